@@ -125,14 +125,15 @@ static int embed(MtfAssembly *m, int table, int tokens) {
 
 static const char *const part_prefix[] = { "attention", "ffn" };
 
-/* One part of a layer: norm, branch, norm, sum, norm, each norm where the model has one. */
-static int part(MtfAssembly *m, int which, int x) {
+/* One part of a layer, which adds to x what it makes of `seen`: norm, branch, norm, sum, norm, each norm where the
+ * model has one. */
+static int part(MtfAssembly *m, int which, int x, int seen) {
     const MtfStackNames *n = &m->stack->names;
     const char *const before[] = { n->before_attention, n->before_ffn };
     const char *const on[] = { n->on_attention, n->on_ffn };
     const char *const after[] = { n->after_attention, n->after_ffn };
     mtf_parts_enter(m->p, part_prefix[which]);
-    int normal = mtf_assembly_norm(m, "before", before[which], m->d_model, x);
+    int normal = mtf_assembly_norm(m, "before", before[which], m->d_model, seen);
     int branch = which == 0 ? mtf_assembly_self_attention(m, normal) : mtf_assembly_ffn(m, normal);
     branch = mtf_assembly_norm(m, "on", on[which], m->d_model, branch);
     branch = mtf_parts_dropout(m->p, "dropped", m->n->dropout, branch);
@@ -159,13 +160,25 @@ static int cross_part(MtfAssembly *m, int x, int source) {
     return y;
 }
 
+/* Attention, what a decoder beside an encoder has between, and the feed-forward part; or the first and the last of
+ * one input (Wang and Komatsuzaki, GPT-J, 2021). */
+static int build_parts(MtfAssembly *m, int x, int source) {
+    if (m->stack->parallel) {
+        int seen = mtf_assembly_norm(m, "before", m->stack->names.before_both, m->d_model, x);
+        return part(m, 1, part(m, 0, x, seen), seen);
+    }
+    int y = part(m, 0, x, x);
+    int z = cross_part(m, y, source);
+    return part(m, 1, z, z);
+}
+
 static int build_layer(MtfAssembly *m, const char *block, int x, int source) {
     g_autoptr(GString) files = g_string_new(m->stack->names.layer);
     g_autofree char *number = g_strdup_printf("%d", m->layer);
     g_string_replace(files, "%d", number, 1);
     m->files = files->str;
     mtf_parts_enter_layer(m->p, block, m->layer);
-    int y = part(m, 1, cross_part(m, part(m, 0, x), source));
+    int y = build_parts(m, x, source);
     mtf_parts_leave_layer(m->p);
     m->files = (char *)"";
     return y;
@@ -187,6 +200,13 @@ static double head_spread(const MtfAssembly *m) {
     return m->n->spread > 0 ? m->n->spread : 1 / sqrt((double)m->n->d_model);
 }
 
+static int head_bias(MtfAssembly *m) {
+    g_autofree char *place = g_strdup_printf("%s.bias[%" PRId64 "]", m->n->head, m->n->vocab);
+    int bias = mtf_parts_variable(m->p, "head_bias", &MTF_SHAPE(m->vocab), MTF_INIT_CONSTANT, 0);
+    mtf_assembly_place(m, "head_bias", place);
+    return bias;
+}
+
 static int head(MtfAssembly *m, int x, int table) {
     MtfShape shape = MTF_SHAPE(m->batch, m->length, m->vocab);
     if (!m->n->tied)
@@ -194,6 +214,8 @@ static int head(MtfAssembly *m, int x, int table) {
                                       MTF_INIT_NORMAL, head_spread(m));
     int scaled = mtf_assembly_scale(m, "x_scaled", m->n->logit_scale, x);
     int logits = mtf_parts_einsum(m->p, "logits", &shape, scaled, table);
+    if (m->n->head_bias)
+        logits = mtf_parts_add(m->p, "logits_biased", logits, head_bias(m));
     return mtf_assembly_softcap(m, "logits_softcap", m->n->logit_softcap, logits);
 }
 

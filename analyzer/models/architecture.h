@@ -26,6 +26,7 @@ typedef struct {
     const char *q, *k, *v, *o;
     const char *qkv; /* all three in one tensor, rows of q first */
     const char *q_norm, *k_norm;
+    const char *before_both; /* norm of what parts side by side look at */
     const char *gate, *up, *down;
     const char *gate_up; /* both in one tensor, rows of the gate first */
     const char *router, *expert_gate, *expert_up, *expert_down;    /* "{}" stands for the expert */
@@ -71,12 +72,15 @@ typedef struct {
     MtfWindowRule window_rule;
     int64_t window_from;
     MtfLayerSet window_layers;
-    bool q_bias, k_bias, v_bias, o_bias, ffn_bias, qk_norm;
-    double rotary_base;          /* 0: no rotary positions */
-    double rotary_share;         /* of each head's features that turn; 1 */
-    double rotary_angle;         /* by which every angle is multiplied; 1 */
-    double window_rotary_base;   /* of layers with a window, unstretched; 0: as the others */
-    MtfLayerSet straight_layers; /* do not turn */
+    bool q_bias, k_bias, v_bias, o_bias, ffn_bias;
+    bool qk_norm, wide_qk_norm; /* of each head, of all together */
+    bool qkv_by_head;          /* names.qkv has q, k, v of the first head, then of the second … */
+    bool parallel;             /* both parts of a layer look at its input */
+    double rotary_base;        /* 0: no rotary positions */
+    double rotary_share;       /* of each head's features that turn; 1 */
+    double rotary_angle;       /* by which every angle is multiplied; 1 */
+    double window_rotary_base; /* of layers with a window, unstretched; 0: as the others */
+    MtfLayerSet straight_layers;                                    /* do not turn */
     double rotary_context, rotary_stretch, rotary_low, rotary_high; /* as the rotary row has them */
     double rotary_ramp, rotary_gain, rotary_growth;
     int rotary_divided; /* pairs that `rotary_short` and, for long texts, `rotary_long` divide; 0: none */
@@ -120,7 +124,7 @@ typedef struct {
     double epsilon;
     double embedding_scale, logit_scale, logit_softcap; /* 1, 1, 0 */
     double branch_scale;                                /* of what a part of a layer adds; 0: 1 */
-    bool tied;
+    bool tied, head_bias;
     bool pooler;   /* a layer over the first position, beside the loss */
     double spread; /* standard deviation of initial weights; 0: 1 / sqrt(inputs), embeddings 1 */
     const char *embedding, *token_type_table, *embedding_norm, *head, *pooler_name; /* in files */

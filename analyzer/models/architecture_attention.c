@@ -39,8 +39,9 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
     if (which == 0 && m->n->spread == 0 && s->scale == 1)
         linear.spread = 1 / sqrt((double)(m->n->d_model * s->d_kv));
     if (names->qkv != NULL) {
-        linear.begin = begins[which];
-        linear.total = queries + 2 * keys;
+        linear.blocks = s->qkv_by_head ? s->heads : 0;
+        linear.begin = s->qkv_by_head ? which * s->d_kv : begins[which];
+        linear.total = s->qkv_by_head ? 3 * s->d_kv : queries + 2 * keys;
     }
     return mtf_assembly_linear(m, &linear, x);
 }
@@ -180,6 +181,11 @@ int mtf_assembly_self_attention(MtfAssembly *m, int x) {
     if (m->stack->qk_norm) {
         q = mtf_assembly_norm(m, "q_norm", n->q_norm, m->d_kv, q);
         k = mtf_assembly_norm(m, "k_norm", n->k_norm, m->d_kv, k);
+    }
+    if (m->stack->wide_qk_norm) {
+        MtfShape queries = mtf_assembly_query_heads(m), keys = MTF_SHAPE(m->heads, m->d_kv);
+        q = mtf_assembly_wide_norm(m, "q_norm", n->q_norm, &queries, q);
+        k = mtf_assembly_wide_norm(m, "k_norm", n->k_norm, &keys, k);
     }
     q = turn(m, "q_turned", q);
     k = turn(m, "k_turned", k);

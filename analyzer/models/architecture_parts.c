@@ -24,11 +24,14 @@ static void keep_place(MtfAssembly *m, int variable, const char *file, const cha
     tensor->stored = g_strdup_printf("%s%s%s[%s]", m->files, file, suffix, sizes);
 }
 
-/* "64", or the part "0:64/192" of a longer tensor. */
+/* "64", the part "0:64/192" of a longer tensor, or "4*0:16/48", the part of each of its blocks. */
 static char *format_outputs(const MtfAssembly *m, const MtfLinear *linear) {
     int64_t n = elements(m, &linear->out);
     if (linear->total == 0)
         return g_strdup_printf("%" PRId64, n);
+    if (linear->blocks > 0)
+        return g_strdup_printf("%" PRId64 "*%" PRId64 ":%" PRId64 "/%" PRId64, linear->blocks,
+                               linear->begin, linear->begin + n / linear->blocks, linear->total);
     return g_strdup_printf("%" PRId64 ":%" PRId64 "/%" PRId64, linear->begin, linear->begin + n,
                            linear->total);
 }
@@ -143,6 +146,24 @@ int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int di
     m->p->b.attributes.epsilon = m->n->epsilon;
     int y = mtf_parts_apply_to(m->p, m->n->rms ? MTF_OP_RMS_NORM : MTF_OP_LAYER_NORM, "norm",
                                m->n->rms ? 2 : 3, inputs);
+    mtf_parts_leave(m->p);
+    return y;
+}
+
+int mtf_assembly_wide_norm(MtfAssembly *m, const char *name, const char *file,
+                           const MtfShape *heads, int x) {
+    MtfShape places = MTF_SHAPE(m->batch, m->length);
+    mtf_parts_enter(m->p, name);
+    int scale = mtf_parts_variable(m->p, "norm_scale", heads, MTF_INIT_CONSTANT, 1);
+    g_autofree char *size = g_strdup_printf("%" PRId64, elements(m, heads));
+    keep_place(m, scale, file, ".weight", size);
+    int square = mtf_parts_apply(m->p, MTF_OP_SQUARE, "square", NULL, x, -1);
+    int mean = mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, "mean_square", &places, square, -1);
+    int epsilon = mtf_parts_constant(m->p, "epsilon", m->n->epsilon);
+    int sum = mtf_parts_add(m->p, "above_zero", mean, epsilon);
+    int factor = mtf_parts_apply(m->p, MTF_OP_RSQRT, "factor", NULL, sum, -1);
+    int unit = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "unit", NULL, x, factor);
+    int y = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "norm", NULL, unit, scale);
     mtf_parts_leave(m->p);
     return y;
 }

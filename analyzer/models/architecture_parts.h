@@ -42,6 +42,7 @@ typedef struct {
     MtfShape in, out;     /* dimensions that are summed, and that are made */
     int64_t begin, total; /* the first of its outputs in the file's tensor, which has `total` of
                              them; 0: the tensor is this matrix */
+    int64_t blocks;       /* of outputs in the file's tensor, each of which has its part; 0: 1 */
     bool bias;
     double spread; /* standard deviation of initial weights */
 } MtfLinear;
@@ -65,6 +66,10 @@ int mtf_assembly_dimension(MtfAssembly *m, const char *name, int64_t size);
 
 /* The network's norm of x along `dim`; x itself where `file` is NULL. */
 int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int dim, int x);
+
+/* The RMS norm of queries or keys over all their heads together, which have the dimensions `heads`. */
+int mtf_assembly_wide_norm(MtfAssembly *m, const char *name, const char *file,
+                           const MtfShape *heads, int x);
 
 /* x times a number, and its softly capped value cap tanh(x / cap). Each is x itself where the
  * number is 1, respectively 0. */

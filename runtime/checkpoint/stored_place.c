@@ -38,15 +38,18 @@ static bool read_entry(const char **text, Entry *entry) {
            entry->end <= entry->size;
 }
 
-/* Lays one more dimension inside the blocks so far. */
-static bool add_entry(MtfStoredPlace *place, const Entry *entry) {
+/* Lays one more dimension inside the blocks so far; `joined`: the file counts it and the last as one. */
+static bool add_entry(MtfStoredPlace *place, const Entry *entry, bool joined) {
     bool part = entry->end - entry->begin < entry->size;
     bool parted = place->block < place->stride;
-    if (place->rank == MTF_STORED_MAX_RANK || (part && parted))
+    if ((place->rank == MTF_STORED_MAX_RANK && !joined) || (part && parted))
         return false;
     if (place->stride > MOST / entry->size || place->elements > MOST / entry->size)
         return false;
-    place->dims[place->rank++] = entry->size;
+    if (joined)
+        place->dims[place->rank - 1] *= entry->size;
+    else
+        place->dims[place->rank++] = entry->size;
     place->elements *= entry->end - entry->begin;
     /* Before the dimension that is taken in part blocks are whole: only it and those inside make
      * one. */
@@ -60,11 +63,12 @@ bool mtf_stored_place_parse(const char *text, MtfStoredPlace *place, GError **er
     const char *open = strrchr(text, '['), *rest = open != NULL ? open + 1 : NULL;
     Entry entry;
     *place = (MtfStoredPlace){ .block = 1, .stride = 1, .elements = 1 };
-    bool good = open != NULL && open > text;
+    bool good = open != NULL && open > text, joined = false;
     while (good && *rest != ']') {
-        good = read_entry(&rest, &entry) && add_entry(place, &entry) &&
-               (*rest == ']' || (*rest == ',' && rest[1] != ']'));
-        rest += good && *rest == ',' ? 1 : 0;
+        good = read_entry(&rest, &entry) && add_entry(place, &entry, joined) &&
+               (*rest == ']' || ((*rest == ',' || *rest == '*') && rest[1] != ']'));
+        joined = good && *rest == '*';
+        rest += good && *rest != ']' ? 1 : 0;
     }
     if (!good || rest[1] != '\0')
         return mtf_input_error(error,

@@ -57,6 +57,15 @@ count granite3-2b 2533531648 '{"model_type":"granite","hidden_size":2048,"interm
   "num_key_value_heads":8,"vocab_size":49155,"tie_word_embeddings":true,"embedding_multiplier":12.0,
   "residual_multiplier":0.22,"attention_multiplier":0.015625,"logits_scaling":8.0}'
 count starcoder2-3b 3030371328 '{"model_type":"starcoder2","embedding_dropout":0.0,"residual_dropout":0.0}'
+count olmo2-7b 7298617344 '{"model_type":"olmo2","vocab_size":100352,"max_position_embeddings":4096,"rms_norm_eps":1e-6,
+  "rope_theta":500000,"rope_scaling":null}'
+# Two tables of 51200 x 2560 and 51200 biases; in a layer 4 (2560^2 + 2560), 2 2560 10240 + 10240 + 2560, one norm of
+# 2 2560; the last norm.
+count phi-2 2779683840 '{"model_type":"phi","hidden_size":2560,"intermediate_size":10240,"num_hidden_layers":32,
+  "partial_rotary_factor":0.4,"qk_layernorm":false,"embd_pdrop":0.0}'
+# Two tables of 50304 x 768; in a layer 4 (768^2 + 768), 2 768 3072 + 3072 + 768, two norms of 2 768; the last norm.
+count pythia-160m 162322944 '{"model_type":"gpt_neox","hidden_size":768,"intermediate_size":3072,"num_hidden_layers":12,
+  "num_attention_heads":12,"vocab_size":50304,"rotary_emb_base":10000,"rotary_pct":0.25,"use_parallel_residual":true}'
 # Two tables of 100352 x 2048; in a layer 4 2048^2 + 3 2048 (q, k, v, o, three biases), 3 2048 5632, 4 2048 (two norms
 # with biases); the last norm's 2 2048.
 count stablelm2-1.6b 1644515328 '{"model_type":"stablelm","hidden_size":2048,"intermediate_size":5632,"num_hidden_layers":24,
@@ -104,6 +113,10 @@ refuse() { # NAME JSON SENTENCE
 }
 refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known for model type llama"
 refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, stablelm"
+refuse "llama4" '{"model_type":"llama4","text_config":{}}' 'model type "llama4" is not one that is known'
+refuse "deepseek" '{"model_type":"deepseek_v3","n_group":8}' 'model type "deepseek_v3" is not one that is known'
+refuse "norms of heads in phi" '{"model_type":"phi","qk_layernorm":true}' "/qk_layernorm: only false"
+refuse "shared keys in gpt_neox" '{"model_type":"gpt_neox","num_attention_heads":7}' "must be a multiple of it"
 refuse "an unknown activation" '{"model_type":"llama","hidden_act":"mish"}' "/hidden_act: the activation"
 refuse "another scaling" '{"model_type":"llama","rope_scaling":{"type":"xpos","factor":4.0}}' "type \"xpos\""
 refuse "divisors of other pairs" '{"model_type":"phi3","rope_scaling":{"type":"longrope","short_factor":[1],"long_factor":[2]}}' \

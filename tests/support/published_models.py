@@ -358,6 +358,68 @@ def llama_like(w, c, tokens):
     return cap * torch.tanh(logits / cap) if cap else logits
 
 
+def olmo2(w, c, tokens):
+    """Norms behind the branches; queries and keys are normed before they are divided into heads."""
+    h, f, heads, kv = (c[k] for k in ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"))
+    width = h // heads
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+
+    x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        a = p + "self_attn."
+        q = heads_of(norm(a + "q_norm", linear(w, a + "q_proj", x, heads * width)), heads)
+        k = heads_of(norm(a + "k_norm", linear(w, a + "k_proj", x, kv * width)), kv)
+        v = heads_of(linear(w, a + "v_proj", x, kv * width), kv)
+        y = joined(attend(rotate(q, c), rotate(k, c), v, 1 / math.sqrt(width)))
+        x = x + norm(p + "post_attention_layernorm", linear(w, a + "o_proj", y, h))
+        y = silu(linear(w, p + "mlp.gate_proj", x, f)) * linear(w, p + "mlp.up_proj", x, f)
+        x = x + norm(p + "post_feedforward_layernorm", linear(w, p + "mlp.down_proj", y, h))
+    return linear(w, "lm_head", norm("model.norm", x), c["vocab_size"])
+
+
+def plain_norm(w, c, name, x):
+    h = x.shape[-1]
+    return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), w(name + ".bias", h, scale=0.2),
+                      c["layer_norm_eps"])
+
+
+def phi(w, c, tokens):
+    """Both branches read one norm of the layer's input."""
+    h, heads, kv = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
+    width = h // heads
+    x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        y = plain_norm(w, c, p + "input_layernorm", x)
+        q, k, v = (heads_of(linear(w, p + f"self_attn.{n}_proj", y, m * width, True), m)
+                   for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        context = joined(attend(rotate(q, c), rotate(k, c), v, 1 / math.sqrt(width)))
+        hidden = gelu_tanh(linear(w, p + "mlp.fc1", y, c["intermediate_size"], True))
+        x = x + linear(w, p + "self_attn.dense", context, h, True) + linear(w, p + "mlp.fc2", hidden, h, True)
+    return linear(w, "lm_head", plain_norm(w, c, "model.final_layernorm", x), c["vocab_size"], True)
+
+
+def gpt_neox(w, c, tokens):
+    """Each branch has a norm of its own; query, key and value of a head lie side by side in one matrix."""
+    h, heads = c["hidden_size"], c["num_attention_heads"]
+    width = h // heads
+    turning = {**c, "partial_rotary_factor": c["rotary_pct"], "rope_theta": c["rotary_emb_base"]}
+    x = w("gpt_neox.embed_in.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"gpt_neox.layers.{i}."
+        fused = linear(w, p + "attention.query_key_value", plain_norm(w, c, p + "input_layernorm", x), 3 * h, True)
+        q, k, v = fused.view(-1, heads, 3 * width).transpose(0, 1).split(width, -1)
+        y = joined(attend(rotate(q, turning), rotate(k, turning), v, 1 / math.sqrt(width)))
+        between = x + linear(w, p + "attention.dense", y, h, True)
+        seen = plain_norm(w, c, p + "post_attention_layernorm", x if c["use_parallel_residual"] else between)
+        hidden = gelu(linear(w, p + "mlp.dense_h_to_4h", seen, c["intermediate_size"], True))
+        x = between + linear(w, p + "mlp.dense_4h_to_h", hidden, h, True)
+    return linear(w, "embed_out", plain_norm(w, c, "gpt_neox.final_layer_norm", x), c["vocab_size"])
+
+
 def bert(w, c, tokens):
     """The encoder; its scores by the embedding, as nothing else is published with it."""
     h, n = c["hidden_size"], c["num_attention_heads"]
@@ -537,6 +599,9 @@ def without_rms(config):
     return {key: value for key, value in config.items() if key != "rms_norm_eps"}
 
 
+NEOX = {"hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "vocab_size": 50, "hidden_act": "gelu", "max_position_embeddings": 32, "layer_norm_eps": 1e-5,
+        "rotary_pct": 0.5, "rotary_emb_base": 100, "use_parallel_residual": True, "tie_word_embeddings": False}
 MODELS = {
     "gpt2": (gpt2, {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_inner": 40, "n_positions": 32,
                     "vocab_size": 50, "layer_norm_epsilon": 1e-5}),
@@ -574,6 +639,11 @@ MODELS = {
                               "partial_rotary_factor": 0.5}),
     "starcoder2": (llama_like, {**without_rms(LLAMA), "norm_epsilon": 1e-5, "use_bias": True, "sliding_window": 4,
                                 "hidden_act": "gelu_pytorch_tanh"}),
+    "olmo2": (olmo2, {**LLAMA, "rope_theta": 100.0}),
+    "phi": (phi, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "hidden_act": "gelu_new", "hidden_size": 48,
+                  "partial_rotary_factor": 0.5}),
+    "gpt_neox": (gpt_neox, NEOX),
+    "gpt_neox-serial": (gpt_neox, {**NEOX, "use_parallel_residual": False}),
     "phi3": (llama_like, {**LLAMA, "partial_rotary_factor": 0.5, "num_attention_heads": 3,
                           "num_key_value_heads": 1, "sliding_window": None,
                           "original_max_position_embeddings": 8,

@@ -98,9 +98,24 @@ static void read_smollm3(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_layer_types(c, s);
 }
 
+/* OLMo 2: norms behind both branches instead of before, and of all heads' queries and keys together. */
+static void read_olmo2(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        50304, 4096, 11008, 32, 32, 0, 0, 2048, 1e-5, 1e4, false
+    };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    mtf_type_head_norms(s);
+    s->qk_norm = false;
+    s->wide_qk_norm = true;
+    s->names.before_attention = s->names.before_ffn = NULL;
+    s->names.on_attention = "post_attention_layernorm";
+    s->names.on_ffn = "post_feedforward_layernorm";
+}
+
 const MtfArchitectureType mtf_llama_types[] = {
-    { "llama", read_llama },     { "mistral", read_mistral },
-    { "qwen2", read_qwen2 },     { "qwen3", read_qwen3 },
-    { "phi3", read_phi3 },       { "granite", read_granite },
-    { "smollm3", read_smollm3 }, { NULL, NULL },
+    { "llama", read_llama },     { "mistral", read_mistral }, { "qwen2", read_qwen2 },
+    { "qwen3", read_qwen3 },     { "phi3", read_phi3 },       { "granite", read_granite },
+    { "smollm3", read_smollm3 }, { "olmo2", read_olmo2 },     { NULL, NULL },
 };

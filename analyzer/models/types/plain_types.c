@@ -79,9 +79,53 @@ static void read_starcoder2(MtfConfig *c, MtfArchitecture *n) {
     s->names.down = "mlp.c_proj";
 }
 
+/* Phi 1, 1.5 and 2: both parts look at one norm of their input, everything has a bias. */
+static void read_phi(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 51200, 2048, 8192, 24, 32, 0, 0, 2048, 0, 1e4, false };
+    MtfStack *s = &n->decoder;
+    s->rotary_share = 0.5;
+    mtf_type_llama(c, n, &standard);
+    layer_norms(c, n, "layer_norm_eps");
+    s->activation = mtf_config_activation(c, "hidden_act", "gelu_new");
+    s->gated = false;
+    s->parallel = n->head_bias = true;
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
+    s->names.o = "self_attn.dense";
+    s->names.gate = s->names.before_attention = s->names.before_ffn = NULL;
+    s->names.up = "mlp.fc1";
+    s->names.down = "mlp.fc2";
+    s->names.before_both = "input_layernorm";
+    s->names.final_norm = "model.final_layernorm";
+    if (mtf_config_flag(c, "qk_layernorm", false))
+        mtf_config_fail(c, "qk_layernorm", "only false is supported");
+}
+
+#define NEOX_NAMES                                                                                 \
+    .layer = "gpt_neox.layers.%d.", .qkv = "attention.query_key_value", .o = "attention.dense",    \
+    .up = "mlp.dense_h_to_4h", .down = "mlp.dense_4h_to_h", .before_attention = "input_layernorm", \
+    .before_ffn = "post_attention_layernorm", .final_norm = "gpt_neox.final_layer_norm"
+
+/* GPT-NeoX and Pythia: both parts look at norms of their own of one input, unless a config says otherwise. */
+static void read_gpt_neox(MtfConfig *c, MtfArchitecture *n) {
+    MtfTypeSizes standard = { 50432, 6144, 24576, 44, 64, 0, 0, 2048, 0, 1e4, false };
+    MtfStack *s = &n->decoder;
+    s->rotary_share = mtf_config_number(c, "rotary_pct", 0.25);
+    standard.rotary_base = mtf_config_number(c, "rotary_emb_base", 1e4);
+    mtf_type_llama(c, n, &standard);
+    layer_norms(c, n, "layer_norm_eps");
+    s->activation = mtf_config_activation(c, "hidden_act", "gelu");
+    s->gated = false;
+    s->parallel = mtf_config_flag(c, "use_parallel_residual", true);
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = mtf_config_flag(c, "attention_bias", true);
+    s->ffn_bias = s->qkv_by_head = true;
+    s->names = (MtfStackNames){ NEOX_NAMES };
+    n->embedding = "gpt_neox.embed_in";
+    n->head = "embed_out";
+    if (s->kv_heads != s->heads || n->d_model != s->heads * s->d_kv)
+        mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
+}
+
 const MtfArchitectureType mtf_plain_types[] = {
-    { "gpt2", read_gpt2 },
-    { "stablelm", read_stablelm },
-    { "starcoder2", read_starcoder2 },
-    { NULL, NULL },
+    { "gpt2", read_gpt2 }, { "stablelm", read_stablelm }, { "starcoder2", read_starcoder2 },
+    { "phi", read_phi },   { "gpt_neox", read_gpt_neox }, { NULL, NULL },
 };

@@ -22,6 +22,9 @@ static void a_place_is_blocks_of_a_tensor(void **state) {
         { "qkv[2:5/6,4]", "qkv", 2, 8, 12, 24, 12, false },
         { "e.{}.w[2,1:2/3,5]", "e.{}.w", 3, 5, 5, 15, 10, true },
         { "scalar[]", "scalar", 0, 0, 1, 1, 1, false },
+        { "qkv[2*1:3/4,5]", "qkv", 2, 5, 10, 20, 20, false },
+        { "qkv.bias[2*1:3/4]", "qkv.bias", 1, 1, 2, 4, 4, false },
+        { "norm[2*3]", "norm", 1, 0, 6, 6, 6, false },
         { "a[b[2]", "a[b", 1, 0, 2, 2, 2, false },
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -53,6 +56,11 @@ static void what_is_no_place_is_refused(void **state) {
                                          "w[-1]",
                                          "w[4,]",
                                          "w[,4]",
+                                         "w[4*]",
+                                         "w[*4]",
+                                         "w[2*,4]",
+                                         "w[2**4]",
+                                         "w[0:1/2*0:1/2]",
                                          "w[2:2/4]",
                                          "w[3:2/4]",
                                          "w[1:5/4]",
