@@ -33,7 +33,7 @@ typedef struct {
     MtfUniform alike; /* `uniform`, read */
     int devices, max_axes, seed, threads, frontier, batch, length;
     char *stages;
-    char *infer, *cache_memory, *weights;
+    char *infer, *cache_memory, *weights, *prefill_devices;
     int context, generate;
     int chunks;
     double seconds, gap;
@@ -361,7 +361,7 @@ static void clear_options(Options *options) {
                       options->microbatches, options->schedule,   options->collectives,
                       options->stages,       options->infer,      options->cache_memory,
                       options->loss,         options->exportable, options->uniform,
-                      options->weights,      options->offload };
+                      options->weights,      options->offload,    options->prefill_devices };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -405,11 +405,12 @@ static bool pipeline_options(const Options *options, const char *path, MtfSearch
 
 /* What goes with --infer only, and what does not go with it. */
 static bool check_inference_options(const Options *o, GError **error) {
-    const char *only = o->context != 0           ? "--context"
-                       : o->generate != 0        ? "--generate"
-                       : o->cache_memory != NULL ? "--cache-memory"
-                       : o->weights != NULL      ? "--weights"
-                                                 : NULL;
+    const char *only = o->context != 0              ? "--context"
+                       : o->generate != 0           ? "--generate"
+                       : o->cache_memory != NULL    ? "--cache-memory"
+                       : o->weights != NULL         ? "--weights"
+                       : o->prefill_devices != NULL ? "--prefill-devices"
+                                                    : NULL;
     if (o->infer == NULL)
         return only == NULL || mtf_input_error(error, "%s goes with --infer only", only);
     const char *other = o->stages != NULL         ? "--stages"
@@ -441,6 +442,7 @@ static bool search_inference(const Options *o, const char *path, GError **error)
                                      .layouts = o->layouts,
                                      .cache_memory = o->cache_memory,
                                      .weights = o->weights,
+                                     .prefill_devices = o->prefill_devices,
                                      .output = o->output,
                                      .batch = o->batch,
                                      .context = o->context,
@@ -525,7 +527,11 @@ static bool search_training(Run *run, const char *path, GError **error) {
              "With --infer: what caches may take of a device in max_context (what is left)",       \
              "BYTES|30%"),                                                                         \
         TEXT("weights", 0, weights,                                                                \
-             "With --infer: weights of products in eight bits, scaled by output channel", "int8")
+             "With --infer: weights of products in eight bits, scaled by output channel", "int8"), \
+        TEXT("prefill-devices", 0, prefill_devices,                                                \
+             "With --infer serve: so many of --devices read prompts only and hand caches to the "  \
+             "others, which generate",                                                             \
+             "N|auto")
 
 /* Which layouts are looked at. */
 #define LAYOUT_OPTIONS                                                                       \

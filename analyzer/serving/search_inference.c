@@ -2,6 +2,8 @@
 #include "analyzer/serving/search_inference.h"
 
 #include "analyzer/planner/mesh_shapes.h"
+#include "analyzer/serving/cache_handover.h"
+#include "analyzer/serving/prefill_devices.h"
 #include "cost/price/predict.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -23,9 +25,13 @@ typedef struct {
     MtfInferenceSizes sizes;
     MtfMachine *machine;
     MtfGraph *written;
-    GArray *meshes; /* MtfMesh */
+    GArray *meshes[2]; /* MtfMesh; by MtfInferKind, as phases */
     int64_t memory_limit, cache_limit;
     MtfInferencePhase phase[2]; /* by MtfInferKind: prefill and decode, as far as wanted */
+    int prefill_devices;        /* the first so many read prompts only; 0: all do both */
+    double handover_seconds, handover_bytes; /* of all caches to the devices that decode */
+    double together_tokens; /* a second, of all devices doing both; 0: not known, or nothing fits */
+    int searches;           /* that share the seconds */
 } Run;
 
 /* ---- What is asked --------------------------------------------------------------------------- */
@@ -59,23 +65,31 @@ static bool read_cache_memory(Run *run, GError **error) {
     return true;
 }
 
+/* The meshes that so many devices form, for a phase. */
+static bool shape_meshes(Run *run, MtfInferKind kind, int devices, GError **error) {
+    g_clear_pointer(&run->meshes[kind], g_array_unref);
+    run->meshes[kind] = mtf_mesh_shapes_on(run->machine, devices, run->options->max_axes, error);
+    return run->meshes[kind] != NULL;
+}
+
 static bool find_meshes(Run *run, GError **error) {
     const MtfSearchInference *o = run->options;
     if (o->mesh == NULL && o->devices < 1)
         return mtf_input_error(error, "say how many processors there are: --devices N, or --mesh "
                                       "'rows:2;cols:2'");
-    if (o->mesh == NULL) {
-        run->meshes = mtf_mesh_shapes_on(run->machine, o->devices, o->max_axes, error);
-        return run->meshes != NULL;
-    }
+    if (o->mesh == NULL)
+        return shape_meshes(run, MTF_INFER_PREFILL, o->devices, error) &&
+               shape_meshes(run, MTF_INFER_DECODE, o->devices, error);
     MtfMesh mesh;
     if (!mtf_mesh_parse(o->mesh, o->devices, &mesh, error))
         return false;
     if (o->devices > 0 && mtf_mesh_size(&mesh) != o->devices)
         return mtf_input_error(error, "mesh \"%s\" has %d processors, not the %d of --devices",
                                o->mesh, mtf_mesh_size(&mesh), o->devices);
-    run->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    g_array_append_val(run->meshes, mesh);
+    for (int kind = 0; kind < MTF_INFER_SERVE; kind++) {
+        run->meshes[kind] = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+        g_array_append_val(run->meshes[kind], mesh);
+    }
     return true;
 }
 
@@ -93,9 +107,25 @@ static bool load(Run *run, GError **error) {
     return run->written != NULL;
 }
 
+/* "auto", or fewer than there are. */
+static bool check_prefill_devices(const Run *run, GError **error) {
+    const MtfSearchInference *o = run->options;
+    gint64 count = 0;
+    if (o->prefill_devices == NULL)
+        return true;
+    if (run->kind != MTF_INFER_SERVE || o->mesh != NULL || o->devices < 2)
+        return mtf_input_error(error, "--prefill-devices divides the --devices N, two or more, of "
+                                      "--infer serve; their meshes are searched");
+    return strcmp(o->prefill_devices, "auto") == 0 ||
+           (g_ascii_string_to_signed(o->prefill_devices, 10, 1, o->devices - 1, &count, NULL)) ||
+           mtf_input_error(error, "--prefill-devices \"%s\" must be auto or 1 to %d",
+                           o->prefill_devices, o->devices - 1);
+}
+
 static bool prepare(Run *run, GError **error) {
     const MtfSearchInference *o = run->options;
-    if (!mtf_infer_kind_parse(o->infer, &run->kind, error) || !read_sizes(run, error))
+    if (!mtf_infer_kind_parse(o->infer, &run->kind, error) || !read_sizes(run, error) ||
+        !check_prefill_devices(run, error))
         return false;
     if (o->weights != NULL && strcmp(o->weights, "int8") != 0)
         return mtf_input_error(error,
@@ -132,7 +162,7 @@ static bool fail_unfit(const Run *run, MtfInferKind kind, GError **error) {
 static bool search_phase(Run *run, MtfInferKind kind, GError **error) {
     const MtfSearchInference *o = run->options;
     MtfSearchControl control;
-    mtf_search_control_init(&control, o->seconds);
+    mtf_search_control_init(&control, o->seconds / MAX(1, run->searches));
     control.interrupted = o->interrupted;
     MtfPlanSearchOptions options = { .machine = run->machine,
                                      .memory_limit = run->memory_limit,
@@ -151,8 +181,8 @@ static bool search_phase(Run *run, MtfInferKind kind, GError **error) {
     MtfGraph *graph = mtf_inference_graph(run->written, kind, &sizes, &types, error);
     if (graph == NULL)
         return false;
-    if (!mtf_inference_search(graph, run->meshes, &options, run->cache_limit, &run->phase[kind],
-                              error))
+    if (!mtf_inference_search(graph, run->meshes[kind], &options, run->cache_limit,
+                              &run->phase[kind], error))
         return false;
     return run->phase[kind].plan != NULL || fail_unfit(run, kind, error);
 }
@@ -161,18 +191,17 @@ static bool wants(const Run *run, MtfInferKind phase) {
     return run->kind == phase || run->kind == MTF_INFER_SERVE;
 }
 
-static bool search(Run *run, GError **error) {
-    for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
-        if (wants(run, (MtfInferKind)kind) && !search_phase(run, (MtfInferKind)kind, error))
-            return false;
-    return true;
+/* Seconds in which all examples get their tokens. Caches fill evenly, so that a token costs in the mean
+ * what it does half way. */
+static double decode_seconds(const Run *run) {
+    const MtfInferenceSizes *s = &run->sizes;
+    return (double)s->generate * mtf_inference_seconds_at(&run->phase[MTF_INFER_DECODE],
+                                                          s->context + (s->generate + 1) / 2);
 }
 
-/* ---- What comes out -------------------------------------------------------------------------- */
-
 /* Tokens that all examples together get a second: read, generated, or generated with the reading of
- * their prompts counted. Caches fill evenly, so that a token costs in the mean what it does half
- * way. */
+ * their prompts counted; where that goes on elsewhere, the next examples are read and handed over
+ * meanwhile, and the slowest of the three decides. */
 static double tokens_per_second(const Run *run) {
     const MtfInferenceSizes *s = &run->sizes;
     double prefill = run->phase[MTF_INFER_PREFILL].step_seconds;
@@ -180,10 +209,126 @@ static double tokens_per_second(const Run *run) {
         return (double)(s->batch * s->context) / prefill;
     if (run->kind == MTF_INFER_DECODE)
         return (double)s->batch / run->phase[MTF_INFER_DECODE].step_seconds;
-    double step =
-        mtf_inference_seconds_at(&run->phase[MTF_INFER_DECODE], s->context + (s->generate + 1) / 2);
-    return (double)(s->batch * s->generate) / (prefill + (double)s->generate * step);
+    double tokens = (double)(s->batch * s->generate);
+    return run->prefill_devices == 0
+               ? tokens / (prefill + decode_seconds(run))
+               : tokens / fmax(prefill, fmax(run->handover_seconds, decode_seconds(run)));
 }
+
+static void clear_phases(Run *run) {
+    for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
+        mtf_inference_phase_clear(&run->phase[kind]);
+}
+
+static void clear_run(Run *run) {
+    clear_phases(run);
+    for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
+        g_clear_pointer(&run->meshes[kind], g_array_unref);
+}
+
+static bool search_phases(Run *run, GError **error) {
+    for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
+        if (wants(run, (MtfInferKind)kind) && !search_phase(run, (MtfInferKind)kind, error))
+            return false;
+    return true;
+}
+
+/* ---- Prompts on devices of their own ------------------------------------------------------------- */
+
+/* Searches both phases with so many devices for prompts, the others for what follows. */
+static bool search_apart(Run *trial, int prefill_devices, GError **error) {
+    const MtfInferenceSizes *s = &trial->sizes;
+    trial->prefill_devices = prefill_devices;
+    if (!shape_meshes(trial, MTF_INFER_PREFILL, prefill_devices, error) ||
+        !shape_meshes(trial, MTF_INFER_DECODE, trial->options->devices - prefill_devices, error) ||
+        !search_phases(trial, error))
+        return false;
+    trial->handover_seconds = mtf_cache_handover_seconds(
+        &trial->phase[MTF_INFER_PREFILL], &trial->phase[MTF_INFER_DECODE], trial->machine,
+        (double)s->context / (double)(s->context + s->generate), &trial->handover_bytes, error);
+    return !isnan(trial->handover_seconds);
+}
+
+/* Whether prompts want more devices: they do not fit, or what follows waits for them. */
+static bool wants_more(const Run *trial) {
+    return trial->phase[MTF_INFER_PREFILL].plan == NULL ||
+           (trial->phase[MTF_INFER_DECODE].plan != NULL &&
+            trial->phase[MTF_INFER_PREFILL].step_seconds > decode_seconds(trial));
+}
+
+/* Tries one number, and keeps it where more tokens come of it. What does not fit is told by `error`
+ * unless something does. */
+static bool try_apart(Run *run, int prefill_devices, bool *more, GError **error) {
+    Run trial = *run;
+    GError *local = NULL;
+    memset(trial.meshes, 0, sizeof trial.meshes);
+    memset(trial.phase, 0, sizeof trial.phase);
+    bool done = search_apart(&trial, prefill_devices, &local);
+    bool unfit = g_error_matches(local, MTF_ERROR, MTF_ERROR_FIT);
+    *more = wants_more(&trial);
+    if (done && (run->prefill_devices == 0 || tokens_per_second(&trial) > tokens_per_second(run))) {
+        Run before = *run;
+        *run = trial;
+        trial = before;
+    }
+    clear_run(&trial);
+    if (!done && (!unfit || run->prefill_devices == 0)) {
+        g_clear_error(error);
+        g_propagate_error(error, local);
+    } else {
+        g_clear_error(&local);
+    }
+    return done || unfit;
+}
+
+/* More devices read prompts faster and leave fewer to what follows: where the two balance is found by
+ * halving. That both go steadily is assumed; what is found for a number is not. */
+static bool balance(Run *run, GError **error) {
+    g_autoptr(GArray) counts =
+        mtf_prefill_devices(run->machine, run->options->devices, run->options->max_axes, error);
+    guint low = 0, high = counts != NULL ? counts->len : 0;
+    GError *local = NULL;
+    run->searches = 2 + 2 * (1 + (int)g_bit_storage(high));
+    while (low < high) {
+        guint middle = (low + high) / 2;
+        bool more;
+        if (!try_apart(run, g_array_index(counts, int, middle), &more, &local))
+            break;
+        if (more)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (run->prefill_devices > 0 && low >= high)
+        g_clear_error(&local);
+    if (local != NULL)
+        g_propagate_error(error, local);
+    return counts != NULL && local == NULL;
+}
+
+/* Both phases on all devices at first, to compare with: that need not fit. */
+static bool search_divided(Run *run, GError **error) {
+    bool more;
+    g_autoptr(GError) unfit = NULL;
+    int count = (int)g_ascii_strtoll(run->options->prefill_devices, NULL, 10);
+    run->searches = 4;
+    if (search_phases(run, &unfit))
+        run->together_tokens = tokens_per_second(run);
+    else if (!g_error_matches(unfit, MTF_ERROR, MTF_ERROR_FIT)) {
+        g_propagate_error(error, g_steal_pointer(&unfit));
+        return false;
+    }
+    clear_phases(run);
+    return count == 0 ? balance(run, error)
+                      : try_apart(run, count, &more, error) && run->prefill_devices > 0;
+}
+
+static bool search(Run *run, GError **error) {
+    return run->options->prefill_devices != NULL ? search_divided(run, error)
+                                                 : search_phases(run, error);
+}
+
+/* ---- What comes out -------------------------------------------------------------------------- */
 
 /* The phase that is executed, token by token where there is one. */
 static const MtfInferencePhase *main_phase(const Run *run) {
@@ -219,6 +364,12 @@ static void print_as_json(const Run *run) {
     mtf_json_add_integer(object, "context", run->sizes.context);
     mtf_json_add_integer(object, "generate", run->sizes.generate);
     mtf_json_add_number(object, "tokens_per_second", tokens_per_second(run));
+    if (run->prefill_devices > 0) {
+        mtf_json_add_integer(object, "prefill_devices", run->prefill_devices);
+        mtf_json_add_number(object, "handover_seconds", run->handover_seconds);
+        mtf_json_add_number(object, "handover_bytes", run->handover_bytes);
+        mtf_json_add_number(object, "together_tokens_per_second", run->together_tokens);
+    }
     for (int kind = 0; kind < MTF_INFER_SERVE && run->kind == MTF_INFER_SERVE; kind++)
         cJSON_AddItemToObject(object, mtf_infer_kind_name((MtfInferKind)kind),
                               phase_to_json(&run->phase[kind]));
@@ -241,12 +392,27 @@ static void print_phase(const Run *run, MtfInferKind kind) {
     fputs(tables, stdout);
 }
 
+/* Who does what, what the caches' way takes, and what all devices doing both would do. */
+static void print_divided(const Run *run) {
+    g_autofree char *handover = mtf_seconds_format(run->handover_seconds);
+    g_autofree char *bytes = mtf_bytes_format(run->handover_bytes);
+    printf("devices        %d read prompts, %d generate; caches go over in %s (%s)\n",
+           run->prefill_devices, run->options->devices - run->prefill_devices, handover, bytes);
+    if (run->together_tokens > 0)
+        printf("together       %.5g tokens a second were all %d devices doing both, in turn\n",
+               run->together_tokens, run->options->devices);
+    else
+        printf("together       nothing fits where all %d devices do both\n", run->options->devices);
+}
+
 static void print_for_people(const Run *run) {
     printf("machine        %s%s\n", run->machine->name,
            run->options->machine == NULL ? " (no --machine given)" : "");
     printf("examples       %" PRId64 ", a context of %" PRId64 ", %" PRId64 " tokens more\n",
            run->sizes.batch, run->sizes.context, run->sizes.generate);
     printf("tokens         %.5g a second\n", tokens_per_second(run));
+    if (run->prefill_devices > 0)
+        print_divided(run);
     printf("context        at most %" PRId64 " tokens an example in this layout\n",
            main_phase(run)->max_context);
     for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
@@ -265,11 +431,8 @@ static bool finish(Run *run, GError **error) {
 bool mtf_search_inference(const MtfSearchInference *options, GError **error) {
     Run run = { .options = options };
     bool done = prepare(&run, error) && search(&run, error) && finish(&run, error);
-    for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
-        mtf_inference_phase_clear(&run.phase[kind]);
+    clear_run(&run);
     mtf_machine_free(run.machine);
     mtf_graph_free(run.written);
-    if (run.meshes != NULL)
-        g_array_unref(run.meshes);
     return done;
 }

@@ -140,6 +140,39 @@ claim "a plan of serving has both phases" grep -q '"prefill"' "$work/out"
 run meshtf-plan report "$work/serve.json" -o "$work/report"
 claim "its decode step can be drawn" exits 0
 
+# Prompts read on devices of their own. Eight layers keep keys and values of 1024 numbers of two bytes: what 16 texts of 256 tokens
+# hand over, 134 217 728 bytes, takes 0.134 s from one device to another at 1e9 B/s.
+divided() {
+    run meshtf-plan search "$work/crossing" --infer serve --batch 16 --context 256 --generate 64 --machine "$work/$1.json" \
+        --devices "$2" --prefill-devices "$3" --layouts rule --precision bf16 --json
+}
+divided links 2 1
+claim "prompts may be read elsewhere" exits 0
+claim "what is handed over is what caches hold" near "$(number handover_bytes)" 134217728 1e-9
+claim "at the link's speed" near "$(number handover_seconds)" 0.134217728 1e-6
+sed 's/"bandwidth": 1e9/"bandwidth": 1e6/' "$work/links.json" >"$work/slow.json"
+divided slow 2 1
+claim "a slow link decides alone: 16 texts of 64 tokens in 134.2 s" near "$(number tokens_per_second)" 7.6294 1e-3
+best=0
+for count in 1 2 3 4 5 6 7; do
+    divided ideal 8 $count
+    claim "$count of 8 devices read prompts" test "$(number prefill_devices)" = $count
+    best=$(awk -v a="$best" -v b="$(number tokens_per_second)" 'BEGIN { print a > b ? a : b }')
+done
+divided ideal 8 auto
+claim "auto finds the best of them" near "$(number tokens_per_second)" "$best" 1e-5
+claim "and says what all devices together would do" grep -q '"together_tokens_per_second": [1-9]' "$work/out"
+divided ideal 8 8
+claim "somebody must generate" says_error 'must be auto or 1 to 7'
+divided ideal 8 '1 or 2'
+claim "a number or auto" bad_input
+run meshtf-plan search "$work/crossing" --infer decode --devices 8 --prefill-devices 2 --machine "$work/ideal.json"
+claim "only serving has both" says_error "of --infer serve"
+run meshtf-plan search "$work/crossing" --devices 8 --prefill-devices 2
+claim "and only inference" says_error "goes with --infer only"
+run meshtf-plan search "$work/llama3-70b" --infer serve --batch 8 --devices 2 --prefill-devices auto --machine a100 --precision bf16
+claim "where neither side holds the model nothing fits" exits 3
+
 run meshtf-plan search "$work/demo.json" --infer decode --batch 4 --context 100000 --devices 2
 claim "learned positions end" bad_input
 claim "it is said where" says_error "positions"
