@@ -161,6 +161,22 @@ static bool check_plan(const File *file, cJSON *report, GError **error) {
     return true;
 }
 
+/* "layers", or "layers,none" where stages differ; free with g_free. */
+static char *recomputation_of(const MtfPipelinePlan *pipeline) {
+    const cJSON *stages = cJSON_GetObjectItem(pipeline->predicted, "stages"), *stage;
+    const char *first = mtf_json_text_of(stages != NULL ? stages->child : NULL, "recompute");
+    bool alike = true;
+    GString *text = g_string_new(NULL);
+    cJSON_ArrayForEach(stage, stages) {
+        const char *own = mtf_json_text_of(stage, "recompute");
+        g_string_append_printf(text, "%s%s", text->len > 0 ? "," : "", own);
+        alike &= strcmp(own, first) == 0;
+    }
+    if (alike)
+        g_string_assign(text, first);
+    return g_string_free(text, FALSE);
+}
+
 /* The whole graph, and each stage's program. */
 static bool check_pipeline(const File *file, cJSON *report, GError **error) {
     g_autoptr(MtfPipelinePlan) pipeline = mtf_pipeline_plan_from_json(&file->root, error);
@@ -173,6 +189,8 @@ static bool check_pipeline(const File *file, cJSON *report, GError **error) {
     cJSON_AddStringToObject(report, "schedule", pipeline->schedule);
     mtf_json_add_integer(report, "microbatches", pipeline->graph->microbatches);
     cJSON_AddStringToObject(report, "precision", mtf_pipeline_stage(pipeline, 0)->precision);
+    g_autofree char *again = recomputation_of(pipeline);
+    cJSON_AddStringToObject(report, "recompute", again);
     int64_t instructions = 0;
     for (int s = 0; s < (int)pipeline->stages->len; s++) {
         g_autoptr(MtfProgram) program = mtf_plan_lower(mtf_pipeline_stage(pipeline, s), error);

@@ -249,6 +249,18 @@ static bool prepare(Search *search, GError **error) {
                                                     "stages: --devices N");
 }
 
+static const char *stage_recomputation(const cJSON *stages, int stage) {
+    return mtf_json_text_of(cJSON_GetArrayItem(stages, stage), "recompute");
+}
+
+/* Of all stages: "layers", or "layers,none" where they differ. Free with g_free. */
+static char *recomputation_text(const Search *search) {
+    const MtfStepVariant *form = &search->request.form;
+    return form->recompute_of_stage != NULL
+               ? mtf_recompute_format_stages(form->recompute_of_stage, search->request.stages)
+               : mtf_recompute_format(form->recompute, form->recomputed_layers);
+}
+
 /* Whether a stage takes as long as the one before it, with as many devices, the next ones. */
 static bool continues_row(const MtfPipelinePlan *pipeline, const cJSON *stages, int stage) {
     const MtfPlan *plan = mtf_pipeline_stage(pipeline, stage);
@@ -256,9 +268,11 @@ static bool continues_row(const MtfPipelinePlan *pipeline, const cJSON *stages, 
     const int *rank = pipeline->order->rank_of_stage;
     const cJSON *a = cJSON_GetArrayItem(stages, stage - 1), *b = cJSON_GetArrayItem(stages, stage);
     static const char *const keys[] = { "forward_seconds", "backward_seconds" };
-    bool equal = rank[stage] == rank[stage - 1] + 1 &&
-                 mtf_mesh_equal(&plan->layout->mesh, &before->layout->mesh) &&
-                 plan->graph->operations->len == before->graph->operations->len;
+    bool equal =
+        rank[stage] == rank[stage - 1] + 1 &&
+        mtf_mesh_equal(&plan->layout->mesh, &before->layout->mesh) &&
+        plan->graph->operations->len == before->graph->operations->len &&
+        strcmp(stage_recomputation(stages, stage), stage_recomputation(stages, stage - 1)) == 0;
     for (gsize k = 0; equal && k < G_N_ELEMENTS(keys); k++)
         equal = mtf_json_number_of(a, keys[k], 0) == mtf_json_number_of(b, keys[k], 0);
     return equal;
@@ -270,8 +284,9 @@ static char *range_text(double first, double last) {
     return strcmp(a, b) == 0 ? g_strdup(a) : g_strdup_printf("%s to %s", a, b);
 }
 
-/* One line for stages from … to, which take equally long. */
-static void print_stages(const MtfPipelinePlan *pipeline, const cJSON *stages, int from, int to) {
+/* One line for stages from … to, which take equally long; with what they recompute where stages differ. */
+static void print_stages(const MtfPipelinePlan *pipeline, const cJSON *stages, int from, int to,
+                         bool differ) {
     const MtfPlan *plan = mtf_pipeline_stage(pipeline, from);
     const MtfPlan *end = mtf_pipeline_stage(pipeline, to);
     const cJSON *predicted = cJSON_GetArrayItem(stages, from);
@@ -290,17 +305,21 @@ static void print_stages(const MtfPipelinePlan *pipeline, const cJSON *stages, i
         plan->graph->in_flight == end->graph->in_flight
             ? g_strdup_printf("%d", plan->graph->in_flight)
             : g_strdup_printf("%d to %d", plan->graph->in_flight, end->graph->in_flight);
-    printf("%-14s %s: %d operations, %s forward and %s backward a micro-batch, %s in flight, %s\n",
-           name, place, (int)plan->graph->operations->len, f, b, flight, memory);
+    g_autofree char *again =
+        differ ? g_strdup_printf(", recomputation %s", stage_recomputation(stages, from))
+               : g_strdup("");
+    printf(
+        "%-14s %s: %d operations, %s forward and %s backward a micro-batch, %s in flight, %s%s\n",
+        name, place, (int)plan->graph->operations->len, f, b, flight, memory, again);
 }
 
-static void print_all_stages(const MtfPipelinePlan *pipeline) {
+static void print_all_stages(const MtfPipelinePlan *pipeline, bool differ) {
     const cJSON *stages = cJSON_GetObjectItem(pipeline->predicted, "stages");
     int n = (int)pipeline->stages->len;
     for (int from = 0, to = 0; from < n; from = ++to) {
         while (to + 1 < n && continues_row(pipeline, stages, to + 1))
             to++;
-        print_stages(pipeline, stages, from, to);
+        print_stages(pipeline, stages, from, to, differ);
     }
 }
 
@@ -351,19 +370,19 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
     const cJSON *tried = cJSON_GetObjectItem(pipeline->predicted, "schedules");
     double step = mtf_json_number_of(pipeline->predicted, "step_seconds", 0);
     double bubble = mtf_json_number_of(pipeline->predicted, "bubble", 0);
-    const MtfStepVariant *form = &search->request.form;
+    bool differ = search->request.form.recompute_of_stage != NULL;
     g_autofree char *seconds = mtf_seconds_format(step);
-    g_autofree char *recompute = mtf_recompute_format(form->recompute, form->recomputed_layers);
+    g_autofree char *recompute = recomputation_text(search);
     mtf_planning_print_machine(mtf_pipeline_stage(pipeline, 0), search->machine, o->machine != NULL,
                                o->precision);
     printf("pipeline       %d stages on %d devices, schedule %s, %d micro-batches, recomputation "
            "%s%s\n",
            (int)pipeline->stages->len, mtf_pipeline_devices(pipeline), pipeline->schedule,
-           pipeline->graph->microbatches, recompute,
+           pipeline->graph->microbatches, differ ? "of each stage its own" : recompute,
            mtf_graph_has_batch_statistics(pipeline->graph)
                ? ", batch statistics of each micro-batch"
                : "");
-    print_all_stages(pipeline);
+    print_all_stages(pipeline, differ);
     print_delays(pipeline);
     printf("step           %s, of which %.1f %% is the bubble\n", seconds, 100 * bubble);
     for (const cJSON *one = tried != NULL ? tried->child : NULL; one != NULL; one = one->next) {
@@ -393,6 +412,7 @@ static void add_cut(cJSON *object, const MtfCutPlan *cut) {
         mtf_json_add_integer(of, "devices", stage->devices);
         cJSON_AddStringToObject(of, "mesh", mesh);
         cJSON_AddStringToObject(of, "layout", stage->layout);
+        cJSON_AddStringToObject(of, "recompute", mtf_recompute_name(stage->recompute));
         mtf_json_add_number(of, "seconds", stage->seconds);
         mtf_json_add_number(of, "memory", stage->bytes);
         cJSON_AddItemToArray(list, of);
@@ -405,8 +425,8 @@ static void print_as_json(const Search *search, const MtfPipelinePlan *pipeline)
     mtf_json_add_integer(object, "microbatches", pipeline->graph->microbatches);
     if (mtf_graph_has_batch_statistics(pipeline->graph))
         cJSON_AddStringToObject(object, "batch_statistics", "of each micro-batch");
-    cJSON_AddStringToObject(object, "recompute",
-                            mtf_recompute_name(search->request.form.recompute));
+    g_autofree char *recompute = recomputation_text(search);
+    cJSON_AddStringToObject(object, "recompute", recompute);
     if (search->cut != NULL)
         add_cut(object, search->cut);
     g_autofree char *text = mtf_json_print(object);
@@ -476,11 +496,11 @@ static MtfPipelinePlan *plan_share(Search *search, double share, GError **error)
  * twice what orders of instructions save (a U-Net's skips): where a stage does not fit that should, it
  * is cut for less memory; where none should fit, for more, and stages are searched all the same. */
 static MtfPipelinePlan *search_until_it_fits(Search *search, GError **error) {
-    static const double shares[2][3] = { { 0.8, 0.6, 0.4 }, { 1.5, 2, 3 } };
+    static const double shares[2][4] = { { 0.9, 0.8, 0.6, 0.4 }, { 1.5, 2, 3, 4 } };
     GError *cause = NULL;
     MtfPipelinePlan *plan = plan_share(search, 1, &cause);
     bool more = search->cuts == NULL;
-    for (int i = 0; i < 3 && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT); i++) {
+    for (int i = 0; i < 4 && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT); i++) {
         GError *again = NULL;
         plan = plan_share(search, shares[more][i], &again);
         if (again == NULL)

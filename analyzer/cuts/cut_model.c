@@ -3,14 +3,16 @@
 
 #include <math.h>
 
-/* Ways of one size that a stage may choose from: from the fastest to the one that holds least. */
+/* Ways of one size that a stage may choose from, of each kind of recomputation: from the fastest to the
+ * one that holds least. */
 #define WAYS_A_SIZE 4
 
 /* The chain, and the way behind each of its prices. */
 typedef struct {
     const MtfCutModel *model;
     MtfChain chain;
-    int64_t *size; /* of the chain: WAYS_A_SIZE of each size */
+    guint ways;    /* of a size */
+    int64_t *size; /* of the chain: so many of each size */
     int *way;      /* at mtf_chain_index */
 } Chain;
 
@@ -19,6 +21,7 @@ void mtf_cut_plan_free(MtfCutPlan *plan) {
         return;
     g_array_unref(plan->stages);
     g_ptr_array_unref(plan->names);
+    g_free(plan->recompute);
     g_free(plan);
 }
 
@@ -121,12 +124,12 @@ static void fill_stage(Chain *chain, int first, int end, guint z) {
     for (guint i = 0; i < all->len; i++)
         if (!is_dominated(kept, &g_array_index(all, Candidate, i)))
             g_array_append_val(kept, g_array_index(all, Candidate, i));
-    for (guint k = 0; k < WAYS_A_SIZE; k++) {
-        gsize at = mtf_chain_index(&chain->chain, first, end, (int)(z * WAYS_A_SIZE + k));
+    for (guint k = 0; k < chain->ways; k++) {
+        gsize at = mtf_chain_index(&chain->chain, first, end, (int)(z * chain->ways + k));
         chain->chain.price[at].seconds = INFINITY;
         if (k >= kept->len)
             continue;
-        guint i = kept->len <= WAYS_A_SIZE ? k : k * (kept->len - 1) / (WAYS_A_SIZE - 1);
+        guint i = kept->len <= chain->ways ? k : k * (kept->len - 1) / (chain->ways - 1);
         chain->chain.price[at] = g_array_index(kept, Candidate, i).price;
         chain->way[at] = g_array_index(kept, Candidate, i).way;
     }
@@ -135,11 +138,11 @@ static void fill_stage(Chain *chain, int first, int end, guint z) {
 /* Chunks are stages of a chain that is as many times longer, and passes as many more micro-batches. */
 static void chain_init(Chain *chain, const MtfCutModel *model) {
     int64_t unit = g_array_index(model->sizes, int64_t, 0);
-    guint sizes = model->sizes->len * WAYS_A_SIZE;
-    *chain = (Chain){ .model = model };
+    guint ways = WAYS_A_SIZE * (guint)model->recomputations, sizes = model->sizes->len * ways;
+    *chain = (Chain){ .model = model, .ways = ways };
     chain->size = g_new(int64_t, sizes);
     for (guint z = 0; z < sizes; z++)
-        chain->size[z] = g_array_index(model->sizes, int64_t, z / WAYS_A_SIZE) / unit;
+        chain->size[z] = g_array_index(model->sizes, int64_t, z / ways) / unit;
     chain->chain = (MtfChain){ .layers = (int)model->places->len - 1,
                                .sizes = (int)sizes,
                                .size = chain->size,
@@ -205,6 +208,7 @@ static void add_stage(MtfCutPlan *plan, const Chain *chain, const MtfStage *stag
                         .end = model->units->begin[place_at(model, stage->to)],
                         .devices = way->devices,
                         .mesh = way->mesh,
+                        .recompute = way->recompute,
                         .seconds = stage->seconds,
                         .bytes = price->fixed + held * price->flight };
     g_ptr_array_add(plan->names, g_strdup(way->name));
@@ -226,6 +230,19 @@ static double step_seconds(const MtfCutPlan *plan) {
     return sum / plan->chunks + (plan->variant.microbatches - 1.0 / plan->chunks) * slowest;
 }
 
+/* Gives the variant what stages recompute: one thing for all, or a list. */
+static void settle_recomputation(MtfCutPlan *plan) {
+    g_autofree MtfRecompute *each = g_new(MtfRecompute, plan->stages->len);
+    bool alike = true;
+    for (guint s = 0; s < plan->stages->len; s++) {
+        each[s] = g_array_index(plan->stages, MtfCutStage, s).recompute;
+        alike &= each[s] == each[0];
+    }
+    plan->variant.recompute = alike ? each[0] : MTF_RECOMPUTE_NONE;
+    if (!alike)
+        plan->variant.recompute_of_stage = plan->recompute = g_steal_pointer(&each);
+}
+
 MtfCutPlan *mtf_cut_model_solve(const MtfCutModel *model) {
     Chain chain;
     chain_init(&chain, model);
@@ -240,6 +257,7 @@ MtfCutPlan *mtf_cut_model_solve(const MtfCutModel *model) {
         plan->bound = mtf_cut_model_bound(model);
         for (guint i = 0; i < found->stages->len; i++)
             add_stage(plan, &chain, &g_array_index(found->stages, MtfStage, i));
+        settle_recomputation(plan);
         plan->seconds = step_seconds(plan) + mtf_machine_step_seconds(model->machine);
     }
     chain_clear(&chain);

@@ -18,7 +18,8 @@
 typedef struct {
     int first, end; /* operations of the forward graph */
     int64_t devices;
-    MtfMesh mesh;       /* and the layout it was priced under */
+    MtfMesh mesh; /* and the layout it was priced under */
+    MtfRecompute recompute;
     const char *layout; /* owned by the plan */
     double seconds;     /* of a micro-batch */
     double bytes;       /* of a device */
@@ -29,6 +30,8 @@ typedef struct {
     GPtrArray *names;
     int chunks;
     MtfStepVariant variant;
+    MtfRecompute
+        *recompute;        /* of each stage, which the variant then has; or NULL: they are alike */
     double seconds, bound; /* of a step, in the model */
     int tried;             /* numbers of micro-batches and recomputations */
 } MtfCutPlan;
@@ -42,6 +45,7 @@ typedef struct {
     const GArray *places;  /* of int, ascending: the units that parts begin at, and their number */
     const GArray *sizes;   /* of int64_t, ascending: devices of a stage */
     const GPtrArray *ways; /* MtfUnitWay, for the variant */
+    int recomputations;    /* how many kinds of it ways have: each stage its own */
     MtfStepVariant variant;
     const MtfMachine *machine;
     int64_t devices, memory; /* of all stages; bytes of a device */

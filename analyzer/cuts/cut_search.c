@@ -16,12 +16,25 @@
 #define MOST_MICROBATCHES 512
 /* The number of micro-batches that is tried first, or the next above it. */
 #define FIRST_MICROBATCHES 48
+/* Stages that differ in it recompute nothing, or layers. */
+#define RECOMPUTATIONS_MIXED 2
+/* A stage that takes more than this share of the memory may have been laid out to save some. */
+#define SHORT_OF_MEMORY 0.5
 
-/* The best plan with so many chunks a domain. */
+/* The best plan with so many chunks a domain; `mixed`: each stage with a recomputation of its own. */
 typedef struct {
     int chunks;
+    bool mixed;
+    double seconds; /* a plan is to take less */
     MtfCutPlan *plan;
 } Best;
+
+/* Ways that were priced for a variant. */
+typedef struct {
+    int microbatches;
+    MtfRecompute recompute;
+    GPtrArray *ways; /* MtfUnitWay */
+} Priced;
 
 typedef struct {
     const MtfCutRequest *request;
@@ -29,9 +42,11 @@ typedef struct {
     GArray *sizes;   /* of int64_t */
     GArray *parts;   /* of int: the units that parts begin at, and the number of units */
     GArray *all;     /* likewise, each unit a part */
-    GPtrArray *ways; /* MtfUnitWay, for the variant */
+    GPtrArray *ways; /* MtfUnitWay, for the variant; borrowed from `priced` */
     MtfStepVariant variant;
-    GArray *best; /* Best, one for each number of chunks that is asked for */
+    bool mixed;     /* the ways are of several recomputations */
+    GArray *priced; /* Priced */
+    GArray *best;   /* Best, one for each number of chunks that is asked for, and a mixed one */
     int tried;
 } Search;
 
@@ -49,6 +64,7 @@ static MtfCutModel model_of(const Search *search, const GArray *places, const GA
                           .places = places,
                           .sizes = sizes,
                           .ways = search->ways,
+                          .recomputations = search->mixed ? RECOMPUTATIONS_MIXED : 1,
                           .variant = search->variant,
                           .machine = search->request->machine,
                           .devices = search->request->devices,
@@ -63,12 +79,13 @@ static MtfCutModel model_of(const Search *search, const GArray *places, const GA
 static bool try_model(Best *best, MtfCutModel model) {
     model.chunks = best->chunks;
     MtfCutPlan *plan = mtf_cut_model_solve(&model);
-    if (plan == NULL || (best->plan != NULL && best->plan->seconds <= plan->seconds)) {
+    if (plan == NULL || best->seconds <= plan->seconds) {
         mtf_cut_plan_free(plan);
         return false;
     }
     mtf_cut_plan_free(best->plan);
     best->plan = plan;
+    best->seconds = plan->seconds;
     return true;
 }
 
@@ -100,8 +117,7 @@ static bool try_equal_sizes(Search *search, Best *best) {
         bool suits =
             best->chunks == 1 || (stages > 1 && search->variant.microbatches % stages == 0);
         if (!wanted || !suits || stages * best->chunks > search->units->units ||
-            (best->plan != NULL &&
-             least_seconds(search, best->chunks, size, stages) >= best->plan->seconds))
+            least_seconds(search, best->chunks, size, stages) >= best->seconds)
             continue;
         g_autoptr(GArray) one = g_array_new(FALSE, FALSE, sizeof(int64_t));
         g_array_append_val(one, size);
@@ -128,7 +144,7 @@ static GArray *list_used_sizes(const Search *search, const MtfCutPlan *plan) {
 static bool try_any_sizes(Search *search, Best *best) {
     int stages = search->request->stages;
     MtfCutModel model = model_of(search, search->parts, search->sizes, stages);
-    if (best->plan != NULL && mtf_cut_model_bound(&model) >= best->plan->seconds)
+    if (mtf_cut_model_bound(&model) >= best->seconds)
         return false;
     bool better = try_model(best, model);
     if (better && search->all->len > search->parts->len) {
@@ -140,22 +156,59 @@ static bool try_any_sizes(Search *search, Best *best) {
 
 /* ---- Variants -------------------------------------------------------------------------------- */
 
-/* Looks at one number of micro-batches; true where it is better than all before. */
-static bool try_variant(Search *search, GError **error) {
+static void priced_clear(void *data) {
+    g_ptr_array_unref(((Priced *)data)->ways);
+}
+
+/* The ways of the variant with that recomputation, priced once; NULL on an error. */
+static GPtrArray *price_ways(Search *search, MtfRecompute recompute, GError **error) {
     MtfUnitPricing pricing = { search->request->forward, search->units, search->request->machine,
                                search->variant,          search->sizes, search->request->max_axes };
-    search->ways = mtf_unit_prices(&pricing, error);
-    if (search->ways == NULL)
-        return false;
-    search->tried++;
+    for (guint i = 0; i < search->priced->len; i++) {
+        const Priced *known = &g_array_index(search->priced, Priced, i);
+        if (known->microbatches == search->variant.microbatches && known->recompute == recompute)
+            return known->ways;
+    }
+    pricing.variant.recompute = recompute;
+    Priced priced = { search->variant.microbatches, recompute, mtf_unit_prices(&pricing, error) };
+    if (priced.ways != NULL)
+        g_array_append_val(search->priced, priced);
+    return priced.ways;
+}
+
+/* Ways that keep everything, and ways that recompute layers; NULL on an error. */
+static GPtrArray *list_mixed_ways(Search *search, GError **error) {
+    static const MtfRecompute kinds[] = { MTF_RECOMPUTE_NONE, MTF_RECOMPUTE_LAYERS };
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    for (gsize k = 0; k < G_N_ELEMENTS(kinds); k++) {
+        GPtrArray *ways = price_ways(search, kinds[k], error);
+        if (ways == NULL)
+            return NULL;
+        for (guint w = 0; w < ways->len; w++)
+            g_ptr_array_add(all, ways->pdata[w]);
+    }
+    return g_steal_pointer(&all);
+}
+
+/* Looks at one number of micro-batches; true where it is better than all before. */
+static bool try_variant(Search *search, GError **error) {
+    GPtrArray *ways = search->mixed ? list_mixed_ways(search, error)
+                                    : price_ways(search, search->variant.recompute, error);
     bool better = false;
+    if (ways == NULL)
+        return false;
+    search->ways = ways;
+    search->tried++;
     for (guint i = 0; i < search->best->len; i++) {
         Best *best = &g_array_index(search->best, Best, i);
+        if (best->mixed != search->mixed)
+            continue;
         if (best->chunks == 1)
             better |= try_any_sizes(search, best);
         better |= try_equal_sizes(search, best);
     }
-    g_clear_pointer(&search->ways, g_ptr_array_unref);
+    if (search->mixed)
+        g_ptr_array_unref(ways);
     return better;
 }
 
@@ -234,20 +287,51 @@ static bool try_recompute(Search *search, MtfRecompute recompute, const GArray *
            (up || try_direction(search, counts, begin, -1, &down, error));
 }
 
+static Best *find_best(Search *search, int chunks, bool mixed) {
+    for (guint i = 0; i < search->best->len; i++) {
+        Best *best = &g_array_index(search->best, Best, i);
+        if (best->chunks == chunks && best->mixed == mixed)
+            return best;
+    }
+    return NULL;
+}
+
+static bool is_short_of_memory(const Search *search, const MtfCutPlan *plan) {
+    double most = 0;
+    for (guint s = 0; s < plan->stages->len; s++)
+        most = fmax(most, g_array_index(plan->stages, MtfCutStage, s).bytes);
+    return most > SHORT_OF_MEMORY * (double)search->request->memory;
+}
+
+/* Stages that recompute what their own memory asks for: those in front, which hold the most micro-batches.
+ * They are looked for where memory matters, and faster than all that recompute alike. Domains of several
+ * chunks are taken to hold alike. */
+static bool try_mixed(Search *search, const GArray *counts, GError **error) {
+    const Best *alike = find_best(search, 1, false);
+    const MtfCutPlan *plan = alike != NULL ? alike->plan : NULL;
+    if (plan == NULL || plan->stages->len < 2 ||
+        (plan->variant.recompute == MTF_RECOMPUTE_NONE && !is_short_of_memory(search, plan)))
+        return true;
+    Best mixed = { 1, true, plan->seconds, NULL };
+    g_array_append_val(search->best, mixed);
+    search->mixed = true;
+    return try_recompute(search, MTF_RECOMPUTE_NONE, counts, error);
+}
+
 static bool try_all(Search *search, GError **error) {
     const MtfCutRequest *request = search->request;
+    bool any = request->recompute == MTF_RECOMPUTES, layers = request->forward->repeats->len > 0;
     int batch = mtf_batch_dimension(request->forward, request->batch_dim, error);
     if (batch < 0)
         return false;
     g_autoptr(GArray) counts = list_microbatches(request, mtf_graph_size(request->forward, batch));
     for (int r = 0; r < MTF_RECOMPUTES; r++) {
         bool asked = request->recompute == r;
-        bool any = request->recompute == MTF_RECOMPUTES && r != MTF_RECOMPUTE_CHEAP &&
-                   (r != MTF_RECOMPUTE_LAYERS || request->forward->repeats->len > 0);
-        if ((asked || any) && !try_recompute(search, (MtfRecompute)r, counts, error))
+        bool tried = any && r != MTF_RECOMPUTE_CHEAP && (r != MTF_RECOMPUTE_LAYERS || layers);
+        if ((asked || tried) && !try_recompute(search, (MtfRecompute)r, counts, error))
             return false;
     }
-    return true;
+    return !any || !layers || try_mixed(search, counts, error);
 }
 
 /* Units from `from` on that are of the same kind. */
@@ -324,9 +408,11 @@ static void search_init(Search *search, const MtfCutRequest *request) {
     search->parts = list_parts(search->units);
     search->all = list_all(search->units);
     search->sizes = list_sizes(request, (int)search->parts->len - 1);
+    search->priced = g_array_new(FALSE, TRUE, sizeof(Priced));
+    g_array_set_clear_func(search->priced, priced_clear);
     search->best = g_array_new(FALSE, TRUE, sizeof(Best));
     for (const int *chunks = request->chunks; *chunks > 0; chunks++) {
-        Best best = { *chunks, NULL };
+        Best best = { *chunks, false, INFINITY, NULL };
         g_array_append_val(search->best, best);
     }
 }
@@ -336,6 +422,7 @@ static void search_clear(Search *search) {
     g_array_unref(search->parts);
     g_array_unref(search->all);
     g_array_unref(search->sizes);
+    g_array_unref(search->priced);
     for (guint i = 0; i < search->best->len; i++)
         mtf_cut_plan_free(g_array_index(search->best, Best, i).plan);
     g_array_unref(search->best);
@@ -350,7 +437,7 @@ static GPtrArray *take_plans(Search *search) {
     GPtrArray *plans = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_cut_plan_free);
     for (guint i = 0; i < search->best->len; i++) {
         Best *best = &g_array_index(search->best, Best, i);
-        if (best->plan == NULL)
+        if (best->plan == NULL || (best->mixed && best->plan->recompute == NULL))
             continue;
         best->plan->tried = search->tried;
         g_ptr_array_add(plans, g_steal_pointer(&best->plan));

@@ -32,7 +32,8 @@ typedef struct {
     const char *batch_dim, *precision; /* as of MtfStepVariant */
 } MtfCutRequest;
 
-/* The best cut for each number of chunks that is asked for and fits (MtfCutPlan), the fastest first.
+/* The best cut for each number of chunks that is asked for and fits (MtfCutPlan), and where any recomputation
+ * will do the best whose stages differ in it, the fastest first.
  * Fails where none fits (MTF_ERROR_FIT), or the batch cannot be divided (bad input). */
 GPtrArray *mtf_cut_search(const MtfCutRequest *request, GError **error);
 

@@ -90,6 +90,7 @@ static MtfUnitWay *way_of_style(MeshPrices *prices, const MtfStandardLayout *sta
         *way = g_new0(MtfUnitWay, 1);
         (*way)->devices = prices->devices;
         (*way)->mesh = prices->mesh;
+        (*way)->recompute = prices->pricing->variant.recompute;
         (*way)->name = g_strdup(standard->name);
         (*way)->price = g_new0(MtfUnitPrice, prices->pricing->units->kinds);
     }

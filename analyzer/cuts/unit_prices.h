@@ -7,7 +7,7 @@
  *               mesh all:8           data parallelism              unit 0, 1 …
  *     size 16   …
  *
- * A row is a *way* for a stage: all its units are laid out alike. */
+ * A row is a *way* for a stage: all its units are laid out, and recomputed, alike. */
 #ifndef MTF_UNIT_PRICES_H
 #define MTF_UNIT_PRICES_H
 
@@ -27,8 +27,9 @@ typedef struct {
 typedef struct {
     int64_t devices;
     MtfMesh mesh;
-    char *name;          /* "Megatron, ZeRO-1" */
-    MtfUnitPrice *price; /* [kinds] */
+    MtfRecompute recompute; /* of all units */
+    char *name;             /* "Megatron, ZeRO-1" */
+    MtfUnitPrice *price;    /* [kinds] */
 } MtfUnitWay;
 
 typedef struct {

@@ -302,6 +302,17 @@ static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
         cJSON_AddItemToArray(list, stage_prediction(pipeline, s, &seconds[s], &times[s]));
 }
 
+/* What each stage computes again. */
+static void say_recomputation(MtfPipelinePlan *pipeline, const MtfStepVariant *form) {
+    cJSON *stages = cJSON_GetObjectItem(pipeline->predicted, "stages");
+    for (int s = 0; s < (int)pipeline->stages->len; s++) {
+        MtfRecompute own =
+            form->recompute_of_stage != NULL ? form->recompute_of_stage[s] : form->recompute;
+        g_autofree char *text = mtf_recompute_format(own, form->recomputed_layers);
+        cJSON_AddStringToObject(cJSON_GetArrayItem(stages, s), "recompute", text);
+    }
+}
+
 /* ---- One schedule -------------------------------------------------------------------------- */
 
 static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, GError **error) {
@@ -325,6 +336,7 @@ static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, GError **
     if (!plan_stages(pipeline, request, seconds, error))
         return NULL;
     predict(pipeline, request->search.machine, seconds);
+    say_recomputation(pipeline, &request->form);
     return g_steal_pointer(&pipeline);
 }
 

@@ -113,6 +113,13 @@ static bool set_microbatches(MtfGraph *graph, const MtfStepVariant *variant, GEr
     return batch >= 0 && mtf_graph_set_microbatches(graph, batch, variant->microbatches, error);
 }
 
+static bool recompute(MtfGraph *training, const MtfStepVariant *variant, GError **error) {
+    return variant->recompute_of_stage != NULL
+               ? mtf_graph_recompute_stages(training, variant->recompute_of_stage, error)
+               : mtf_graph_recompute_layers(training, variant->recompute,
+                                            variant->recomputed_layers, error);
+}
+
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       GError **error) {
     g_autoptr(MtfGraph) copy = mtf_graph_copy(graph);
@@ -139,8 +146,7 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVarian
         return NULL;
     if (mtf_graph_stages(training) > 0)
         mtf_graph_complete_stages(training);
-    if (!mtf_graph_recompute_layers(training, variant->recompute, variant->recomputed_layers,
-                                    error) ||
+    if (!recompute(training, variant, error) ||
         !mtf_graph_offload(training, variant->offload, variant->offloaded_layers, error))
         return NULL;
     if (variant->fuses)

@@ -36,6 +36,9 @@ typedef struct {
     const char *precision; /* as in MtfPlanningGraph: "bf16" makes a step of mixed precision */
     MtfRecompute recompute;
     int recomputed_layers; /* of MTF_RECOMPUTE_LAYERS: the first so many; 0: all */
+    const MtfRecompute
+        *recompute_of_stage; /* instead, of a graph cut into stages, from the first on; borrowed; or
+                                               NULL */
     MtfOffload offload;
     int offloaded_layers; /* the first so many; 0: all */
     bool

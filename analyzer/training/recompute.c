@@ -15,11 +15,13 @@
 
 typedef struct {
     MtfBuilder b;
-    MtfConsumers *consumers; /* of the graph as it was */
-    bool *needed;            /* by tensor: stays until the backward pass */
-    bool *dropped;           /* …: the backward pass reads a clone */
-    int *clones;             /* …: the clone, or -1 */
-    GArray *order;           /* int: operations, clones among them */
+    MtfConsumers *consumers;  /* of the graph as it was */
+    bool *needed;             /* by tensor: stays until the backward pass */
+    bool *dropped;            /* …: the backward pass reads a clone */
+    int *clones;              /* …: the clone, or -1 */
+    MtfRecompute all;         /* of the whole graph; or */
+    const MtfRecompute *each; /* of its stages, from stage 1 on; or NULL */
+    GArray *order;            /* int: operations, clones among them */
 } Recomputation;
 
 const char *mtf_recompute_name(MtfRecompute recompute) {
@@ -30,6 +32,13 @@ const char *mtf_recompute_name(MtfRecompute recompute) {
 char *mtf_recompute_format(MtfRecompute recompute, int layers) {
     return layers > 0 ? g_strdup_printf("%s:%d", mtf_recompute_name(recompute), layers)
                       : g_strdup(mtf_recompute_name(recompute));
+}
+
+char *mtf_recompute_format_stages(const MtfRecompute *each, int stages) {
+    GString *text = g_string_new(NULL);
+    for (int s = 0; s < stages; s++)
+        g_string_append_printf(text, "%s%s", s > 0 ? "," : "", mtf_recompute_name(each[s]));
+    return g_string_free(text, FALSE);
 }
 
 static bool is_name(const char *text, MtfRecompute recompute) {
@@ -75,6 +84,13 @@ static bool can_repeat(const MtfOperation *op) {
     return op != NULL && op->phase == MTF_PHASE_FORWARD && op->n_outputs == 1 &&
            !mtf_operation_row(op->kind)->accumulates && op->loop == 0 &&
            mtf_operation_row(op->kind)->loop == MTF_LOOP_NOTHING;
+}
+
+/* Whether the operation is of a part of the graph that is recomputed that way. */
+static bool is_recomputed_by(const Recomputation *r, const MtfOperation *op, MtfRecompute way) {
+    if (r->each == NULL)
+        return r->all == way;
+    return op->stage > 0 && r->each[op->stage - 1] == way;
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
@@ -154,6 +170,7 @@ static bool drop_blocks(Recomputation *r, int layers, GError **error) {
                                graph->name);
     for (int t = 0; t < (int)graph->tensors->len; t++)
         r->dropped[t] = can_repeat(producer_of(r, t)) && layer[t] >= 0 &&
+                        is_recomputed_by(r, producer_of(r, t), MTF_RECOMPUTE_LAYERS) &&
                         (layers == 0 || layer[t] < layers) && !leaves_block(r, t);
     return true;
 }
@@ -182,7 +199,7 @@ static bool is_outer(const Recomputation *r, const MtfOperation *op) {
 
 static bool is_cheap(const Recomputation *r, int tensor) {
     const MtfOperation *op = producer_of(r, tensor);
-    if (!can_repeat(op) || leaves_block(r, tensor))
+    if (!can_repeat(op) || !is_recomputed_by(r, op, MTF_RECOMPUTE_CHEAP) || leaves_block(r, tensor))
         return false;
     switch (mtf_operation_row(op->kind)->kernel_class) {
     case MTF_CLASS_ELEMENTWISE:
@@ -332,15 +349,19 @@ static void keep_sent(Recomputation *r) {
     }
 }
 
-bool mtf_graph_recompute(MtfGraph *graph, MtfRecompute recompute, GError **error) {
-    return mtf_graph_recompute_layers(graph, recompute, 0, error);
+/* Whether some part of the graph is recomputed that way. */
+static bool has_way(const Recomputation *r, MtfRecompute way) {
+    int stages = r->each == NULL ? 0 : mtf_graph_stages(r->b.graph);
+    bool found = r->each == NULL && r->all == way;
+    for (int s = 0; s < stages; s++)
+        found |= r->each[s] == way;
+    return found;
 }
 
-bool mtf_graph_recompute_layers(MtfGraph *graph, MtfRecompute recompute, int layers,
-                                GError **error) {
+/* Parts as `all` says, or `each` stage as it says. */
+static bool recompute_parts(MtfGraph *graph, MtfRecompute all, const MtfRecompute *each, int layers,
+                            GError **error) {
     gsize n = graph->tensors->len;
-    if (recompute == MTF_RECOMPUTE_NONE)
-        return true;
     g_autofree bool *needed = g_new0(bool, n + 1);
     g_autofree bool *dropped = g_new0(bool, n + 1);
     g_autofree int *clones = g_new(int, n + 1);
@@ -349,12 +370,26 @@ bool mtf_graph_recompute_layers(MtfGraph *graph, MtfRecompute recompute, int lay
     for (gsize t = 0; t < n; t++)
         clones[t] = -1;
     Recomputation r = {
-        mtf_builder(graph, MTF_PHASE_BACKWARD), consumers, needed, dropped, clones, order
+        mtf_builder(graph, MTF_PHASE_BACKWARD), consumers, needed, dropped, clones, all, each, order
     };
-    if (recompute == MTF_RECOMPUTE_CHEAP)
-        drop_cheap(&r);
-    else if (!drop_blocks(&r, layers, error))
+    if (has_way(&r, MTF_RECOMPUTE_LAYERS) && !drop_blocks(&r, layers, error))
         return false;
+    if (has_way(&r, MTF_RECOMPUTE_CHEAP))
+        drop_cheap(&r);
     keep_sent(&r);
     return rewire(&r, error);
+}
+
+bool mtf_graph_recompute(MtfGraph *graph, MtfRecompute recompute, GError **error) {
+    return mtf_graph_recompute_layers(graph, recompute, 0, error);
+}
+
+bool mtf_graph_recompute_layers(MtfGraph *graph, MtfRecompute recompute, int layers,
+                                GError **error) {
+    return recompute == MTF_RECOMPUTE_NONE ||
+           recompute_parts(graph, recompute, NULL, layers, error);
+}
+
+bool mtf_graph_recompute_stages(MtfGraph *graph, const MtfRecompute *each, GError **error) {
+    return recompute_parts(graph, MTF_RECOMPUTE_NONE, each, 0, error);
 }

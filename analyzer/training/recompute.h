@@ -12,6 +12,8 @@
  *              computed again, one block at a time
  *     layers:K of the first K of them, which wait longest for the backward pass
  *
+ * Each stage of a pipeline may have its own: the first stages, which hold the most micro-batches, need it most.
+ *
  * Clones run the same rows on the same values (dropout on the stream of its original), so under the
  * same layout gradients are equal to the bit. */
 #ifndef MTF_RECOMPUTE_H
@@ -30,6 +32,8 @@ typedef enum {
  * and "full" layers, too. Fails with a bad-input error that lists them; NULL is "none". */
 const char *mtf_recompute_name(MtfRecompute recompute);
 char *mtf_recompute_format(MtfRecompute recompute, int layers); /* free with g_free */
+char *mtf_recompute_format_stages(const MtfRecompute *each,
+                                  int stages); /* "layers,none"; likewise */
 bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, int *layers, GError **error);
 
 /* Changes a training graph, which is canonical afterwards. Fails with a bad-input error where
@@ -40,6 +44,9 @@ bool mtf_graph_recompute(MtfGraph *graph, MtfRecompute recompute, GError **error
  * where there are fewer. */
 bool mtf_graph_recompute_layers(MtfGraph *graph, MtfRecompute recompute, int layers,
                                 GError **error);
+
+/* The same for a graph cut into pipeline stages, stage s as each[s - 1] says. Fails likewise. */
+bool mtf_graph_recompute_stages(MtfGraph *graph, const MtfRecompute *each, GError **error);
 
 /* The number of each result's layer, in the order in which the forward pass comes to them; -1 outside of
  * layers and for what the backward pass makes. `layer` has a place a tensor. Returns how many layers there

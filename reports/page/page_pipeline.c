@@ -106,6 +106,8 @@ static void add_stage(GString *page, const MtfPipelineFacts *facts, int stage, c
     g_autofree char *weight = mtf_seconds_format(times->weight_gradient);
     g_autofree char *each = mtf_bytes_format(facts->stages[stage].per_flight);
     g_autofree char *peak = mtf_bytes_format(facts->stages[stage].peak);
+    const cJSON *predicted = cJSON_GetObjectItem(facts->pipeline->predicted, "stages");
+    const char *again = mtf_json_text_of(cJSON_GetArrayItem(predicted, stage), "recompute");
     mtf_markup(page,
                "<tr><td><a href=\"%s/index.html\">%d</a></td><td class=\"n\">%d</td><td>%s"
                "</td><td class=\"n\">%d</td><td class=\"n\">%" G_GINT64_FORMAT
@@ -114,9 +116,9 @@ static void add_stage(GString *page, const MtfPipelineFacts *facts, int stage, c
                mtf_graph_parameters(plan->graph), forward);
     mtf_markup(page,
                "<td class=\"n\">%s</td><td class=\"n\">%s</td><td class=\"n\">%d × %s</td><td "
-               "class=\"n\">%s</td></tr>\n",
+               "class=\"n\">%s</td><td>%s</td></tr>\n",
                input, plan->graph->splits_backward ? weight : "–", plan->graph->in_flight, each,
-               peak);
+               peak, *again != '\0' ? again : "–");
 }
 
 static void add_stages(GString *page, const MtfPipelineFacts *facts, char *const *folders) {
@@ -129,7 +131,7 @@ static void add_stages(GString *page, const MtfPipelineFacts *facts, char *const
         "<th>devices, mesh</th><th class=\"n\">operations</th><th class=\"n\">parameters</th>"
         "<th class=\"n\">forward</th><th class=\"n\">backward</th>"
         "<th class=\"n\">weight gradient</th><th class=\"n\">in flight</th>"
-        "<th class=\"n\">memory a device</th></tr></thead><tbody>\n");
+        "<th class=\"n\">memory a device</th><th>recomputation</th></tr></thead><tbody>\n");
     for (int stage = 0; stage < facts->pipeline->order->stages; stage++)
         add_stage(page, facts, stage, folders[stage]);
     g_string_append(page, "</tbody></table></div>");

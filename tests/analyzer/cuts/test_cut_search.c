@@ -233,6 +233,166 @@ static void what_the_host_adds_to_a_step_comes_once(void **state) {
     assert_true(fabs(later->bound - plan->bound - 1) < 1e-6);
 }
 
+/* Four stages of a device each hold 4, 3, 2, 1 micro-batches. In the memory of which the first would need
+ * more if it kept all, the plan is faster than the one that recomputes everywhere, and later stages keep. */
+static void early_stages_alone_recompute(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_gpt(8, 16);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
+    MtfCutRequest request = request_of(graph, machine, 4);
+    request.stages = 4;
+    request.microbatches = 8;
+    g_autoptr(GPtrArray) keeping = mtf_cut_search(&request, NULL);
+    const MtfCutPlan *none = g_ptr_array_index(keeping, 0);
+    request.recompute = MTF_RECOMPUTE_LAYERS;
+    g_autoptr(GPtrArray) again = mtf_cut_search(&request, NULL);
+    const MtfCutPlan *layers = g_ptr_array_index(again, 0);
+    request.memory = (int64_t)(0.8 * g_array_index(none->stages, MtfCutStage, 0).bytes);
+    request.recompute = MTF_RECOMPUTES;
+    g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+    const MtfCutPlan *plan = g_ptr_array_index(plans, 0);
+    check_cut(graph, plan, 4, request.memory);
+    assert_non_null(plan->recompute);
+    assert_ptr_equal(plan->recompute, plan->variant.recompute_of_stage);
+    assert_int_equal(plan->recompute[0], MTF_RECOMPUTE_LAYERS);
+    assert_int_equal(plan->recompute[3], MTF_RECOMPUTE_NONE);
+    assert_true(plan->seconds < layers->seconds);
+    assert_true(none->seconds <= plan->seconds);
+    /* The best that recomputes alike comes along: stages that do not fit after all have it to fall back on. */
+    assert_int_equal(plans->len, 2);
+    assert_null(((MtfCutPlan *)g_ptr_array_index(plans, 1))->recompute);
+}
+
+/* ---- All cuts of small chains ---------------------------------------------------------------- */
+
+/* A chain of units, all different, whose prices are drawn: two ways that keep and two that recompute, a
+ * device a stage. */
+typedef struct {
+    int begin[7], kind[6];
+    double crossing[7];
+    MtfGraphUnits units;
+    GArray *places, *sizes;
+    GPtrArray *ways;
+    MtfUnitPrice price[4][6];
+    MtfUnitWay way[4];
+    MtfMachine *machine;
+} Chain;
+
+static void draw_chain(Chain *chain, GRand *random) {
+    chain->units = (MtfGraphUnits){ .units = 6,
+                                    .kinds = 6,
+                                    .begin = chain->begin,
+                                    .kind = chain->kind,
+                                    .crossing = chain->crossing };
+    chain->places = g_array_new(FALSE, FALSE, sizeof(int));
+    chain->sizes = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    chain->ways = g_ptr_array_new();
+    chain->machine = mtf_machine_load("v100", NULL);
+    g_array_append_val(chain->sizes, ((int64_t){ 1 }));
+    for (int u = 0; u <= 6; u++) {
+        g_array_append_val(chain->places, u);
+        chain->begin[u] = u;
+        chain->crossing[u] = 0;
+        if (u < 6)
+            chain->kind[u] = u;
+    }
+    for (int w = 0; w < 4; w++) {
+        bool again = w >= 2;
+        for (int u = 0; u < 6; u++)
+            chain->price[w][u] =
+                (MtfUnitPrice){ true,
+                                g_rand_double_range(random, 1, 2) * (again ? 1.3 : 1),
+                                g_rand_double(random),
+                                g_rand_double_range(random, 1, 2) * 1e6,
+                                g_rand_double_range(random, 1, 2) * (again ? 1e5 : 1e6),
+                                g_rand_double(random) * 1e6 };
+        chain->way[w] = (MtfUnitWay){ 1,
+                                      { 0 },
+                                      again ? MTF_RECOMPUTE_LAYERS : MTF_RECOMPUTE_NONE,
+                                      (char *)"drawn",
+                                      chain->price[w] };
+        g_ptr_array_add(chain->ways, &chain->way[w]);
+    }
+}
+
+/* A stage's seconds where it fits, else INFINITY, by the way that takes least. */
+static double stage_seconds(const Chain *chain, const MtfCutModel *model, int first, int end,
+                            int flight) {
+    double least = INFINITY;
+    for (int w = 0; w < 4; w++) {
+        double seconds = first > 0 ? 2 * chain->machine->network.axis[0].latency : 0;
+        double bytes = 0, work = 0;
+        for (int u = first; u < end; u++) {
+            const MtfUnitPrice *price = &chain->price[w][u];
+            seconds += price->seconds + price->once / model->variant.microbatches;
+            bytes += price->fixed + flight * price->flight;
+            work = fmax(work, price->work);
+        }
+        if (bytes + work <= (double)model->memory)
+            least = fmin(least, seconds);
+    }
+    return least;
+}
+
+/* Cuts behind unit u where bit u is set. */
+static double best_of_all_cuts(const Chain *chain, const MtfCutModel *model) {
+    double best = INFINITY;
+    for (int cuts = 0; cuts < 32; cuts++) {
+        int stages = 1 + __builtin_popcount((unsigned)cuts), stage = 0, first = 0;
+        double sum = 0, slowest = 0;
+        for (int u = 0; u < 6 && stages == model->stages; u++) {
+            if (u < 5 && (cuts >> u & 1) == 0)
+                continue;
+            double own = stage_seconds(chain, model, first, u + 1,
+                                       MIN(stages - stage, model->variant.microbatches));
+            sum += own;
+            slowest = fmax(slowest, own);
+            first = u + 1;
+            stage++;
+        }
+        if (stage == model->stages)
+            best = fmin(best, sum + (model->variant.microbatches - 1) * slowest);
+    }
+    return best;
+}
+
+/* 2,000 drawn chains: the same step as by trying each cut with each way for each stage; in some the stages
+ * of the best plan differ in what they recompute, in some nothing fits. */
+static void mixed_stages_are_the_best_of_all(void **state) {
+    (void)state;
+    int mixed = 0, unfit = 0;
+    g_autoptr(GRand) random = g_rand_new_with_seed(7);
+    for (int turn = 0; turn < 2000; turn++) {
+        Chain chain;
+        draw_chain(&chain, random);
+        int stages = g_rand_int_range(random, 2, 5);
+        MtfCutModel model = { .units = &chain.units,
+                              .places = chain.places,
+                              .sizes = chain.sizes,
+                              .ways = chain.ways,
+                              .recomputations = 2,
+                              .variant = { .microbatches = g_rand_int_range(random, 2, 9) },
+                              .machine = chain.machine,
+                              .devices = stages,
+                              .memory = (int64_t)g_rand_double_range(random, 4e6, 2e7),
+                              .stages = stages,
+                              .chunks = 1 };
+        g_autoptr(MtfCutPlan) plan = mtf_cut_model_solve(&model);
+        double best = best_of_all_cuts(&chain, &model);
+        assert_true((plan == NULL) == !isfinite(best));
+        if (plan != NULL)
+            assert_true(fabs(plan->seconds - mtf_machine_step_seconds(chain.machine) - best) <=
+                        1e-9 * best);
+        mixed += plan != NULL && plan->recompute != NULL;
+        unfit += plan == NULL;
+        g_array_unref(chain.places);
+        g_array_unref(chain.sizes);
+        g_ptr_array_unref(chain.ways);
+        mtf_machine_free(chain.machine);
+    }
+    assert_true(mixed > 200 && unfit > 20);
+}
+
 static void a_plan_marks_every_operation(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = new_gpt(4, 8);
@@ -293,6 +453,8 @@ int main(void) {
         cmocka_unit_test(domains_may_have_several_chunks),
         cmocka_unit_test(long_rows_are_cut_between_layers),
         cmocka_unit_test(what_the_host_adds_to_a_step_comes_once),
+        cmocka_unit_test(early_stages_alone_recompute),
+        cmocka_unit_test(mixed_stages_are_the_best_of_all),
         cmocka_unit_test(a_plan_marks_every_operation),
         cmocka_unit_test(too_little_memory_is_said),
         cmocka_unit_test(equal_stages_are_alike),

@@ -158,6 +158,30 @@ static void numbers_of_layers_and_other_words_are_read(void **state) {
     assert_false(mtf_recompute_parse("layers:0", &recompute, &layers, &error));
 }
 
+/* Layers 0 and 1 are the first stage, 2 and 3 the second. What the first hands on is kept. */
+static void each_stage_recomputes_what_it_is_told(void **state) {
+    (void)state;
+    static const MtfRecompute each[] = { MTF_RECOMPUTE_LAYERS, MTF_RECOMPUTE_NONE };
+    static const MtfRecompute other[] = { MTF_RECOMPUTE_NONE, MTF_RECOMPUTE_CHEAP };
+    for (int turn = 0; turn < 2; turn++) {
+        g_autoptr(MtfGraph) graph = training("gelu", 4);
+        for (int i = 0; i < (int)graph->operations->len; i++) {
+            MtfOperation *op = mtf_graph_operation(graph, i);
+            op->stage = op->layer.block > 0 && op->layer.iteration < 2 ? 1 : 2;
+        }
+        assert_true(mtf_graph_recompute_stages(graph, turn == 0 ? each : other, NULL));
+        for (int l = 0; l < 4; l++) {
+            g_autofree char *product = g_strdup_printf("recompute/layer/%d/p", l);
+            g_autofree char *gelu = g_strdup_printf("recompute/layer/%d/a", l);
+            assert_true(has(graph, product) == (turn == 0 && l < 2));
+            assert_true(has(graph, gelu) == (turn == 0 ? l < 2 : l >= 2));
+        }
+        assert_false(has(graph, "recompute/layer/1/n"));
+    }
+    g_autofree char *text = mtf_recompute_format_stages(each, 2);
+    assert_string_equal(text, "layers,none");
+}
+
 static void what_cannot_be_done_is_said(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL, word = NULL;
@@ -186,6 +210,7 @@ int main(void) {
         cmocka_unit_test(one_layer_is_computed_again_at_a_time),
         cmocka_unit_test(memory_falls_by_what_is_dropped),
         cmocka_unit_test(only_the_first_layers_are_computed_again),
+        cmocka_unit_test(each_stage_recomputes_what_it_is_told),
         cmocka_unit_test(numbers_of_layers_and_other_words_are_read),
         cmocka_unit_test(what_cannot_be_done_is_said),
     };
