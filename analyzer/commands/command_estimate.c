@@ -20,7 +20,7 @@ typedef struct {
     char *mesh, *layout, *machine, *software, *precision, *output, *batch_dim, *recompute, *offload,
         *dump_after, *collectives, *loss;
     char **dims, **pads;
-    int microbatches, batch, length;
+    int microbatches, batch, length, key_parts;
     gboolean compatible, in_order, even, json;
 } Options;
 
@@ -138,7 +138,8 @@ static bool estimate(const Options *options, const char *path, GError **error) {
                                  .even = options->even };
     MtfStepVariant variant = { .microbatches = options->microbatches,
                                .batch_dim = options->batch_dim,
-                               .precision = options->precision };
+                               .precision = options->precision,
+                               .key_parts = options->key_parts };
     if (!mtf_recompute_parse(options->recompute, &variant.recompute, &variant.recomputed_layers,
                              error) ||
         !mtf_offload_parse(options->offload, &variant.offload, &variant.offloaded_layers, error))
@@ -179,6 +180,9 @@ static bool check_options(const Options *options, GError **error) {
     if (options->microbatches < 1)
         return mtf_input_error(error, "--microbatches %d must be at least 1",
                                options->microbatches);
+    if (options->key_parts < 1 || options->key_parts > MTF_MAX_KEY_PARTS)
+        return mtf_input_error(error, "--key-parts %d must be 1 to %d", options->key_parts,
+                               MTF_MAX_KEY_PARTS);
     if (options->mesh == NULL)
         return mtf_input_error(error, "--mesh is missing, as in --mesh 'rows:2;cols:2'");
     return options->layout != NULL ||
@@ -201,7 +205,7 @@ static void clear_options(Options *options) {
     { name, letter, 0, G_OPTION_ARG_STRING, &o.field, help, what }
 
 int mtf_command_estimate(int argc, char **argv) {
-    Options o = { .microbatches = 1 };
+    Options o = { .microbatches = 1, .key_parts = 1 };
     const GOptionEntry entries[] = {
         TEXT("mesh", 0, mesh, "The mesh of processors", "'rows:4;cols:2'"),
         TEXT("layout", 0, layout, "Which dimension lies on which axis", "'batch:rows;d_ff:cols'"),
@@ -217,6 +221,8 @@ int mtf_command_estimate(int argc, char **argv) {
              "none|cheap|layers|layers:K"),
         TEXT("offload", 0, offload, "What waits for the backward pass in the host's memory (none)",
              "none|layers|activations|layers:K|activations:K"),
+        { "key-parts", 0, 0, G_OPTION_ARG_INT, &o.key_parts,
+          "Parts of attention's keys and values, which DIMENSION/parts:axis splits (1)", "P" },
         { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.dims, "Set a dimension's size", "batch=512" },
         { "batch", 0, 0, G_OPTION_ARG_INT, &o.batch,
           "Examples in a batch of a published model (32)", "N" },

@@ -28,7 +28,7 @@ typedef struct {
     char *mesh, *machine, *software, *memory, *layouts, *precision, *output, *report, *dump,
         *dump_after;
     char **dims, **pads, **pins, **forbids;
-    char *batch_dim, *recompute, *offload, *microbatches, *collectives;
+    char *batch_dim, *recompute, *offload, *key_parts, *microbatches, *collectives;
     char *schedule, *loss, *exportable, *uniform;
     MtfUniform alike; /* `uniform`, read */
     int devices, max_axes, seed, threads, frontier, batch, length;
@@ -180,16 +180,28 @@ static bool read_microbatches(const char *text, int *count, GError **error) {
     return true;
 }
 
+static bool read_key_parts(const char *text, int *parts, GError **error) {
+    guint64 value = 0;
+    if (!is_auto(text) && !g_ascii_string_to_unsigned(text, 10, 1, MTF_MAX_KEY_PARTS, &value, NULL))
+        return mtf_input_error(error, "--key-parts \"%s\" must be auto or 1 to %d", text,
+                               MTF_MAX_KEY_PARTS);
+    *parts = (int)value;
+    return true;
+}
+
 static bool read_variant(const Options *options, MtfVariantSearchOptions *search, GError **error) {
     MtfRecompute recompute = MTF_RECOMPUTES;
     MtfOffload offload = options->exportable != NULL ? MTF_OFFLOAD_NONE : MTF_OFFLOADS;
     if (!read_microbatches(options->microbatches, &search->microbatches, error) ||
+        !read_key_parts(options->key_parts, &search->key_parts, error) ||
         (!is_auto(options->recompute) &&
          !mtf_recompute_parse(options->recompute, &recompute, &search->recomputed_layers, error)) ||
         (!is_auto(options->offload) &&
          (!mtf_offload_parse(options->offload, &offload, &search->offloaded_layers, error) ||
           !mtf_planning_check_offload(search->machine, offload, error))))
         return false;
+    if (options->exportable != NULL && is_auto(options->key_parts))
+        search->key_parts = 1;
     search->recompute = (int)recompute;
     search->offload = (int)offload;
     return true;
@@ -297,6 +309,7 @@ static bool check_pipeline_options(const Options *o, GError **error) {
         { o->forbids != NULL, "--forbid" },
         { o->frontier > 0, "--frontier" },
         { o->offload != NULL, "--offload" },
+        { o->key_parts != NULL, "--key-parts" },
         { o->exportable != NULL, "--exportable" },
         { o->even, "--even" },
         { o->collectives != NULL, "--collectives" },
@@ -361,7 +374,8 @@ static void clear_options(Options *options) {
                       options->microbatches, options->schedule,   options->collectives,
                       options->stages,       options->infer,      options->cache_memory,
                       options->loss,         options->exportable, options->uniform,
-                      options->weights,      options->offload,    options->prefill_devices };
+                      options->weights,      options->offload,    options->prefill_devices,
+                      options->key_parts };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -417,6 +431,7 @@ static bool check_inference_options(const Options *o, GError **error) {
                         : o->microbatches != NULL ? "--microbatches"
                         : o->recompute != NULL    ? "--recompute"
                         : o->offload != NULL      ? "--offload"
+                        : o->key_parts != NULL    ? "--key-parts"
                         : o->frontier > 0         ? "--frontier"
                         : o->dump != NULL         ? "--dump-problem"
                         : o->dump_after != NULL   ? "--dump-after"
@@ -580,6 +595,8 @@ int mtf_command_search(int argc, char **argv) {
              "none|cheap|layers|layers:K|auto"),
         TEXT("offload", 0, offload, "What waits in the host's memory for the backward pass (auto)",
              "none|layers|activations|layers:K|activations:K|auto"),
+        TEXT("key-parts", 0, key_parts,
+             "Parts of attention's keys and values, which axes may split (auto)", "P|auto"),
         MTF_COLLECTIVES_OPTION(o.collectives),
         TEXT("stages", 0, stages,
              "Cut into a pipeline of S stages, or as many as are best; --mesh is that of one (1)",

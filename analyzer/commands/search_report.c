@@ -198,14 +198,18 @@ static void print_mapping(const MtfSearchReport *report, const MtfPlan *plan) {
 }
 
 /* Step and needs of the fastest, the gap of the cheapest layout under each limit. */
-/* What is computed again and what waits with the host: "recompute layers, offload layers:3". */
+/* What is computed again, waits with the host and is in parts: "recompute layers, offload layers:3". */
 static char *format_kept(const MtfStepVariant *variant) {
     g_autofree char *recompute =
         mtf_recompute_format(variant->recompute, variant->recomputed_layers);
     g_autofree char *offload = mtf_offload_format(variant->offload, variant->offloaded_layers);
-    return variant->offload == MTF_OFFLOAD_NONE
-               ? g_strdup_printf("recompute %s", recompute)
-               : g_strdup_printf("recompute %s, offload %s", recompute, offload);
+    GString *kept = g_string_new("recompute ");
+    g_string_append(kept, recompute);
+    if (variant->offload != MTF_OFFLOAD_NONE)
+        g_string_append_printf(kept, ", offload %s", offload);
+    if (variant->key_parts > 1)
+        g_string_append_printf(kept, ", %d key parts", variant->key_parts);
+    return g_string_free(kept, FALSE);
 }
 
 static void print_frontier(const MtfSearchReport *report) {

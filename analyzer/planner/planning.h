@@ -9,6 +9,7 @@
 #ifndef MTF_PLANNING_H
 #define MTF_PLANNING_H
 
+#include "analyzer/rewriting/key_parts.h"
 #include "analyzer/rewriting/offload.h"
 #include "analyzer/training/recompute.h"
 #include "cost/price/price.h"
@@ -41,11 +42,13 @@ typedef struct {
                                                NULL */
     MtfOffload offload;
     int offloaded_layers; /* the first so many; 0: all */
+    int key_parts;        /* of attention's memory (key_parts.h); 0 and 1: the whole */
     bool
         fuses; /* priced for a framework that fuses: neighbours are marked (kernel_work/fusable.h) */
 } MtfStepVariant;
 
-/* Adds "recompute", and "offload" where something waits with the host, as options write them. */
+/* Adds "recompute", "offload" where something waits with the host and "key_parts" where memory is in parts, as
+ * options write them. */
 void mtf_step_variant_add_kept(cJSON *object, const MtfStepVariant *variant);
 
 /* Loads a graph, or a published model as one, in the type of its variables, without what no training

@@ -38,6 +38,7 @@ static MtfStepVariant make_variant(const MtfStepVariantsOptions *options, int mi
                              .recomputed_layers = options->recomputed_layers,
                              .offload = options->offload,
                              .offloaded_layers = options->offloaded_layers,
+                             .key_parts = options->key_parts,
                              .fuses = options->machine->software != NULL };
 }
 

@@ -424,6 +424,58 @@ static bool search_offload(const MtfVariantSearchOptions *options, MtfVariantAns
     return fits || try_offload(options, best, variant, error);
 }
 
+/* ---- Parts of memory ------------------------------------------------------------------------------ */
+
+/* Positions of memory for each query, from which on parts may pay: they exchange o forward and dq
+ * backward, of the size of q, where k, v, dk and dv would travel. */
+#define MEMORY_OVER_QUERIES 2
+
+static bool has_long_memory(const MtfGraph *graph) {
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        if (mtf_operation_row(op->kind)->in_parts &&
+            mtf_graph_size(graph, op->attributes.memory) >=
+                MEMORY_OVER_QUERIES * mtf_graph_size(graph, op->attributes.query))
+            return true;
+    }
+    return false;
+}
+
+/* Searches the best variant with memory in so many parts, where they divide some. */
+static bool try_parts(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                      MtfStepVariant variant, int parts, GError **error) {
+    MtfVariantSearchOptions own = *options;
+    MtfStepCandidate candidate = { .variant = variant };
+    int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0)), after = 0;
+    candidate.variant.key_parts = parts;
+    candidate.graph = mtf_planning_training_graph(options->written, &candidate.variant, NULL);
+    if (candidate.graph == NULL)
+        return true;
+    candidate.least_bytes = mtf_memory_bound(candidate.graph, devices);
+    if (candidate.graph->operations->len > MTF_LARGE_OPERATIONS &&
+        options->uniform == MTF_UNIFORM_AUTO)
+        own.uniform = MTF_UNIFORM_ALWAYS;
+    g_array_append_val(best->variants, candidate);
+    return try_variants(&own, best, (int)best->variants->len - 1, 1, &after, error);
+}
+
+/* As many parts as each axis of the best plan's mesh has processors. */
+static bool search_parts(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                         GError **error) {
+    if (options->key_parts != 0 || best->graph == NULL || !has_long_memory(best->graph))
+        return true;
+    MtfStepVariant variant = g_array_index(best->variants, MtfStepCandidate, best->variant).variant;
+    MtfMapping mesh = best->answer.pricer.map.mapping;
+    for (int a = 0; a < mesh.mesh_axes && !is_stopped(options); a++) {
+        bool tried = mesh.mesh_sizes[a] == 1;
+        for (int before = 0; before < a; before++)
+            tried |= mesh.mesh_sizes[before] == mesh.mesh_sizes[a];
+        if (!tried && !try_parts(options, best, variant, (int)mesh.mesh_sizes[a], error))
+            return false;
+    }
+    return true;
+}
+
 /* ---- The frontier -------------------------------------------------------------------------------- */
 
 /* Variants beside the chosen one whose frontiers are searched: each kind of recomputation in one piece,
@@ -565,6 +617,7 @@ static GArray *find_variants(const MtfVariantSearchOptions *options, GError **er
                                                        ? MTF_OFFLOAD_NONE
                                                        : (MtfOffload)options->offload,
                                         .offloaded_layers = options->offloaded_layers,
+                                        .key_parts = options->key_parts,
                                         .batch_dim = options->batch_dim,
                                         .precision = options->precision,
                                         .pins = options->pins,
@@ -582,7 +635,7 @@ bool mtf_variant_search(const MtfVariantSearchOptions *options, MtfVariantAnswer
         return false;
     gint64 start = g_get_monotonic_time();
     bool done = search_variants(options, answer, error) && count_layers(options, answer, error) &&
-                search_offload(options, answer, error);
+                search_offload(options, answer, error) && search_parts(options, answer, error);
     answer->considered = (int)answer->variants->len;
     done = done && (options->frontier == 0 || cost_of(answer) == INT64_MAX ||
                     add_frontier(options, answer, error));

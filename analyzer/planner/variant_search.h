@@ -8,6 +8,10 @@
  * large graphs the one with the shorter step alone is proven. What is found does not depend on which
  * ends first.
  *
+ * Where attention has few queries to a long memory, variants whose memory is in as many parts as axes have
+ * processors are searched behind the best (key_parts.h): where there are as many queries, gathering
+ * keys and values takes no more bytes than what parts exchange.
+ *
  * Where memory asks for recomputation or micro-batches, or nothing fits, variants that leave something with
  * the host (offload.h) are searched as well, and kept where their steps are shorter. */
 #ifndef MTF_VARIANT_SEARCH_H
@@ -28,6 +32,7 @@ typedef struct {
     int recomputed_layers; /* … */
     int offload;           /* MtfOffload, or MTF_OFFLOADS: any */
     int offloaded_layers;  /* as of MtfStepVariant */
+    int key_parts;         /* of attention's memory; 0: any */
     int64_t memory_limit;  /* bytes of a device */
     const char *const *pins, *const *forbids;
     bool rules_only;

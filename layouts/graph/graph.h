@@ -154,6 +154,7 @@ typedef struct {
     int from, to;  /* rename */
     int query;     /* causal_mask, attention: positions that look */
     int memory;    /* causal_mask, attention: positions that are looked at */
+    int parts;     /* attention: in which of equal parts of a longer memory they are; -1: all */
     int position;  /* rotary: positions */
     int n_windows; /* conv, pools */
     MtfWindow windows[MTF_MAX_WINDOWS];
@@ -350,6 +351,7 @@ typedef struct {
                       .to = -1,        \
                       .query = -1,     \
                       .memory = -1,    \
+                      .parts = -1,     \
                       .position = -1,  \
                       .experts = -1,   \
                       .choices = -1,   \

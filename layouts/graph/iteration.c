@@ -178,9 +178,15 @@ double mtf_share_causal(const MtfAttributes *a, const MtfIteration *iteration,
         return 1;
     int query = index_of(iteration, a->query);
     double l = (double)sizes[query], b = (double)iteration->index[query].size - l;
-    double m = (double)sizes[index_of(iteration, a->memory)], w = a->window;
+    int memory = index_of(iteration, a->memory);
+    double m = (double)sizes[memory], whole = (double)iteration->index[memory].size, w = a->window;
+    if (a->parts >= 0) {
+        int parts = index_of(iteration, a->parts);
+        m *= (double)sizes[parts];
+        whole *= (double)iteration->index[parts].size;
+    }
     double behind = pairs_behind(b, b + l, m);
-    if (w > 0 && m < (double)iteration->index[index_of(iteration, a->memory)].size)
+    if (w > 0 && m < whole)
         behind = fmin(behind, l * fmin(w, m)); /* some part of memory is seen by all queries */
     else if (w > 0 && b + l > w)
         behind -= pairs_behind(fmax(b - w, 0), b + l - w, m);

@@ -441,6 +441,22 @@ static bool check_attention_inputs(const Check *check, const MtfShape *shape, GE
            fail(check, error, "\"window\" is %.17g and must be a whole number", a->window);
 }
 
+/* Memory in parts: queries and memory have them among their heads. The gradient of a bias knows no
+ * parts. */
+static bool check_parts(const Check *check, bool has_bias, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    if (a->parts < 0)
+        return true;
+    if (a->parts == a->query || a->parts == a->memory || a->parts == a->dimension ||
+        mtf_shape_find(&input(check, 1)->shape, a->parts) < 0)
+        return fail(check, error, "\"parts\" is \"%s\", which is no dimension of heads of \"%s\"",
+                    dim_name(check, a->parts), input(check, 1)->name);
+    return !has_bias || a->causal == 0 ||
+           fail(check, error,
+                "scores of memory in \"parts\" are not \"causal\" where they have "
+                "something added");
+}
+
 static bool check_attention(const Check *check, const MtfShape *shape, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
     if (!check_attention_inputs(check, shape, error))
@@ -452,8 +468,9 @@ static bool check_attention(const Check *check, const MtfShape *shape, GError **
 }
 
 bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **error) {
-    return check_attention(check, shape, error) &&
-           (check->operation->n_inputs == 3 || check_bias(check, 3, error));
+    bool has_bias = check->operation->n_inputs > 3;
+    return check_attention(check, shape, error) && check_parts(check, has_bias, error) &&
+           (!has_bias || check_bias(check, 3, error));
 }
 
 /* Input `k`, the position of a text, has dimensions of input 0 and neither of `first` and `second`. */
@@ -494,9 +511,10 @@ bool mtf_check_cache_update(const Check *check, const MtfShape *shape, GError **
 /* (q, k, v, o, lse, do[, bias]): o and do like q, lse like q without its last dimension. */
 bool mtf_check_attention_grad(const Check *check, const MtfShape *shape, GError **error) {
     MtfShape rest = *shape;
-    if (!check_attention(check, shape, error) || !check_like(check, 3, shape, error) ||
-        !check_like(check, 5, shape, error) ||
-        (check->operation->n_inputs == 7 && !check_bias(check, 6, error)))
+    bool has_bias = check->operation->n_inputs > 6;
+    if (!check_attention(check, shape, error) || !check_parts(check, has_bias, error) ||
+        !check_like(check, 3, shape, error) || !check_like(check, 5, shape, error) ||
+        (has_bias && !check_bias(check, 6, error)))
         return false;
     rest.dims[--rest.rank] = 0;
     return check_like(check, 4, &rest, error);

@@ -27,9 +27,10 @@
 /* Input k is of the type of sums. */
 #define WIDE(k) (1U << (k))
 
-#define ATTENTION                                                                         \
-    REQUIRED_DIMENSION(query), REQUIRED_DIMENSION(memory), REQUIRED_DIMENSION(dimension), \
-        REQUIRED_NUMBER(factor), NUMBER(causal, 0), NUMBER(softcap, 0), NUMBER(window, 0)
+#define ATTENTION                                                                          \
+    REQUIRED_DIMENSION(query), REQUIRED_DIMENSION(memory), REQUIRED_DIMENSION(dimension),  \
+        REQUIRED_NUMBER(factor), NUMBER(causal, 0), NUMBER(softcap, 0), NUMBER(window, 0), \
+        DIMENSION(parts)
 
 /* Rows of one kind share their first fields. */
 #define ELEMENTWISE(text, least, most)                                                            \
@@ -297,6 +298,7 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                            .flops = 4,
                            .attributes = { ATTENTION },
                            .check = mtf_check_attention,
+                           .in_parts = true,
                            .own_dimensions = true,
                            .products = MTF_PRODUCTS_ATTENTION,
                            .scratch = MTF_SCRATCH_ATTENTION,

@@ -452,7 +452,9 @@ typedef struct {
     bool converts; /* the same elements in another type */
     bool random;   /* draws from the stream that attribute "stream" names */
     bool ratio;    /* input 0 by input 1 */
-    bool adds_up;  /* summed over a further dimension of its inputs it is the sum of itself */
+    bool
+        in_parts; /* its results for equal parts of memory (attribute "parts") have a merger (key_parts.h) */
+    bool adds_up; /* summed over a further dimension of its inputs it is the sum of itself */
     MtfLoopPart loop;
     MtfHostCopy host;
     MtfShown shown;

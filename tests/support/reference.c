@@ -985,6 +985,8 @@ static bool looks(const Point *p) {
     int64_t behind = p->coordinate[p->a->query] - p->coordinate[p->a->memory];
     if (cached)
         behind += (int64_t)value_at(p, p->operation->inputs[3]);
+    if (p->a->parts >= 0)
+        behind -= p->coordinate[p->a->parts] * size_of(p, p->a->memory);
     return (p->a->causal == 0 && !cached) ||
            (behind >= 0 && (p->a->window == 0 || (double)behind < p->a->window));
 }

@@ -104,6 +104,9 @@ typedef struct {
      * slices would if that were 0; then `keys` are those up to the last query. */
     const MtfOperand *position;
     int64_t own_query, all_keys;
+    int64_t
+        part_keys; /* of memory in parts, those of a part, else 0: behind part p queries are p times
+                          as many positions further */
     const MtfProgressHook *progress;
 } Attention;
 
@@ -136,6 +139,10 @@ static int64_t begin_along(const MtfOperand *operand, int dim) {
     return operand->begin[mtf_operand_find(operand, dim)];
 }
 
+static int64_t global_along(const MtfOperand *operand, int dim) {
+    return operand->global[mtf_operand_find(operand, dim)];
+}
+
 static bool follows_memory(int operand) {
     return operand == K || operand == V || operand == DK || operand == DV;
 }
@@ -155,6 +162,8 @@ static void nest_init(Attention *a, const MtfAttributes *attributes) {
         mtf_nest_add(&a->nest, a->bias);
     if (a->position != NULL)
         mtf_nest_add(&a->nest, a->position);
+    if (a->part_keys > 0)
+        mtf_nest_add_position(&a->nest, a->operand[K], attributes->parts);
 }
 
 /* Hands out the scratch that mtf_operation_scratch_bytes counts. */
@@ -201,6 +210,7 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
     a->causal = attributes->causal != 0 || a->position != NULL;
     a->own_query = a->first_query;
     a->all_keys = a->keys;
+    a->part_keys = a->causal && attributes->parts >= 0 ? global_along(k, attributes->memory) : 0;
     a->window = (int64_t)attributes->window;
     for (int i = 0; i < a->n_operands; i++) {
         int dim = follows_memory(i) ? attributes->memory : attributes->query;
@@ -539,11 +549,11 @@ static bool goes_directly(const Attention *a) {
            a->all_keys <= MTF_ATTENTION_QUERIES * MTF_ATTENTION_KEYS;
 }
 
-/* Puts the queries where their text is, at element `offset` of the positions. */
-static void place_queries(Attention *a, int64_t offset) {
-    if (a->position == NULL)
-        return;
-    a->first_query = a->own_query + ((const int32_t *)a->position->data)[offset];
+/* Puts the queries where their text is, at element `at` of the positions, or seen from part `at` of
+ * memory. */
+static void place_queries(Attention *a, int64_t at) {
+    a->first_query = a->own_query + (a->position != NULL ? ((const int32_t *)a->position->data)[at]
+                                                         : -at * a->part_keys);
     a->keys = CLAMP(a->first_query + a->queries - a->first_key, 0, a->all_keys);
     a->key_lanes = whole_lanes(a->keys);
 }
@@ -592,15 +602,16 @@ static void begin_memory(const Attention *a) {
     }
     pack_transposed(a, a->values_transposed, V);
     pack(a, a->keys_packed, &k, 1);
-    a->loops->fill(a->dk, 0, 0, a->keys * a->feature_lanes);
-    a->loops->fill(a->dv, 0, 0, a->keys * a->feature_lanes);
+    a->loops->fill(a->dk, 0, 0, a->all_keys * a->feature_lanes);
+    a->loops->fill(a->dv, 0, 0, a->all_keys * a->feature_lanes);
 }
 
+/* What no query sees has a gradient as well: 0. */
 static void end_memory(const Attention *a) {
     if (a->n_operands < OPERANDS)
         return;
-    unpack(a, DK, 0, a->keys, a->dk);
-    unpack(a, DV, 0, a->keys, a->dv);
+    unpack(a, DK, 0, a->all_keys, a->dk);
+    unpack(a, DV, 0, a->all_keys, a->dv);
 }
 
 static void attend_head(const Attention *a) {
@@ -614,6 +625,7 @@ static void attend_head(const Attention *a) {
 
 static void each_head(Attention *a) {
     int64_t memory = -1; /* where the memory at hand begins */
+    int last = a->nest.n_operands - 1;
     for (bool more = mtf_nest_first(&a->nest); more; more = mtf_nest_next(&a->nest))
         for (int64_t turn = 0; turn < a->nest.count; turn++) {
             int64_t begin = a->nest.offset[K] + turn * a->nest.step[K];
@@ -624,9 +636,8 @@ static void each_head(Attention *a) {
             if (a->bias != NULL)
                 a->bias_at = a->nest.offset[a->n_operands] + turn * a->nest.step[a->n_operands];
             int64_t packed = a->keys;
-            if (a->position != NULL)
-                place_queries(a,
-                              a->nest.offset[a->n_operands] + turn * a->nest.step[a->n_operands]);
+            if (a->position != NULL || a->part_keys > 0)
+                place_queries(a, a->nest.offset[last] + turn * a->nest.step[last]);
             if (memory != begin || a->keys != packed)
                 begin_memory(a);
             memory = begin;

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/rewriting/key_parts.h"
+
+#include "analyzer/training/builder.h"
+#include "layouts/base/error.h"
+
+/* One attention that is rewritten. Its dimensions of parts and of positions within one are -1 until
+ * they are made. */
+typedef struct {
+    MtfBuilder *b;
+    MtfOperation op; /* as it was */
+    char *name;      /* of it */
+    int parts, within;
+} Splitting;
+
+/* ---- Which attention ------------------------------------------------------------------------- */
+
+static bool can_split(const MtfGraph *graph, const MtfOperation *op, int parts) {
+    if (!mtf_operation_row(op->kind)->in_parts || op->loop != 0 || op->attributes.parts >= 0)
+        return false;
+    const MtfDimension *memory = mtf_graph_dimension(graph, op->attributes.memory);
+    bool adds = op->n_inputs > 3;
+    return memory->unpadded == 0 && memory->size % parts == 0 &&
+           !(adds && op->attributes.causal != 0);
+}
+
+static int count_splittable(const MtfGraph *graph, int parts) {
+    int count = 0;
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        count += can_split(graph, mtf_graph_operation(graph, i), parts);
+    return count;
+}
+
+/* ---- Its parts ------------------------------------------------------------------------------- */
+
+/* A dimension below that of memory, which all attention to it shares. */
+static int dimension_below(Splitting *s, const char *what, int64_t size) {
+    MtfGraph *graph = s->b->graph;
+    const MtfDimension *memory = mtf_graph_dimension(graph, s->op.attributes.memory);
+    g_autofree char *name = g_strdup_printf("%s/%s", memory->name, what);
+    bool even = memory->even;
+    int dim = mtf_graph_find_dimension(graph, name);
+    if (dim < 0 && s->b->error == NULL)
+        dim = mtf_graph_add_dimension(graph, name, size, &s->b->error);
+    if (dim >= 0)
+        mtf_graph_dimension(graph, dim)->even = even;
+    return dim;
+}
+
+static MtfShape shape_of(const Splitting *s, int tensor) {
+    return tensor < 0 ? (MtfShape){ 0 } : mtf_graph_tensor(s->b->graph, tensor)->shape;
+}
+
+static char *name_below(const Splitting *s, const char *what) {
+    return g_strdup_printf("%s/%s", s->name, what);
+}
+
+/* An operation of the attention's own phase and place, called NAME/WHAT. */
+static int build(Splitting *s, int kind, const char *what, const MtfShape *shape, int x, int y) {
+    g_autofree char *name = name_below(s, what);
+    return mtf_build(s->b, kind, name, shape, y < 0 ? 1 : 2, (int[]){ x, y });
+}
+
+/* A tensor along memory, with that in parts. */
+static int in_parts(Splitting *s, const char *what, int tensor) {
+    MtfShape whole = shape_of(s, tensor), shape = { 0 };
+    for (int i = 0; i < whole.rank; i++) {
+        bool along = whole.dims[i] == s->op.attributes.memory;
+        if (along)
+            mtf_shape_append(&shape, s->parts);
+        mtf_shape_append(&shape, along ? s->within : whole.dims[i]);
+    }
+    return build(s, MTF_OP_RESHAPE, what, &shape, tensor, -1);
+}
+
+/* What every part meets. */
+static int for_parts(Splitting *s, const char *what, int tensor) {
+    MtfShape whole = shape_of(s, tensor), shape = { .rank = 1, .dims = { s->parts } };
+    for (int i = 0; i < whole.rank; i++)
+        mtf_shape_append(&shape, whole.dims[i]);
+    return build(s, MTF_OP_BROADCAST, what, &shape, tensor, -1);
+}
+
+/* Attention to each part by itself. Returns its results; their logarithms are the next tensor. */
+static int attend(Splitting *s) {
+    const int *in = s->op.inputs;
+    int inputs[4] = { for_parts(s, "queries", in[0]), in_parts(s, "keys", in[1]),
+                      in_parts(s, "values", in[2]), -1 };
+    if (s->op.n_inputs > 3)
+        inputs[3] = in_parts(s, "added", in[3]);
+    g_autofree char *name = name_below(s, "parts");
+    s->b->attributes = s->op.attributes;
+    s->b->attributes.memory = s->within;
+    s->b->attributes.parts = s->parts;
+    return mtf_build(s->b, MTF_OP_ATTENTION, name, NULL, s->op.n_inputs, inputs);
+}
+
+static MtfDtype dtype_of(const Splitting *s, int tensor) {
+    return tensor < 0 ? MTF_F32 : mtf_graph_tensor(s->b->graph, tensor)->dtype;
+}
+
+/* What of the result each part makes, in the type of the results. */
+static int shares(Splitting *s, int logs, int max, int sum, MtfDtype dtype) {
+    g_autofree char *name = name_below(s, "shares");
+    int share = MTF_BUILD(s->b, MTF_OP_SOFTMAX_APPLY, name, NULL, logs, max, sum);
+    if (share < 0 || dtype_of(s, share) == dtype)
+        return share;
+    s->b->has_dtype = true;
+    s->b->dtype = dtype;
+    return build(s, MTF_OP_CAST, "shares/narrow", NULL, share, -1);
+}
+
+/* Builds what takes the attention's place; `results` are its two. */
+static void merge(Splitting *s, int results[2]) {
+    int parts = attend(s), part_logs = parts < 0 ? -1 : parts + 1;
+    MtfShape whole = shape_of(s, s->op.inputs[0]), rest = shape_of(s, s->op.outputs[1]);
+    g_autofree char *least_name = name_below(s, "least");
+    /* That of a query which a part has nothing for is -infinity. */
+    int least = mtf_build_constant(s->b, least_name, dtype_of(s, part_logs), MTF_MASKED_SCORE);
+    int logs = build(s, MTF_OP_MAXIMUM, "logs", NULL, part_logs, least);
+    int max = build(s, MTF_OP_REDUCE_MAX, "max", &rest, logs, -1);
+    int sum = build(s, MTF_OP_SUM_EXP, "sum", &rest, logs, max);
+    int share = shares(s, logs, max, sum, dtype_of(s, parts));
+    int log = build(s, MTF_OP_LOG, "log", NULL, sum, -1);
+    results[1] = build(s, MTF_OP_ADD, "merged", &rest, max, log);
+    s->b->origin = s->op.origin;
+    s->b->of = s->op.of;
+    results[0] = MTF_BUILD(s->b, MTF_OP_EINSUM, s->name, &whole, share, parts);
+}
+
+/* ---- In its place ---------------------------------------------------------------------------- */
+
+/* The attention gives its name to what makes its result now. */
+static void split(MtfBuilder *b, int operation, int parts, int results[2]) {
+    Splitting s = { .b = b, .op = *mtf_graph_operation(b->graph, operation) };
+    g_autofree char *whole = g_strdup_printf("%s/whole", s.op.name);
+    g_autofree char *name = g_strdup(s.op.name);
+    s.name = name;
+    mtf_build_rename(b, s.op.outputs[0], whole);
+    b->phase = s.op.phase;
+    b->stage = s.op.stage;
+    b->layer = s.op.layer;
+    b->origin = MTF_ORIGIN_PART;
+    b->of = name;
+    s.parts = dimension_below(&s, "parts", parts);
+    s.within =
+        dimension_below(&s, "within", mtf_graph_size(b->graph, s.op.attributes.memory) / parts);
+    merge(&s, results);
+}
+
+/* Rewrites all, behind the others for the moment; `order` receives where they belong, `now` what
+ * results are read as. */
+static void split_all(MtfBuilder *b, int parts, GArray *order, int *now) {
+    int n = (int)b->graph->operations->len;
+    for (int i = 0; i < n && b->error == NULL; i++) {
+        int results[2], from = (int)b->graph->operations->len;
+        if (!can_split(b->graph, mtf_graph_operation(b->graph, i), parts)) {
+            g_array_append_val(order, i);
+            continue;
+        }
+        split(b, i, parts, results);
+        for (int k = 0; k < 2; k++)
+            now[mtf_graph_operation(b->graph, i)->outputs[k]] = results[k];
+        for (int made = from; made < (int)b->graph->operations->len; made++)
+            g_array_append_val(order, made);
+    }
+}
+
+static void read_results(MtfGraph *graph, const int *now, int tensors) {
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        MtfOperation *op = mtf_graph_operation(graph, i);
+        for (int k = 0; k < op->n_inputs; k++)
+            if (op->inputs[k] < tensors)
+                op->inputs[k] = now[op->inputs[k]];
+    }
+}
+
+bool mtf_graph_split_keys(MtfGraph *graph, int parts, GError **error) {
+    if (parts <= 1)
+        return true;
+    if (count_splittable(graph, parts) == 0)
+        return mtf_input_error(error,
+                               "--key-parts: \"%s\" has no attention whose memory %d parts divide, "
+                               "outside of loops",
+                               graph->name, parts);
+    int tensors = (int)graph->tensors->len;
+    g_autofree int *now = g_new(int, tensors + 1);
+    for (int t = 0; t < tensors; t++)
+        now[t] = t;
+    g_autoptr(GArray) order = g_array_new(FALSE, FALSE, sizeof(int));
+    MtfBuilder b = mtf_builder(graph, MTF_PHASE_FORWARD);
+    split_all(&b, parts, order, now);
+    if (!mtf_builder_end(&b, error))
+        return false;
+    read_results(graph, now, tensors);
+    mtf_graph_arrange(graph, (const int *)(const void *)order->data, (int)order->len);
+    return true;
+}
