@@ -177,12 +177,18 @@ static void read_windows(Reader *reader) {
 
 /* ---- The layout -------------------------------------------------------------------------------- */
 
+/* Chunks a device, or those that the notes name ("vp 7 in the ModelZoo config"). */
+static bool read_chunks(Reader *reader) {
+    MtfTrainingRun *run = &reader->row->run;
+    int64_t noted = (int64_t)find_number(reader->notes, "; vp ([0-9]+)", 1, 1);
+    return read_usual(reader, "vp", noted, run->pp > 1 && noted == 1, &run->vp);
+}
+
 static bool read_layout(Reader *reader) {
     MtfTrainingRun *run = &reader->row->run;
     return read_needed(reader, "devices", &run->devices) && read_needed(reader, "tp", &run->tp) &&
            read_needed(reader, "pp", &run->pp) && read_needed(reader, "dp", &run->dp) &&
-           read_usual(reader, "vp", 1, run->pp > 1, &run->vp) &&
-           read_usual(reader, "cp", 1, false, &run->cp) &&
+           read_chunks(reader) && read_usual(reader, "cp", 1, false, &run->cp) &&
            read_usual(reader, "ep", 1, false, &run->ep);
 }
 

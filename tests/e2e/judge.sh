@@ -18,6 +18,10 @@ matches() {
     grep -q -- "$1" "$work/out"
 }
 
+absent() {
+    ! matches "$1"
+}
+
 header
 row full a100-80g-sxm 8 1 full 1.42
 row wrong a100-80g-sxm 8 2 full 1.42
@@ -35,6 +39,20 @@ run meshtf-plan judge --json "$work/small.tsv"
 claim "what is not said to be recomputed is not" matches '"assumed": *"[^"]*recompute none'
 run meshtf-plan judge --json "$table"
 claim "unless the run fits with it only" matches '"assumed": *"[^"]*recompute selective'
+header
+row stages a100-80g-sxm 8 1 full 1.42
+awk -F'\t' -v OFS='\t' '$1 == "stages" { $4 = 64; $16 = 8; $17 = 1; $19 = 8; $20 = "" } { print }' "$table" >"$work/once.tsv"
+sed 's/trust A$/trust A; vp 6 in the recipe/' "$work/once.tsv" >"$work/noted.tsv"
+awk -F'\t' -v OFS='\t' '$1 == "stages" { $20 = 6 } { print }' "$work/once.tsv" >"$work/stated.tsv"
+run meshtf-plan judge --json "$work/once.tsv"
+claim "chunks that are not said are one a device" matches '"assumed": *"[^"]*vp 1'
+run meshtf-plan judge "$work/stated.tsv"
+cp "$work/out" "$work/stated.out"
+run meshtf-plan judge "$work/noted.tsv"
+claim "chunks that only the notes name are those of the column" cmp -s "$work/out" "$work/stated.out"
+run meshtf-plan judge --json "$work/noted.tsv"
+claim "and not assumed" absent '"assumed": *"[^"]*vp'
+
 header
 row full a100-80g-sxm 8 1 full 1.42
 row wrong a100-80g-sxm 8 2 full 1.42
