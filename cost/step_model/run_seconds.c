@@ -113,11 +113,24 @@ static double sharded_seconds(const MtfRunDevice *device, MtfPassKind pass) {
     return messages * (gathers * gather + scatters * scatter + launches * software->host_seconds);
 }
 
-/* A share runs beside kernels, which slow down meanwhile; the rest, and what is longer, waits. */
-static double sharded_exposed(const MtfRunDevice *device, double messages, double kernels) {
+/* A share runs beside the pass's other work, which slows down meanwhile; the rest, and what is longer,
+ * waits. */
+static double sharded_exposed(const MtfRunDevice *device, double messages, double work) {
     double hidden = device->run->blocking ? 0 : device->software->hidden[MTF_HIDDEN_SHARDED];
-    double beside = fmin(hidden * messages, kernels);
+    double beside = fmin(hidden * messages, work);
     return messages - beside + device->software->contention * beside;
+}
+
+/* Exposed messages of groups inside one of several nodes: they leave the links between nodes to the
+ * sharded weights, which travel meanwhile. */
+static double inner_messages(const MtfRunDevice *device, const Pass *pass) {
+    const MtfTrainingRun *run = device->run;
+    const MtfNetwork *slice = &device->map.slice;
+    int64_t node = slice->axis[slice->axes - 1].size;
+    int64_t experts = run->whole_experts ? run->ep : run->ep * run->cp * run->tp;
+    if (!slice->switched || mtf_network_ranks(slice) <= node)
+        return 0;
+    return (run->tp <= node ? pass->tensor : 0) + (experts <= node ? pass->expert : 0);
 }
 
 /* ---- Passes ------------------------------------------------------------------------------------ */
@@ -161,7 +174,8 @@ static Pass layer_pass(const MtfRunDevice *device, const MtfLayerSeconds *layer,
         launches += share[MTF_PART_SWEEPS] * software->host_kernels[MTF_PASS_FORWARD];
     }
     sum.kernels += launches * rates->launch_seconds;
-    sum.sharded = sharded_exposed(device, sharded_seconds(device, pass), sum.kernels + sum.redone);
+    sum.sharded = sharded_exposed(device, sharded_seconds(device, pass),
+                                  sum.kernels + sum.redone + inner_messages(device, &sum));
     sum.host = host_seconds(device, pass);
     if (device->run->blocking)
         sum.host += launches * BLOCKED_SECONDS;

@@ -212,6 +212,34 @@ static void experts_are_gathered_from_the_ranks_that_have_them(void **state) {
     free_case(&c);
 }
 
+/* What is saved of data where the tensor group's sums are exposed and not hidden: all that they take
+ * where weights come from other nodes and take longest, nothing where all lies in one node. */
+static double saved_beside_sums(int64_t dp, double *sums) {
+    Case c = sharded_case("megatron-core");
+    c.run.tp = 2;
+    c.run.dp = dp;
+    c.run.batch = (double)dp;
+    c.run.devices = 2 * dp;
+    c.run.model.length = 128;
+    c.software->hidden[MTF_HIDDEN_SHARDED] = 1;
+    c.software->contention = 0;
+    c.software->hidden[MTF_HIDDEN_TENSOR] = 1;
+    MtfRunSeconds hidden = seconds_of(&c);
+    c.software->hidden[MTF_HIDDEN_TENSOR] = 0;
+    MtfRunSeconds exposed = seconds_of(&c);
+    free_case(&c);
+    *sums = exposed.tensor - hidden.tensor;
+    return hidden.data - exposed.data;
+}
+
+static void weights_of_other_nodes_pass_by_messages_inside_a_node(void **state) {
+    (void)state;
+    double sums, saved = saved_beside_sums(64, &sums);
+    assert_true(sums > 0 && fabs(saved / sums - 1) < 1e-9);
+    saved = saved_beside_sums(4, &sums);
+    assert_true(sums > 0 && fabs(saved) < 1e-9 * sums);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_parts_add_up_to_the_step),
@@ -224,6 +252,7 @@ int main(void) {
         cmocka_unit_test(weights_let_go_between_redone_and_backward_pass_are_gathered_again),
         cmocka_unit_test(masked_keys_are_left_out_by_blocks),
         cmocka_unit_test(experts_are_gathered_from_the_ranks_that_have_them),
+        cmocka_unit_test(weights_of_other_nodes_pass_by_messages_inside_a_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
