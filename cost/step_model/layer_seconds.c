@@ -73,9 +73,10 @@ double mtf_run_product_seconds(const MtfRunDevice *device, MtfPassKind pass, Mtf
 double mtf_run_swept_seconds(const MtfRunDevice *device, MtfPassKind pass, MtfSwept swept,
                              double elements) {
     bool rows = swept == MTF_SWEPT_NORM || swept == MTF_SWEPT_SCORES || swept == MTF_SWEPT_LOGITS;
+    MtfSweep usual = rows ? MTF_SWEEP_ROWS : MTF_SWEEP_ELEMENTWISE;
     double bytes = 2 * elements * device->software->swept[swept][pass];
     return mtf_sweep_seconds(&device->machine->kernels, &device->wide,
-                             rows ? MTF_SWEEP_ROWS : MTF_SWEEP_ELEMENTWISE, bytes);
+                             swept == MTF_SWEPT_ROUTED ? MTF_SWEEP_GATHER : usual, bytes);
 }
 
 static double product(const MtfRunDevice *device, MtfPassKind pass, double m, double n, double k) {

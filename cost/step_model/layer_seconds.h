@@ -55,7 +55,8 @@ MtfLayerSeconds mtf_layer_seconds(const MtfRunDevice *device, bool dense);
 double mtf_run_product_seconds(const MtfRunDevice *device, MtfPassKind pass, MtfProductShape shape,
                                bool wide);
 
-/* Seconds of a pass over `elements` elements, at the profile's bytes for it. */
+/* Seconds of a pass over `elements` elements, at the profile's bytes for it: at the machine's rate of
+ * rows (norms, scores, logits), of gathers (tokens to experts, each row from elsewhere), or of maps. */
 double mtf_run_swept_seconds(const MtfRunDevice *device, MtfPassKind pass, MtfSwept swept,
                              double elements);
 

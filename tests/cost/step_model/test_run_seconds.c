@@ -212,6 +212,32 @@ static void experts_are_gathered_from_the_ranks_that_have_them(void **state) {
     free_case(&c);
 }
 
+/* Rows of 1024 tokens: 4 copies of 1024 x 6144 / 8 numbers, 10 and 14 passes of 2 bytes, and half_bytes
+ * a pass, at half of the memory's bandwidth; twice as long at a quarter of it. */
+static void tokens_reach_experts_at_the_rate_of_gathers(void **state) {
+    (void)state;
+    Case c = usual_case();
+    mtf_software_free(c.software);
+    c.software = mtf_software_load("megatron-core", NULL);
+    c.run.micro = 0.5;
+    c.run.model.experts = 8;
+    c.run.model.chosen = 4;
+    const double passes[MTF_PASSES] = { 10, 14 };
+    MtfKernelRates *rates = &c.machine->kernels;
+    assert_true(rates->sweep[MTF_SWEEP_GATHER] == 0.5);
+    seconds_of(&c);
+    MtfLayerSeconds fast = mtf_layer_seconds(&c.device, false);
+    rates->sweep[MTF_SWEEP_GATHER] = 0.25;
+    MtfLayerSeconds slow = mtf_layer_seconds(&c.device, false);
+    for (int p = 0; p < MTF_PASSES; p++) {
+        double more = slow.part[p][MTF_PART_SWEEPS] - fast.part[p][MTF_PART_SWEEPS];
+        double bytes = 4 * 1024 * 768.0 * 2 * passes[p] + rates->half_bytes;
+        double expected = bytes / (0.5 * c.device.wide.bandwidth);
+        assert_true(fabs(more / expected - 1) < 1e-9);
+    }
+    free_case(&c);
+}
+
 /* What is saved of data where the tensor group's sums are exposed and not hidden: all that they take
  * where weights come from other nodes and take longest, nothing where all lies in one node. */
 static double saved_beside_sums(int64_t dp, double *sums) {
@@ -252,6 +278,7 @@ int main(void) {
         cmocka_unit_test(weights_let_go_between_redone_and_backward_pass_are_gathered_again),
         cmocka_unit_test(masked_keys_are_left_out_by_blocks),
         cmocka_unit_test(experts_are_gathered_from_the_ranks_that_have_them),
+        cmocka_unit_test(tokens_reach_experts_at_the_rate_of_gathers),
         cmocka_unit_test(weights_of_other_nodes_pass_by_messages_inside_a_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
