@@ -157,7 +157,7 @@ best=0
 for count in 1 2 3 4 5 6 7; do
     divided ideal 8 $count
     claim "$count of 8 devices read prompts" test "$(number prefill_devices)" = $count
-    best=$(awk -v a="$best" -v b="$(number tokens_per_second)" 'BEGIN { print a > b ? a : b }')
+    best=$(awk -v a="$best" -v b="$(number tokens_per_second)" 'BEGIN { print (a > b ? a : b) }')
 done
 divided ideal 8 auto
 claim "auto finds the best of them" near "$(number tokens_per_second)" "$best" 1e-5
