@@ -48,7 +48,8 @@ static int dimension_below(Splitting *s, const char *what, int64_t size) {
 }
 
 static MtfShape shape_of(const Splitting *s, int tensor) {
-    return tensor < 0 ? (MtfShape){ 0 } : mtf_graph_tensor(s->b->graph, tensor)->shape;
+    MtfShape none = { 0 };
+    return tensor < 0 ? none : mtf_graph_tensor(s->b->graph, tensor)->shape;
 }
 
 static char *name_below(const Splitting *s, const char *what) {
