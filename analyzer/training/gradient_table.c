@@ -729,6 +729,7 @@ static void normalize(MtfGradient *g) {
 #define NONE \
     { MTF_GRADIENT_NONE, NULL }
 
+/* Composites have none: they are rewritten before. */
 static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_EINSUM] = RULE(einsum),
     [MTF_OP_ADD] = RULE(add),
@@ -809,37 +810,6 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_DISPATCH] = RULE(dispatch),
     [MTF_OP_COMBINE] = RULE(combine),
     [MTF_OP_EXPERT_EINSUM] = RULE(expert_einsum),
-    [MTF_OP_SOFTMAX] = NONE,
-    [MTF_OP_LAYER_NORM] = NONE,
-    [MTF_OP_SLICE] = NONE,
-    [MTF_OP_PAD] = NONE,
-    [MTF_OP_REVERSE] = NONE,
-    [MTF_OP_ROLL] = NONE,
-    [MTF_OP_SELECT] = NONE,
-    [MTF_OP_STACK] = NONE,
-    [MTF_OP_GATHER] = NONE,
-    [MTF_OP_SCATTER_ADD] = NONE,
-    [MTF_OP_REDUCE_PROD] = NONE,
-    [MTF_OP_NOT_EQUAL] = NONE,
-    [MTF_OP_GREATER] = NONE,
-    [MTF_OP_GREATER_EQUAL] = NONE,
-    [MTF_OP_LOGICAL_AND] = NONE,
-    [MTF_OP_LOGICAL_OR] = NONE,
-    [MTF_OP_LOGICAL_XOR] = NONE,
-    [MTF_OP_RECIPROCAL] = NONE,
-    [MTF_OP_CEIL] = NONE,
-    [MTF_OP_REDUCE_MIN] = NONE,
-    [MTF_OP_REDUCE_ANY] = NONE,
-    [MTF_OP_REDUCE_ALL] = NONE,
-    [MTF_OP_LOG_SUM_EXP] = NONE,
-    [MTF_OP_CUMULATIVE_MAX] = NONE,
-    [MTF_OP_CUMULATIVE_MIN] = NONE,
-    [MTF_OP_CUMULATIVE_LOG_SUM_EXP] = NONE,
-    [MTF_OP_LOCAL_RESPONSE_NORM] = NONE,
-    [MTF_OP_ARGMAX] = NONE,
-    [MTF_OP_ONE_HOT] = NONE,
-    [MTF_OP_RMS_NORM] = NONE,
-    [MTF_OP_SOFTMAX_CROSS_ENTROPY] = NONE,
     [MTF_OP_SUM_EXP] = RULE(sum_exp),
     [MTF_OP_SOFTMAX_APPLY] = RULE(softmax_apply),
     [MTF_OP_VARIANCE] = RULE(variance),
@@ -880,5 +850,6 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
 };
 
 const MtfGradientRow *mtf_gradient_row(int kind) {
-    return &rows[kind];
+    static const MtfGradientRow rewritten = NONE;
+    return mtf_operation_row(kind)->composite ? &rewritten : &rows[kind];
 }

@@ -29,7 +29,7 @@ typedef enum {
     MTF_GRADIENT_MISSING, /* an error of this table: a test finds it */
     MTF_GRADIENT_RULE,
     MTF_GRADIENT_ZERO, /* piecewise constant, cut off on purpose, or from nothing */
-    MTF_GRADIENT_NONE, /* not differentiated: composites (rewritten before), gradients, updates */
+    MTF_GRADIENT_NONE, /* not differentiated: composites (rewritten before, without a row), gradients, updates */
 } MtfGradientState;
 
 typedef struct {
