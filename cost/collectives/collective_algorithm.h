@@ -3,15 +3,16 @@
  * Rows live in sibling files, one family a file; collective.c joins them and picks the cheapest.
  *
  *     collective_axis.c       one axis: rings both ways round, lines, strided rings
- *     collective_bucket.c     several axes: rotated copies, one axis after another, Hamiltonian
- * rings collective_tree.c       trees and recursive exchanges, broadcast collective_alltoall.c
- * all-to-all collective_neighbor.c   permute, halo, point to point collective_switch.c     a switch
- * and levels of switches
+ *     collective_bucket.c     several axes: rotated copies, one axis after another, Hamiltonian rings
+ *     collective_tree.c       trees and recursive exchanges, broadcast
+ *     collective_alltoall.c   all-to-all
+ *     collective_neighbor.c   permute, halo, point to point
+ *     collective_switch.c     a switch and levels of switches
  *
  * Allgather, reduce-scatter and allreduce share `gather`: a reduce-scatter is an allgather simulated
  * backwards that also adds, an allreduce is both. A formula returns NAN where its algorithm does not
  * apply. Sources are named at each formula; "bucket" is Jain and Sabharwal, ICS 2010; measured
- * agreement is by cost/simulator.h. */
+ * agreement is by cost/simulate/collective_simulator.h. */
 #ifndef MTF_COLLECTIVE_ALGORITHM_H
 #define MTF_COLLECTIVE_ALGORITHM_H
 
