@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The resharding algebra: how to get one tensor from any placement to any other. A path is a short
- * list of steps, each of them one local copy or one collective:
+ * list of reshard ops, each of them one local copy or one collective:
  *
- *     slice          whole -> split d     each keeps its part; no traffic
- *     conceal        whole -> partial     the first along the axis keeps its term, the others hold
- *                                         the reduction's neutral element; no traffic
- *     allreduce      partial -> whole
+ *     slice          replicated -> split d     each keeps its part; no traffic
+ *     conceal        replicated -> partial     the first along the axis keeps its term, the others
+ *                                              hold the reduction's neutral element; no traffic
+ *     allreduce      partial -> replicated
  *     reduce-scatter partial -> split d
- *     allgather      split d -> whole
+ *     allgather      split d -> replicated
  *     all-to-all     any splits -> any other splits, over a set of axes: each processor sends every
  *                    other exactly the box it lacks, from the nearest copy
  *     halo           split d -> the same, read with margins (margins.h), over the axes along which
@@ -27,7 +27,7 @@
 
 typedef struct {
     MtfReshardKind kind;
-    unsigned axes;          /* mesh axes that take part; 0 for local steps */
+    unsigned axes;          /* mesh axes that take part; 0 for local ops */
     MtfReduction reduction; /* of conceal, allreduce and reduce-scatter */
     MtfPlacement from, to;
     int reader; /* of a halo: the operation whose windows reach over the edges */
@@ -38,17 +38,17 @@ typedef struct {
 typedef struct {
     int n_ops;
     MtfReshardOp ops[MTF_MAX_RESHARD_OPS];
-    double cost; /* elements entering links on the busiest processor, plus a little a step */
+    double cost; /* elements entering links on the busiest processor, plus a little an op */
 } MtfReshardPath;
 
 /* The cheapest path between any two placements of a tensor of `shape`. Equal placements give no
- * steps. Never fails. */
+ * ops. Never fails. */
 void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                       const MtfPlacement *from, const MtfPlacement *to, MtfReshardPath *path);
 
-/* A collective step's payload on processor `rank` in elements: allreduce and reduce-scatter the
+/* A collective's payload on processor `rank` in elements: allreduce and reduce-scatter the
  * full input, allgather the gathered output, all-to-all the whole send buffer (what it keeps for
- * itself included), halo what it sends to others. 0 for local steps. */
+ * itself included), halo what it sends to others. 0 for local ops. */
 int64_t mtf_reshard_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                             const MtfReshardOp *op, int rank);
 

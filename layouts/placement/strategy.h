@@ -2,8 +2,8 @@
 /* One way to run one operation: for each mesh axis, what the axis does there.
  *
  *     index i    the axis splits index i of the operation's iteration space
- *     copies     every processor along the axis does the same work
- *     through k  input k is partial by sum and stays so: the operation is linear in it. In a joint
+ *     duplicated every processor along the axis does the same work
+ *     partial k  input k is partial by sum and stays so: the operation is linear in it. In a joint
  *                sum all inputs are partial, and k is 0.
  *
  * The placements that the inputs must have and that the outputs get follow from the strategy and
@@ -15,7 +15,7 @@
 #include "layouts/graph/operation_table.h"
 #include "layouts/placement/placement.h"
 
-enum { MTF_DUPLICATED = -1, MTF_PARTIAL_INPUT = -2 }; /* through k is MTF_PARTIAL_INPUT - k */
+enum { MTF_DUPLICATED = -1, MTF_PARTIAL_INPUT = -2 }; /* partial k is MTF_PARTIAL_INPUT - k */
 
 typedef struct {
     int8_t axis[MTF_MAX_MESH_AXES]; /* axes beyond the mesh's are MTF_DUPLICATED */
@@ -31,16 +31,16 @@ MtfPlacement mtf_strategy_input(const MtfGraph *graph, int operation, const MtfI
 MtfPlacement mtf_strategy_output(const MtfGraph *graph, int operation,
                                  const MtfIteration *iteration, const MtfStrategy *strategy, int k);
 
-/* Whether the operation is linear in input `k` with the others held whole, or jointly; an input
+/* Whether the operation is linear in input `k` with the others replicated, or jointly; an input
  * given twice is not. */
 bool mtf_operation_passes_partial(const MtfGraph *graph, int operation, int k);
 
 /* Fails, naming operation and axis, unless every axis's choice exists for this operation: index in
- * range, reduced indexes only where the row has a reduction, through only where it is linear. */
+ * range, reduced indexes only where the row has a reduction, partial only where it is linear. */
 bool mtf_strategy_check(const MtfGraph *graph, const MtfMesh *mesh, int operation,
                         const MtfStrategy *strategy, GError **error);
 
-/* One axis's choice as text, "batch", "duplicated", "partial" (through, input 0) or "partial:2"; free
+/* One axis's choice as text, "batch", "duplicated", "partial" (input 0) or "partial:2"; free
  * with g_free. And back; fails naming the operation. */
 char *mtf_strategy_axis_format(const MtfGraph *graph, int operation, int choice);
 bool mtf_strategy_axis_parse(const MtfGraph *graph, int operation, const char *text, int *choice,
