@@ -96,10 +96,10 @@ claim "the host's memory, and the device's, are as predicted" \
     test "$(grep -cE 'memory a rank .* equal to the byte|with the host .* equal to the byte' "$work/out")" = 2
 claim "so is what went there and back" grep -q 'there and back .* equal to the byte on every rank' "$work/out"
 claim "so are calls and bytes" says "every rank's calls and bytes equal the program's"
-done_testing
 
 run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine a100 --frontier 4 -o "$work/frontier.json"
 claim "time against memory goes as far down as the host helps" says 'recompute layers, offload layers'
 claim "and the plan's points say what waits there" grep -q '"offload": *"layers"' "$work/frontier.json"
 run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine a100 --frontier 4 --offload none
 claim "not where the user wants none of it" sh -c "! grep -q 'offload' '$work/out'"
+done_testing

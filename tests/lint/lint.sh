@@ -78,6 +78,10 @@ check_shell() {
     for script in $scripts .ci/run; do
         [ ! -e "$script" ] || sh -n "$script" 2>&1
     done
+    for script in $scripts; do
+        ! grep -qx done_testing "$script" || [ "$(tail -n 1 "$script")" = done_testing ] ||
+            echo "$script: what follows done_testing is never run"
+    done
     # 1091: files read by the script are not followed; 2317: what only `claim` calls seems unreachable.
     shellcheck --shell=sh --format=gcc --exclude=SC1091,SC2317 $scripts
 }

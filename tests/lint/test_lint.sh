@@ -181,6 +181,8 @@ complains "a script that does not parse is found" shell "tests/a.sh"
 # shellcheck disable=SC2016
 printf '# SPDX\nrm $1\n' >tests/a.sh
 complains "an unquoted word is found" shell "SC2086"
+printf '# SPDX\ndone_testing\nclaim "never made" true\n' >tests/a.sh
+complains "claims behind the end of a test are found" shell "tests/a.sh: what follows"
 
 cd "$top" || exit 1
 done_testing
