@@ -302,20 +302,27 @@ static int guess_layers(const MtfVariantSearchOptions *options, const MtfVariant
     return (int)CLAMP(ceil(share * layers), 1, layers);
 }
 
-/* Searches the variant that computes the first layers again; `*better` says whether it is kept. Large graphs
- * are searched with alike layers, in the time of one. */
+/* Searches one variant more, which takes over its graph if it has one. Where `like`, that graph or one of
+ * its size, is large, layers are alike, in the time of one. */
+static bool try_another(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                        const MtfStepCandidate *candidate, const MtfGraph *like, GError **error) {
+    MtfVariantSearchOptions own = *options;
+    int after = 0;
+    if (like->operations->len > MTF_LARGE_OPERATIONS && options->uniform == MTF_UNIFORM_AUTO)
+        own.uniform = MTF_UNIFORM_ALWAYS;
+    g_array_append_val(best->variants, *candidate);
+    return try_variants(&own, best, (int)best->variants->len - 1, 1, &after, error);
+}
+
+/* Searches the variant that computes the first layers again; `*better` says whether it is kept. */
 static bool try_layers(const MtfVariantSearchOptions *options, MtfVariantAnswer *best, int layers,
                        bool *better, GError **error) {
-    MtfVariantSearchOptions own = *options;
     MtfStepCandidate candidate = {
         .variant = g_array_index(best->variants, MtfStepCandidate, best->variant).variant
     };
-    int variant = (int)best->variants->len, after = 0;
-    if (best->graph->operations->len > MTF_LARGE_OPERATIONS && options->uniform == MTF_UNIFORM_AUTO)
-        own.uniform = MTF_UNIFORM_ALWAYS;
+    int variant = (int)best->variants->len;
     candidate.variant.recomputed_layers = layers;
-    g_array_append_val(best->variants, candidate);
-    bool done = try_variants(&own, best, variant, 1, &after, error);
+    bool done = try_another(options, best, &candidate, best->graph, error);
     *better = best->variant == variant;
     return done;
 }
@@ -374,24 +381,19 @@ static bool could_shorten(const MtfVariantAnswer *best, int64_t copies) {
 /* Searches a variant that leaves something with the host, where it can be made, may fit and may be better. */
 static bool try_offload(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
                         MtfStepVariant variant, GError **error) {
-    MtfVariantSearchOptions own = *options;
     MtfStepCandidate candidate = { .variant = variant };
     candidate.graph = mtf_planning_training_graph(options->written, &variant, NULL);
     if (candidate.graph == NULL || is_stopped(options))
         return true;
     int64_t copies = copy_nanoseconds(options, candidate.graph);
-    int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0)), after = 0;
+    int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
     candidate.least_bytes = mtf_memory_bound(candidate.graph, devices);
     candidate.hidden = 2 * copies;
     if (candidate.least_bytes > options->memory_limit || !could_shorten(best, copies)) {
         mtf_graph_free(candidate.graph);
         return true;
     }
-    if (candidate.graph->operations->len > MTF_LARGE_OPERATIONS &&
-        options->uniform == MTF_UNIFORM_AUTO)
-        own.uniform = MTF_UNIFORM_ALWAYS;
-    g_array_append_val(best->variants, candidate);
-    return try_variants(&own, best, (int)best->variants->len - 1, 1, &after, error);
+    return try_another(options, best, &candidate, candidate.graph, error);
 }
 
 /* Whether memory asked for a variant that takes longer than the plain one, or nothing fits. */
@@ -444,19 +446,14 @@ static bool has_long_memory(const MtfGraph *graph) {
 /* Searches the best variant with memory in so many parts, where they divide some. */
 static bool try_parts(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
                       MtfStepVariant variant, int parts, GError **error) {
-    MtfVariantSearchOptions own = *options;
     MtfStepCandidate candidate = { .variant = variant };
-    int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0)), after = 0;
+    int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
     candidate.variant.key_parts = parts;
     candidate.graph = mtf_planning_training_graph(options->written, &candidate.variant, NULL);
     if (candidate.graph == NULL)
         return true;
     candidate.least_bytes = mtf_memory_bound(candidate.graph, devices);
-    if (candidate.graph->operations->len > MTF_LARGE_OPERATIONS &&
-        options->uniform == MTF_UNIFORM_AUTO)
-        own.uniform = MTF_UNIFORM_ALWAYS;
-    g_array_append_val(best->variants, candidate);
-    return try_variants(&own, best, (int)best->variants->len - 1, 1, &after, error);
+    return try_another(options, best, &candidate, candidate.graph, error);
 }
 
 /* As many parts as each axis of the best plan's mesh has processors. */
