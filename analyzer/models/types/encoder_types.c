@@ -20,13 +20,10 @@ static void refuse_other_positions(MtfConfig *c) {
         mtf_config_fail(c, "is_decoder", "only false is supported");
 }
 
-static void read_bert_sizes(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
+/* Sizes of an encoder, in the names that BERT and ViT share. */
+static void read_encoder(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->encoder;
-    n->kind = MTF_ARCHITECTURE_ENCODER;
-    n->vocab = mtf_config_size(c, "vocab_size", vocab);
     n->d_model = mtf_config_size(c, "hidden_size", 768);
-    n->max_positions = mtf_config_size(c, "max_position_embeddings", 512);
-    n->token_types = mtf_config_size(c, "type_vocab_size", 2);
     n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-12);
     s->layers = mtf_config_count(c, "num_hidden_layers", 12);
     s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 12);
@@ -36,6 +33,14 @@ static void read_bert_sizes(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
         mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
     s->d_kv = MAX(1, n->d_model / s->heads);
     s->scale = 1 / sqrt((double)s->d_kv);
+}
+
+static void read_bert_sizes(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
+    n->kind = MTF_ARCHITECTURE_ENCODER;
+    n->vocab = mtf_config_size(c, "vocab_size", vocab);
+    read_encoder(c, n);
+    n->max_positions = mtf_config_size(c, "max_position_embeddings", 512);
+    n->token_types = mtf_config_size(c, "type_vocab_size", 2);
 }
 
 /* The encoder with its pooler, and scores by the tied embedding to learn from. */
@@ -109,16 +114,7 @@ static void read_vit_picture(MtfConfig *c, MtfArchitecture *n) {
 static void read_vit(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->encoder;
     n->kind = MTF_ARCHITECTURE_IMAGE;
-    n->d_model = mtf_config_size(c, "hidden_size", 768);
-    n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-12);
-    s->layers = mtf_config_count(c, "num_hidden_layers", 12);
-    s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 12);
-    s->d_ff = mtf_config_size(c, "intermediate_size", 3072);
-    s->activation = mtf_config_activation(c, "hidden_act", "gelu");
-    if (n->d_model % s->heads != 0)
-        mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
-    s->d_kv = MAX(1, n->d_model / s->heads);
-    s->scale = 1 / sqrt((double)s->d_kv);
+    read_encoder(c, n);
     s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "qkv_bias", true);
     s->o_bias = s->ffn_bias = true;
     s->names = (MtfStackNames){ VIT_NAMES };
