@@ -249,6 +249,15 @@ static bool search_apart(Run *trial, int prefill_devices, GError **error) {
     return !isnan(trial->handover_seconds);
 }
 
+/* Takes over why a search failed: into `unfit` where nothing fits, which it may replace, else as an error. */
+static bool is_unfit(GError *why, GError **unfit, GError **error) {
+    bool fits_nowhere = g_error_matches(why, MTF_ERROR, MTF_ERROR_FIT);
+    if (fits_nowhere)
+        g_clear_error(unfit);
+    g_propagate_error(fits_nowhere ? unfit : error, why);
+    return fits_nowhere;
+}
+
 /* Whether prompts want more devices: they do not fit, or what follows waits for them. */
 static bool wants_more(const Run *trial) {
     return trial->phase[MTF_INFER_PREFILL].plan == NULL ||
@@ -256,15 +265,14 @@ static bool wants_more(const Run *trial) {
             trial->phase[MTF_INFER_PREFILL].step_seconds > decode_seconds(trial));
 }
 
-/* Tries one number, and keeps it where more tokens come of it. What does not fit is told by `error`
- * unless something does. */
-static bool try_apart(Run *run, int prefill_devices, bool *more, GError **error) {
+/* Tries one number, and keeps it where more tokens come of it. That it does not fit is no error: `unfit`
+ * says so in its place. */
+static bool try_apart(Run *run, int prefill_devices, bool *more, GError **unfit, GError **error) {
     Run trial = *run;
     GError *local = NULL;
     memset(trial.meshes, 0, sizeof trial.meshes);
     memset(trial.phase, 0, sizeof trial.phase);
     bool done = search_apart(&trial, prefill_devices, &local);
-    bool unfit = g_error_matches(local, MTF_ERROR, MTF_ERROR_FIT);
     *more = wants_more(&trial);
     if (done && (run->prefill_devices == 0 || tokens_per_second(&trial) > tokens_per_second(run))) {
         Run before = *run;
@@ -272,55 +280,52 @@ static bool try_apart(Run *run, int prefill_devices, bool *more, GError **error)
         trial = before;
     }
     clear_run(&trial);
-    if (!done && (!unfit || run->prefill_devices == 0)) {
-        g_clear_error(error);
-        g_propagate_error(error, local);
-    } else {
-        g_clear_error(&local);
-    }
-    return done || unfit;
+    return done || is_unfit(local, unfit, error);
+}
+
+/* Both phases on all devices, to compare with: that need not fit. */
+static bool search_together(Run *run, GError **error) {
+    g_autoptr(GError) unfit = NULL;
+    GError *local = NULL;
+    bool done = search_phases(run, &local);
+    if (done)
+        run->together_tokens = tokens_per_second(run);
+    clear_phases(run);
+    return done || is_unfit(local, &unfit, error);
+}
+
+/* Numbers (int) of devices that may read prompts: the one that was asked for, or many. */
+static GArray *list_counts(const Run *run, GError **error) {
+    const MtfSearchInference *o = run->options;
+    int count = (int)g_ascii_strtoll(o->prefill_devices, NULL, 10);
+    if (count == 0)
+        return mtf_prefill_devices(run->machine, o->devices, o->max_axes, error);
+    GArray *counts = g_array_new(FALSE, FALSE, sizeof(int));
+    return g_array_append_val(counts, count);
 }
 
 /* More devices read prompts faster and leave fewer to what follows: where the two balance is found by
  * halving. That both go steadily is assumed; what is found for a number is not. */
-static bool balance(Run *run, GError **error) {
-    g_autoptr(GArray) counts =
-        mtf_prefill_devices(run->machine, run->options->devices, run->options->max_axes, error);
-    guint low = 0, high = counts != NULL ? counts->len : 0;
-    GError *local = NULL;
-    run->searches = 2 + 2 * (1 + (int)g_bit_storage(high));
+static bool search_divided(Run *run, GError **error) {
+    g_autoptr(GArray) counts = list_counts(run, error);
+    g_autoptr(GError) unfit = NULL;
+    if (counts == NULL)
+        return false;
+    guint low = 0, high = counts->len;
+    run->searches =
+        2 + 2 * (int)g_bit_storage(counts->len); /* two phases, together and each trial */
+    if (!search_together(run, error))
+        return false;
     while (low < high) {
         guint middle = (low + high) / 2;
         bool more;
-        if (!try_apart(run, g_array_index(counts, int, middle), &more, &local))
-            break;
-        if (more)
-            low = middle + 1;
-        else
-            high = middle;
+        if (!try_apart(run, g_array_index(counts, int, middle), &more, &unfit, error))
+            return false;
+        *(more ? &low : &high) = more ? middle + 1 : middle;
     }
-    if (run->prefill_devices > 0 && low >= high)
-        g_clear_error(&local);
-    if (local != NULL)
-        g_propagate_error(error, local);
-    return counts != NULL && local == NULL;
-}
-
-/* Both phases on all devices at first, to compare with: that need not fit. */
-static bool search_divided(Run *run, GError **error) {
-    bool more;
-    g_autoptr(GError) unfit = NULL;
-    int count = (int)g_ascii_strtoll(run->options->prefill_devices, NULL, 10);
-    run->searches = 4;
-    if (search_phases(run, &unfit))
-        run->together_tokens = tokens_per_second(run);
-    else if (!g_error_matches(unfit, MTF_ERROR, MTF_ERROR_FIT)) {
+    if (run->prefill_devices == 0)
         g_propagate_error(error, g_steal_pointer(&unfit));
-        return false;
-    }
-    clear_phases(run);
-    return count == 0 ? balance(run, error)
-                      : try_apart(run, count, &more, error) && run->prefill_devices > 0;
+    return run->prefill_devices > 0;
 }
 
 static bool search(Run *run, GError **error) {
