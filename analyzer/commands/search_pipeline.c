@@ -496,11 +496,12 @@ static MtfPipelinePlan *plan_share(Search *search, double share, GError **error)
  * twice what orders of instructions save (a U-Net's skips): where a stage does not fit that should, it
  * is cut for less memory; where none should fit, for more, and stages are searched all the same. */
 static MtfPipelinePlan *search_until_it_fits(Search *search, GError **error) {
-    static const double shares[2][4] = { { 0.9, 0.8, 0.6, 0.4 }, { 1.5, 2, 3, 4 } };
+    static const double shares[2][4] = { { 0.9, 0.8, 0.6, 0.4 }, { 1.5, 2, 3 } };
     GError *cause = NULL;
     MtfPipelinePlan *plan = plan_share(search, 1, &cause);
     bool more = search->cuts == NULL;
-    for (int i = 0; i < 4 && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT); i++) {
+    for (int i = 0;
+         i < 4 && shares[more][i] > 0 && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT); i++) {
         GError *again = NULL;
         plan = plan_share(search, shares[more][i], &again);
         if (again == NULL)
