@@ -35,7 +35,8 @@ void mtf_variant_points_add(GArray *points, const GArray *frontier, int variant)
  * `own` where it lies between; ascending, neither dearer nor slower. */
 GArray *mtf_variant_frontier(const GArray *points, int n, int64_t own);
 
-/* As mtf_frontier_to_json, with "microbatches", "recompute" and "offload" of the variants (MtfStepCandidate). */
+/* As mtf_frontier_to_json, with "microbatches" of the variants (MtfStepCandidate) and what
+ * mtf_step_variant_add_kept says of them. */
 cJSON *mtf_variant_frontier_to_json(const GArray *frontier, const GArray *variants);
 
 #endif
