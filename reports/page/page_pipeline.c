@@ -131,7 +131,7 @@ static void add_stages(GString *page, const MtfPipelineFacts *facts, char *const
         "<th>devices, mesh</th><th class=\"n\">operations</th><th class=\"n\">parameters</th>"
         "<th class=\"n\">forward</th><th class=\"n\">backward</th>"
         "<th class=\"n\">weight gradient</th><th class=\"n\">in flight</th>"
-        "<th class=\"n\">memory a device</th><th>recomputation</th></tr></thead><tbody>\n");
+        "<th class=\"n\">memory</th><th>recomputes</th></tr></thead><tbody>\n");
     for (int stage = 0; stage < facts->pipeline->order->stages; stage++)
         add_stage(page, facts, stage, folders[stage]);
     g_string_append(page, "</tbody></table></div>");
