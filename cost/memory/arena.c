@@ -45,17 +45,19 @@ static bool holds_variable(const MtfProgram *program, int b) {
     return tensor >= 0 && mtf_graph_tensor(program->graph, tensor)->source == MTF_SOURCE_VARIABLE;
 }
 
-/* The storages of one memory (Storage): those that live throughout first, the highest of them before all;
- * and the bytes of those. */
+/* The storages of one memory (Storage): those that live throughout, which stack up to `floor`, and the rest. */
 typedef struct {
-    GArray *storages;
+    GArray *throughout, *passing;
     int64_t floor;
 } Region;
 
-/* Adds the storages of variables, or all others; those that live throughout stack up at the bottom and go to
- * `throughout`. */
-static void add_storages(const MtfProgram *program, bool on_host, bool variables,
-                         GArray *throughout, Region *region) {
+static void region_clear(Region *region) {
+    g_array_unref(region->throughout);
+    g_array_unref(region->passing);
+}
+
+/* Adds the storages of variables, or all others. */
+static void add_storages(const MtfProgram *program, bool on_host, bool variables, Region *region) {
     for (int b = 0; b < (int)program->buffers->len; b++) {
         if (!owns(program, b, on_host) || holds_variable(program, b) != variables)
             continue;
@@ -63,9 +65,9 @@ static void add_storages(const MtfProgram *program, bool on_host, bool variables
         if (storage.first == 0 && storage.last == last_instruction(program)) {
             storage.offset = region->floor;
             region->floor += storage.bytes;
-            g_array_append_val(throughout, storage);
+            g_array_append_val(region->throughout, storage);
         } else {
-            g_array_append_val(region->storages, storage);
+            g_array_append_val(region->passing, storage);
         }
     }
 }
@@ -73,12 +75,10 @@ static void add_storages(const MtfProgram *program, bool on_host, bool variables
 /* All storages of a memory. Those that live throughout stack up without gaps at the bottom, variables
  * below the rest, so that programs with the same variables have them at the same places. */
 static Region region_of(const MtfProgram *program, bool on_host) {
-    Region region = { g_array_new(FALSE, FALSE, sizeof(Storage)), 0 };
-    g_autoptr(GArray) throughout = g_array_new(FALSE, FALSE, sizeof(Storage));
-    add_storages(program, on_host, true, throughout, &region);
-    add_storages(program, on_host, false, throughout, &region);
-    for (guint i = 0; i < throughout->len; i++)
-        g_array_prepend_vals(region.storages, &g_array_index(throughout, Storage, i), 1);
+    Region region = { g_array_new(FALSE, FALSE, sizeof(Storage)),
+                      g_array_new(FALSE, FALSE, sizeof(Storage)), 0 };
+    add_storages(program, on_host, true, &region);
+    add_storages(program, on_host, false, &region);
     return region;
 }
 
@@ -226,21 +226,19 @@ static void pack_region(const MtfProgram *program, bool on_host, int64_t enough,
                                                                  widest_first, earliest_first };
     int64_t bound = lower_bound(program, on_host);
     Region region = region_of(program, on_host);
-    int n = 0;
-    Storage *passing = &g_array_index(region.storages, Storage, 0);
-    for (guint i = 0; i < region.storages->len; i++) {
-        Storage storage = g_array_index(region.storages, Storage, i);
-        packing->offsets[storage.buffer] = storage.offset;
-        if (storage.first > 0 || storage.last < last_instruction(program))
-            passing[n++] = storage;
+    for (guint i = 0; i < region.throughout->len; i++) {
+        const Storage *storage = &g_array_index(region.throughout, Storage, i);
+        packing->offsets[storage->buffer] = storage->offset;
     }
+    Storage *passing = (Storage *)region.passing->data;
+    int n = (int)region.passing->len;
     *packing->bytes = n > 0 ? INT64_MAX : region.floor;
     enough = MAX(enough, small_enough(n, bound));
     for (gsize i = 0; i < G_N_ELEMENTS(orders) && n > 0; i++) {
         qsort(passing, (size_t)n, sizeof *passing, orders[i]);
         try_order(packing, passing, n, region.floor, bound, enough);
     }
-    g_array_unref(region.storages);
+    region_clear(&region);
 }
 
 /* Packs until the block of the device has at most `enough` bytes, or is as small as it gets. */
