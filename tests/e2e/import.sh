@@ -117,6 +117,8 @@ refuse "llama4" '{"model_type":"llama4","text_config":{}}' 'model type "llama4" 
 refuse "deepseek" '{"model_type":"deepseek_v3","n_group":8}' 'model type "deepseek_v3" is not one that is known'
 refuse "norms of heads in phi" '{"model_type":"phi","qk_layernorm":true}' "/qk_layernorm: only false"
 refuse "shared keys in gpt_neox" '{"model_type":"gpt_neox","num_attention_heads":7}' "must be a multiple of it"
+refuse "experts in other layers than their number says" '{"model_type":"switch_transformers","encoder_sparse_step":3}' \
+    "/encoder_sparse_step: layers over num_sparse_encoder_layers are expected, 2"
 refuse "an unknown activation" '{"model_type":"llama","hidden_act":"mish"}' "/hidden_act: the activation"
 refuse "another scaling" '{"model_type":"llama","rope_scaling":{"type":"xpos","factor":4.0}}' "type \"xpos\""
 refuse "divisors of other pairs" '{"model_type":"phi3","rope_scaling":{"type":"longrope","short_factor":[1],"long_factor":[2]}}' \

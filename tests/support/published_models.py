@@ -4,6 +4,7 @@
     python3 tests/support/published_models.py write DIR TYPE…      (no TYPE: all; they are printed)
     python3 tests/support/published_models.py compare DIR RUN      logits of DIR with those of a run
     python3 tests/support/published_models.py same DIR DIR         names, types, shapes and bytes
+    python3 tests/support/published_models.py made DIR SOURCE N    the N bytes that an encoder-decoder makes of a source
 
 writes DIR/TYPE/config.json, model.safetensors (or two shards with an index), in-*.npy (a window of
 tokens and one token more, or a picture and its class) and logits.npy (of every position). The models are written here
@@ -19,7 +20,7 @@ import sys
 
 import numpy
 
-if sys.argv[1] in ("write", "behind"):
+if sys.argv[1] in ("write", "behind", "all-behind", "made"):
     import torch
 
     torch.set_default_dtype(torch.float64)
@@ -464,10 +465,13 @@ def t5_bucket(relative, both_ways, buckets, most):
     return start + torch.where(n < exact, n, large)
 
 
-def t5(w, c, tokens):
+def t5(w, c, tokens, read=None):
+    """What is read is what is said where nothing else is given. Switch Transformers are T5 with experts in some
+    layers: the best one alone, times its share, and here everybody finds a place."""
     h, n, width, f = c["d_model"], c["num_heads"], c["d_kv"], c["d_ff"]
     table = w("shared.weight", c["vocab_size"], h, scale=0.5)
     gated = c["feed_forward_proj"] == "gated-gelu"
+    switch = c["model_type"] == "switch_transformers"
 
     def norm(name, x):
         return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["layer_norm_epsilon"])
@@ -478,15 +482,29 @@ def t5(w, c, tokens):
         v = heads_of(linear(w, p + "v", source, n * width), n)
         return linear(w, p + "o", joined(attend(q, k, v, 1.0, causal=causal, bias=bias)), h)
 
-    def ffn(p, x):
+    def experts_of(p, x):
+        shares = torch.softmax(linear(w, p + "router.classifier", x, c["num_experts"]), -1)
+        best, which = shares.max(-1, keepdim=True)
+        return sum((which == e) * best * product(f"{p}experts.expert_{e}.", x) for e in range(c["num_experts"]))
+
+    def product(p, x):
         if gated:
             y = gelu_tanh(linear(w, p + "wi_0", x, f)) * linear(w, p + "wi_1", x, f)
         else:
             y = torch.relu(linear(w, p + "wi", x, f))
         return linear(w, p + "wo", y, h)
 
-    def stack(name, layers, source):
-        x, place = table[tokens], torch.arange(len(tokens))
+    def ffn(p, x, sparse):
+        if not switch:
+            return product(p + "DenseReluDense.", x)
+        return experts_of(p + "mlp.", x) if sparse else product(p + "mlp.", x)
+
+    def sparse_step(name, layers):
+        count = c.get(f"num_sparse_{name}_layers", 0)
+        return layers // count if count else layers
+
+    def stack(name, layers, text, source):
+        x, place = table[text], torch.arange(len(text))
         bias_table = w(f"{name}.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
                        c["relative_attention_num_buckets"], n, scale=0.7)
         which = t5_bucket(place[None, :] - place[:, None], source is None,
@@ -500,10 +518,12 @@ def t5(w, c, tokens):
                 y = norm(p + "1.layer_norm", x)
                 x = x + attention(p + "1.EncDecAttention.", y, source, None, False)
             last = 1 if source is None else 2
-            x = x + ffn(p + f"{last}.DenseReluDense.", norm(p + f"{last}.layer_norm", x))
+            step = sparse_step(name, layers)
+            x = x + ffn(p + f"{last}.", norm(p + f"{last}.layer_norm", x), step == 1 or i % step == 1)
         return norm(name + ".final_layer_norm", x)
 
-    x = stack("decoder", c["num_decoder_layers"], stack("encoder", c["num_layers"], None))
+    made = stack("encoder", c["num_layers"], tokens if read is None else read, None)
+    x = stack("decoder", c["num_decoder_layers"], tokens, made)
     if c.get("scale_decoder_outputs", c["tie_word_embeddings"]):
         return x / math.sqrt(h) @ table.T
     return x @ w("lm_head.weight", c["vocab_size"], h).T
@@ -589,7 +609,7 @@ BERT = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
         "num_attention_heads": 3, "vocab_size": 50, "max_position_embeddings": 32,
         "layer_norm_eps": 1e-12, "type_vocab_size": 2, "hidden_act": "gelu", "pad_token_id": 0}
 T5 = {"d_model": 24, "d_kv": 10, "d_ff": 40, "num_layers": 2, "num_decoder_layers": 1,
-      "num_heads": 3, "vocab_size": 50, "layer_norm_epsilon": 1e-6, "feed_forward_proj": "relu",
+      "num_heads": 3, "vocab_size": 256, "layer_norm_epsilon": 1e-6, "feed_forward_proj": "relu",
       "relative_attention_num_buckets": 8, "relative_attention_max_distance": 9,
       "tie_word_embeddings": True, "is_encoder_decoder": True}
 
@@ -660,6 +680,10 @@ MODELS = {
     "t5-gated": (t5, {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
                       "relative_attention_num_buckets": 16}),
     "t5-new": (t5, {**T5, "feed_forward_proj": "gated-gelu", "scale_decoder_outputs": False, "dtype": "float32"}),
+    "switch_transformers": (t5, {**T5, "num_layers": 4, "num_sparse_encoder_layers": 2, "num_decoder_layers": 2,
+                                 "num_sparse_decoder_layers": 2, "num_experts": 4, "expert_capacity": 64,
+                                 "encoder_sparse_step": 2, "decoder_sparse_step": 1, "router_bias": False,
+                                 "router_dtype": "float32", "router_jitter_noise": 0.01}),
     "whisper": (whisper, {"d_model": 24, "encoder_attention_heads": 3, "encoder_layers": 1,
                           "decoder_attention_heads": 2, "decoder_layers": 2, "encoder_ffn_dim": 40,
                           "decoder_ffn_dim": 36, "vocab_size": 50, "num_mel_bins": 5,
@@ -756,40 +780,63 @@ def eighth(tensor):
     return (tensor / scale).round() * scale
 
 
+def kept(folder, weights_of):
+    """How the model of a folder computes, its config, and the weights of another one."""
+    kind = os.path.basename(folder)
+    compute, config = MODELS[kind]
+    weights = Weights()
+    weights.tensors = {name: torch.tensor(values_of(t)) for name, t in read_safetensors(weights_of).items()}
+    return compute, {"model_type": kind.split("-")[0], **config}, weights
+
+
+def made(folder, source, most):
+    """A byte after the other, the highest each time; 2 begins a text and 3 ends it, and a source too."""
+    compute, config, weights = kept(folder, folder)
+    read, said = torch.tensor([*source.encode(), 3]), [2]
+    while len(said) <= most and said[-1] != 3:
+        said.append(int(compute(weights, config, torch.tensor(said), read)[-1].argmax()))
+    text = bytes(32 if byte < 32 or byte == 127 else byte for byte in said[1:] if byte != 3)
+    sys.stdout.buffer.write(text + b"\n")
+    return len(said) > 2
+
+
 def behind(folder, run, prompt, as_int8, weights_of):
     """Whether a run's logits, one row a token that follows the prompt, the highest each time, are
     those of the model with the weights of another folder, products' weights perhaps in eight bits."""
     global PROMPT
     PROMPT = len(prompt)
-    kind = os.path.basename(folder)
-    compute, config = MODELS[kind]
-    config = {"model_type": kind.split("-")[0], **config}
-    weights = Weights()
-    for name, tensor in read_safetensors(weights_of).items():
-        value = torch.tensor(values_of(tensor))
-        small = as_int8 and value.dim() == 2 and "embed" not in name
-        weights.tensors[name] = eighth(value) if small else value
+    compute, config, weights = kept(folder, weights_of)
+    for name, value in weights.tensors.items():
+        if as_int8 and value.dim() == 2 and "embed" not in name:
+            weights.tensors[name] = eighth(value)
     got = numpy.load(run)[0]
     tokens = [ord(c) for c in prompt] + [int(row.argmax()) for row in got[:-1]]
     wanted = compute(weights, config, torch.tensor(tokens)).numpy()[-len(got):]
     apart = abs(got - wanted).max() / abs(wanted).max()
-    print(f"{apart:.2e} apart")
+    print(f"{apart:.2e} apart in {run}")
     return apart < 1e-4
 
 
 def main():
     command, folder, *rest = sys.argv[1:]
     if command == "write":
-        for kind in rest or MODELS:
+        for kind in [kind for kind in rest if kind in MODELS] or MODELS:
             write(os.path.join(folder, kind), kind)
             print(kind)
         return True
     if command == "compare":
         return compare(folder, rest[0])
+    if command == "made":
+        return made(folder, rest[0], int(rest[1]))
     if command == "adapted":
         return adapted(folder, *rest)
     if command == "behind":
         return behind(folder, rest[0], rest[1], rest[2] == "int8", rest[3] if len(rest) > 3 else folder)
+    if command == "all-behind":
+        for run in sorted(glob.glob(os.path.join(folder, "*", "said-*.npy"))):
+            if not behind(os.path.dirname(run), run, rest[0], False, os.path.dirname(run)):
+                os.rename(run, run + ".wrong")
+        return True
     return read_safetensors(folder) == read_safetensors(rest[0])
 
 

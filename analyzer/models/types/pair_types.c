@@ -111,9 +111,11 @@ static void read_router_losses(MtfConfig *c, MtfStack *s, double standard) {
 }
 
 /* Experts stand in layers 1, 1 + step, …, of `sparse` layers in all. */
-static void read_switch_stack(MtfConfig *c, MtfStack *s, const char *key) {
+static void read_switch_stack(MtfConfig *c, MtfStack *s, const char *key, const char *step_key) {
     int64_t sparse = mtf_config_integer(c, key, 0, 3);
     int64_t step = sparse > 0 ? MAX(1, s->layers / sparse) : s->layers;
+    if (mtf_config_integer(c, step_key, 0, step) != step)
+        mtf_config_fail(c, step_key, "layers over %s are expected, %d", key, (int)step);
     for (int64_t layer = 0; layer < 256; layer++)
         if (step > 1 && layer % step != 1)
             s->dense_layers[layer / 64] |= UINT64_C(1) << layer % 64;
@@ -127,8 +129,10 @@ static void read_switch_stack(MtfConfig *c, MtfStack *s, const char *key) {
 
 static void read_switch(MtfConfig *c, MtfArchitecture *n) {
     read_t5(c, n);
-    read_switch_stack(c, &n->encoder, "num_sparse_encoder_layers");
-    read_switch_stack(c, &n->decoder, "num_sparse_decoder_layers");
+    read_switch_stack(c, &n->encoder, "num_sparse_encoder_layers", "encoder_sparse_step");
+    read_switch_stack(c, &n->decoder, "num_sparse_decoder_layers", "decoder_sparse_step");
+    mtf_config_word(c, "router_dtype", "float32");
+    mtf_config_word(c, "router_type", "tokens_masked");
     MtfStackNames *e = &n->encoder.names, *d = &n->decoder.names;
     e->up = "layer.1.mlp.wi";
     e->down = "layer.1.mlp.wo";
