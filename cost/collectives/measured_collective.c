@@ -17,7 +17,7 @@ typedef struct {
 static int64_t measured_ranks(const MtfMachineCurve *curve, const char *kind, size_t length) {
     MtfCurveName name;
     if (strncmp(curve->name, kind, length) != 0 || !mtf_curve_name_parse(curve->name, &name) ||
-        name.kind != MTF_CURVE_COLLECTIVE)
+        name.kind != MTF_CURVE_COLLECTIVE || name.algorithm != MTF_EXCHANGE_DIRECT)
         return 0;
     return name.ranks;
 }
@@ -80,6 +80,21 @@ bool mtf_measured_collective(const MtfMachine *machine, const MtfNetwork *group,
     *seconds =
         formula_at(group, kind, ranks, bytes) * exp((1 - weight) * log(low) + weight * log(high));
     return isfinite(*seconds);
+}
+
+bool mtf_measures_collective(const MtfMachine *machine, MtfCollectiveKind kind) {
+    Sizes sizes;
+    return find_sizes(machine, kind, 2, &sizes);
+}
+
+bool mtf_measured_algorithm(const MtfMachine *machine, MtfCollectiveKind kind, int64_t ranks,
+                            MtfExchangeAlgorithm algorithm, double bytes, double *seconds) {
+    MtfCurveName name = { .collective = kind, .ranks = ranks, .algorithm = algorithm };
+    g_autofree char *text = mtf_curve_name_format(&name);
+    const MtfMachineCurve *curve = mtf_machine_curve(machine, text);
+    if (curve != NULL)
+        *seconds = mtf_machine_curve_at(curve, bytes);
+    return curve != NULL;
 }
 
 char *mtf_unmeasured_collective(const MtfMachine *machine, const MtfNetwork *group,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Measured tables of collectives, asked for groups of any size. A calibration of N ranks measures
+/* Measured tables of collectives that go directly, asked for groups of any size. A calibration of N ranks measures
  * groups of N and its divisors; for groups of n ranks that were not measured, on one switch, the
  * formula keeps its shape and takes over how far the measured sizes a <= n <= b are from it:
  *
@@ -10,11 +10,20 @@
 #define MTF_MEASURED_COLLECTIVE_H
 
 #include "cost/collectives/collective.h"
+#include "layouts/exchange/exchange_algorithm.h"
 
 /* The seconds of a collective of a group, which must not be of one rank; false where the machine
  * has no table of that kind, or none of that size while the group is not on one switch. */
 bool mtf_measured_collective(const MtfMachine *machine, const MtfNetwork *group,
                              MtfCollectiveKind kind, double bytes, double *seconds);
+
+/* Whether the machine has tables of that kind at all. */
+bool mtf_measures_collective(const MtfMachine *machine, MtfCollectiveKind kind);
+
+/* The seconds of a collective of so many ranks by an algorithm, from a table of just these; false
+ * where the machine has none. */
+bool mtf_measured_algorithm(const MtfMachine *machine, MtfCollectiveKind kind, int64_t ranks,
+                            MtfExchangeAlgorithm algorithm, double bytes, double *seconds);
 
 /* For a group whose size was not measured, while others were: "allreduce over 8 ranks, as those
  * over 4 are to their formula". NULL for all others. Free with g_free. */

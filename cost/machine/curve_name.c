@@ -72,10 +72,17 @@ static bool parse_short_rows(GStrv parts, MtfCurveName *name) {
            parse_size(parts[2], &name->m) && name->m == MTF_SHORT_ROW;
 }
 
+static bool parse_collective(GStrv parts, MtfCurveName *name) {
+    int algorithm = parts[2] == NULL ? MTF_EXCHANGE_DIRECT : mtf_exchange_algorithm_find(parts[2]);
+    name->algorithm = (MtfExchangeAlgorithm)MAX(algorithm, 0);
+    return (parts[2] == NULL || algorithm > MTF_EXCHANGE_DIRECT) &&
+           mtf_collective_kind_parse(parts[0], &name->collective, NULL);
+}
+
 static bool parse_parts(GStrv parts, MtfCurveName *name) {
     guint n = g_strv_length(parts);
-    if (n == 2 && parse_size(parts[1], &name->ranks))
-        return mtf_collective_kind_parse(parts[0], &name->collective, NULL);
+    if (n >= 2 && parse_size(parts[1], &name->ranks))
+        return parse_collective(parts, name);
     if (n < 2 || !mtf_dtype_from_name(parts[1], &name->dtype))
         return false;
     if (n == 3)
@@ -95,8 +102,11 @@ char *mtf_curve_name_format(const MtfCurveName *name) {
     const char *dtype = mtf_dtype_short_name(name->dtype);
     switch (name->kind) {
     case MTF_CURVE_COLLECTIVE:
-        return g_strdup_printf("%s/%" G_GINT64_FORMAT, mtf_collective_kind_name(name->collective),
-                               name->ranks);
+        return g_strdup_printf(
+            "%s/%" G_GINT64_FORMAT "%s%s", mtf_collective_kind_name(name->collective), name->ranks,
+            name->algorithm == MTF_EXCHANGE_DIRECT ? "" : "/",
+            name->algorithm == MTF_EXCHANGE_DIRECT ? ""
+                                                   : mtf_exchange_algorithm_name(name->algorithm));
     case MTF_CURVE_OPERATION:
         return g_strdup_printf(name->m > 0 ? "%s/%s/%d" : "%s/%s",
                                mtf_operation_row(name->operation)->name, dtype, MTF_SHORT_ROW);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The names of a machine's measured tables, all of which give seconds:
  *
- *     allreduce/2          over payload bytes, a collective of that many ranks
+ *     allreduce/2          over payload bytes, a collective of that many ranks, going directly
+ *     allreduce/4/ring     the same by another algorithm
  *     gelu/f32             over the bytes it reads and writes, the kernel of an operation
  *     gelu/f32/32          the same, where its rows have 32 elements (layouts/kernel_work/row_length.h)
  *     move/f32             the same, every kernel and copy of a class without a table of its own
@@ -15,6 +16,7 @@
 #define MTF_CURVE_NAME_H
 
 #include "cost/machine/collective_kind.h"
+#include "layouts/exchange/exchange_algorithm.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/kernel_work/product_work.h"
 
@@ -33,6 +35,7 @@ typedef enum {
 typedef struct {
     MtfCurveKind kind;
     MtfCollectiveKind collective;
+    MtfExchangeAlgorithm algorithm;
     int64_t ranks;
     int operation; /* MtfOperationKind */
     MtfKernelClass class;

@@ -146,16 +146,21 @@ double mtf_instruction_message_bytes(const MtfInstruction *instruction) {
     return (double)instruction->payload_bytes / faces;
 }
 
-/* By the algorithm that it names; direct ones, and those without a formula, by a measured table or
- * the cheapest there is. */
+/* By the algorithm that it names, as measured or by its formula; direct ones, and those that have
+ * neither, by a measured table or the cheapest there is. */
 static double exchange_seconds(const MtfPricer *pricer, const MtfInstruction *instruction,
                                MtfCollectiveKind kind) {
-    double bytes = mtf_instruction_message_bytes(instruction), seconds;
-    unsigned axes = instruction->reshard.axes;
-    if (instruction->algorithm != MTF_EXCHANGE_DIRECT &&
-        mtf_exchange_seconds(&pricer->map, instruction->algorithm, kind, axes, bytes, &seconds))
+    MtfGroupCollective exchange = { .kind = kind,
+                                    .axes = instruction->reshard.axes,
+                                    .bytes = mtf_instruction_message_bytes(instruction) };
+    MtfExchangeAlgorithm algorithm = instruction->algorithm;
+    double seconds;
+    if (algorithm != MTF_EXCHANGE_DIRECT &&
+        (mtf_exchange_measured(pricer->machine, &pricer->map, algorithm, &exchange, &seconds) ||
+         mtf_exchange_seconds(&pricer->map, algorithm, &exchange, &seconds)))
         return seconds;
-    return mtf_collective_seconds(pricer->machine, &pricer->map, kind, axes, bytes);
+    return mtf_collective_seconds(pricer->machine, &pricer->map, kind, exchange.axes,
+                                  exchange.bytes);
 }
 
 static double seconds_of(const MtfPricer *pricer, const MtfProgram *program, int index) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/tune/algorithm_choice.h"
 
+#include "cost/collectives/measured_collective.h"
 #include "cost/price/exchange_price.h"
 #include "layouts/base/error.h"
 #include "layouts/program/algorithm_list.h"
@@ -30,6 +31,22 @@ bool mtf_algorithm_choice_check(const char *wanted, GError **error) {
     return mtf_input_error(error, "--collectives %s: there are %s", wanted, names->str);
 }
 
+/* A measured algorithm must win by this over going directly: calls of one kind differ by as much from
+ * one calibration to the next. */
+#define MEASURED_GAIN 0.9
+
+/* What counts for the choice: measurements are compared with measurements, formulas with formulas. */
+static bool seconds_for_choice(const MtfPricer *pricer, MtfExchangeAlgorithm algorithm,
+                               const MtfGroupCollective *exchange, double *seconds) {
+    if (!mtf_measures_collective(pricer->machine, exchange->kind))
+        return mtf_exchange_seconds(&pricer->map, algorithm, exchange, seconds);
+    bool measured =
+        mtf_exchange_measured(pricer->machine, &pricer->map, algorithm, exchange, seconds);
+    if (measured && algorithm == MTF_EXCHANGE_DIRECT)
+        *seconds *= MEASURED_GAIN;
+    return measured;
+}
+
 /* The cheapest that has a price; direct where none has. */
 static int cheapest(const MtfPricer *pricer, const MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
@@ -39,11 +56,12 @@ static int cheapest(const MtfPricer *pricer, const MtfProgram *program, int inde
     if (instruction->kind != MTF_INSTRUCTION_RESHARD ||
         !mtf_reshard_collective_kind(instruction->reshard.kind, &kind))
         return best;
+    MtfGroupCollective exchange = { .kind = kind,
+                                    .axes = instruction->reshard.axes,
+                                    .bytes = mtf_instruction_message_bytes(instruction) };
     for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++)
         if (mtf_instruction_takes_algorithm(program, index, a) &&
-            mtf_exchange_seconds(&pricer->map, a, kind, instruction->reshard.axes,
-                                 mtf_instruction_message_bytes(instruction), &seconds) &&
-            seconds < least) {
+            seconds_for_choice(pricer, a, &exchange, &seconds) && seconds < least) {
             least = seconds;
             best = a;
         }
@@ -68,6 +86,6 @@ void mtf_layout_choose_algorithms(const MtfGraph *graph, MtfLayout *layout, cons
         mtf_layout_take_algorithm(
             graph, layout, parse_random(wanted, &seed) ? -1 : mtf_exchange_algorithm_find(wanted),
             parse_random(wanted, &seed) ? seed : 0);
-    else if (pricer->machine->curves->len == 0)
+    else
         choose_cheapest(graph, layout, pricer);
 }

@@ -27,8 +27,8 @@
 bool mtf_algorithm_choice_check(const char *wanted, GError **error);
 
 /* Gives the collectives of a settled layout algorithms: that one wherever it applies, random ones,
- * or the cheapest on the pricer's machine of those that can be executed. Machines whose collectives
- * are measured were measured going directly, and so they stay. NULL and "direct" change nothing. */
+ * or the cheapest on the pricer's machine of those that can be executed; where the machine's
+ * collectives are measured, of those whose tables it has. NULL and "direct" change nothing. */
 void mtf_layout_choose_algorithms(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
                                   const char *wanted);
 

@@ -3,6 +3,8 @@
  * of every size that divides the ranks, all groups at once as in training. Each is a program of a
  * kernel and the collective that its result needs, on a worker, over the executor's transport: what
  * is timed is what training does.
+ * Every algorithm that does such a collective has a table of its own, so that `--collectives auto`
+ * chooses by what was measured; groups have two axes for those that go axis by axis.
  *
  *     4 ranks   0 1 2 3     groups of 4   {0 1 2 3}
  *                           groups of 2   {0 1} {2 3}   at the same time */

@@ -37,6 +37,10 @@ claim "all kinds of tables are there" test "$(grep -c -e '"allreduce/2"' -e '"al
     -e '"reduce_scatter/2"' -e '"allgather/2"' -e '"gelu/f32"' -e '"adam/f64"' -e '"gelu/bf16"' -e '"move/f32"' \
     -e '"product/f32"' -e '"product/f32/64x1024"' "$machine")" = 10
 
+# Of two ranks every algorithm goes but those that go over several axes.
+claim "and of all algorithms" test "$(grep -c -e '"allreduce/2/ring"' -e '"allreduce/2/bidirectional-ring"' \
+    -e '"reduce_scatter/2/recursive"' -e '"allgather/2/mpi"' -e '"alltoall/2/mpi"' "$machine")" = 5
+
 claim "and how fast copies to the host are" grep -q '"host_bandwidth"' "$machine"
 
 # Every table rises: no y below the one before.

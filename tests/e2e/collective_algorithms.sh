@@ -58,4 +58,36 @@ claim "and lists what there is" says_error "bidirectional-ring"
 run meshtf-plan search "$graph" --devices 4 --machine tpu-v2 --collectives auto -o "$plan"
 claim "the cheapest are chosen on a torus" exits 0
 claim "which are rings there" test "$(jq '.execution.algorithms | keys | map(select(. != "mpi")) | length' "$plan")" -gt 0
+# Measured tables: every allreduce over two ranks takes 100 us directly and 20 us by rings, 95 us by halving.
+meshtf-plan estimate "$graph" --mesh 'rows:2;cols:2' --layout 'batch:rows;hidden:cols' --precision f64 -o "$plan" >"$work/out" 2>&1
+jq '.machine + {curves: {"allreduce/2": [[1, 1e-4], [1e9, 1e-4]], "allreduce/2/recursive": [[1, 9.5e-5], [1e9, 9.5e-5]],
+    "allreduce/2/ring": [[1, 2e-5], [1e9, 2e-5]]}}' "$plan" >"$work/rings.json"
+jq 'del(.curves["allreduce/2/ring"])' "$work/rings.json" >"$work/halving.json"
+
+# measured MACHINE NAME: a plan for the measured machine.
+measured() {
+    run meshtf-plan estimate "$graph" --mesh 'rows:2;cols:2' --layout 'batch:rows;hidden:cols' --precision f64 \
+        --machine "$work/$1.json" --collectives "$2" -o "$plan"
+}
+
+# microseconds: of all the plan's collectives, with the packing of joined messages, which is the same for each.
+microseconds() {
+    jq '.predicted.communication_seconds * 1e6 | round' "$plan"
+}
+
+measured rings direct
+calls=$(jq '[.predicted.collectives[].calls] | add' "$plan")
+directly=$(microseconds)
+claim "going directly is priced as measured" test "$directly" -ge $((100 * calls)) -a "$directly" -lt $((200 * calls))
+measured rings auto
+claim "the algorithm that was measured to be the fastest is chosen" test "$(jq -c '.execution.algorithms | keys' "$plan")" = '["ring"]'
+claim "for every one" test "$(jq '.execution.algorithms.ring | length' "$plan")" = "$calls"
+claim "and priced as measured" test "$(microseconds)" = $((directly - 80 * calls))
+run mpirun -n 4 meshtf-run "$plan" --steps 2 --verify
+claim "and runs" exits 0
+measured halving auto
+claim "what wins by less than two measurements differ does not displace the direct way" \
+    test "$(jq '.execution | has("algorithms")' "$plan")" = false
+measured halving recursive
+claim "and is priced as measured where it is asked for" test "$(microseconds)" = $((directly - 5 * calls))
 done_testing

@@ -5,19 +5,13 @@
 
 static void names_read_and_print_the_same(void **state) {
     (void)state;
-    static const char *const names[] = { "allreduce/2",
-                                         "reduce_scatter/16",
-                                         "gelu/f32",
-                                         "broadcast/f64",
-                                         "broadcast/4",
-                                         "move/f64",
-                                         "product/f32",
-                                         "product/f64/16x1024",
-                                         "product_nt/f32/1x4",
-                                         "product_tn/bf16/64x16",
-                                         "attention/f32/16x32",
-                                         "normalize/f32/32",
-                                         "attention_grad/f64/512x16" };
+    static const char *const names[] = {
+        "allreduce/2",         "reduce_scatter/16",  "allreduce/4/bidirectional-ring",
+        "alltoall/2/mpi",      "gelu/f32",           "broadcast/f64",
+        "broadcast/4",         "move/f64",           "product/f32",
+        "product/f64/16x1024", "product_nt/f32/1x4", "product_tn/bf16/64x16",
+        "attention/f32/16x32", "normalize/f32/32",   "attention_grad/f64/512x16"
+    };
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
         MtfCurveName name;
         assert_true(mtf_curve_name_parse(names[i], &name));
@@ -34,6 +28,9 @@ static void what_is_no_name_is_refused(void **state) {
                                          "frob/f32",
                                          "allreduce/0",
                                          "frob/2",
+                                         "allreduce/4/direct",
+                                         "allreduce/4/pigeon",
+                                         "allreduce/4/ring/2",
                                          "gelu/f32/2x2",
                                          "product/f32/16",
                                          "product/f32/16x",
