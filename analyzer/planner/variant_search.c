@@ -4,8 +4,11 @@
 #include "analyzer/planner/memory_bound.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/training/microbatch_graph.h"
+#include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
 #include "cost/tune/algorithm_choice.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
 #include "layouts/graph/microbatches.h"
 
 #include <math.h>
@@ -93,6 +96,41 @@ static MtfPlanSearchOptions plan_options(Trial *trial, int frontier) {
     };
 }
 
+/* Bytes that go to the host, spread evenly over the devices: those of one micro-batch, which are there
+ * at once, or of a whole step. */
+static double bytes_to_host(const MtfVariantSearchOptions *options, const MtfGraph *graph,
+                            bool whole_step) {
+    int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
+    double bytes = 0;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        int result = mtf_graph_operation(graph, i)->outputs[0];
+        if (mtf_tensor_is_on_host(graph, result))
+            bytes += (whole_step ? mtf_operation_times(graph, i) : 1) *
+                     (double)mtf_graph_tensor_bytes(graph, result);
+    }
+    return bytes / devices;
+}
+
+static bool holds(const MtfMachine *machine, double bytes_on_host) {
+    return machine->host_memory_bytes == 0 || bytes_on_host <= (double)machine->host_memory_bytes;
+}
+
+/* Fails where what waits with the host cannot fit there under any layout. */
+static bool check_host(const MtfVariantSearchOptions *options, const MtfGraph *graph,
+                       GError **error) {
+    double bytes = bytes_to_host(options, graph, false);
+    if (holds(options->machine, bytes))
+        return true;
+    g_autofree char *needed = mtf_bytes_format(bytes);
+    g_autofree char *there = mtf_bytes_format((double)options->machine->host_memory_bytes);
+    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
+                "what waits with the host needs %s for each device, whose share of the host's "
+                "memory is %s (\"host_memory_bytes\" of the machine \"%s\"): leave fewer layers "
+                "there (--offload), or use smaller micro-batches or more devices",
+                needed, there, options->machine->name);
+    return false;
+}
+
 /* Searches the graph of the trial's variant, with a frontier of so many points. */
 static bool search_variant(Trial *trial, int frontier, GError **error) {
     MtfVariantAnswer *found = &trial->found;
@@ -101,7 +139,7 @@ static bool search_variant(Trial *trial, int frontier, GError **error) {
         candidate->graph != NULL
             ? g_steal_pointer(&candidate->graph)
             : mtf_planning_training_graph(trial->options->written, &candidate->variant, error);
-    if (found->graph == NULL)
+    if (found->graph == NULL || !check_host(trial->options, found->graph, error))
         return false;
     MtfPlanSearchOptions options = plan_options(trial, frontier);
     return mtf_plan_search(found->graph, trial->options->meshes, &options, &found->answer, error);
@@ -202,6 +240,16 @@ static bool is_better(const MtfVariantAnswer *other, const MtfVariantAnswer *bes
     return cost_of(best) == INT64_MAX && need_of(new) < need_of(old);
 }
 
+/* Whether the settled plan leaves more with the host than it holds, as where its layout has copies. */
+static bool exceeds_host(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer) {
+    if (bytes_to_host(options, answer->graph, false) <= 0 || !answer->answer.found)
+        return false;
+    mtf_variant_answer_settle(options, answer);
+    g_autoptr(MtfProgram) program = mtf_lower(answer->graph, answer->layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    return !holds(options->machine, (double)arena->host_bytes);
+}
+
 /* Keeps the better plan. That of a variant which was searched beside another is given up where that
  * would have been done if it had been searched later, so that nothing depends on which ended first.
  */
@@ -214,7 +262,8 @@ static bool judge_trial(Trial *trial, MtfVariantAnswer *best, GError **error) {
         g_propagate_error(error, g_steal_pointer(&trial->error));
         return false;
     }
-    if (!trial->done || beaten || !is_better(&trial->found, best))
+    if (!trial->done || beaten || !is_better(&trial->found, best) ||
+        (best->graph != NULL && exceeds_host(trial->options, &trial->found)))
         return true;
     clear_found(best);
     *best = trial->found;
@@ -359,17 +408,9 @@ static bool count_layers(const MtfVariantSearchOptions *options, MtfVariantAnswe
 
 /* ---- Offload ------------------------------------------------------------------------------------- */
 
-/* Nanoseconds that the copies of a step take in one direction, spread evenly over the devices. */
+/* Nanoseconds that the copies of a step take in one direction. */
 static int64_t copy_nanoseconds(const MtfVariantSearchOptions *options, const MtfGraph *graph) {
-    int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
-    double bytes = 0;
-    for (int i = 0; i < (int)graph->operations->len; i++) {
-        int result = mtf_graph_operation(graph, i)->outputs[0];
-        if (mtf_tensor_is_on_host(graph, result))
-            bytes += (double)mtf_operation_times(graph, i) *
-                     (double)mtf_graph_tensor_bytes(graph, result);
-    }
-    return llround(1e9 * bytes / devices / options->machine->host_bandwidth);
+    return llround(1e9 * bytes_to_host(options, graph, true) / options->machine->host_bandwidth);
 }
 
 /* Whether copies of such a length could shorten the best step: those back begin, all but the last, when
@@ -389,7 +430,8 @@ static bool try_offload(const MtfVariantSearchOptions *options, MtfVariantAnswer
     int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
     candidate.least_bytes = mtf_memory_bound(candidate.graph, devices);
     candidate.hidden = 2 * copies;
-    if (candidate.least_bytes > options->memory_limit || !could_shorten(best, copies)) {
+    if (candidate.least_bytes > options->memory_limit || !could_shorten(best, copies) ||
+        !holds(options->machine, bytes_to_host(options, candidate.graph, false))) {
         mtf_graph_free(candidate.graph);
         return true;
     }

@@ -237,15 +237,17 @@ static bool read_rates(const MtfJson *device, MtfMachine *machine, GError **erro
 }
 
 static bool read_device(const MtfJson *root, MtfMachine *machine, GError **error) {
-    static const char *const keys[] = { "flops", "memory_bytes", "memory_bandwidth",
-                                        "host_bandwidth", NULL };
-    MtfJson device, memory;
+    static const char *const keys[] = { "flops",          "memory_bytes",      "memory_bandwidth",
+                                        "host_bandwidth", "host_memory_bytes", NULL };
+    MtfJson device, memory, host;
     return mtf_json_get(root, "device", &device, error) && mtf_json_keys(&device, keys, error) &&
            read_rates(&device, machine, error) &&
            mtf_json_get(&device, "memory_bytes", &memory, error) &&
            mtf_json_integer(&memory, 1, MTF_JSON_MAX_INTEGER, &machine->memory_bytes, error) &&
            read_positive(&device, "memory_bandwidth", &machine->memory_bandwidth, error) &&
-           read_between(&device, "host_bandwidth", 1, 1e15, &machine->host_bandwidth, error);
+           read_between(&device, "host_bandwidth", 1, 1e15, &machine->host_bandwidth, error) &&
+           (!mtf_json_find(&device, "host_memory_bytes", &host) ||
+            mtf_json_integer(&host, 1, MTF_JSON_MAX_INTEGER, &machine->host_memory_bytes, error));
 }
 
 static bool read_derates(const MtfJson *root, MtfMachine *machine, GError **error) {
@@ -536,6 +538,8 @@ static void add_device(cJSON *root, const MtfMachine *machine) {
     mtf_json_add_number(device, "memory_bandwidth", machine->memory_bandwidth);
     if (machine->host_bandwidth > 0)
         mtf_json_add_number(device, "host_bandwidth", machine->host_bandwidth);
+    if (machine->host_memory_bytes > 0)
+        mtf_json_add_integer(device, "host_memory_bytes", machine->host_memory_bytes);
     cJSON *derates = cJSON_AddObjectToObject(root, "derates");
     mtf_json_add_number(derates, "links", machine->derate.links);
     mtf_json_add_number(derates, "flops", machine->derate.flops);

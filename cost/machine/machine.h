@@ -66,6 +66,7 @@ typedef struct {
     double memory_bandwidth; /* bytes a second of one device */
     double host_bandwidth;   /* bytes a second of one device in one direction between its memory and
                                 the host's; 0: not known, and nothing is kept there */
+    int64_t host_memory_bytes; /* of the host's memory, a device's share; 0: not known, no limit */
     struct {
         double links, flops, memory; /* the share of each peak that work reaches, 0 < share <= 1 */
         double network; /* of that of links, what levels outside the innermost and the network

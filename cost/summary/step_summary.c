@@ -108,7 +108,12 @@ void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram
     mtf_json_add_integer(predicted, "memory_limit", memory_limit);
     mtf_json_add_number(predicted, "memory_share",
                         memory_limit > 0 ? peak / (double)memory_limit : 0);
-    cJSON_AddBoolToObject(predicted, "fits", peak <= (double)memory_limit);
+    double on_host = mtf_json_number_of(predicted, "host_memory_bytes", 0);
+    double host = (double)pricer->machine->host_memory_bytes;
+    bool fits_host = host <= 0 || on_host <= host;
+    cJSON_AddBoolToObject(predicted, "fits", peak <= (double)memory_limit && fits_host);
+    if (on_host > 0 && host > 0)
+        mtf_json_add_number(predicted, "host_memory_limit", host);
     const MtfSoftware *software = pricer->machine->software;
     if (software != NULL)
         mtf_json_add_integer(
@@ -145,11 +150,19 @@ static void append_memory(GString *text, const cJSON *predicted) {
         mtf_bytes_format(mtf_json_number_of(predicted, "peak_memory_bytes", 0));
     g_autofree char *limit = mtf_bytes_format(limit_bytes);
     g_string_append_printf(text, "fits           %s: %s of %s a device (%.3g %%)",
-                           share <= 1 ? "yes" : "NO", needs, limit, 100 * share);
+                           cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(predicted, "fits")) ? "yes"
+                                                                                             : "NO",
+                           needs, limit, 100 * share);
     double device = mtf_json_number_of(predicted, "device_memory_bytes", 0);
     g_autofree char *whole = mtf_bytes_format(device);
     if (device > 0)
         g_string_append_printf(text, "; %s with what the software keeps", whole);
+    double host_limit = mtf_json_number_of(predicted, "host_memory_limit", 0);
+    g_autofree char *on_host =
+        mtf_bytes_format(mtf_json_number_of(predicted, "host_memory_bytes", 0));
+    g_autofree char *host = mtf_bytes_format(host_limit);
+    if (host_limit > 0)
+        g_string_append_printf(text, "; %s of its host's %s", on_host, host);
     g_string_append_c(text, '\n');
 }
 

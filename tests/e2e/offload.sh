@@ -97,6 +97,27 @@ claim "the host's memory, and the device's, are as predicted" \
 claim "so is what went there and back" grep -q 'there and back .* equal to the byte on every rank' "$work/out"
 claim "so are calls and bytes" says "every rank's calls and bytes equal the program's"
 
+# The host's memory has an end: a machine whose hosts hold a hundredth of what that plan leaves there.
+waits=$(number host_memory_bytes "$work/auto.json")
+jq --argjson bytes $((waits / 100)) '.machine | .device.host_memory_bytes = $bytes' "$work/auto.json" >"$work/small_host.json"
+run meshtf-plan check "$work/small_host.json"
+claim "the machine is read" exits 0
+search_on() {
+    run meshtf-plan search gpt-small --mesh 'rows:2;cols:2' --machine "$1" --microbatches 1 --memory 8000000 "$2" "$3" -o "$work/p.json"
+}
+search_on "$work/small_host.json" --offload auto
+claim "the search leaves nothing there by itself" says 'recompute layers:3'
+search_on "$work/small_host.json" --offload activations
+claim "what is asked for cannot be had" test "$status" -ne 0
+claim "the sentence says what is short" says_error "share of the host's memory is"
+jq --argjson bytes "$waits" '.machine | .device.host_memory_bytes = $bytes' "$work/auto.json" >"$work/just_host.json"
+search_on "$work/just_host.json" --offload auto
+claim "just as much as the plan needs is enough" says 'recompute none, offload activations'
+claim "and said" grep -q "fits .* yes: .* of its host's" "$work/out"
+run meshtf-plan estimate gpt-small --mesh '' --layout '' --machine "$work/small_host.json" --offload activations -o "$work/p.json"
+claim "an estimate says that the host is too small" grep -q 'fits .* NO: .* of its host' "$work/out"
+claim "and the plan does" grep -q '"fits": *false' "$work/p.json"
+
 run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine a100 --frontier 4 -o "$work/frontier.json"
 claim "time against memory goes as far down as the host helps" says 'recompute layers, offload layers'
 claim "and the plan's points say what waits there" grep -q '"offload": *"layers"' "$work/frontier.json"
