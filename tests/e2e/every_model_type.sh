@@ -32,20 +32,20 @@ hears() {
     claim "$1: $2 ranks say what one says" cmp "$work/said$2" "$work/said1"
 }
 
-said= prompt='*+,-./01'
+said="" prompt='*+,-./01'
 for type in $types; do
     claim "$type has a model in $models" test -f "$work/$type/logits.npy"
     for ranks in 1 2; do
         case $type in
         bert | roberta | vit)
-            logits "$type" $ranks
-            run meshtf-plan search "$work/$type" --infer decode --devices $ranks --machine cpu-host -o "$work/x.json"
+            logits "$type" "$ranks"
+            run meshtf-plan search "$work/$type" --infer decode --devices "$ranks" --machine cpu-host -o "$work/x.json"
             claim "$type: it does not generate, and says so" bad_input
             ;;
-        t5 | switch_transformers) logits "$type" $ranks && made "$type" $ranks ;;
-        whisper) logits "$type" $ranks && hears "$type" $ranks ;;
+        t5 | switch_transformers) logits "$type" "$ranks" && made "$type" "$ranks" ;;
+        whisper) logits "$type" "$ranks" && hears "$type" "$ranks" ;;
         *)
-            generates "$type" $ranks 16 6 "$prompt" "$work/$type/said-$ranks.npy"
+            generates "$type" "$ranks" 16 6 "$prompt" "$work/$type/said-$ranks.npy"
             claim "$type: $ranks ranks generate" exits 0
             said="$said $type/said-$ranks.npy"
             ;;

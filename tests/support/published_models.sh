@@ -1,4 +1,4 @@
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2154 # $work is of tap.sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Tiny published models written by PyTorch (published_models.py) beside what meshtf-run computes of them; read behind tap.sh.
 python=/usr/bin/python3
