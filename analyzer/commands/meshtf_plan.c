@@ -5,6 +5,7 @@
 #include "layouts/base/command_manual.h"
 #include "layouts/base/nearest_name.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,7 +100,15 @@ static int help_on(char *name) {
     return 0;
 }
 
+/* Arrays of large graphs and programs grow and go many times a search. What is freed stays with the
+ * process: pages that come from the system anew each time cost more than what is written to them. */
+static void keep_freed_memory(void) {
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
 int main(int argc, char **argv) {
+    keep_freed_memory();
     if (argc < 2) {
         fputs("meshtf-plan: a command is missing (see meshtf-plan --help)\n", stderr);
         return 2;
