@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/search/layout_solve.h"
 
+#include "analyzer/solver/elimination/bucket_elimination.h"
 #include "analyzer/solver/reduce/core_certificate.h"
 #include "analyzer/solver/reduce/core_components.h"
 #include "analyzer/solver/reduce/layer_quotient.h"
@@ -31,12 +32,18 @@
 #define GUESS_FIRST 0.0625 /* of the gap, above the bound; then half or twice as much */
 #define GUESS_LEAST 0.01
 #define GUESS_MOST 0.5
-#define PAIR_ENTRIES 2e6 /* most that a core has after nodes were joined, */
-#define PAIR_GROWTH 4    /* and times as many as before */
-#define PAIR_STALL 20    /* as STALL_STEPS, once nodes were joined */
-#define PAIR_TRIES 2     /* after which it must close */
-#define PAIR_GAIN 0.02   /* such a share of the gap */
-#define ILP_SIZE 40000   /* variables the integer program may have */
+#define PAIR_ENTRIES 2e6        /* most that a core has after nodes were joined, */
+#define PAIR_GROWTH 4           /* and times as many as before */
+#define PAIR_STALL 20           /* as STALL_STEPS, once nodes were joined */
+#define PAIR_TRIES 2            /* after which it must close */
+#define PAIR_GAIN 0.02          /* such a share of the gap */
+#define FIRST_ELIMINATION 4e6   /* values tried and labels combined of the first elimination; */
+#define MORE_ELIMINATION 4      /* times as many later */
+#define MOST_ELIMINATION 4e9    /* where time is limited */
+#define COUNTED_ELIMINATION 4e6 /* where work is */
+#define LEAST_ELIMINATION 0.1   /* share of the gap that is too small for another try */
+#define ELIMINATION_WAIT 4      /* rounds until the next, at first */
+#define ILP_SIZE 40000          /* variables the integer program may have */
 #define ILP_WORK 1e9     /* that one try at it may take (ilp.h), when only the work is limited */
 #define ILP_SECONDS 20.0 /* one try at it, when the time is limited */
 #define TELLING 0.9      /* of the proven gap, below which a bound to a tolerance is told instead */
@@ -90,6 +97,9 @@ typedef struct Solver {
     MtfBranching *branching;      /* of the core as it is; NULL after a shrinking */
     double *weights;              /* of its nodes */
     int branch_rounds;
+    double elimination_work;                  /* of the next elimination */
+    double elimination_share;                 /* of the gap, above the bound, where its cutoff is */
+    int elimination_wait, elimination_rounds; /* between two; since the last one */
     bool ilp_tried;
     double inexact;        /* a bound to the integer program's tolerance */
     int pairings;          /* since a better choice */
@@ -443,6 +453,51 @@ static void guess_cost(Solver *solver) {
     solver->guess_rounds = answer.refuted ? solver->guess_wait : 0;
 }
 
+/* Takes over what an elimination up to that cutoff came to. */
+static void take_elimination(Solver *solver, MtfEliminationStatus status, int64_t bound) {
+    if (status == MTF_ELIMINATION_FOUND)
+        offer_values(solver, solver->values);
+    if (status == MTF_ELIMINATION_NONE)
+        solver->elimination_share = fmin(1, 2 * solver->elimination_share);
+    raise_bound(solver, bound, "bucket elimination");
+    solver->proven |= solver->bound > solver->cutoff;
+}
+
+/* Where it came to nothing: once more nearer to the bound or, after a while, with more work. */
+static void put_elimination_off(Solver *solver) {
+    solver->elimination_share /= 2;
+    if (solver->elimination_share >= LEAST_ELIMINATION)
+        return;
+    solver->elimination_share = 1;
+    double most = counts_work(solver) ? COUNTED_ELIMINATION : MOST_ELIMINATION;
+    solver->elimination_work = fmin(MORE_ELIMINATION * solver->elimination_work, most);
+    solver->elimination_wait = MAX(2 * solver->elimination_wait, ELIMINATION_WAIT);
+}
+
+/* Eliminates the core as far as some share of the gap above the bound. */
+static void eliminate(Solver *solver) {
+    bool certified = solver->core->certificate != NULL; /* it has no words for it */
+    if (!may_use(solver, MTF_METHOD_ELIMINATION) || certified || solver->choice == NULL ||
+        ++solver->elimination_rounds <= solver->elimination_wait)
+        return;
+    solver->elimination_rounds = 0;
+    double gap = (double)solver->cutoff - (double)solver->bound;
+    bool whole = solver->elimination_share >= 1;
+    MtfElimination elimination = {
+        .cutoff =
+            whole ? solver->cutoff : solver->bound + (int64_t)(solver->elimination_share * gap),
+        .prices = mtf_dual_prices(solver->dual),
+        .work = (int64_t)solver->elimination_work,
+        .control = &solver->control,
+    };
+    int64_t bound;
+    MtfEliminationStatus status =
+        mtf_bucket_eliminate(solver->core, &elimination, solver->values, &bound);
+    take_elimination(solver, status, bound);
+    if (status == MTF_ELIMINATION_OPEN)
+        put_elimination_off(solver);
+}
+
 /* Branches while the bound is stuck; a better choice makes a smaller core worth while. */
 static void branch(Solver *solver) {
     if (solver->branching == NULL)
@@ -478,6 +533,9 @@ static void run_round(Solver *solver) {
         return;
     bool stuck = is_stuck(solver);
     if (solver->branching != NULL && !solver->fresh) {
+        eliminate(solver);
+        if (solver->proven)
+            return;
         branch(solver);
         if (!solver->proven && may_use(solver, MTF_METHOD_PROGRAM) && !solver->ilp_tried &&
             solver->branch_rounds == BRANCH_ROUNDS && mtf_core_ilp_size(solver->core) <= ILP_SIZE)
@@ -488,6 +546,8 @@ static void run_round(Solver *solver) {
     bool pairs = stuck && !probed && should_pair(solver);
     if (shrinks)
         shrink(solver, pairs);
+    if (stuck && !solver->proven)
+        eliminate(solver);
     bool small = (double)mtf_core_size(solver->core).entries <= BRANCH_ENTRIES;
     if (stuck && small && may_use(solver, MTF_METHOD_BRANCH) && !solver->proven && !probed &&
         !pairs)
@@ -689,6 +749,8 @@ static void begin(Solver *solver) {
     solver->worst = MTF_CORE_IMPOSSIBLE;
     solver->last_gap = solver->hard = solver->noted_gap = INFINITY;
     solver->guess = GUESS_FIRST;
+    solver->elimination_work = FIRST_ELIMINATION;
+    solver->elimination_share = 1;
     solver->guess_wait = GUESS_ROUNDS;
     solver->guess_bound = -INFINITY;
     solver->method = "shrinking";

@@ -16,7 +16,8 @@ typedef enum {
     MTF_METHOD_BRANCH = 1 << 5,
     MTF_METHOD_PROGRAM = 1 << 6,
     MTF_METHOD_ALIKE = 1 << 7,
-    MTF_METHODS_ALL = (1 << 8) - 1,
+    MTF_METHOD_ELIMINATION = 1 << 8,
+    MTF_METHODS_ALL = (1 << 9) - 1,
 } MtfSolveMethods;
 
 typedef struct MtfSolveMethod {

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/solver/elimination/bucket_elimination.h"
+
+#include "analyzer/solver/elimination/bucket_labels.h"
+
+#define MOST_WIDTH 30
+
+static void first_rows(const MtfCore *core, const double *prices, MtfLabelRows *rows) {
+    *rows = (MtfLabelRows){ .all_priced = true };
+    for (int r = 0; r < core->rows; r++) {
+        bool more = rows->count < MTF_MOST_LABEL_ROWS;
+        if (prices[r] > 0 && more)
+            rows->rows[rows->count++] = r;
+        rows->all_priced &= more || prices[r] <= 0;
+    }
+}
+
+/* The row that the values overfill by the largest share of its capacity, or -1. */
+static int worst_row(const MtfCore *core, const int *values) {
+    g_autofree int64_t *use = g_new0(int64_t, core->rows + 1);
+    mtf_core_use(core, values, use);
+    int worst = -1;
+    double most = 0;
+    for (int r = 0; r < core->rows; r++) {
+        double excess = (double)(use[r] - core->capacity[r]) / (double)MAX(1, core->capacity[r]);
+        if (use[r] <= core->capacity[r] || (worst >= 0 && excess <= most))
+            continue;
+        most = excess;
+        worst = r;
+    }
+    return worst;
+}
+
+/* Labels in more and more rows. */
+static MtfEliminationStatus search_labels(MtfBucketTuples *tuples,
+                                          const MtfElimination *elimination, int *values,
+                                          int64_t *bound) {
+    const MtfCore *core = tuples->terms->core;
+    MtfLabelRows rows;
+    first_rows(core, elimination->prices, &rows);
+    for (;;) {
+        int64_t work = elimination->work - tuples->work;
+        MtfLabelsStatus status =
+            mtf_bucket_labels_find(tuples, &rows, work, elimination->control, values);
+        if (status == MTF_LABELS_OPEN)
+            return MTF_ELIMINATION_OPEN;
+        if (status == MTF_LABELS_NONE)
+            break;
+        *bound = mtf_core_cost(core, values);
+        int worst = worst_row(core, values);
+        if (*bound > elimination->cutoff)
+            break;
+        if (worst < 0)
+            return MTF_ELIMINATION_FOUND;
+        if (rows.count == MTF_MOST_LABEL_ROWS)
+            return MTF_ELIMINATION_OPEN;
+        rows.rows[rows.count++] = worst;
+    }
+    *bound = elimination->cutoff + 1;
+    return MTF_ELIMINATION_NONE;
+}
+
+MtfEliminationStatus mtf_bucket_eliminate(const MtfCore *core, const MtfElimination *elimination,
+                                          int *values, int64_t *bound) {
+    *bound = -MTF_CORE_IMPOSSIBLE;
+    g_autoptr(MtfEliminationTree) tree = mtf_elimination_tree_new(core, MOST_WIDTH);
+    g_autoptr(MtfPricedTerms) terms =
+        tree != NULL ? mtf_priced_terms_new(core, elimination->prices, elimination->cutoff) : NULL;
+    if (terms == NULL)
+        return MTF_ELIMINATION_OPEN;
+    g_autoptr(MtfBucketTuples) tuples = mtf_bucket_tuples_new(tree, terms);
+    MtfTuplesStatus status =
+        mtf_bucket_tuples_find(tuples, elimination->work, elimination->control);
+    if (status == MTF_TUPLES_OPEN)
+        return MTF_ELIMINATION_OPEN;
+    if (status == MTF_TUPLES_COMPLETE)
+        return search_labels(tuples, elimination, values, bound);
+    *bound = elimination->cutoff + 1;
+    return MTF_ELIMINATION_NONE;
+}
