@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/graph/reshape.h"
 
 #include <math.h>
 
@@ -363,14 +364,6 @@ static void resample(MtfGradient *g) {
     GIVE(g, 0, MTF_OP_RESAMPLE, g->dy);
 }
 
-/* The dimension that `whole` has and `part` lacks, or -1. */
-static int lacking(const MtfShape *whole, const MtfShape *part) {
-    for (int i = 0; i < whole->rank; i++)
-        if (mtf_shape_find(part, whole->dims[i]) < 0)
-            return whole->dims[i];
-    return -1;
-}
-
 /* The part of dy from `start` on along `to`, for an input with dimension `from` or without any. */
 static void give_piece(MtfGradient *g, int k, int to, int from, double start) {
     MtfShape piece = shape_of(g, g->dy);
@@ -389,22 +382,10 @@ static void give_piece(MtfGradient *g, int k, int to, int from, double start) {
 }
 
 static void concat(MtfGradient *g) {
-    MtfShape whole = shape_of(g, g->op.outputs[0]), all = { 0 };
-    double start = 0;
     for (int k = 0; k < g->op.n_inputs; k++) {
-        MtfShape shape = shape_of(g, g->op.inputs[k]);
-        for (int i = 0; i < shape.rank; i++)
-            if (mtf_shape_find(&whole, shape.dims[i]) >= 0 &&
-                mtf_shape_find(&all, shape.dims[i]) < 0)
-                mtf_shape_append(&all, shape.dims[i]);
-    }
-    int to = lacking(&whole, &all);
-    for (int k = 0; k < g->op.n_inputs; k++) {
-        MtfShape shape = shape_of(g, g->op.inputs[k]);
-        int from = lacking(&shape, &whole);
+        MtfJoined joined = mtf_joined_input(g->b->graph, &g->op, k);
         if (wants(g, k))
-            give_piece(g, k, to, from, start);
-        start += from >= 0 ? (double)mtf_graph_size(g->b->graph, from) : 1;
+            give_piece(g, k, joined.to, joined.dim, (double)joined.begin);
     }
 }
 

@@ -87,6 +87,26 @@ static void reshape_iteration(Space *space) {
         add_group(space, &groups[i]);
 }
 
+static int64_t common_divisor(int64_t a, int64_t b) {
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/* What inputs have in the place of a joined index is no index of its own: only where it is split evenly
+ * alone is the index, too. */
+static void mark_joined(Space *space) {
+    const MtfOperation *op = space->operation;
+    MtfIteration *iteration = space->iteration;
+    int to = mtf_joined_input(space->graph, op, 0).to, i = 0;
+    while (iteration->index[i].dim != to)
+        i++;
+    MtfIndex *index = &iteration->index[i];
+    index->joined = true;
+    for (int k = 0; k < op->n_inputs; k++) {
+        int side = mtf_joined_side(space->graph, op, k);
+        index->even = common_divisor(index->even, side < 0 ? 0 : even_size(space, side));
+    }
+}
+
 static bool all_inputs_have(const Space *space, int dim) {
     for (int k = 0; k < space->operation->n_inputs; k++)
         if (mtf_shape_find(mtf_operation_operand_shape(space->graph, space->operation, k), dim) < 0)
@@ -110,6 +130,10 @@ void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration 
             int dim = shape->dims[i];
             add_index(&space, dim, renames && dim == op->attributes.to ? op->attributes.from : dim);
         }
+    }
+    if (space.row->joins) {
+        mark_joined(&space);
+        return;
     }
     for (int k = 0; k < op->n_inputs && !renames; k++) {
         const MtfShape *shape = &mtf_graph_tensor(graph, op->inputs[k])->shape;

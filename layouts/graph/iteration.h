@@ -8,13 +8,15 @@
 
 /* One index of an operation's iteration space. Only `rename` has two names for one index; that of a
  * window (window.h) goes along one of its dimensions, and the operands that have the other read it
- * with margins. */
+ * with margins; so does that along which inputs are joined (reshape.h), which each of them has under
+ * a name of its own. */
 typedef struct {
     int dim;                 /* as the outputs call it */
     int input_dim;           /* as the inputs call it */
     int other_dim;           /* the window's other dimension, or -1 */
     const MtfWindow *window; /* or NULL; the operation's */
     bool is_larger;          /* `dim` is the larger side of a window */
+    bool joined;             /* inputs lie one behind the other along it */
     int64_t size;
     bool reduced; /* missing in some output */
     bool whole;   /* cannot be split: reduced where parts do not add up, or held whole by the row */

@@ -445,6 +445,7 @@ typedef struct {
     MtfPointsShare share;  /* NULL: all points */
     MtfWindowForm windows; /* what its windows relate; without: nothing */
     bool samples;          /* its windows are those of mtf_window_sample, where it has one */
+    bool joins;            /* its inputs lie one behind the other (reshape.h) */
     MtfChoice choice;      /* of ids or labels */
     MtfPadding padding;
     bool singular; /* its value or its slope is not finite at 0 */

@@ -70,6 +70,34 @@ int mtf_reshape_groups(const MtfGraph *graph, const MtfShape *in, const MtfShape
     return n;
 }
 
+/* ---- What inputs are of a result that joins them ---------------------------------------------- */
+
+/* The first dimension of `whole` that the other shape lacks, or -1. */
+static int lacking(const MtfShape *whole, const MtfShape *other) {
+    for (int i = 0; i < whole->rank; i++)
+        if (mtf_shape_find(other, whole->dims[i]) < 0)
+            return whole->dims[i];
+    return -1;
+}
+
+MtfJoined mtf_joined_input(const MtfGraph *graph, const MtfOperation *operation, int k) {
+    const MtfShape *result = mtf_operation_operand_shape(graph, operation, MTF_OUTPUT);
+    const MtfShape *first = mtf_operation_operand_shape(graph, operation, 0);
+    MtfJoined joined = { .to = lacking(result, first) };
+    for (int j = 0; j <= k; j++) {
+        joined.begin += joined.size;
+        joined.dim = lacking(mtf_operation_operand_shape(graph, operation, j), result);
+        joined.size = joined.dim < 0 ? 1 : mtf_graph_size(graph, joined.dim);
+    }
+    return joined;
+}
+
+int mtf_joined_side(const MtfGraph *graph, const MtfOperation *operation, int k) {
+    int dim = lacking(mtf_operation_operand_shape(graph, operation, k),
+                      mtf_operation_operand_shape(graph, operation, MTF_OUTPUT));
+    return dim >= 0 && mtf_graph_size(graph, dim) > 1 ? dim : -1;
+}
+
 /* ---- The checks of rows that move elements: reshape, slice, concat and the like ---------------- */
 
 typedef MtfOperationCheck Check;

@@ -23,4 +23,22 @@ typedef struct {
 int mtf_reshape_groups(const MtfGraph *graph, const MtfShape *in, const MtfShape *out,
                        MtfReshapeGroup *groups);
 
+/* What an input of an operation that joins is of its result, which has a dimension `to` that no input
+ * has: elements [begin, begin + size) along it, which the input has along `dim`.
+ *
+ *     x[batch, a]  y[batch, b]  z[batch]          to  [0 … a)[a … a + b)[a + b]
+ *
+ * -1 where the input has no such dimension: it is the one element. */
+typedef struct {
+    int to, dim;
+    int64_t begin, size;
+} MtfJoined;
+
+/* Of input `k` of an operation whose row joins. */
+MtfJoined mtf_joined_input(const MtfGraph *graph, const MtfOperation *operation, int k);
+
+/* The dimension that input `k` is split along where the result is along `to`; -1 where it is read whole:
+ * it gives one element. */
+int mtf_joined_side(const MtfGraph *graph, const MtfOperation *operation, int k);
+
 #endif

@@ -11,6 +11,7 @@ MtfTerm mtf_operation_local_term(const MtfGraph *graph, int tensor, const MtfIte
     MtfTerm term = { .rank = shape->rank };
     for (int i = 0; i < shape->rank; i++) {
         term.dims[i] = shape->dims[i];
+        term.size[i] = mtf_graph_size(graph, shape->dims[i]);
         for (int j = 0; j < iteration->n; j++)
             if (iteration->index[j].dim == shape->dims[i])
                 term.size[i] = sizes[j];

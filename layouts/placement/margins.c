@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/placement/margins.h"
 
+#include "layouts/graph/reshape.h"
 #include "layouts/graph/window.h"
 
 /* ---- Windows ------------------------------------------------------------------------------- */
 
-bool mtf_reach_init(MtfReach *reach, const MtfGraph *graph, int operation, int dim) {
-    const MtfOperation *op = mtf_graph_operation(graph, operation);
+/* An element of the result is that of the input which lies as much before it as the input begins. */
+static bool joined_reach(MtfReach *reach, const MtfGraph *graph, MtfReader reader, int dim) {
+    MtfJoined joined =
+        mtf_joined_input(graph, mtf_graph_operation(graph, reader.operation), reader.input);
+    *reach = (MtfReach){ .parted = joined.to,
+                         .parted_size = mtf_graph_size(graph, joined.to),
+                         .size = joined.size,
+                         .stride = 1,
+                         .before = joined.begin,
+                         .dilation = 1,
+                         .places = 1,
+                         .gathers = true,
+                         .exact = true };
+    return joined.dim == dim;
+}
+
+bool mtf_reach_init(MtfReach *reach, const MtfGraph *graph, MtfReader reader, int dim) {
+    const MtfOperation *op = mtf_graph_operation(graph, reader.operation);
     const MtfOperationRow *row = mtf_operation_row(op->kind);
+    if (row->joins)
+        return joined_reach(reach, graph, reader, dim);
     const MtfWindow *window = mtf_window_of(row, &op->attributes, dim);
     if (window == NULL || mtf_window_margined(row, window) != dim)
         return false;
@@ -87,7 +106,7 @@ static MtfRange reached_of(const MtfReach *reach, int64_t i, int64_t n) {
 
 static MtfRange read_of(const MtfReach *reach, int64_t i, int64_t n) {
     MtfRange held = held_of(reach, i, n), reached = reached_of(reach, i, n);
-    return contains(held, reached) ? held : reached;
+    return !reach->exact && contains(held, reached) ? held : reached;
 }
 
 /* Where equal parts of one side face equal parts of the other, what a part reads, and what others read
@@ -110,23 +129,23 @@ static int64_t next_part(int64_t i, int64_t near, int64_t n) {
 }
 
 MtfRange mtf_margins_range(const MtfGraph *graph, const MtfMesh *mesh,
-                           const MtfPlacement *placement, int operation, int dim, int rank) {
+                           const MtfPlacement *placement, MtfReader reader, int dim, int rank) {
     unsigned axes = mtf_placement_split_axes(placement, dim);
     MtfReach reach;
-    if (axes == 0 || !mtf_reach_init(&reach, graph, operation, dim))
+    if (axes == 0 || !mtf_reach_init(&reach, graph, reader, dim))
         return mtf_placement_range(mesh, placement, dim, mtf_graph_size(graph, dim), rank);
     return read_of(&reach, mtf_mesh_group_position(mesh, axes, rank),
                    mtf_mesh_group_size(mesh, axes));
 }
 
 unsigned mtf_margins_axes(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                          const MtfPlacement *placement, int operation) {
+                          const MtfPlacement *placement, MtfReader reader) {
     unsigned lacking = 0;
     for (int d = 0; d < shape->rank; d++) {
         unsigned axes = mtf_placement_split_axes(placement, shape->dims[d]);
         int64_t n = mtf_mesh_group_size(mesh, axes);
         MtfReach reach;
-        if (n == 1 || !mtf_reach_init(&reach, graph, operation, shape->dims[d]))
+        if (n == 1 || !mtf_reach_init(&reach, graph, reader, shape->dims[d]))
             continue;
         int64_t near = parts_near_ends(&reach, n);
         for (int64_t i = 0; i < n && !(lacking & axes); i = next_part(i, near, n))
@@ -180,12 +199,12 @@ static void add_share(GArray *shares, Share share) {
 
 /* The different shares of a dimension's parts. */
 static GArray *shares_of(const MtfGraph *graph, const MtfMesh *mesh, const MtfPlacement *placement,
-                         int operation, int dim) {
+                         MtfReader reader, int dim) {
     GArray *shares = g_array_new(FALSE, FALSE, sizeof(Share));
     int64_t size = mtf_graph_size(graph, dim);
     int64_t n = mtf_mesh_group_size(mesh, mtf_placement_split_axes(placement, dim));
     MtfReach reach;
-    if (n == 1 || !mtf_reach_init(&reach, graph, operation, dim)) {
+    if (n == 1 || !mtf_reach_init(&reach, graph, reader, dim)) {
         int64_t part = mtf_largest_part(size, n);
         g_array_append_val(shares, ((Share){ part, part, part }));
         return shares;
@@ -213,11 +232,11 @@ static void find_most(GArray *const *shares, int rank, Share box, MtfMarginsMost
 }
 
 MtfMarginsMost mtf_margins_most(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                                const MtfPlacement *placement, int operation) {
+                                const MtfPlacement *placement, MtfReader reader) {
     GArray *shares[MTF_MAX_RANK];
     MtfMarginsMost most = { 0, 0, 0 };
     for (int d = 0; d < shape->rank; d++)
-        shares[d] = shares_of(graph, mesh, placement, operation, shape->dims[d]);
+        shares[d] = shares_of(graph, mesh, placement, reader, shape->dims[d]);
     find_most(shares, shape->rank, (Share){ 1, 1, 1 }, &most);
     for (int d = 0; d < shape->rank; d++)
         g_array_unref(shares[d]);

@@ -14,7 +14,13 @@
  *     reached  [0 1][1 2 3 4 5][5 6 7][7 8 9 10 11 12 13]
  *
  * A part that has all that its windows reach is read as it is; elements that some part lacks are
- * what a halo exchange (reshard.h) takes from those that hold them, however far away. */
+ * what a halo exchange (reshard.h) takes from those that hold them, however far away.
+ *
+ * Inputs that are joined (layouts/graph/reshape.h) are read by such windows, too, of one place that is
+ * moved: x of 5 and y of 3 elements, their result of 8 in 2, of which each part reads nothing but its own
+ *
+ *     held      [x0 x1][x2 x3 x4]   [y0][y1 y2]
+ *     made      [x0 x1 x2 x3][x4 y0 y1 y2] */
 #ifndef MTF_MARGINS_H
 #define MTF_MARGINS_H
 
@@ -27,21 +33,27 @@ typedef struct {
     int64_t parted_size, size; /* of that dimension, and of the one that is read */
     int64_t stride, before, dilation, places;
     bool gathers; /* the larger side is read */
+    bool exact;   /* what lies beyond the reach is not read, whoever holds it */
 } MtfReach;
 
-/* How `operation` reads its inputs' dimension `dim`; false where it does so without windows. */
-bool mtf_reach_init(MtfReach *reach, const MtfGraph *graph, int operation, int dim);
+/* Who reads: an operation, its input of this number. */
+typedef struct {
+    int operation, input;
+} MtfReader;
+
+/* How dimension `dim` is read; false where that is done without windows. */
+bool mtf_reach_init(MtfReach *reach, const MtfGraph *graph, MtfReader reader, int dim);
 
 /* What windows meet from `part`: from the first element to the last; empty where there is none. */
 MtfRange mtf_reach_range(const MtfReach *reach, MtfRange part);
 
-/* The range of `dim` that processor `rank` reads for `operation` of an input in `placement`. */
+/* The range of `dim` that processor `rank` reads of an input in `placement`. */
 MtfRange mtf_margins_range(const MtfGraph *graph, const MtfMesh *mesh,
-                           const MtfPlacement *placement, int operation, int dim, int rank);
+                           const MtfPlacement *placement, MtfReader reader, int dim, int rank);
 
 /* The mesh axes along which processors lack some of what they read; 0: none does. */
 unsigned mtf_margins_axes(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                          const MtfPlacement *placement, int operation);
+                          const MtfPlacement *placement, MtfReader reader);
 
 /* The most over processors, in elements: of what one reads; of what one sends to all others; and of
  * that with what it gets from them. */
@@ -49,8 +61,8 @@ typedef struct {
     int64_t read, sent, exchanged;
 } MtfMarginsMost;
 
-/* For `operation`, which reads an input of this shape in `placement`. */
+/* Of an input of this shape in `placement`. */
 MtfMarginsMost mtf_margins_most(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                                const MtfPlacement *placement, int operation);
+                                const MtfPlacement *placement, MtfReader reader);
 
 #endif

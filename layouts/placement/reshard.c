@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/placement/reshard.h"
 
-#include "layouts/placement/margins.h"
-
 #include <math.h>
 #include <string.h>
 

@@ -22,6 +22,7 @@
 #define MTF_RESHARD_H
 
 #include "layouts/graph/operation_table.h"
+#include "layouts/placement/margins.h"
 #include "layouts/placement/placement.h"
 #include "layouts/placement/reshard_table.h"
 
@@ -30,7 +31,7 @@ typedef struct {
     unsigned axes;          /* mesh axes that take part; 0 for local ops */
     MtfReduction reduction; /* of conceal, allreduce and reduce-scatter */
     MtfPlacement from, to;
-    int reader; /* of a halo: the operation whose windows reach over the edges */
+    MtfReader reader; /* of a halo: whose windows reach over the edges */
 } MtfReshardOp;
 
 #define MTF_MAX_RESHARD_OPS (2 * MTF_MAX_MESH_AXES)

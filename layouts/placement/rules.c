@@ -2,6 +2,7 @@
 #include "layouts/placement/rules.h"
 
 #include "layouts/base/error.h"
+#include "layouts/graph/reshape.h"
 
 /* An operation that absorbs partial sums depends on all the dimensions its absorbed inputs depend
  * on. Absorption stops before it depends on more than this many, which bounds local searches. */
@@ -134,8 +135,9 @@ static guint iteration_hash(gconstpointer key) {
 
 static bool indexes_equal(const MtfIndex *a, const MtfIndex *b) {
     return a->dim == b->dim && a->input_dim == b->input_dim && a->other_dim == b->other_dim &&
-           a->window == b->window && a->is_larger == b->is_larger && a->size == b->size &&
-           a->reduced == b->reduced && a->whole == b->whole && a->even == b->even;
+           a->window == b->window && a->is_larger == b->is_larger && a->joined == b->joined &&
+           a->size == b->size && a->reduced == b->reduced && a->whole == b->whole &&
+           a->even == b->even;
 }
 
 static gboolean iteration_equal(gconstpointer left, gconstpointer right) {
@@ -213,6 +215,10 @@ static void find_absorbed(MtfRuleScopes *scopes, const MtfConsumers *consumers, 
             insert_ascending(dims, iteration->index[i].other_dim);
     }
     for (int k = 0; k < op->n_inputs; k++) {
+        int joined =
+            mtf_operation_row(op->kind)->joins ? mtf_joined_side(scopes->graph, op, k) : -1;
+        if (joined >= 0)
+            insert_ascending(dims, joined);
         if (!may_absorb(scopes, consumers, operation, k))
             continue;
         int producer = mtf_graph_tensor(scopes->graph, op->inputs[k])->producer;

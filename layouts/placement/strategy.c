@@ -2,6 +2,7 @@
 #include "layouts/placement/strategy.h"
 
 #include "layouts/base/error.h"
+#include "layouts/graph/reshape.h"
 
 #include <string.h>
 
@@ -16,9 +17,14 @@ bool mtf_strategy_equal(const MtfStrategy *a, const MtfStrategy *b) {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* The dimension of an input that is split with an index; that of a window may be its other one,
- * which is read with margins (margins.h). MTF_REPLICATED where the input has neither. */
-static int input_side(const MtfShape *shape, const MtfIndex *index) {
+/* The dimension of input `k` that is split with an index; that of a window may be its other one, and
+ * along a joined one each input has its own, which are read with margins (margins.h). MTF_REPLICATED
+ * where the input has none of them. */
+static int input_side(const MtfGraph *graph, const MtfOperation *op, int k, const MtfIndex *index) {
+    const MtfShape *shape = mtf_operation_operand_shape(graph, op, k);
+    int joined = index->joined ? mtf_joined_side(graph, op, k) : -1;
+    if (joined >= 0)
+        return joined;
     if (mtf_shape_find(shape, index->input_dim) >= 0)
         return index->input_dim;
     return index->other_dim >= 0 && mtf_shape_find(shape, index->other_dim) >= 0 ? index->other_dim
@@ -28,7 +34,6 @@ static int input_side(const MtfShape *shape, const MtfIndex *index) {
 MtfPlacement mtf_strategy_input(const MtfGraph *graph, int operation, const MtfIteration *iteration,
                                 const MtfStrategy *strategy, int k) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
-    const MtfShape *shape = &mtf_graph_tensor(graph, op->inputs[k])->shape;
     bool joint = mtf_operation_row(op->kind)->linearity == MTF_LINEAR_JOINT;
     MtfPlacement placement = mtf_placement_replicated();
     if (mtf_operation_adds_input(op, k))
@@ -36,7 +41,7 @@ MtfPlacement mtf_strategy_input(const MtfGraph *graph, int operation, const MtfI
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++) {
         int choice = strategy->axis[a];
         if (choice >= 0)
-            placement.axis[a] = (int16_t)input_side(shape, &iteration->index[choice]);
+            placement.axis[a] = (int16_t)input_side(graph, op, k, &iteration->index[choice]);
         if (choice <= MTF_PARTIAL_INPUT && (joint || MTF_PARTIAL_INPUT - choice == k))
             placement.axis[a] = MTF_PARTIAL_SUM;
     }

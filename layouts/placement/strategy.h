@@ -8,7 +8,8 @@
  *
  * The placements that the inputs must have and that the outputs get follow from the strategy and
  * the operation's row alone. Where an index is a window's, inputs that have its other dimension are
- * split along that and read with margins (margins.h). */
+ * split along that and read with margins (margins.h); where inputs are joined along it, each is split
+ * along its own dimension and read likewise. */
 #ifndef MTF_STRATEGY_H
 #define MTF_STRATEGY_H
 

@@ -7,7 +7,6 @@
 #include "layouts/graph/microbatches.h"
 #include "layouts/kernel_work/kernel_scratch.h"
 #include "layouts/kernel_work/row_length.h"
-#include "layouts/placement/margins.h"
 #include "layouts/program/lifetimes.h"
 #include "layouts/program/split_backward.h"
 
@@ -171,24 +170,26 @@ static int obtain(Lowering *lowering, int operation, int tensor, const MtfPlacem
 static int obtain_input(Lowering *lowering, int operation, int k, const MtfPlacement *placement) {
     const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
     const MtfTensor *tensor = mtf_graph_tensor(lowering->graph, op->inputs[k]);
+    const MtfReader reader = { operation, k };
     int source = obtain(lowering, operation, op->inputs[k], placement);
     unsigned axes =
-        mtf_margins_axes(lowering->graph, lowering->mesh, &tensor->shape, placement, operation);
+        mtf_margins_axes(lowering->graph, lowering->mesh, &tensor->shape, placement, reader);
     if (axes == 0)
         return source;
     MtfMarginsMost most =
-        mtf_margins_most(lowering->graph, lowering->mesh, &tensor->shape, placement, operation);
+        mtf_margins_most(lowering->graph, lowering->mesh, &tensor->shape, placement, reader);
     int target =
         new_buffer(lowering, &(MtfBuffer){ .tensor = op->inputs[k],
                                            .placement = *placement,
-                                           .reader = operation + 1,
+                                           .margined = true,
+                                           .reader = reader,
                                            .memory = MTF_MEMORY_COMMUNICATION,
                                            .bytes = most.read * mtf_dtype_bytes(tensor->dtype) });
     MtfReshardOp halo = { .kind = MTF_RESHARD_HALO,
                           .axes = axes,
                           .from = *placement,
                           .to = *placement,
-                          .reader = operation };
+                          .reader = reader };
     emit_reshard_op(lowering, operation, &halo, source, target);
     return target;
 }

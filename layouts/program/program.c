@@ -3,7 +3,6 @@
 
 #include "layouts/graph/loops.h"
 #include "layouts/graph/window.h"
-#include "layouts/placement/margins.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -187,10 +186,10 @@ int64_t mtf_reshard_scratch(const MtfGraph *graph, const MtfMesh *mesh, const Mt
 
 MtfRange mtf_buffer_range(const MtfProgram *program, const MtfBuffer *buffer, int dim, int rank) {
     const MtfMesh *mesh = &program->layout->mesh;
-    return buffer->reader > 0 ? mtf_margins_range(program->graph, mesh, &buffer->placement,
-                                                  buffer->reader - 1, dim, rank)
-                              : mtf_placement_range(mesh, &buffer->placement, dim,
-                                                    mtf_graph_size(program->graph, dim), rank);
+    return buffer->margined ? mtf_margins_range(program->graph, mesh, &buffer->placement,
+                                                buffer->reader, dim, rank)
+                            : mtf_placement_range(mesh, &buffer->placement, dim,
+                                                  mtf_graph_size(program->graph, dim), rank);
 }
 
 int64_t mtf_instruction_payload(const MtfProgram *program, int index, int rank) {
@@ -272,8 +271,9 @@ static void append_buffer(GString *text, const MtfBuffer *buffer) {
     if (buffer->slots > 1)
         g_string_append_printf(text, " slots %d", buffer->slots);
     append_placement(text, &buffer->placement);
-    if (buffer->reader > 0)
-        g_string_append_printf(text, " margins of %d", buffer->reader - 1);
+    if (buffer->margined)
+        g_string_append_printf(text, " margins of %d input %d", buffer->reader.operation,
+                               buffer->reader.input);
     g_string_append_c(text, '\n');
 }
 

@@ -33,7 +33,8 @@
 typedef struct {
     int tensor; /* -1 for scratch */
     MtfPlacement placement;
-    int reader; /* the operation that reads it with margins (margins.h), plus 1; 0: none does */
+    bool margined;    /* has what its one reader reads beyond the placement's parts (margins.h) */
+    MtfReader reader; /* … and that is who */
     MtfMemoryKind memory;
     int64_t bytes;   /* largest over ranks */
     int slots;       /* of owners: how often the bytes are there, one for each micro-batch in flight

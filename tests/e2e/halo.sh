@@ -45,6 +45,30 @@ claim "and nothing is gathered for them" never_says allgather
 run mpirun -n 4 meshtf-run "$work/shifts-plan.json" --steps 5 --verify
 claim "a graph of slices trains as on one processor" says "the same training as on one processor"
 
+# 40 elements before 21, in 3 parts. Held are 0, 13, 26, 40 of x and 0, 7, 14, 21 of y, made are 0, 20, 40, 61: of
+# x 7 and 14 go one part down, of y 7 and 7 to the last, of the gradient of x 7 and 14 one part up. The most
+# that one rank sends, 14 + 7 + 14 of 8 examples in float64, is 2240 bytes.
+cat >"$work/joined.json" <<'GRAPH'
+{"meshtf_graph": 1, "name": "joined", "dimensions": {"u": 40, "v": 21, "t": 61, "b": 8, "o": 5},
+ "inputs": [{"name": "x", "dims": ["b", "u"], "feed": "features"}, {"name": "y", "dims": ["b", "v"], "feed": "targets"}],
+ "variables": [{"name": "w", "dims": ["u"], "init": {"normal": 1}}, {"name": "m", "dims": ["t", "o"], "init": {"normal": 1}}],
+ "operations": [{"name": "wx", "op": "multiply", "inputs": ["x", "w"], "dims": ["b", "u"]},
+                {"name": "z", "op": "concat", "inputs": ["wx", "y"], "dims": ["b", "t"]},
+                {"name": "p", "op": "einsum", "inputs": ["z", "m"], "dims": ["b", "o"]},
+                {"name": "bent", "op": "tanh", "inputs": ["p"]},
+                {"name": "loss", "op": "reduce_mean", "inputs": ["bent"], "dims": []}],
+ "loss": "loss", "optimizer": {"kind": "sgd", "rate": 0.1}}
+GRAPH
+for n in 3 2 5 8; do
+    run meshtf-plan estimate "$work/joined.json" --mesh a:$n --precision f64 --layout 'u:a;v:a;t:a' -o "$work/joined-plan.json"
+    claim "what is joined in $n parts goes by halos" says halo
+    claim "and nothing is gathered for it in $n parts" never_says allgather
+    [ $n -ne 3 ] || claim "as many bytes as counted by hand" says '3          280     2.19 KiB'
+    run mpirun -n $n meshtf-run "$work/joined-plan.json" --steps 5 --verify
+    claim "joined in $n parts it trains as on one processor" says "the same training as on one processor"
+    claim "bytes in $n parts are those that were predicted" says "every rank's calls and bytes equal the program's"
+done
+
 run meshtf-plan report "$work/plan.json" -o "$work/report"
 claim "a report is drawn" exits 0
 done_testing

@@ -56,25 +56,26 @@ static int find_index(const Run *run, int dim, bool is_input) {
 }
 
 /* Of a window's other side what the part that runs now reaches, and nothing else. */
-static MtfRange range_within_reach(const Run *run, int dim) {
+static MtfRange range_within_reach(const Run *run, int input, int dim) {
     MtfReach reach;
-    bool windowed = mtf_reach_init(&reach, run->graph, run->id, dim);
+    bool windowed = mtf_reach_init(&reach, run->graph, (MtfReader){ run->id, input }, dim);
     g_assert_true(windowed);
     int index = find_index(run, reach.parted, false);
     return mtf_reach_range(&reach,
                            mtf_part(reach.parted_size, run->part[index], run->parts[index]));
 }
 
-static MtfOperand slice_of(const Run *run, int tensor, bool is_input) {
+/* What is held of an input, or of an output where `input` is -1. */
+static MtfOperand slice_of(const Run *run, int tensor, int input) {
     const MtfTensor *t = mtf_graph_tensor(run->graph, tensor);
     MtfOperand operand = { .dtype = t->dtype, .rank = t->shape.rank };
     for (int i = 0; i < operand.rank; i++) {
-        int dim = t->shape.dims[i], index = find_index(run, dim, is_input);
+        int dim = t->shape.dims[i], index = find_index(run, dim, input >= 0);
         operand.dims[i] = dim;
         operand.global[i] = mtf_graph_size(run->graph, dim);
         MtfRange range = index >= 0
                              ? mtf_part(operand.global[i], run->part[index], run->parts[index])
-                             : range_within_reach(run, dim);
+                             : range_within_reach(run, input, dim);
         operand.begin[i] = range.begin;
         operand.size[i] = range.end - range.begin;
     }
@@ -163,7 +164,7 @@ static bool adds_nothing(const Run *run, int k) {
 static void make_operands(const Run *run, double *const *values, MtfOperand *inputs,
                           MtfOperand *outputs, bool *owned) {
     for (int k = 0; k < run->operation->n_inputs; k++) {
-        inputs[k] = slice_of(run, run->operation->inputs[k], true);
+        inputs[k] = slice_of(run, run->operation->inputs[k], k);
         inputs[k].data = guarded_new(bytes_of(&inputs[k]));
         for (int64_t i = 0; i < elements(&inputs[k]); i++)
             store(&inputs[k], i,
@@ -172,7 +173,7 @@ static void make_operands(const Run *run, double *const *values, MtfOperand *inp
                       : values[run->operation->inputs[k]][whole_number(&inputs[k], i)]);
     }
     for (int j = 0; j < run->operation->n_outputs; j++) {
-        outputs[j] = slice_of(run, run->operation->outputs[j], false);
+        outputs[j] = slice_of(run, run->operation->outputs[j], -1);
         bool separate = mtf_operation_row(run->operation->kind)->separate;
         int below = !run->slicing->in_place || separate ? -1
                     : j == 0                            ? input_below(run, inputs, &outputs[0])

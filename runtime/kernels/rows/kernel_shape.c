@@ -2,6 +2,7 @@
 #include "runtime/kernels/rows/kernel_shape.h"
 
 #include "layouts/graph/random.h"
+#include "layouts/graph/reshape.h"
 #include "runtime/kernels/base/kernel_nest.h"
 #include "runtime/kernels/base/slice.h"
 
@@ -103,26 +104,12 @@ static void copy_common(const Runs *out, const Runs *in, int64_t offset) {
                bytes);
 }
 
-/* The position of the dimension that no input has. */
-static int joined_position(const MtfKernelCall *call) {
-    const MtfOperand *out = &call->outputs[0];
-    for (int i = 0; i < out->rank; i++) {
-        bool has = false;
-        for (int k = 0; k < call->operation->n_inputs; k++)
-            has = has || mtf_operand_find(&call->inputs[k], out->dims[i]) >= 0;
-        if (!has)
-            return i;
-    }
-    return -1;
-}
-
 void mtf_kernel_concat(const MtfKernelCall *call) {
     const MtfOperand *operand = &call->outputs[0];
-    int position = joined_position(call);
+    int to = mtf_joined_input(call->graph, call->operation, 0).to;
+    int position = mtf_operand_find(operand, to);
     Runs out = runs_at(operand, position);
-    int64_t offset = 0, elements = mtf_operand_elements(operand);
-    if (elements > 0)
-        memset(operand->data, 0, (size_t)(elements * out.bytes));
+    int64_t offset = 0;
     for (int k = 0; k < call->operation->n_inputs; k++) {
         Runs in = joined_runs(&call->inputs[k], operand, position);
         copy_common(&out, &in, offset);

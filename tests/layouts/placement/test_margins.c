@@ -107,7 +107,7 @@ static void check_rank(const Halo *halo, int rank, MtfMarginsMost *most) {
     int64_t read = 1, received = 0, own = 0;
     MtfRange box[MTF_MAX_RANK];
     for (int d = 0; d < halo->shape->rank; d++) {
-        MtfRange range = mtf_margins_range(halo->graph, halo->mesh, &halo->op.from, 0,
+        MtfRange range = mtf_margins_range(halo->graph, halo->mesh, &halo->op.from, halo->op.reader,
                                            halo->shape->dims[d], rank);
         read *= range.end - range.begin;
     }
@@ -125,13 +125,16 @@ static void check_rank(const Halo *halo, int rank, MtfMarginsMost *most) {
     most->exchanged = MAX(most->exchanged, sent + received);
 }
 
-static void check_halo(const MtfGraph *graph, const MtfMesh *mesh, const MtfPlacement *placement) {
-    const MtfShape *shape = &mtf_graph_tensor(graph, 0)->shape;
-    Halo halo = { graph, mesh, shape, { .kind = MTF_RESHARD_HALO, .reader = 0 } };
-    halo.op.axes = mtf_margins_axes(graph, mesh, shape, placement, 0);
+/* Of the operation's input `k` in `placement`. */
+static void check_halo(const MtfGraph *graph, const MtfMesh *mesh, int k,
+                       const MtfPlacement *placement) {
+    int tensor = mtf_graph_operation(graph, 0)->inputs[k];
+    const MtfShape *shape = &mtf_graph_tensor(graph, tensor)->shape;
+    Halo halo = { graph, mesh, shape, { .kind = MTF_RESHARD_HALO, .reader = { 0, k } } };
+    halo.op.axes = mtf_margins_axes(graph, mesh, shape, placement, halo.op.reader);
     halo.op.from = halo.op.to = *placement;
     MtfMarginsMost counted = { 0, 0, 0 };
-    MtfMarginsMost most = mtf_margins_most(graph, mesh, shape, placement, 0);
+    MtfMarginsMost most = mtf_margins_most(graph, mesh, shape, placement, halo.op.reader);
     for (int rank = 0; rank < mtf_mesh_size(mesh); rank++)
         check_rank(&halo, rank, &counted);
     assert_int_equal(most.read, counted.read);
@@ -152,7 +155,61 @@ static void what_a_processor_reads_comes_from_those_that_hold_it(void **state) {
         for (int a = 0; a < mesh.n_axes; a++)
             if (drawn(random, 0, 3) > 0)
                 placement.axis[a] = (int16_t)shape->dims[2 * drawn(random, 0, 1)];
-        check_halo(graph, &mesh, &placement);
+        check_halo(graph, &mesh, 0, &placement);
+    }
+}
+
+/* ---- Joined inputs --------------------------------------------------------------------------- */
+
+/* z[b, t, c] = x[b, u, c] before y[b, v, c] before x again; 9 elements of u at most, and of v. */
+static MtfGraph *joined_graph(int u, int v) {
+    g_autofree char *text = g_strdup_printf(
+        "{'meshtf_graph':1,'name':'t','dimensions':{'b':4,'c':2,'u':%d,'v':%d,'t':%d},'inputs':["
+        "{'name':'x','dims':['b','u','c'],'feed':'features'},"
+        "{'name':'y','dims':['b','v','c'],'feed':'features'}],'variables':[],'operations':["
+        "{'name':'z','op':'concat','inputs':['x','y','x'],'dims':['b','t','c']}]}",
+        u, v, 2 * u + v);
+    return mtf_test_graph(text);
+}
+
+static MtfRange common_range(MtfRange a, MtfRange b) {
+    MtfRange range = { MAX(a.begin, b.begin), MIN(a.end, b.end) };
+    return range.begin < range.end ? range : (MtfRange){ 0, 0 };
+}
+
+/* A processor reads of each input what lies in its part of the result, and nothing else. */
+static void check_joined(const MtfGraph *graph, const MtfMesh *mesh, int k, unsigned axes) {
+    const MtfOperation *op = mtf_graph_operation(graph, 0);
+    const MtfShape *shape = &mtf_graph_tensor(graph, op->inputs[k])->shape;
+    int dim = shape->dims[1], n = mtf_mesh_group_size(mesh, axes);
+    int64_t begin = 0, size = mtf_graph_size(graph, dim);
+    for (int j = 0; j < k; j++)
+        begin += mtf_graph_size(graph, mtf_graph_tensor(graph, op->inputs[j])->shape.dims[1]);
+    MtfPlacement placement = mtf_placement_replicated();
+    for (int a = 0; a < mesh->n_axes; a++)
+        placement.axis[a] = (int16_t)(axes >> a & 1 ? dim : shape->dims[0]);
+    check_halo(graph, mesh, k, &placement);
+    for (int rank = 0; rank < mtf_mesh_size(mesh); rank++) {
+        MtfRange made = mtf_part(mtf_graph_size(graph, mtf_graph_find_dimension(graph, "t")),
+                                 mtf_mesh_group_position(mesh, axes, rank), n);
+        MtfRange own =
+            common_range((MtfRange){ made.begin - begin, made.end - begin }, (MtfRange){ 0, size });
+        MtfRange read = mtf_margins_range(graph, mesh, &placement, (MtfReader){ 0, k }, dim, rank);
+        assert_int_equal(read.begin, own.begin);
+        assert_int_equal(read.end, own.end);
+    }
+}
+
+static void joined_inputs_are_read_where_their_elements_come_to_lie(void **state) {
+    (void)state;
+    static const char *const meshes[] = { "a:2", "a:3", "a:7;b:2", "a:2;b:4" };
+    for (int i = 0; i < 4 * 9 * 9; i++) {
+        MtfMesh mesh;
+        assert_true(mtf_mesh_parse(meshes[i % 4], 0, &mesh, NULL));
+        g_autoptr(MtfGraph) graph = joined_graph(1 + i / 4 % 9, 1 + i / 36);
+        for (int k = 0; k < 3; k++)
+            for (unsigned axes = 1; axes < 1U << mesh.n_axes; axes++)
+                check_joined(graph, &mesh, k, axes);
     }
 }
 
@@ -197,7 +254,7 @@ static void halos_of_a_resnet_are_those_counted_by_hand(void **state) {
         MtfPlacement placement = mtf_placement_replicated();
         placement.axis[0] = (int16_t)shape->dims[0];
         MtfReshardOp op = { .kind = MTF_RESHARD_HALO, .from = placement, .to = placement };
-        op.axes = mtf_margins_axes(graph, &mesh, shape, &placement, 0);
+        op.axes = mtf_margins_axes(graph, &mesh, shape, &placement, op.reader);
         int64_t sent = 0;
         for (int rank = 0; rank < golden[i].parts; rank++)
             sent += 4 * mtf_reshard_payload(graph, &mesh, shape, &op, rank);
@@ -269,7 +326,7 @@ static void many_equal_parts_are_no_others_than_all_of_them(void **state) {
             continue; /* sizes that these windows do not make */
         MtfPlacement placement = mtf_placement_replicated();
         placement.axis[0] = 0;
-        check_halo(graph, &mesh, &placement);
+        check_halo(graph, &mesh, 0, &placement);
     }
 }
 
@@ -277,6 +334,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_part_reaches_from_the_first_element_it_meets_to_the_last),
         cmocka_unit_test(what_a_processor_reads_comes_from_those_that_hold_it),
+        cmocka_unit_test(joined_inputs_are_read_where_their_elements_come_to_lie),
         cmocka_unit_test(halos_of_a_resnet_are_those_counted_by_hand),
         cmocka_unit_test(halos_of_a_whole_resnet_50_add_up),
         cmocka_unit_test(many_equal_parts_are_no_others_than_all_of_them),

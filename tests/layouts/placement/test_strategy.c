@@ -321,6 +321,39 @@ static void attention_gradients_add_up_over_queries_and_memory(void **state) {
                    "needs all of that dimension at once");
 }
 
+/* x, then one element, then x and y; what gives one element alone is read whole. */
+static void joined_inputs_are_split_along_dimensions_of_their_own(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'batch': 8, 'u': 3, 'v': 5, 'one': 1, "
+        "'all': 13}, 'inputs': [{'name': 'x', 'dims': ['batch', 'u'], 'feed': 'features'}, "
+        "{'name': 'y', 'dims': ['batch', 'v'], 'feed': 'features'}, {'name': 'p', 'dims': "
+        "['batch', 'one'], 'feed': 'features'}, {'name': 'q', 'dims': ['batch'], 'feed': "
+        "'features'}], 'operations': [{'name': 'z', 'op': 'concat', 'inputs': ['x', 'p', 'x', "
+        "'y', 'q'], 'dims': ['batch', 'all']}]}");
+    assert_iteration(graph, "batch all");
+    assert_placements(graph, "all", "u replicated u v replicated -> all");
+    assert_placements(graph, "batch", "batch batch batch batch batch -> batch");
+    assert_placements(graph, "partial",
+                      "partial:sum partial:sum partial:sum partial:sum partial:sum -> partial:sum");
+}
+
+/* 13 elements, 8 of which are those of a dimension that is split evenly alone. */
+static void joined_parts_are_even_where_those_of_an_input_must_be(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'u': 8, 'v': 5, 'all': 13}, 'inputs': ["
+        "{'name': 'x', 'dims': ['u'], 'feed': 'features'}, {'name': 'y', 'dims': ['v'], 'feed': "
+        "'features'}], 'operations': [{'name': 'z', 'op': 'concat', 'inputs': ['x', 'y'], 'dims': "
+        "['all']}]}");
+    mtf_graph_dimension(graph, mtf_graph_find_dimension(graph, "u"))->even = true;
+    MtfIteration iteration;
+    mtf_operation_iteration(graph, 0, &iteration);
+    assert_true(mtf_index_splits(&iteration.index[0], 2));
+    assert_true(mtf_index_splits(&iteration.index[0], 8));
+    assert_false(mtf_index_splits(&iteration.index[0], 3));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_einsum_splits_parallel_and_reduced_dimensions),
@@ -339,6 +372,8 @@ int main(void) {
         cmocka_unit_test(what_follows_from_a_legal_strategy_is_legal),
         cmocka_unit_test(attention_holds_memory_and_features_whole),
         cmocka_unit_test(attention_gradients_add_up_over_queries_and_memory),
+        cmocka_unit_test(joined_inputs_are_split_along_dimensions_of_their_own),
+        cmocka_unit_test(joined_parts_are_even_where_those_of_an_input_must_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

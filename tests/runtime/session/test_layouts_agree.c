@@ -105,7 +105,7 @@ static void check_buffer(const Bench *bench, const MtfLockstep *lockstep, int in
     const MtfProgram *program = lockstep->workers[0]->program;
     int tensor = mtf_program_buffer(program, buffer)->tensor;
     bool updated = program->tensor_buffers[tensor] == buffer;
-    bool margined = mtf_program_buffer(program, buffer)->reader > 0;
+    bool margined = mtf_program_buffer(program, buffer)->margined;
     int expected_tensor = updated ? next_value(bench->graph, tensor) : tensor;
     const double *expected = bench->reference->values[expected_tensor];
     int64_t n = mtf_graph_elements(bench->graph, &mtf_graph_tensor(bench->graph, tensor)->shape);
