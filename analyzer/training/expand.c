@@ -9,6 +9,9 @@
 /* Inputs that are optional are looked at up to here. */
 #define LEAST_INPUTS 4
 
+/* As far as numbers go where there is none, as masks have it. */
+#define NOTHING 1e30
+
 typedef struct {
     const MtfGraph *from;
     MtfBuilder b;
@@ -374,8 +377,9 @@ static int smaller(Composite *c, const char *level, int x, int y) {
 /* What a scan makes of an element and what comes before it. */
 typedef struct {
     int (*join)(Composite *c, const char *level, int x, int y);
-    int positions; /* of elements */
-    int to;        /* the dimension of elements that are moved */
+    int positions;  /* of elements */
+    int to;         /* the dimension of elements that are moved */
+    double nothing; /* what it makes of no elements, as masks have it */
 } Scan;
 
 /* 1 for those of `positions` that have no element `step` before them (in reverse: behind them). */
@@ -388,6 +392,22 @@ static int lacks_partner(Composite *c, const char *level, int positions, int64_t
                                   (double)(back ? size - step : step));
     return back ? mapped(c, MTF_OP_LESS_EQUAL, name, edge, positions)
                 : mapped(c, MTF_OP_LESS, name, positions, edge);
+}
+
+/* Each element that before it; that which has none `nothing`. */
+static int moved_on(Composite *c, const Scan *scan, int x) {
+    MtfBuilder *b = builder_of(c);
+    int dim = c->op->attributes.dimension;
+    bool back = c->op->attributes.reverse != 0;
+    int moved = shifted(c, "exclusive/moved", x, scan->to, back ? 1 : -1);
+    b->attributes.from = scan->to;
+    b->attributes.to = dim;
+    int before = mapped(c, MTF_OP_RENAME, "exclusive/before", moved, -1);
+    int first = lacks_partner(c, "exclusive", scan->positions, 1);
+    g_autofree char *name = g_strdup_printf("%s/exclusive", c->op->name);
+    g_autofree char *nothing_name = g_strdup_printf("%s/nothing", c->op->name);
+    int nothing = mtf_build_constant(b, nothing_name, dtype_of(c, x), scan->nothing);
+    return MTF_BUILD(b, MTF_OP_WHERE, name, c->shape, first, nothing, before);
 }
 
 /* Every element joined with that `step` before it, which stands for as many (Hillis and Steele, "Data
@@ -411,30 +431,38 @@ static int scan_level(Composite *c, const Scan *scan, int x, int64_t step) {
     return MTF_BUILD(b, MTF_OP_WHERE, name, c->shape, first, x, joined);
 }
 
-static int scanned(Composite *c, int (*join)(Composite *, const char *, int, int)) {
+/* x under the composite's name. */
+static int copied(Composite *c, int x) {
+    builder_of(c)->attributes.factor = 1;
+    return MTF_BUILD(builder_of(c), MTF_OP_SCALE, c->op->name, NULL, x);
+}
+
+static int scanned(Composite *c, double nothing, int (*join)(Composite *, const char *, int, int)) {
     int dim = c->op->attributes.dimension, x = c->x[0];
+    bool exclusive = c->op->attributes.exclusive != 0;
     int64_t size = mtf_graph_size(c->e->b.graph, dim);
-    if (size == 1) {
-        builder_of(c)->attributes.factor = 1;
-        return MTF_BUILD(builder_of(c), MTF_OP_SCALE, c->op->name, NULL, x);
-    }
-    int to = hidden_dimension(c, "moved", size);
-    Scan scan = { join, positions(c, "position", dim, dtype_of(c, x)), to };
+    if (size == 1 && !exclusive)
+        return copied(c, x);
+    Scan scan = { join, positions(c, "position", dim, dtype_of(c, x)),
+                  hidden_dimension(c, "moved", size), nothing };
+    x = exclusive ? moved_on(c, &scan, x) : x;
+    if (size == 1)
+        return copied(c, x);
     for (int64_t step = 1; step < size; step *= 2)
         x = scan_level(c, &scan, x, step);
     return x;
 }
 
 static int expand_cumulative_max(Composite *c) {
-    return scanned(c, larger);
+    return scanned(c, -NOTHING, larger);
 }
 
 static int expand_cumulative_min(Composite *c) {
-    return scanned(c, smaller);
+    return scanned(c, NOTHING, smaller);
 }
 
 static int expand_cumulative_log_sum_exp(Composite *c) {
-    return scanned(c, joined_exponents);
+    return scanned(c, -NOTHING, joined_exponents);
 }
 
 /* The dimension of a shape divided into two. */

@@ -50,7 +50,8 @@
     {                                                                              \
         COMPOSITE(text, 1, 1, MTF_DIMS_FIRST), .positional = true, .attributes = { \
             REQUIRED_DIMENSION(dimension),                                         \
-            NUMBER(reverse, 0)                                                     \
+            NUMBER(reverse, 0),                                                    \
+            NUMBER(exclusive, 0)                                                   \
         }                                                                          \
     }
 /* The gradient of a unary function from (x or y, dy): linear in dy. */

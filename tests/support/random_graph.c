@@ -512,7 +512,9 @@ static int draw_turn(Draw *draw) {
     attributes.blocks = attributes.alpha = attributes.bias = 1;
     attributes.beta = 0.75;
     attributes.size = 1 + below(draw, 4);
-    return emit_with(draw, kind, 1, &x, &attributes);
+    int y = emit_with(draw, kind, 1, &x, &attributes);
+    bool endless = attributes.exclusive != 0 && kind != MTF_OP_CUMULATIVE_SUM;
+    return y >= 0 && endless ? emit_unary(draw, MTF_OP_TANH, y) : y;
 }
 
 /* Of a variable, where nothing is rounded, or else the order might depend on the layout. */

@@ -483,19 +483,22 @@ static double cumulative_sum(const Point *p) {
     return sum;
 }
 
-/* Of the elements up to this one. */
+/* Of the elements up to this one, or before it. */
 static double scan(const Point *p) {
     int dim = p->a->dimension, kind = p->operation->kind;
-    double best = at(p, 0, dim, p->coordinate[dim]), most = best, sum = 0;
+    double least = 1e30, most = -1e30, sum = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int64_t i = 0; i < size_of(p, dim); i++) {
             int64_t apart = p->a->reverse != 0 ? i - p->coordinate[dim] : p->coordinate[dim] - i;
-            double x = apart >= 0 ? at(p, 0, dim, i) : best;
-            best = kind == MTF_OP_CUMULATIVE_MIN ? fmin(best, x) : fmax(best, x);
-            most = apart >= 0 ? fmax(most, x) : most;
-            sum += pass == 1 && apart >= 0 ? exp(x - most) : 0;
+            if (apart < (p->a->exclusive != 0))
+                continue;
+            least = fmin(least, at(p, 0, dim, i));
+            most = fmax(most, at(p, 0, dim, i));
+            sum += pass == 1 ? exp(at(p, 0, dim, i) - most) : 0;
         }
-    return kind == MTF_OP_CUMULATIVE_LOG_SUM_EXP ? most + log(sum) : best;
+    return kind == MTF_OP_CUMULATIVE_MIN                      ? least
+           : kind == MTF_OP_CUMULATIVE_LOG_SUM_EXP && sum > 0 ? most + log(sum)
+                                                              : most;
 }
 
 static double local_response(const Point *p) {
