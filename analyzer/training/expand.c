@@ -24,6 +24,7 @@ typedef struct {
     const MtfOperation *op;
     const int *x;          /* its inputs in the new graph; -1 where it could have some more */
     const MtfShape *shape; /* of its output */
+    int index; /* its second output, where another operation makes it than the first; or -1 */
 } Composite;
 
 static const MtfShape *shape_of(const Composite *c, int tensor) {
@@ -532,6 +533,79 @@ static int expand_local_response(Composite *c) {
     return MTF_BUILD(b, MTF_OP_MULTIPLY, c->op->name, c->shape, c->x[0], factor);
 }
 
+/* ---- Ranks ----------------------------------------------------------------------------------- */
+
+/* As many of the largest along `from` as `to` has; `index`: where they stand. */
+static int ranked(Composite *c, const char *suffix, int x, int from, int to, int *index) {
+    MtfBuilder *b = builder_of(c);
+    b->attributes.from = from;
+    b->attributes.to = to;
+    int largest = mapped(c, MTF_OP_TOP_K, suffix, x, -1);
+    if (largest < 0)
+        return -1;
+    int producer = mtf_graph_tensor(b->graph, largest)->producer;
+    *index = mtf_graph_operation(b->graph, producer)->outputs[1];
+    return largest;
+}
+
+/* All of them, or of their negatives, of which equal ones stand in the same order. */
+static int expand_sort(Composite *c) {
+    MtfBuilder *b = builder_of(c);
+    const MtfAttributes *a = &c->op->attributes;
+    bool back = a->reverse != 0;
+    int to = hidden_dimension(c, "sorted", mtf_graph_size(b->graph, a->dimension));
+    int x = back ? c->x[0] : mapped(c, MTF_OP_NEGATE, "negative", c->x[0], -1), index = -1;
+    int largest = ranked(c, "largest", x, a->dimension, to, &index);
+    x = back ? largest : mapped(c, MTF_OP_NEGATE, "smallest", largest, -1);
+    b->attributes.from = to;
+    b->attributes.to = a->dimension;
+    c->index = mapped(c, MTF_OP_RENAME, "index", index, -1);
+    b->attributes.from = to;
+    b->attributes.to = a->dimension;
+    return MTF_BUILD(b, MTF_OP_RENAME, c->op->name, NULL, x);
+}
+
+/* Where the candidates of each of `blocks` blocks stand in x, from where they stand in the block. */
+static int candidate_places(Composite *c, int blocks, int64_t block, int within,
+                            const MtfShape *candidates) {
+    MtfBuilder *b = builder_of(c);
+    int64_t size = mtf_graph_size(b->graph, c->op->attributes.from);
+    g_autofree char *name = g_strdup_printf("%s/size", c->op->name);
+    int each = mtf_build_constant(b, name, MTF_I32, (double)block);
+    int begins =
+        mapped(c, MTF_OP_MULTIPLY, "begins", positions(c, "number", blocks, MTF_I32), each);
+    int places = mapped(c, MTF_OP_ADD, "places", within, begins);
+    int joined = part(c, MTF_OP_RESHAPE, "places/joined", candidates, places, -1);
+    return converted(c, "places/wide", size < 1 << 24 ? MTF_F32 : MTF_F64, joined);
+}
+
+/* Of the largest of each block, one block behind the other, the largest: equal ones stand among them in
+ * the order in which they stand in x. Where blocks are split nothing but these candidates travels. */
+static int expand_top_k(Composite *c) {
+    MtfBuilder *b = builder_of(c);
+    const MtfAttributes *a = &c->op->attributes;
+    if (a->blocks <= 1)
+        return copy_operation(c);
+    int64_t n = (int64_t)a->blocks, each = mtf_graph_size(b->graph, a->from) / n;
+    int64_t few = MIN(each, mtf_graph_size(b->graph, a->to));
+    int blocks = hidden_dimension(c, "blocks", n), block = hidden_dimension(c, "block", each);
+    int some = hidden_dimension(c, "few", few), all = hidden_dimension(c, "candidates", n * few);
+    if (all < 0)
+        return -1;
+    MtfShape whole = divided(shape_of(c, c->x[0]), a->from, blocks, block);
+    MtfShape candidates = *shape_of(c, c->x[0]);
+    candidates.dims[mtf_shape_find(&candidates, a->from)] = all;
+    int within = -1, chosen = -1;
+    int x = part(c, MTF_OP_RESHAPE, "divided", &whole, c->x[0], -1);
+    x = ranked(c, "own", x, block, some, &within);
+    x = part(c, MTF_OP_RESHAPE, "own/joined", &candidates, x, -1);
+    int places = candidate_places(c, blocks, each, within, &candidates);
+    x = ranked(c, "best", x, all, a->to, &chosen);
+    int found = part(c, MTF_OP_EMBEDDING, "best/place", c->shape, places, chosen);
+    c->index = converted(c, "index", MTF_I32, found);
+    return copied(c, x);
+}
+
 static int expand_select(Composite *c) {
     const MtfAttributes *a = &c->op->attributes;
     int one = hidden_dimension(c, "one", 1);
@@ -672,6 +746,8 @@ static int (*const rewrites[MTF_OPERATIONS])(Composite *c) = {
     [MTF_OP_CUMULATIVE_MIN] = expand_cumulative_min,
     [MTF_OP_CUMULATIVE_LOG_SUM_EXP] = expand_cumulative_log_sum_exp,
     [MTF_OP_LOCAL_RESPONSE_NORM] = expand_local_response,
+    [MTF_OP_TOP_K] = expand_top_k,
+    [MTF_OP_SORT] = expand_sort,
     [MTF_OP_STACK] = expand_stack,
     [MTF_OP_GATHER] = expand_gather,
     [MTF_OP_SCATTER_ADD] = expand_scatter_add,
@@ -699,7 +775,7 @@ static void expand_operation(Expansion *e, const MtfOperation *op) {
     g_autofree int *inputs = g_new(int, op->n_inputs + LEAST_INPUTS);
     for (int k = 0; k < op->n_inputs + LEAST_INPUTS; k++)
         inputs[k] = k < op->n_inputs ? e->tensors[op->inputs[k]] : -1;
-    Composite c = { e, op, inputs, &mtf_graph_tensor(e->from, op->outputs[0])->shape };
+    Composite c = { e, op, inputs, &mtf_graph_tensor(e->from, op->outputs[0])->shape, -1 };
     e->b.phase = op->phase;
     e->b.stage = op->stage;
     e->b.loop = op->loop;
@@ -718,7 +794,7 @@ static void expand_operation(Expansion *e, const MtfOperation *op) {
                                  MTF_ORIGIN_PART, op->name);
     const MtfOperation *made = mtf_graph_operation(e->b.graph, last);
     for (int k = 0; k < op->n_outputs; k++)
-        e->tensors[op->outputs[k]] = made->outputs[k];
+        e->tensors[op->outputs[k]] = k == 1 && c.index >= 0 ? c.index : made->outputs[k];
 }
 
 static void copy_tensor(Expansion *e, int t) {

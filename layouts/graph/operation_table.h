@@ -195,6 +195,8 @@ typedef enum {
     MTF_OP_REDUCE_ANY, /* 1 where some element is not 0, else 0 */
     MTF_OP_REDUCE_ALL,
     MTF_OP_LOG_SUM_EXP,
+    MTF_OP_SORT, /* the same elements from the smallest to the largest along `dimension`, with `reverse`
+                    the other way, equal ones as they stood; and "NAME/index": where they stand in x */
     MTF_OP_CUMULATIVE_MAX, /* of the elements up to this one along `dimension`; `reverse`: from the end */
     MTF_OP_CUMULATIVE_MIN,
     MTF_OP_CUMULATIVE_LOG_SUM_EXP,

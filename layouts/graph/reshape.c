@@ -185,16 +185,20 @@ bool mtf_check_roll(const Check *check, const MtfShape *shape, GError **error) {
     return check_whole(check, "shift", check->operation->attributes.shift, error);
 }
 
-bool mtf_check_cumulative_sum(const Check *check, const MtfShape *shape, GError **error) {
-    (void)shape;
-    const MtfAttributes *a = &check->operation->attributes;
-    if (!check_whole(check, "blocks", a->blocks, error))
+/* "blocks" divide `dim` into equal parts. */
+static bool check_blocks(const Check *check, int dim, GError **error) {
+    double blocks = check->operation->attributes.blocks;
+    if (!check_whole(check, "blocks", blocks, error))
         return false;
-    return a->blocks == 0 ||
-           (a->blocks >= 1 && fmod((double)size(check, a->dimension), a->blocks) == 0) ||
+    return blocks == 0 || (blocks >= 1 && fmod((double)size(check, dim), blocks) == 0) ||
            mtf_check_fail(check, error,
                           "\"%s\", of size %g, cannot be divided into %g equal \"blocks\"",
-                          name(check, a->dimension), (double)size(check, a->dimension), a->blocks);
+                          name(check, dim), (double)size(check, dim), blocks);
+}
+
+bool mtf_check_cumulative_sum(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    return check_blocks(check, check->operation->attributes.dimension, error);
 }
 
 bool mtf_check_local_response(const Check *check, const MtfShape *shape, GError **error) {
@@ -285,10 +289,11 @@ bool mtf_check_stack(const Check *check, const MtfShape *shape, GError **error) 
 bool mtf_check_top_k(const Check *check, const MtfShape *shape, GError **error) {
     (void)shape;
     const MtfAttributes *a = &check->operation->attributes;
-    return size(check, a->to) <= size(check, a->from) ||
-           mtf_check_fail(
-               check, error, "\"%s\" has %" PRId64 " elements, fewer than \"%s\", %" PRId64,
-               name(check, a->from), size(check, a->from), name(check, a->to), size(check, a->to));
+    if (size(check, a->to) > size(check, a->from))
+        return mtf_check_fail(
+            check, error, "\"%s\" has %" PRId64 " elements, fewer than \"%s\", %" PRId64,
+            name(check, a->from), size(check, a->from), name(check, a->to), size(check, a->to));
+    return check_blocks(check, a->from, error);
 }
 
 bool mtf_check_random(const Check *check, const MtfShape *shape, GError **error) {

@@ -517,7 +517,14 @@ static int draw_turn(Draw *draw) {
     return y >= 0 && endless ? emit_unary(draw, MTF_OP_TANH, y) : y;
 }
 
-/* Of a variable, where nothing is rounded, or else the order might depend on the layout. */
+/* Some number of equal parts that elements can be divided into. */
+static int some_blocks(Draw *draw, int dim) {
+    int blocks = 1 + below(draw, (int)mtf_graph_size(draw->graph, dim));
+    return mtf_graph_size(draw->graph, dim) % blocks == 0 ? blocks : 1;
+}
+
+/* Of a variable, where nothing is rounded, or else the order might depend on the layout; or of its
+ * whole parts, many of which are equal. */
 static int draw_top_k(Draw *draw) {
     MtfShape shape = { .rank = 1 };
     shape.dims[0] = below(draw, (int)draw->graph->dimensions->len);
@@ -527,7 +534,14 @@ static int draw_top_k(Draw *draw) {
         if (dim != attributes.from)
             mtf_shape_append(&shape, dim);
     int x = add_variable(draw, &shape);
+    if (below(draw, 2))
+        x = emit_unary(draw, MTF_OP_FLOOR, x);
+    attributes.dimension = shape.dims[0];
+    attributes.reverse = below(draw, 2);
+    if (draw->options->composites && below(draw, 3) == 0)
+        return emit_with(draw, MTF_OP_SORT, 1, &x, &attributes);
     attributes.to = other_dim(draw, x);
+    attributes.blocks = draw->options->composites ? some_blocks(draw, attributes.from) : 1;
     if (attributes.to < 0 ||
         mtf_graph_size(draw->graph, attributes.to) > mtf_graph_size(draw->graph, attributes.from))
         return -1;

@@ -522,6 +522,24 @@ static double top_k(const Point *p) {
     return p->output == 1 ? (double)here : p->x[0];
 }
 
+/* Whether element i of two comes first along `dim`. */
+static bool is_sorted_before(const Point *p, int dim, int64_t i, int64_t j) {
+    double x = at(p, 0, dim, i), y = at(p, 0, dim, j);
+    return x == y ? i < j : (p->a->reverse != 0) == (x > y);
+}
+
+/* Likewise among all. */
+static double sort(const Point *p) {
+    int dim = p->a->dimension;
+    int64_t here = 0;
+    for (int64_t before = -1; before != p->coordinate[dim]; here++) {
+        before = 0;
+        for (int64_t i = 0; i < size_of(p, dim); i++)
+            before += is_sorted_before(p, dim, i, here);
+    }
+    return p->output == 1 ? (double)here - 1 : at(p, 0, dim, here - 1);
+}
+
 /* The number of this point's place among the dimensions of `of` that neither the slots nor the tokens
  * have. */
 static int64_t place(const Point *p, const MtfShape *of, const MtfShape *slot,
@@ -787,6 +805,7 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_AVERAGE_POOL_GRAD] = average_pool,
     [MTF_OP_CUMULATIVE_SUM] = cumulative_sum,
     [MTF_OP_TOP_K] = top_k,
+    [MTF_OP_SORT] = sort,
     [MTF_OP_CUMULATIVE_MAX] = scan,
     [MTF_OP_CUMULATIVE_MIN] = scan,
     [MTF_OP_CUMULATIVE_LOG_SUM_EXP] = scan,

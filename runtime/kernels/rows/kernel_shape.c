@@ -192,21 +192,78 @@ static int64_t next_largest(const Runs *in, int64_t first, int64_t last) {
     return MAX(best, 0);
 }
 
+/* The places of elements of a column that are kept, in the column of the result: a heap under the one
+ * that comes last. */
+typedef struct {
+    const Runs *in;
+    int64_t first;   /* of the column, in the input */
+    int32_t *kept;   /* of the column, in the result */
+    int64_t n, step; /* of those */
+} Heap;
+
+static int32_t *kept_at(const Heap *heap, int64_t i) {
+    return &heap->kept[i * heap->step];
+}
+
+/* Lets element `place` sink from the heap's top, or what lies below it, to where it belongs. */
+static void sink(const Heap *heap, int64_t at, int64_t place) {
+    for (int64_t below = 2 * at + 1; below < heap->n; below = 2 * at + 1) {
+        if (below + 1 < heap->n &&
+            comes_before(heap->in, heap->first, *kept_at(heap, below), *kept_at(heap, below + 1)))
+            below++;
+        if (!comes_before(heap->in, heap->first, place, *kept_at(heap, below)))
+            break;
+        *kept_at(heap, at) = *kept_at(heap, below);
+        at = below;
+    }
+    *kept_at(heap, at) = (int32_t)place;
+}
+
+/* Fills the heap with what comes first of all elements behind `bar` (-1: of all). */
+static void keep_first(Heap *heap, int64_t most, int64_t bar) {
+    const Runs *in = heap->in;
+    heap->n = 0;
+    for (int64_t i = 0; i < in->along; i++) {
+        if (bar >= 0 && !comes_before(in, heap->first, bar, i))
+            continue;
+        if (heap->n < most) {
+            *kept_at(heap, heap->n++) = (int32_t)i;
+            for (int64_t at = heap->n / 2 - 1; heap->n == most && at >= 0; at--)
+                sink(heap, at, *kept_at(heap, at));
+        } else if (comes_before(in, heap->first, i, *kept_at(heap, 0))) {
+            sink(heap, 0, i);
+        }
+    }
+}
+
+/* Takes the heap down from its end: what came last at each time comes to lie there. */
+static void order(Heap *heap) {
+    while (heap->n > 1) {
+        int32_t last = *kept_at(heap, 0), place = *kept_at(heap, heap->n - 1);
+        heap->n--;
+        sink(heap, 0, place);
+        *kept_at(heap, heap->n) = last;
+    }
+}
+
 void mtf_kernel_top_k(const MtfKernelCall *call) {
     const MtfAttributes *a = &call->operation->attributes;
     Runs in = runs_of(&call->inputs[0], a->from), out = runs_of(&call->outputs[0], a->to);
-    for (int64_t o = 0; o < out.outer; o++)
+    for (int64_t o = 0; o < out.outer && out.along > 0; o++)
         for (int64_t i = 0; i < out.inner; i++) {
-            int64_t last = -1, first = o * in.along * in.inner + i;
-            for (int64_t k = 0; k < out.begin + out.along; k++) {
-                last = next_largest(&in, first, last);
-                int64_t at = (o * out.along + k - out.begin) * out.inner + i;
-                if (k < out.begin)
-                    continue;
-                mtf_slice_set(&call->outputs[0], at,
-                              mtf_slice_get(in.operand, first + last * in.inner));
-                mtf_slice_set(&call->outputs[1], at, (double)last);
-            }
+            int64_t at = o * out.along * out.inner + i, bar = -1;
+            Heap heap = { .in = &in,
+                          .first = o * in.along * in.inner + i,
+                          .kept = (int32_t *)call->outputs[1].data + at,
+                          .step = out.inner };
+            for (int64_t k = 0; k < out.begin; k++)
+                bar = next_largest(&in, heap.first, bar);
+            keep_first(&heap, out.along, bar);
+            order(&heap);
+            for (int64_t k = 0; k < out.along; k++)
+                mtf_slice_set(
+                    &call->outputs[0], at + k * out.inner,
+                    mtf_slice_get(in.operand, heap.first + *kept_at(&heap, k) * in.inner));
         }
 }
 

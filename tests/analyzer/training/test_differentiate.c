@@ -347,6 +347,24 @@ static void scans_in_blocks_and_in_reverse(void **state) {
     }
 }
 
+/* From the smallest and from the largest; the largest four of six in 1, 2, 3 and 6 blocks. */
+static void sorted_elements_and_the_largest_of_blocks(void **state) {
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        MtfBuilder b = start();
+        int e = mtf_graph_add_dimension(b.graph, "e", 6, NULL);
+        int f = mtf_graph_add_dimension(b.graph, "f", 4, NULL);
+        int x = variable(&b, "x", "aec");
+        static const int blocks[] = { 1, 2, 3, 6 };
+        b.attributes.dimension = b.attributes.from = e, b.attributes.to = f;
+        b.attributes.reverse = i;
+        b.attributes.blocks = blocks[MAX(i - 2, 0)];
+        int y = op(&b, i < 2 ? MTF_OP_SORT : MTF_OP_TOP_K, "y", NULL, x, -1);
+        g_autoptr(MtfGraph) graph = finish(&b, y);
+        check(graph);
+    }
+}
+
 static void selections_and_joins(void **state) {
     (void)state;
     MtfBuilder b = start();
@@ -876,6 +894,7 @@ int main(void) {
         cmocka_unit_test(choices_by_integers),
         cmocka_unit_test(slices_pads_and_turns),
         cmocka_unit_test(scans_in_blocks_and_in_reverse),
+        cmocka_unit_test(sorted_elements_and_the_largest_of_blocks),
         cmocka_unit_test(selections_and_joins),
         cmocka_unit_test(reshapes),
         cmocka_unit_test(lookups_of_each_example),
