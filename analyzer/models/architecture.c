@@ -33,10 +33,12 @@ static void enter_stack(MtfAssembly *m, const MtfStack *stack, const char *posit
     m->buckets = m->segments = m->places = m->mask = -1;
 }
 
+#define WIDENED "widened"
+
 /* ---- Embeddings ------------------------------------------------------------------------------ */
 
-static MtfShape stream_shape(const MtfAssembly *m) {
-    return MTF_SHAPE(m->batch, m->length, m->d_model);
+static MtfShape embedded_shape(const MtfAssembly *m) {
+    return MTF_SHAPE(m->batch, m->length, m->d_embed);
 }
 
 static int integer_constant(MtfAssembly *m, const char *name, double value) {
@@ -65,7 +67,7 @@ static int position_table(MtfAssembly *m) {
         return m->position_table;
     int rows = mtf_assembly_dimension(m, "positions", m->n->max_positions);
     m->position_table = mtf_assembly_variable(m, "position_table", m->stack->names.positions,
-                                              &MTF_SHAPE(rows, m->d_model), MTF_INIT_NORMAL,
+                                              &MTF_SHAPE(rows, m->d_embed), MTF_INIT_NORMAL,
                                               m->n->spread > 0 ? m->n->spread / 2 : 1);
     return m->position_table;
 }
@@ -81,7 +83,7 @@ static int add_positions(MtfAssembly *m, int x) {
     int position = m->places >= 0             ? m->places
                    : m->n->first_position > 0 ? moved_positions(m)
                                               : mtf_parts_range(m->p, "position", m->length);
-    MtfShape result = m->places >= 0 ? stream_shape(m) : MTF_SHAPE(m->length, m->d_model);
+    MtfShape result = m->places >= 0 ? embedded_shape(m) : MTF_SHAPE(m->length, m->d_embed);
     int read = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "positions_read", &result, table, position);
     return mtf_parts_add(m->p, "x_placed", x, read);
 }
@@ -92,9 +94,9 @@ static int add_token_types(MtfAssembly *m, int x) {
         return x;
     int rows = mtf_parts_dimension(m->p, "token_types", m->n->token_types);
     int table = mtf_assembly_variable(m, "token_type_table", m->n->token_type_table,
-                                      &MTF_SHAPE(rows, m->d_model), MTF_INIT_NORMAL, m->n->spread);
+                                      &MTF_SHAPE(rows, m->d_embed), MTF_INIT_NORMAL, m->n->spread);
     int types = integer_constant(m, "token_type", 0);
-    MtfShape result = MTF_SHAPE(m->length, m->d_model);
+    MtfShape result = MTF_SHAPE(m->length, m->d_embed);
     int read = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "token_types_read", &result, table, types);
     return mtf_parts_add(m->p, "x_typed", x, read);
 }
@@ -112,13 +114,24 @@ static int hide_some(MtfAssembly *m, int x) {
     return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "x_shown", NULL, x, shown);
 }
 
+/* Embeddings of a width of their own in that of the layers. */
+static int widen(MtfAssembly *m, int x) {
+    MtfLinear linear = { .name = WIDENED,
+                         .file = m->n->widening,
+                         .in = MTF_SHAPE(m->d_embed),
+                         .out = MTF_SHAPE(m->d_model),
+                         .bias = true,
+                         .spread = m->n->spread };
+    return m->d_embed == m->d_model ? x : mtf_assembly_linear(m, &linear, x);
+}
+
 static int embed(MtfAssembly *m, int table, int tokens) {
-    MtfShape shape = stream_shape(m);
+    MtfShape shape = embedded_shape(m);
     int rows = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "embed", &shape, table, tokens);
     int scaled = mtf_assembly_scale(m, "embed_scaled", m->n->embedding_scale, hide_some(m, rows));
-    int x = mtf_assembly_norm(m, "embedding_norm", m->n->embedding_norm, m->d_model,
+    int x = mtf_assembly_norm(m, "embedding_norm", m->n->embedding_norm, m->d_embed,
                               add_token_types(m, add_positions(m, scaled)));
-    return mtf_parts_dropout(m->p, "embed_dropped", m->n->dropout, x);
+    return widen(m, mtf_parts_dropout(m->p, "embed_dropped", m->n->dropout, x));
 }
 
 /* ---- Layers ---------------------------------------------------------------------------------- */
@@ -186,8 +199,8 @@ static int build_layer(MtfAssembly *m, const char *block, int x, int source) {
 
 /* The stack's layers on x; `source` is the encoder's result, or -1. */
 static int build_stack(MtfAssembly *m, const char *block, int x, int source) {
-    if (m->stack->buckets > 0)
-        m->buckets = mtf_assembly_buckets(m);
+    if (m->stack->buckets > 0 || m->stack->alibi)
+        m->buckets = m->stack->alibi ? mtf_assembly_alibi(m) : mtf_assembly_buckets(m);
     for (m->layer = 0; m->layer < (int)m->stack->layers && m->p->b.error == NULL; m->layer++)
         x = build_layer(m, block, x, source);
     g_autofree char *norm = g_strdup_printf("%s_norm", is_pair(m->n) ? block : "final");
@@ -207,11 +220,22 @@ static int head_bias(MtfAssembly *m) {
     return bias;
 }
 
+/* x in the width of embeddings, by the matrix that widens them. */
+static int narrow(MtfAssembly *m, int x) {
+    MtfShape shape = embedded_shape(m);
+    if (m->d_embed == m->d_model || m->p->b.error != NULL)
+        return x;
+    int w = mtf_graph_find_tensor(m->p->b.graph, "w" WIDENED);
+    return mtf_parts_einsum(m->p, "x_narrow", &shape, x, w);
+}
+
 static int head(MtfAssembly *m, int x, int table) {
     MtfShape shape = MTF_SHAPE(m->batch, m->length, m->vocab);
     if (!m->n->tied)
         table = mtf_assembly_variable(m, "head", m->n->head, &MTF_SHAPE(m->vocab, m->d_model),
                                       MTF_INIT_NORMAL, head_spread(m));
+    else
+        x = narrow(m, x);
     int scaled = mtf_assembly_scale(m, "x_scaled", m->n->logit_scale, x);
     int logits = mtf_parts_einsum(m->p, "logits", &shape, scaled, table);
     if (m->n->head_bias)
@@ -296,7 +320,7 @@ static int token_input(MtfAssembly *m, const char *name, MtfFeed feed) {
 }
 
 static int vocabulary_table(MtfAssembly *m, const char *name) {
-    return mtf_assembly_variable(m, name, m->n->embedding, &MTF_SHAPE(m->vocab, m->d_model),
+    return mtf_assembly_variable(m, name, m->n->embedding, &MTF_SHAPE(m->vocab, m->d_embed),
                                  MTF_INIT_NORMAL, m->n->spread > 0 ? m->n->spread : 1);
 }
 
@@ -381,6 +405,9 @@ MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error)
                       .routing_loss = -1 };
     m.batch = mtf_parts_dimension(m.p, "batch", network->batch);
     m.d_model = mtf_parts_dimension(m.p, "d_model", network->d_model);
+    m.d_embed = m.d_model;
+    if (network->d_embed > 0)
+        m.d_embed = mtf_parts_dimension(m.p, "d_embed", network->d_embed);
     build_network(&m);
     g_free(m.p->b.graph->name);
     m.p->b.graph->name = g_strdup(network->name);

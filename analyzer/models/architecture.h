@@ -74,13 +74,16 @@ typedef struct {
     MtfLayerSet window_layers;
     bool q_bias, k_bias, v_bias, o_bias, ffn_bias;
     bool qk_norm, wide_qk_norm; /* of each head, of all together */
-    bool qkv_by_head;          /* names.qkv has q, k, v of the first head, then of the second … */
-    bool parallel;             /* both parts of a layer look at its input */
-    double rotary_base;        /* 0: no rotary positions */
-    double rotary_share;       /* of each head's features that turn; 1 */
-    double rotary_angle;       /* by which every angle is multiplied; 1 */
-    double window_rotary_base; /* of layers with a window, unstretched; 0: as the others */
-    MtfLayerSet straight_layers;                                    /* do not turn */
+    bool qkv_by_head; /* names.qkv has q, k, v of the first head of keys, then of the second … */
+    double qkv_limit; /* q, k and v stay within it; 0: none */
+    bool alibi;       /* scores fall with the distance, in each head by a slope of its own */
+    bool parallel;    /* both parts of a layer look at its input */
+    double rotary_base;          /* 0: no rotary positions */
+    double rotary_share;         /* of each head's features that turn; 1 */
+    bool rotary_adjacent;        /* pairs lie side by side, not half of the features apart */
+    double rotary_angle;         /* by which every angle is multiplied; 1 */
+    double window_rotary_base;   /* of layers with a window, unstretched; 0: as the others */
+    MtfLayerSet straight_layers; /* do not turn */
     double rotary_context, rotary_stretch, rotary_low, rotary_high; /* as the rotary row has them */
     double rotary_ramp, rotary_gain, rotary_growth;
     int rotary_divided; /* pairs that `rotary_short` and, for long texts, `rotary_long` divide; 0: none */
@@ -119,15 +122,18 @@ typedef struct {
     int64_t first_position; /* row of the first position in their table */
     int64_t image_size, patch_size, channels, classes; /* of pictures, which are square */
     int64_t token_types;                               /* rows of the table of segments; 0: none */
-    bool rms, norm_plus_one;                           /* kind of norms; scale is stored less 1 */
-    bool in_first;                                     /* matrices are stored [in, out] */
+    int64_t d_embed;         /* width of embeddings that a matrix brings to d_model; 0: d_model */
+    bool rms, norm_plus_one; /* kind of norms; scale is stored less 1 */
+    bool norm_unbiased, norm_bare; /* norms of means have no bias; no scale either */
+    bool in_first;                 /* matrices are stored [in, out] */
     double epsilon;
     double embedding_scale, logit_scale, logit_softcap; /* 1, 1, 0 */
     double branch_scale;                                /* of what a part of a layer adds; 0: 1 */
     bool tied, head_bias;
     bool pooler;   /* a layer over the first position, beside the loss */
     double spread; /* standard deviation of initial weights; 0: 1 / sqrt(inputs), embeddings 1 */
-    const char *embedding, *token_type_table, *embedding_norm, *head, *pooler_name; /* in files */
+    const char *embedding, *token_type_table, *embedding_norm, *widening; /* in files */
+    const char *head, *pooler_name;
     MtfStack encoder, decoder; /* one of them, or both */
 } MtfArchitecture;
 

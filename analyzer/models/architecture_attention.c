@@ -19,6 +19,17 @@ typedef struct {
     int bias, mask;
 } Looks;
 
+/* x within the stack's limit, where it has one. */
+static int limit(MtfAssembly *m, const char *name, int x) {
+    double most = m->stack->qkv_limit;
+    if (most == 0)
+        return x;
+    g_autofree char *limited = g_strdup_printf("%s_limited", name);
+    m->p->b.attributes.low = -most;
+    m->p->b.attributes.high = most;
+    return mtf_parts_apply(m->p, MTF_OP_CLIP, limited, NULL, x, -1);
+}
+
 /* x in the heads of queries (0), keys (1) or values (2). Where a file keeps all three in one tensor
  * its outputs are q, k, v one after the other. */
 static int project(MtfAssembly *m, const Names *names, int which, int x) {
@@ -26,7 +37,8 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
     const MtfStack *s = m->stack;
     const char *const files[] = { names->q, names->k, names->v };
     const bool biases[] = { s->q_bias, s->k_bias, s->v_bias };
-    int64_t queries = s->heads * s->d_kv, keys = s->kv_heads * s->d_kv;
+    int64_t blocks = s->qkv_by_head ? s->kv_heads : 1;
+    int64_t queries = s->heads * s->d_kv / blocks, keys = s->kv_heads * s->d_kv / blocks;
     const int64_t begins[] = { 0, queries, queries + keys };
     MtfLinear linear = { .name = results[which],
                          .file = names->qkv != NULL ? names->qkv : files[which],
@@ -39,11 +51,11 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
     if (which == 0 && m->n->spread == 0 && s->scale == 1)
         linear.spread = 1 / sqrt((double)(m->n->d_model * s->d_kv));
     if (names->qkv != NULL) {
-        linear.blocks = s->qkv_by_head ? s->heads : 0;
-        linear.begin = s->qkv_by_head ? which * s->d_kv : begins[which];
-        linear.total = s->qkv_by_head ? 3 * s->d_kv : queries + 2 * keys;
+        linear.blocks = s->qkv_by_head ? blocks : 0;
+        linear.begin = begins[which];
+        linear.total = queries + 2 * keys;
     }
-    return mtf_assembly_linear(m, &linear, x);
+    return limit(m, results[which], mtf_assembly_linear(m, &linear, x));
 }
 
 /* Numbers between spaces, as the rotary row has them; NULL where there are none. */
@@ -88,6 +100,7 @@ static int turn(MtfAssembly *m, const char *name, int x) {
     g_autofree char *divisors = number_list(s->rotary_short, s->rotary_divided);
     g_autofree char *long_divisors = number_list(s->rotary_long, s->rotary_divided);
     MtfAttributes *a = &m->p->b.attributes;
+    a->adjacent = s->rotary_adjacent;
     a->divisors = divisors;
     a->long_divisors = long_divisors;
     a->position = m->length;
@@ -243,6 +256,36 @@ static int positions_along(MtfAssembly *m, const char *name, int dim) {
     m->p->b.has_dtype = true;
     m->p->b.dtype = MTF_F32;
     return mtf_parts_range(m->p, name, dim);
+}
+
+/* a x + b */
+static int line(MtfAssembly *m, const char *name, double a, double b, int x) {
+    g_autofree char *steep = g_strdup_printf("%s_steep", name);
+    g_autofree char *begin = g_strdup_printf("%s_begin", name);
+    int scaled = mtf_assembly_scale(m, steep, a, x);
+    return mtf_parts_add(m->p, name, scaled, mtf_parts_constant(m->p, begin, b));
+}
+
+int mtf_assembly_alibi(MtfAssembly *m) {
+    int64_t heads = m->stack->heads, p = 1;
+    while (2 * p <= heads)
+        p *= 2;
+    mtf_parts_enter(m->p, "alibi");
+    int head = positions_along(m, "head", m->heads);
+    double unit = -8 * G_LN2 / (double)p;
+    int exponent = line(m, "exponent", unit, unit, head);
+    if (p < heads) {
+        int power = mtf_parts_constant(m->p, "power", (double)p);
+        int early = mtf_parts_apply(m->p, MTF_OP_LESS, "early", NULL, head, power);
+        int late = line(m, "late_exponent", unit, unit * (0.5 - (double)p), head);
+        exponent =
+            mtf_parts_apply_to(m->p, MTF_OP_WHERE, "chosen", 3, (int[]){ early, exponent, late });
+    }
+    int slope = mtf_parts_apply(m->p, MTF_OP_EXP, "slope", NULL, exponent, -1);
+    int place = positions_along(m, "place", m->memory_length);
+    int bias = mtf_parts_einsum(m->p, "bias", &MTF_SHAPE(m->heads, m->memory_length), slope, place);
+    mtf_parts_leave(m->p);
+    return bias;
 }
 
 /* The bucket of each query and position of memory. A stack that looks both ways has half of them

@@ -124,8 +124,12 @@ int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file, co
     return variable_with_suffix(m, name, file, ".weight", shape, &(MtfInit){ init, value });
 }
 
-/* The scale of a norm: as stored, or with the 1 that Gemma's files leave out. */
+/* The scale of a norm: as stored, or with the 1 that Gemma's files leave out, or ones. */
 static int norm_scale(MtfAssembly *m, const char *file, int dim) {
+    if (m->n->norm_bare) {
+        m->p->b.attributes.value = 1;
+        return mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "ones", &MTF_SHAPE(dim));
+    }
     MtfInit init = { MTF_INIT_CONSTANT, m->n->norm_plus_one ? 0 : 1 };
     int scale = variable_with_suffix(m, "norm_scale", file, ".weight", &MTF_SHAPE(dim), &init);
     if (!m->n->norm_plus_one)
@@ -140,12 +144,13 @@ int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int di
     mtf_parts_enter(m->p, name);
     MtfInit zero = { MTF_INIT_CONSTANT, 0 };
     int inputs[3] = { x, norm_scale(m, file, dim), -1 };
-    if (!m->n->rms)
+    bool biased = !m->n->rms && !m->n->norm_unbiased && !m->n->norm_bare;
+    if (biased)
         inputs[2] = variable_with_suffix(m, "norm_bias", file, ".bias", &MTF_SHAPE(dim), &zero);
     m->p->b.attributes.dimension = dim;
     m->p->b.attributes.epsilon = m->n->epsilon;
     int y = mtf_parts_apply_to(m->p, m->n->rms ? MTF_OP_RMS_NORM : MTF_OP_LAYER_NORM, "norm",
-                               m->n->rms ? 2 : 3, inputs);
+                               biased ? 3 : 2, inputs);
     mtf_parts_leave(m->p);
     return y;
 }

@@ -14,13 +14,13 @@ typedef struct {
     const MtfStack *stack; /* that is being built */
     int layer;             /* of the stack */
     char *files;           /* prefix of the layer's tensors in files */
-    int batch, d_model, vocab;
+    int batch, d_model, d_embed, vocab;
     int64_t positions;                /* of the stack */
     int length, memory_length;        /* positions of the stack, as queries and as memory */
     int source_length, source_memory; /* the encoder's positions, also as the decoder's memory */
     int heads, group, d_kv; /* of the stack; group is -1 where each query head has its keys */
     double residual_spread; /* of weights whose products the residual stream adds up */
-    int buckets;            /* relative positions' bias of the stack's scores; or -1 */
+    int buckets; /* bias of the stack's scores by positions, relative ones or those of memory; or -1 */
     int segments, places; /* of packed rows: which piece a position is of, and where in it; or -1 */
     int position_table;   /* the last one; or -1 */
     int routing_loss;     /* of all layers with experts so far; or -1 */
@@ -95,6 +95,12 @@ int mtf_assembly_speech(MtfAssembly *m);
 
 /* The bias of the stack's scores by relative positions [heads, queries, memory]. */
 int mtf_assembly_buckets(MtfAssembly *m);
+
+/* ALiBi (Press et al. 2022) as a bias [heads, memory]: slope times the position of memory, which differs from
+ * minus slope times the distance by a number alike for all that a query sees. With p the largest power of 2
+ * that is at most the number of heads, head h < p has the slope 2^(-8 (h + 1) / p), a later one
+ * 2^(-4 (2 (h - p) + 1) / p). */
+int mtf_assembly_alibi(MtfAssembly *m);
 
 /* Packed rows (architecture_pairs.c): begins a stack whose rows hold pieces that do not see one
  * another; the mask of its scores of a memory; 1 at positions that are of some piece, else 0. Masks

@@ -562,12 +562,83 @@ static int make_cache(Making *m, const MtfOperation *op, int *inputs) {
     return next;
 }
 
+/* where(memory <= place, x, -1e30), under the name of `op`. */
+static int hide_later(Making *m, const MtfOperation *op, const char *suffix, int memory_dim,
+                      int x) {
+    if (x < 0)
+        return -1;
+    MtfDtype dtype = mtf_graph_tensor(m->graph, x)->dtype;
+    MtfShape along = { 1, { memory_dim } }, all = { 3, { m->batch, m->length, memory_dim } };
+    MtfShape scalar = { 0 }, whole = *shape_of(m, x);
+    Emission range = {
+        op->name, "/memory", MTF_OP_RANGE, MTF_NO_ATTRIBUTES, &along, true, MTF_I32
+    };
+    Emission less = {
+        op->name, "/seen_place", MTF_OP_LESS_EQUAL, MTF_NO_ATTRIBUTES, &all, false, 0
+    };
+    Emission cast = { op->name, "/seen", MTF_OP_CAST, MTF_NO_ATTRIBUTES, NULL, true, dtype };
+    Emission low = {
+        op->name, "/unseen", MTF_OP_CONSTANT, MTF_NO_ATTRIBUTES, &scalar, true, dtype
+    };
+    Emission choose = { op->name, suffix, MTF_OP_WHERE, MTF_NO_ATTRIBUTES, &whole, false, 0 };
+    low.attributes.value = NEVER_SEEN;
+    int memory = emit(m, &range, 0, NULL), place = place_of(m);
+    int seen_place = emit(m, &less, 2, (int[]){ memory, place });
+    int seen = emit(m, &cast, 1, &seen_place), unseen = emit(m, &low, 0, NULL);
+    return emit(m, &choose, 3, (int[]){ seen, x, unseen });
+}
+
+static int make_mask(Making *m, const MtfOperation *op, int *inputs) {
+    const MtfAttributes *a = &op->attributes;
+    if (a->query != m->length || inputs[0] < 0)
+        return copy_operation(m, op, inputs);
+    return hide_later(m, op, "", a->memory, inputs[0]);
+}
+
+/* The scores of attention with something added, and their softmax: [batch, heads, length, memory]. */
+static int biased_shares(Making *m, const MtfOperation *op, const int *inputs) {
+    const MtfAttributes *a = &op->attributes;
+    MtfShape all = *shape_of(m, inputs[0]);
+    mtf_shape_remove(&all, a->dimension);
+    if (!mtf_shape_append(&all, a->memory)) {
+        fail_at(m, op, "has too many dimensions");
+        return -1;
+    }
+    Emission product = { op->name, "/products", MTF_OP_EINSUM, MTF_NO_ATTRIBUTES, &all, false, 0 };
+    Emission scale = { op->name, "/scores", MTF_OP_SCALE, MTF_NO_ATTRIBUTES, NULL, false, 0 };
+    Emission add = { op->name, "/biased", MTF_OP_ADD, MTF_NO_ATTRIBUTES, &all, false, 0 };
+    Emission softmax = { op->name, "/shares", MTF_OP_SOFTMAX, MTF_NO_ATTRIBUTES, NULL, false, 0 };
+    scale.attributes.factor = a->factor;
+    softmax.attributes.dimension = a->memory;
+    int products = emit(m, &product, 2, inputs), scores = emit(m, &scale, 1, &products);
+    int biased = emit(m, &add, 2, (int[]){ scores, inputs[3] });
+    int seen = hide_later(m, op, "/causal", a->memory, biased);
+    return emit(m, &softmax, 1, &seen);
+}
+
+/* Attention with a bias, by rows that there are: cached_attention adds none. */
+static int make_biased_attention(Making *m, const MtfOperation *op, const int *inputs) {
+    const MtfAttributes *a = &op->attributes;
+    for (int k = 0; k < 4; k++)
+        if (inputs[k] < 0)
+            return -1;
+    if (a->softcap != 0 || a->window != 0) {
+        fail_at(m, op, "has a bias beside a cap or a window");
+        return -1;
+    }
+    MtfShape out = *shape_of(m, inputs[0]);
+    Emission e = { op->name, "", MTF_OP_EINSUM, MTF_NO_ATTRIBUTES, &out, false, 0 };
+    return emit(m, &e, 2, (int[]){ biased_shares(m, op, inputs), inputs[2] });
+}
+
 static int make_attention(Making *m, const MtfOperation *op, int *inputs) {
     const MtfAttributes *a = &op->attributes;
     if (a->query != m->length)
         return copy_operation(m, op, inputs);
     if (a->causal == 0)
         fail_at(m, op, "looks at what comes later, or at another text");
+    if (op->n_inputs > 3)
+        return make_biased_attention(m, op, inputs);
     Emission e = { op->name, "", MTF_OP_CACHED_ATTENTION, *a, NULL, false, 0 };
     e.attributes.causal = 0;
     return emit(m, &e, 4, (int[]){ inputs[0], inputs[1], inputs[2], m->position });
@@ -600,32 +671,6 @@ static int make_cast(Making *m, const MtfOperation *op, int *inputs) {
     if (inputs[0] >= 0 && mtf_graph_tensor(m->graph, inputs[0])->dtype == wanted)
         return inputs[0];
     return copy_operation(m, op, inputs);
-}
-
-/* where(memory <= place, x, -1e30) */
-static int make_mask(Making *m, const MtfOperation *op, int *inputs) {
-    const MtfAttributes *a = &op->attributes;
-    if (a->query != m->length || inputs[0] < 0)
-        return copy_operation(m, op, inputs);
-    MtfDtype dtype = mtf_graph_tensor(m->graph, inputs[0])->dtype;
-    MtfShape along = { 1, { a->memory } }, all = { 3, { m->batch, m->length, a->memory } };
-    MtfShape scalar = { 0 }, whole = *shape_of(m, inputs[0]);
-    Emission range = {
-        op->name, "/memory", MTF_OP_RANGE, MTF_NO_ATTRIBUTES, &along, true, MTF_I32
-    };
-    Emission less = {
-        op->name, "/seen_place", MTF_OP_LESS_EQUAL, MTF_NO_ATTRIBUTES, &all, false, 0
-    };
-    Emission cast = { op->name, "/seen", MTF_OP_CAST, MTF_NO_ATTRIBUTES, NULL, true, dtype };
-    Emission low = {
-        op->name, "/unseen", MTF_OP_CONSTANT, MTF_NO_ATTRIBUTES, &scalar, true, dtype
-    };
-    Emission choose = { op->name, "", MTF_OP_WHERE, MTF_NO_ATTRIBUTES, &whole, false, 0 };
-    low.attributes.value = NEVER_SEEN;
-    int memory = emit(m, &range, 0, NULL), place = place_of(m);
-    int seen_place = emit(m, &less, 2, (int[]){ memory, place });
-    int seen = emit(m, &cast, 1, &seen_place), unseen = emit(m, &low, 0, NULL);
-    return emit(m, &choose, 3, (int[]){ seen, inputs[0], unseen });
 }
 
 /* How operations are made, keyed like the operation table; NULL: copied. */

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# seconds: 900
+# seconds: 1200
 # Every model type that config.json may name, from weights that PyTorch wrote to what it generates on one rank and on two, token
 # by token, by the logits behind it; where a type does not generate from a text alone, the logits of all it reads.
 . tests/support/tap.sh
@@ -37,7 +37,7 @@ for type in $types; do
     claim "$type has a model in $models" test -f "$work/$type/logits.npy"
     for ranks in 1 2; do
         case $type in
-        bert | roberta | vit)
+        bert | roberta | xlm-roberta | camembert | electra | distilbert | vit)
             logits "$type" "$ranks"
             run meshtf-plan search "$work/$type" --infer decode --devices "$ranks" --machine cpu-host -o "$work/x.json"
             claim "$type: it does not generate, and says so" bad_input

@@ -63,9 +63,40 @@ count olmo2-7b 7298617344 '{"model_type":"olmo2","vocab_size":100352,"max_positi
 # 2 2560; the last norm.
 count phi-2 2779683840 '{"model_type":"phi","hidden_size":2560,"intermediate_size":10240,"num_hidden_layers":32,
   "partial_rotary_factor":0.4,"qk_layernorm":false,"embd_pdrop":0.0}'
+# OLMo: 50304 x 2048, layers of 4 2048^2 + 3 2048 8192, nothing else; OLMoE two tables, in a layer 4 2048^2 + 4 2048 + 64 2048 +
+# 64 3 2048 1024. GLM: two tables of 151552 x 4096, in a layer 2 4096^2 + 4096 + 2 (256 4096 + 256) + 3 4096 13696 + 2 4096 (GLM-4
+# 4 4096). Command R: 256000 x 8192, layers of 4 8192^2 + 3 8192 22528 + 8192; R7B likewise, of 32 heads and 8 of keys.
+count olmo-1b 1176764416 '{"model_type":"olmo","hidden_size":2048,"intermediate_size":8192,"num_hidden_layers":16,
+  "num_attention_heads":16,"clip_qkv":null,"tie_word_embeddings":true}'
+count olmoe-1b-7b 6919161856 '{"model_type":"olmoe","intermediate_size":1024,"num_experts":64,"num_experts_per_tok":8,
+  "router_aux_loss_coef":0.01,"norm_topk_prob":false}'
+count glm-4-9b 9399951360 '{"model_type":"glm","attention_bias":true}'
+count glm-4-9b-0414 9400279040 '{"model_type":"glm4","attention_bias":true,"partial_rotary_factor":0.5}'
+count command-r 34980831232 '{"model_type":"cohere","rope_theta":8000000.0,"use_qk_norm":false,"logit_scale":0.0625}'
+count command-r7b 8028033024 '{"model_type":"cohere2","hidden_size":4096,"intermediate_size":14336,"num_hidden_layers":32,
+  "num_attention_heads":32,"num_key_value_heads":8,"logit_scale":0.25,"sliding_window":4096,"sliding_window_pattern":4,
+  "order_of_interleaved_layers":"local_attn_first","use_parallel_block":true,"rotary_pct":1.0}'
 # Two tables of 50304 x 768; in a layer 4 (768^2 + 768), 2 768 3072 + 3072 + 768, two norms of 2 768; the last norm.
 count pythia-160m 162322944 '{"model_type":"gpt_neox","hidden_size":768,"intermediate_size":3072,"num_hidden_layers":12,
   "num_attention_heads":12,"vocab_size":50304,"rotary_emb_base":10000,"rotary_pct":0.25,"use_parallel_residual":true}'
+# GPT-J-6B and Falcon-7B as their cards say; the others by hand. OPT: tables of 50272 and 2050 x 768, 12 layers of 12 768^2 + 13 768, a
+# last norm. GPT-Neo: 50257 and 2048 x 768, layers of 12 768^2 + 10 768. StarCoder: 49152 and 8192 x 2048, in a layer 2048 2304 +
+# 2304, 2048^2 + 2048, 2 2048 8192 + 8192 + 2048, 4 2048. Falcon-40B: 65024 x 8192, in a layer 8192 9216 + 9 8192^2 + 4 8192.
+# BLOOM: 250880 x 1024, layers of 12 1024^2 + 13 1024, four more vectors. MPT: 50432 x 4096, layers of 12 4096^2 + 2 4096, one more.
+count opt-125m 125239296 '{"model_type":"opt","layerdrop":0.0,"word_embed_proj_dim":768,"prefix":"</s>","init_std":0.02}'
+count gpt-neo-125m 125198592 '{"model_type":"gpt_neo","hidden_size":768,"num_layers":12,"num_heads":12,"intermediate_size":null,
+  "attention_layers":["global","local"],"attention_types":[[["global","local"],6]],"embed_dropout":0,"resid_dropout":0}'
+count gpt-j-6b 6050882784 '{"model_type":"gptj","rotary":true,"rotary_dim":64,"n_inner":null,"scale_attn_weights":true}'
+count starcoderbase-1b 1137207296 '{"model_type":"gpt_bigcode","n_embd":2048,"n_layer":24,"n_head":16,"n_inner":8192,"n_positions":8192,
+  "vocab_size":49152,"multi_query":true,"inference_runner":0,"pad_key_length":true,"max_batch_size":null}'
+count falcon-7b 6921720704 '{"model_type":"falcon","multi_query":true,"parallel_attn":true,"alibi":false,"bias":false}'
+count falcon-40b 41303293952 '{"model_type":"falcon","hidden_size":8192,"num_hidden_layers":60,"num_attention_heads":128,"num_kv_heads":8,
+  "new_decoder_architecture":true,"vocab_size":65024}'
+count bloom-560m 559214592 '{"model_type":"bloom","n_embed":1024,"n_layer":24,"num_attention_heads":16,"n_inner":null,"offset_alibi":100,
+  "attention_softmax_in_fp32":true,"skip_bias_add":true,"skip_bias_add_qkv":false,"unk_token_id":0,"seq_length":2048}'
+count mpt-7b 6649286656 '{"model_type":"mpt","d_model":4096,"n_layers":32,"n_heads":32,"vocab_size":50432,"attn_config":{"alibi":true,
+  "alibi_bias_max":8,"attn_impl":"torch","attn_pdrop":0,"attn_type":"multihead_attention","clip_qkv":null,"softmax_scale":null},
+  "init_config":{"name":"kaiming_normal_"},"norm_type":"low_precision_layernorm","logit_scale":null,"verbose":0,"resid_pdrop":0}'
 # Two tables of 100352 x 2048; in a layer 4 2048^2 + 3 2048 (q, k, v, o, three biases), 3 2048 5632, 4 2048 (two norms
 # with biases); the last norm's 2 2048.
 count stablelm2-1.6b 1644515328 '{"model_type":"stablelm","hidden_size":2048,"intermediate_size":5632,"num_hidden_layers":24,
@@ -74,6 +105,14 @@ count bert-base 109482240 '{"model_type":"bert","architectures":["BertForMaskedL
 count bert-large 335141888 '{"model_type":"bert","hidden_size":1024,"intermediate_size":4096,
   "num_hidden_layers":24,"num_attention_heads":16}'
 count roberta-base 124645632 '{"model_type":"roberta","max_position_embeddings":514,"type_vocab_size":1}'
+# XLM-R: RoBERTa's layers, a table of 250002; CamemBERT 32005. ELECTRA small: (30522 + 512 + 2 + 2) 128, 129 256, layers of
+# 4 (256^2 + 256) + 2 256 1024 + 1024 + 256 + 4 256; DistilBERT: (30522 + 512 + 2) 768, six layers of BERT's.
+count xlm-roberta-base 278043648 '{"model_type":"xlm-roberta","vocab_size":250002,"max_position_embeddings":514,"type_vocab_size":1}'
+count camembert-base 110621952 '{"model_type":"camembert","vocab_size":32005,"max_position_embeddings":514,"type_vocab_size":1}'
+count electra-small 13483008 '{"model_type":"electra","hidden_size":256,"intermediate_size":1024,"num_attention_heads":4,
+  "embedding_size":128,"summary_last_dropout":0.1}'
+count distilbert-base 66362880 '{"model_type":"distilbert","qa_dropout":0.1,"seq_classif_dropout":0.2,"sinusoidal_pos_embds":false,
+  "tie_weights_":true}'
 count t5-small 60506624 '{"model_type":"t5","task_specific_params":{"a":1}}'
 count t5-base 222903552 '{"model_type":"t5","d_model":768,"d_ff":3072,"num_layers":12,"num_heads":12}'
 count t5-large 737668096 '{"model_type":"t5","d_model":1024,"d_ff":4096,"num_layers":24,"num_heads":16}'
@@ -119,6 +158,16 @@ refuse "norms of heads in phi" '{"model_type":"phi","qk_layernorm":true}' "/qk_l
 refuse "shared keys in gpt_neox" '{"model_type":"gpt_neox","num_attention_heads":7}' "must be a multiple of it"
 refuse "experts in other layers than their number says" '{"model_type":"switch_transformers","encoder_sparse_step":3}' \
     "/encoder_sparse_step: layers over num_sparse_encoder_layers are expected, 2"
+refuse "slopes in falcon" '{"model_type":"falcon","alibi":true}' "/alibi: only false"
+refuse "norms behind in opt" '{"model_type":"opt","do_layer_norm_before":false}' "/do_layer_norm_before: only true"
+refuse "narrow embeddings in opt" '{"model_type":"opt","word_embed_proj_dim":512}' "/word_embed_proj_dim: only hidden_size"
+refuse "kinds of too few layers" '{"model_type":"gpt_neo","attention_types":[[["global"],3]]}' "/attention_types: kinds of 24 layers"
+refuse "a kind of layer of gpt_neo" '{"model_type":"gpt_neo","attention_types":[[["near"],24]]}' "/attention_types/0/0/0: \"global\" or"
+refuse "kinds without a number" '{"model_type":"gpt_neo","attention_types":[[["local"]]]}' "/attention_types/0: a list of kinds and"
+refuse "other slopes" '{"model_type":"mpt","attn_config":{"alibi_bias_max":16}}' "/attn_config/alibi_bias_max: only 8"
+refuse "mpt without slopes" '{"model_type":"mpt","attn_config":{"alibi":false}}' "/attn_config/alibi: only true"
+refuse "an unknown key of attn_config" '{"model_type":"mpt","attn_config":{"rope":{}}}' "/attn_config/rope: not supported"
+refuse "heads that do not divide mpt" '{"model_type":"mpt","n_heads":7}' "must be a multiple of n_heads"
 refuse "an unknown activation" '{"model_type":"llama","hidden_act":"mish"}' "/hidden_act: the activation"
 refuse "another scaling" '{"model_type":"llama","rope_scaling":{"type":"xpos","factor":4.0}}' "type \"xpos\""
 refuse "divisors of other pairs" '{"model_type":"phi3","rope_scaling":{"type":"longrope","short_factor":[1],"long_factor":[2]}}' \
@@ -126,7 +175,7 @@ refuse "divisors of other pairs" '{"model_type":"phi3","rope_scaling":{"type":"l
 refuse "two wrong numbers of a scaling" '{"model_type":"llama","rope_scaling":{"type":"yarn","factor":"x","beta_fast":"y"}}' "/rope_scaling/factor"
 refuse "a size of the wrong type" '{"model_type":"llama","hidden_size":"4096"}' "/hidden_size"
 refuse "a size of 0" '{"model_type":"gpt2","n_head":0}' "/n_head"
-refuse "heads that do not divide" '{"model_type":"gpt2","n_head":7}' "a multiple of n_head"
+refuse "heads that do not divide" '{"model_type":"gpt2","n_head":7}' "must be a multiple of n_head"
 refuse "heads that do not share alike" '{"model_type":"llama","num_key_value_heads":5}' "cannot share 5"
 refuse "more experts a token than there are" '{"model_type":"mixtral","num_experts_per_tok":9}' "1 to 8 experts"
 refuse "a billion layers" '{"model_type":"llama","num_hidden_layers":1000000000}' "at most 4096"

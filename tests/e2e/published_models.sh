@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# seconds: 300
+# seconds: 600
 # Tiny random models of every type and its variants, written by PyTorch in the published layout: logits, read and computed by
 # meshtf-run on four ranks, weights written back, and what is wrong with a folder. every_model_type.sh generates.
 . tests/support/tap.sh

@@ -27,6 +27,7 @@ if sys.argv[1] in ("write", "behind", "all-behind", "made"):
 LENGTH = 12
 PROMPT = LENGTH  # tokens that are read at once; others follow one by one
 SHARDED = {"qwen2", "mixtral"}
+ADJACENT = {"gptj", "glm", "glm4", "cohere", "cohere2"}  # types whose rotary pairs lie side by side
 
 
 class Weights:
@@ -176,6 +177,9 @@ def rotate(x, config):
     if scaling.get("type") == "longrope":
         gain = longrope_gain(config)
     cos, sin = gain * torch.cos(angle), gain * torch.sin(angle)
+    if config["model_type"] in ADJACENT:
+        a, b, rest = x[..., 0:width:2], x[..., 1:width:2], x[..., width:]
+        return torch.cat([torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2), rest], -1)
     a, b, rest = x[..., :width // 2], x[..., width // 2:width], x[..., width:]
     return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], -1)
 
@@ -280,12 +284,14 @@ def llama_like(w, c, tokens):
     gemma = kind.startswith("gemma")
     act = gelu_tanh if gemma else silu
     bias = c.get("attention_bias", False)
-    qkv_bias = kind == "qwen2" or bias or c.get("use_qkv_bias", False)
+    qkv_bias = kind in ("qwen2", "glm", "glm4") or bias or c.get("use_qkv_bias", False)
     plain = kind in ("stablelm", "starcoder2")  # norms of means and variances
     if kind == "starcoder2":
         act, bias, qkv_bias = gelu_tanh, c["use_bias"], c["use_bias"]
 
     def norm(name, x):
+        if kind == "olmo":
+            return layer_norm(x, 1, 0, 1e-5)
         if plain:
             epsilon = c["layer_norm_eps" if kind == "stablelm" else "norm_epsilon"]
             return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), w(name + ".bias", h, scale=0.2), epsilon)
@@ -300,6 +306,10 @@ def llama_like(w, c, tokens):
             q = linear(w, p + "q_proj", x, heads * width, qkv_bias)
             k = linear(w, p + "k_proj", x, kv * width, qkv_bias)
             v = linear(w, p + "v_proj", x, kv * width, qkv_bias)
+        if kind == "olmoe":
+            q, k = norm(p + "q_norm", q), norm(p + "k_norm", k)
+        elif c.get("clip_qkv"):
+            q, k, v = (part.clamp(-c["clip_qkv"], c["clip_qkv"]) for part in (q, k, v))
         q, k, v = heads_of(q, heads), heads_of(k, kv), heads_of(v, kv)
         if kind.startswith("qwen3") or kind == "gemma3_text":
             q, k = norm(p + "q_norm", q), norm(p + "k_norm", k)
@@ -324,15 +334,15 @@ def llama_like(w, c, tokens):
             return experts(w, c, p + "block_sparse_moe.", x, (
                 "gate", "experts.{}.w1", "experts.{}.w3", "experts.{}.w2", c["num_local_experts"],
                 c["num_experts_per_tok"], f, True))
-        if kind == "qwen3_moe":
+        if kind in ("qwen3_moe", "olmoe"):
             return experts(w, c, p + "mlp.", x, (
                 "gate", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj",
-                c["num_experts"], c["num_experts_per_tok"], c["moe_intermediate_size"],
+                c["num_experts"], c["num_experts_per_tok"], c.get("moe_intermediate_size", f),
                 c["norm_topk_prob"]))
         mlp_bias = c.get("mlp_bias", False)
         if kind == "starcoder2":
             return linear(w, p + "mlp.c_proj", act(linear(w, p + "mlp.c_fc", x, f, bias)), h, bias)
-        if kind == "phi3":
+        if kind in ("phi3", "glm", "glm4"):
             gate, up = linear(w, p + "mlp.gate_up_proj", x, 2 * f).split(f, 1)
         else:
             gate = linear(w, p + "mlp.gate_proj", x, f, mlp_bias)
@@ -349,6 +359,10 @@ def llama_like(w, c, tokens):
             x = x + norm(p + "post_attention_layernorm", y)
             y = ffn(i, p, norm(p + "pre_feedforward_layernorm", x))
             x = x + norm(p + "post_feedforward_layernorm", y)
+        elif kind == "glm4":
+            x = x + norm(p + "post_self_attn_layernorm", y)
+            y = ffn(i, p, norm(p + "post_attention_layernorm", x))
+            x = x + norm(p + "post_mlp_layernorm", y)
         else:
             x = x + branch * y
             x = x + branch * ffn(i, p, norm(p + "post_attention_layernorm", x))
@@ -387,6 +401,30 @@ def plain_norm(w, c, name, x):
                       c["layer_norm_eps"])
 
 
+def cohere(w, c, tokens):
+    """Both branches read one norm without a bias; layers without a window do not turn."""
+    h, f, heads, kv = (c[k] for k in ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"))
+    width = h // heads
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), 0, c["layer_norm_eps"])
+
+    table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        y = norm(p + "input_layernorm", x)
+        q, k, v = (heads_of(linear(w, p + f"self_attn.{n}_proj", y, m * width), m)
+                   for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        window = c.get("sliding_window") if (i + 1) % c.get("sliding_window_pattern", 1) else None
+        if window or c["model_type"] == "cohere":
+            q, k = rotate(q, c), rotate(k, c)
+        context = joined(attend(q, k, v, 1 / math.sqrt(width), window=window))
+        hidden = silu(linear(w, p + "mlp.gate_proj", y, f)) * linear(w, p + "mlp.up_proj", y, f)
+        x = x + linear(w, p + "self_attn.o_proj", context, h) + linear(w, p + "mlp.down_proj", hidden, h)
+    return norm("model.norm", x) @ table.T * c["logit_scale"]
+
+
 def phi(w, c, tokens):
     """Both branches read one norm of the layer's input."""
     h, heads, kv = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
@@ -421,21 +459,175 @@ def gpt_neox(w, c, tokens):
     return linear(w, "embed_out", plain_norm(w, c, "gpt_neox.final_layer_norm", x), c["vocab_size"])
 
 
+def learned(w, c, name, tokens, first=0):
+    """Embeddings and those of positions, whose table has rows before the first; both tables by their names."""
+    words, places, h, most = name
+    x = w(words + ".weight", c["vocab_size"], h, scale=0.5)
+    return x, x[tokens] + w(places + ".weight", most + first, h, scale=0.3)[first:first + len(tokens)]
+
+
+def opt(w, c, tokens):
+    h, heads = c["hidden_size"], c["num_attention_heads"]
+    c = {**c, "layer_norm_eps": 1e-5}
+    p = "model.decoder."
+    table, x = learned(w, c, (p + "embed_tokens", p + "embed_positions", h, c["max_position_embeddings"]), tokens, 2)
+    for i in range(c["num_hidden_layers"]):
+        q = f"{p}layers.{i}."
+        y = plain_norm(w, c, q + "self_attn_layer_norm", x)
+        parts = [heads_of(linear(w, q + f"self_attn.{n}_proj", y, h, True), heads) for n in "qkv"]
+        y = joined(attend(*parts, 1 / math.sqrt(h // heads)))
+        x = x + linear(w, q + "self_attn.out_proj", y, h, True)
+        y = torch.relu(linear(w, q + "fc1", plain_norm(w, c, q + "final_layer_norm", x), c["ffn_dim"], True))
+        x = x + linear(w, q + "fc2", y, h, True)
+    return plain_norm(w, c, p + "final_layer_norm", x) @ table.T
+
+
+def gpt_neo(w, c, tokens):
+    """Layers by turns see all and a window; nothing divides the scores."""
+    h, heads = c["hidden_size"], c["num_heads"]
+    c = {**c, "layer_norm_eps": c["layer_norm_epsilon"]}
+    t = "transformer."
+    table, x = learned(w, c, (t + "wte", t + "wpe", h, c["max_position_embeddings"]), tokens)
+    kinds = [kind for group, times in c["attention_types"] for _ in range(times) for kind in group]
+    for i in range(c["num_layers"]):
+        p = f"{t}h.{i}."
+        y = plain_norm(w, c, p + "ln_1", x)
+        parts = [heads_of(linear(w, p + f"attn.attention.{n}_proj", y, h), heads) for n in "qkv"]
+        y = joined(attend(*parts, 1.0, window=c["window_size"] if kinds[i] == "local" else None))
+        x = x + linear(w, p + "attn.attention.out_proj", y, h, True)
+        y = gelu_tanh(linear(w, p + "mlp.c_fc", plain_norm(w, c, p + "ln_2", x), 4 * h, True))
+        x = x + linear(w, p + "mlp.c_proj", y, h, True)
+    return plain_norm(w, c, t + "ln_f", x) @ table.T
+
+
+def gptj(w, c, tokens):
+    h, heads, t = c["n_embd"], c["n_head"], "transformer."
+    c = {**c, "layer_norm_eps": c["layer_norm_epsilon"], "partial_rotary_factor": c["rotary_dim"] / (h // heads)}
+    x = w(t + "wte.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(c["n_layer"]):
+        p = f"{t}h.{i}."
+        y = plain_norm(w, c, p + "ln_1", x)
+        q, k, v = (heads_of(linear(w, p + f"attn.{n}_proj", y, h), heads) for n in "qkv")
+        context = joined(attend(rotate(q, c), rotate(k, c), v, 1 / math.sqrt(h // heads)))
+        hidden = gelu_tanh(linear(w, p + "mlp.fc_in", y, 4 * h, True))
+        x = x + linear(w, p + "attn.out_proj", context, h) + linear(w, p + "mlp.fc_out", hidden, h, True)
+    return linear(w, "lm_head", plain_norm(w, c, t + "ln_f", x), c["vocab_size"], True)
+
+
+def gpt_bigcode(w, c, tokens):
+    """All heads of queries share one key and value, which lie behind them; or each head has its three side by side."""
+    h, heads, t = c["n_embd"], c["n_head"], "transformer."
+    c, width = {**c, "layer_norm_eps": c["layer_norm_epsilon"]}, h // heads
+    table, x = learned(w, c, (t + "wte", t + "wpe", h, c["n_positions"]), tokens)
+    for i in range(c["n_layer"]):
+        p = f"{t}h.{i}."
+        y = plain_norm(w, c, p + "ln_1", x)
+        if c["multi_query"]:
+            q, k, v = linear(w, p + "attn.c_attn", y, h + 2 * width, True).split([h, width, width], -1)
+            parts = heads_of(q, heads), k[None], v[None]
+        else:
+            fused = linear(w, p + "attn.c_attn", y, 3 * h, True)
+            parts = fused.view(-1, heads, 3 * width).transpose(0, 1).split(width, -1)
+        x = x + linear(w, p + "attn.c_proj", joined(attend(*parts, 1 / math.sqrt(width))), h, True)
+        y = gelu_tanh(linear(w, p + "mlp.c_fc", plain_norm(w, c, p + "ln_2", x), c["n_inner"], True))
+        x = x + linear(w, p + "mlp.c_proj", y, h, True)
+    return plain_norm(w, c, t + "ln_f", x) @ table.T
+
+
+def falcon(w, c, tokens):
+    """Groups of queries, each with its key and value, in one matrix; or all queries, one key and one value."""
+    h, heads, t = c["hidden_size"], c["num_attention_heads"], "transformer."
+    c, width = {**c, "layer_norm_eps": c["layer_norm_epsilon"]}, h // heads
+    new, bias = c["new_decoder_architecture"], c["bias"]
+    groups = c["num_kv_heads"] if new else 1 if c["multi_query"] else heads
+    table = w(t + "word_embeddings.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"{t}h.{i}."
+        two = new and c.get("num_ln_in_parallel_attn", 2) == 2
+        y = plain_norm(w, c, p + ("ln_attn" if two else "input_layernorm"), x)
+        fused = linear(w, p + "self_attention.query_key_value", y, h + 2 * groups * width, bias)
+        fused = fused.view(len(tokens), groups, heads // groups + 2, width)
+        q = fused[:, :, :-2].reshape(len(tokens), heads, width).transpose(0, 1)
+        k, v = fused[:, :, -2].transpose(0, 1), fused[:, :, -1].transpose(0, 1)
+        context = joined(attend(rotate(q, c), rotate(k, c), v, 1 / math.sqrt(width)))
+        context = linear(w, p + "self_attention.dense", context, h, bias)
+        if two:
+            y = plain_norm(w, c, p + "ln_mlp", x)
+        elif not c["parallel_attn"]:
+            y = plain_norm(w, c, p + "post_attention_layernorm", x + context)
+        hidden = gelu(linear(w, p + "mlp.dense_h_to_4h", y, 4 * h, bias))
+        x = x + context + linear(w, p + "mlp.dense_4h_to_h", hidden, h, bias)
+    return plain_norm(w, c, t + "ln_f", x) @ table.T
+
+
+def alibi(heads, length):
+    """The slopes of Press et al.'s code times minus the distance."""
+    def slopes(n):
+        first = 2 ** (-(2 ** -(math.log2(n) - 3)))
+        return [first ** (i + 1) for i in range(n)]
+    power = 2 ** math.floor(math.log2(heads))
+    all_slopes = slopes(power) + slopes(2 * power)[0::2][:heads - power]
+    place = torch.arange(length)
+    return torch.tensor(all_slopes)[:, None, None] * (place[None, :] - place[:, None])
+
+
+def bloom(w, c, tokens):
+    h, heads = c["hidden_size"], c["n_head"]
+    c, width = {**c, "layer_norm_eps": c["layer_norm_epsilon"]}, h // heads
+    table = w("word_embeddings.weight", c["vocab_size"], h, scale=0.5)
+    x = plain_norm(w, c, "word_embeddings_layernorm", table[tokens])
+    for i in range(c["n_layer"]):
+        p = f"h.{i}."
+        fused = linear(w, p + "self_attention.query_key_value", plain_norm(w, c, p + "input_layernorm", x), 3 * h, True)
+        parts = fused.view(-1, heads, 3 * width).transpose(0, 1).split(width, -1)
+        y = joined(attend(*parts, 1 / math.sqrt(width), bias=alibi(heads, len(tokens))))
+        x = x + linear(w, p + "self_attention.dense", y, h, True)
+        y = plain_norm(w, c, p + "post_attention_layernorm", x)
+        x = x + linear(w, p + "mlp.dense_4h_to_h", gelu_tanh(linear(w, p + "mlp.dense_h_to_4h", y, 4 * h, True)), h, True)
+    return plain_norm(w, c, "ln_f", x) @ table.T
+
+
+def mpt(w, c, tokens):
+    """No biases anywhere."""
+    h, heads, t = c["d_model"], c["n_heads"], "transformer."
+    most = c["attn_config"]["clip_qkv"]
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), 0, 1e-5)
+
+    table = w(t + "wte.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens]
+    for i in range(c["n_layers"]):
+        p = f"{t}blocks.{i}."
+        fused = linear(w, p + "attn.Wqkv", norm(p + "norm_1", x), 3 * h)
+        parts = (fused.clamp(-most, most) if most else fused).split(h, -1)
+        y = attend(*(heads_of(part, heads) for part in parts), 1 / math.sqrt(h // heads), bias=alibi(heads, len(tokens)))
+        x = x + linear(w, p + "attn.out_proj", joined(y), h)
+        x = x + linear(w, p + "ffn.down_proj", gelu(linear(w, p + "ffn.up_proj", norm(p + "norm_2", x), 4 * h)), h)
+    return norm(t + "norm_f", x) @ table.T
+
+
 def bert(w, c, tokens):
     """The encoder; its scores by the embedding, as nothing else is published with it."""
     h, n = c["hidden_size"], c["num_attention_heads"]
+    kind = c["model_type"]
+    narrow = c.get("embedding_size", h)
 
     def norm(name, x):
-        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1),
-                          w(name + ".bias", h, scale=0.2), c["layer_norm_eps"])
+        return layer_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1),
+                          w(name + ".bias", x.shape[-1], scale=0.2), c["layer_norm_eps"])
 
-    first = c["pad_token_id"] + 1 if c["model_type"] == "roberta" else 0
-    p = c["model_type"] + "." if c["model_type"] == "bert" else ""
+    counts_on = kind in ("roberta", "xlm-roberta", "camembert")  # positions, from behind the padding's
+    first = c["pad_token_id"] + 1 if counts_on else 0
+    p = "" if kind == "roberta" else ("roberta" if counts_on else kind) + "."
     e = p + "embeddings."
-    table = w(e + "word_embeddings.weight", c["vocab_size"], h, scale=0.5)
-    places = w(e + "position_embeddings.weight", c["max_position_embeddings"], h, scale=0.3)
-    types = w(e + "token_type_embeddings.weight", c["type_vocab_size"], h, scale=0.3)
+    table = w(e + "word_embeddings.weight", c["vocab_size"], narrow, scale=0.5)
+    places = w(e + "position_embeddings.weight", c["max_position_embeddings"], narrow, scale=0.3)
+    types = w(e + "token_type_embeddings.weight", c["type_vocab_size"], narrow, scale=0.3)
     x = norm(e + "LayerNorm", table[tokens] + places[first:first + len(tokens)] + types[0])
+    if narrow != h:
+        x = linear(w, p + "embeddings_project", x, h, True)
     for i in range(c["num_hidden_layers"]):
         q = f"{p}encoder.layer.{i}."
         parts = [heads_of(linear(w, q + "attention.self." + name, x, h, True), n)
@@ -445,7 +637,23 @@ def bert(w, c, tokens):
                  x + linear(w, q + "attention.output.dense", y, h, True))
         y = gelu(linear(w, q + "intermediate.dense", x, c["intermediate_size"], True))
         x = norm(q + "output.LayerNorm", x + linear(w, q + "output.dense", y, h, True))
-    linear(w, p + "pooler.dense", x[:1], h, True)
+    if kind != "electra":
+        linear(w, p + "pooler.dense", x[:1], h, True)
+    return (x @ w(p + "embeddings_project.weight", h, narrow) if narrow != h else x) @ table.T
+
+
+def distilbert(w, c, tokens):
+    h, n, e = c["dim"], c["n_heads"], "distilbert.embeddings."
+    c = {**c, "layer_norm_eps": 1e-12}
+    table, x = learned(w, c, (e + "word_embeddings", e + "position_embeddings", h, c["max_position_embeddings"]), tokens)
+    x = plain_norm(w, c, e + "LayerNorm", x)
+    for i in range(c["n_layers"]):
+        p = f"distilbert.transformer.layer.{i}."
+        parts = [heads_of(linear(w, p + f"attention.{name}_lin", x, h, True), n) for name in "qkv"]
+        y = joined(attend(*parts, 1 / math.sqrt(h // n), causal=False))
+        x = plain_norm(w, c, p + "sa_layer_norm", x + linear(w, p + "attention.out_lin", y, h, True))
+        y = linear(w, p + "ffn.lin2", gelu(linear(w, p + "ffn.lin1", x, c["hidden_dim"], True)), h, True)
+        x = plain_norm(w, c, p + "output_layer_norm", x + y)
     return x @ table.T
 
 
@@ -622,6 +830,9 @@ def without_rms(config):
 NEOX = {"hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
         "vocab_size": 50, "hidden_act": "gelu", "max_position_embeddings": 32, "layer_norm_eps": 1e-5,
         "rotary_pct": 0.5, "rotary_emb_base": 100, "use_parallel_residual": True, "tie_word_embeddings": False}
+FALCON = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 6, "vocab_size": 50, "layer_norm_epsilon": 1e-5,
+          "max_position_embeddings": 32, "bias": False, "multi_query": True, "parallel_attn": True, "alibi": False,
+          "new_decoder_architecture": False}
 MODELS = {
     "gpt2": (gpt2, {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_inner": 40, "n_positions": 32,
                     "vocab_size": 50, "layer_norm_epsilon": 1e-5}),
@@ -659,6 +870,13 @@ MODELS = {
                               "partial_rotary_factor": 0.5}),
     "starcoder2": (llama_like, {**without_rms(LLAMA), "norm_epsilon": 1e-5, "use_bias": True, "sliding_window": 4,
                                 "hidden_act": "gelu_pytorch_tanh"}),
+    "olmo": (llama_like, {**without_rms(LLAMA), "clip_qkv": 1.5, "tie_word_embeddings": True}),
+    "olmoe": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 3, "norm_topk_prob": False, "clip_qkv": None}),
+    "glm": (llama_like, {**LLAMA, "head_dim": 8, "partial_rotary_factor": 0.5}),
+    "glm4": (llama_like, {**LLAMA, "head_dim": 8, "partial_rotary_factor": 0.5}),
+    "cohere": (cohere, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "logit_scale": 0.3, "tie_word_embeddings": True}),
+    "cohere2": (cohere, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "logit_scale": 0.3, "tie_word_embeddings": True,
+                         "sliding_window": 4, "sliding_window_pattern": 2, "rotary_pct": 1.0}),
     "olmo2": (olmo2, {**LLAMA, "rope_theta": 100.0}),
     "phi": (phi, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "hidden_act": "gelu_new", "hidden_size": 48,
                   "partial_rotary_factor": 0.5}),
@@ -676,6 +894,33 @@ MODELS = {
                                "head_dim": 8, "decoder_sparse_step": 1, "mlp_only_layers": []}),
     "bert": (bert, BERT),
     "roberta": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),
+    "xlm-roberta": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),
+    "camembert": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),
+    "electra": (bert, {**BERT, "embedding_size": 16}),
+    "electra-wide": (bert, {**BERT, "embedding_size": 24}),
+    "distilbert": (distilbert, {"dim": 24, "hidden_dim": 40, "n_layers": 2, "n_heads": 3, "vocab_size": 50, "activation": "gelu",
+                                "max_position_embeddings": 32, "sinusoidal_pos_embds": False, "tie_weights_": True,
+                                "qa_dropout": 0.1}),
+    "opt": (opt, {"hidden_size": 24, "ffn_dim": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 50,
+                  "max_position_embeddings": 32, "word_embed_proj_dim": 24, "do_layer_norm_before": True,
+                  "activation_function": "relu", "_remove_final_layer_norm": False, "layerdrop": 0.0}),
+    "gpt_neo": (gpt_neo, {"hidden_size": 24, "num_layers": 3, "num_heads": 3, "vocab_size": 50, "intermediate_size": None,
+                          "max_position_embeddings": 32, "window_size": 4, "attention_types": [[["global", "local"], 1], [["global"], 1]],
+                          "layer_norm_epsilon": 1e-5}),
+    "gptj": (gptj, {"n_embd": 48, "n_layer": 2, "n_head": 3, "n_inner": None, "rotary_dim": 8, "vocab_size": 50,
+                    "n_positions": 32, "layer_norm_epsilon": 1e-5, "rotary": True}),
+    "gpt_bigcode": (gpt_bigcode, {"n_embd": 24, "n_layer": 2, "n_head": 3, "n_inner": 40, "vocab_size": 50, "n_positions": 32,
+                                  "multi_query": True, "layer_norm_epsilon": 1e-5}),
+    "gpt_bigcode-heads": (gpt_bigcode, {"n_embd": 24, "n_layer": 1, "n_head": 3, "n_inner": 40, "vocab_size": 50,
+                                        "n_positions": 32, "multi_query": False, "layer_norm_epsilon": 1e-5}),
+    "falcon": (falcon, FALCON),
+    "falcon-groups": (falcon, {**FALCON, "new_decoder_architecture": True, "num_kv_heads": 3, "bias": True}),
+    "falcon-one-norm": (falcon, {**FALCON, "new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1}),
+    "falcon-serial": (falcon, {**FALCON, "multi_query": False, "parallel_attn": False}),
+    "bloom": (bloom, {"hidden_size": 24, "n_layer": 2, "n_head": 3, "vocab_size": 50, "layer_norm_epsilon": 1e-5,
+                      "seq_length": 32, "offset_alibi": 100, "skip_bias_add": True}),
+    "mpt": (mpt, {"d_model": 24, "n_layers": 2, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32, "no_bias": True,
+                  "attn_config": {"alibi": True, "alibi_bias_max": 8, "clip_qkv": 1.5, "qk_ln": False, "attn_impl": "torch"}}),
     "t5": (t5, T5),
     "t5-gated": (t5, {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
                       "relative_attention_num_buckets": 16}),
@@ -694,9 +939,14 @@ MODELS = {
 }
 
 
+def type_of(kind):
+    """The model type of a variant, "t5" of "t5-new"."""
+    return kind if kind == "xlm-roberta" else kind.split("-")[0]
+
+
 def write(folder, kind):
     compute, config = MODELS[kind]
-    config = {"model_type": kind.split("-")[0], **config}
+    config = {"model_type": type_of(kind), **config}
     os.makedirs(folder, exist_ok=True)
     weights, generator = Weights(), torch.Generator().manual_seed(3)
     if kind == "vit":
@@ -786,7 +1036,7 @@ def kept(folder, weights_of):
     compute, config = MODELS[kind]
     weights = Weights()
     weights.tensors = {name: torch.tensor(values_of(t)) for name, t in read_safetensors(weights_of).items()}
-    return compute, {"model_type": kind.split("-")[0], **config}, weights
+    return compute, {"model_type": type_of(kind), **config}, weights
 
 
 def made(folder, source, most):

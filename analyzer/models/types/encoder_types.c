@@ -20,6 +20,21 @@ static void refuse_other_positions(MtfConfig *c) {
         mtf_config_fail(c, "is_decoder", "only false is supported");
 }
 
+static void divide_heads(MtfConfig *c, MtfArchitecture *n, const char *key, const char *width) {
+    MtfStack *s = &n->encoder;
+    if (n->d_model % s->heads != 0)
+        mtf_config_fail(c, key, "%s must be a multiple of it", width);
+    s->d_kv = MAX(1, n->d_model / s->heads);
+    s->scale = 1 / sqrt((double)s->d_kv);
+}
+
+/* What the head of a file does is not read; `what` is. */
+static void leave_out_head(MtfConfig *c, const char *what) {
+    g_autofree char *reason = g_strdup_printf(
+        "%s; it learns its own text through the embedding, 15 %% of it hidden", what);
+    mtf_config_leave_out(c, "the head of architectures", reason);
+}
+
 /* Sizes of an encoder, in the names that BERT and ViT share. */
 static void read_encoder(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->encoder;
@@ -29,10 +44,7 @@ static void read_encoder(MtfConfig *c, MtfArchitecture *n) {
     s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 12);
     s->d_ff = mtf_config_size(c, "intermediate_size", 3072);
     s->activation = mtf_config_activation(c, "hidden_act", "gelu");
-    if (n->d_model % s->heads != 0)
-        mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
-    s->d_kv = MAX(1, n->d_model / s->heads);
-    s->scale = 1 / sqrt((double)s->d_kv);
+    divide_heads(c, n, "num_attention_heads", "hidden_size");
 }
 
 static void read_bert_sizes(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
@@ -43,34 +55,75 @@ static void read_bert_sizes(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
     n->token_types = mtf_config_size(c, "type_vocab_size", 2);
 }
 
-/* The encoder with its pooler, and scores by the tied embedding to learn from. */
-static void read_bert_like(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
+/* The encoder, its pooler where files have one, and scores by the tied embedding to learn from. */
+static void read_bert_like(MtfConfig *c, MtfArchitecture *n, int64_t vocab, bool pooler) {
     MtfStack *s = &n->encoder;
     read_bert_sizes(c, n, vocab);
     s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
     s->names = (MtfStackNames){ BERT_NAMES };
-    n->tied = n->pooler = true;
+    n->tied = true;
+    n->pooler = pooler;
     n->embedding = "embeddings.word_embeddings";
     n->token_type_table = "embeddings.token_type_embeddings";
     n->embedding_norm = "embeddings.LayerNorm";
     n->pooler_name = "pooler.dense";
     refuse_other_positions(c);
     mtf_config_flag(c, "tie_word_embeddings", true);
-    mtf_config_leave_out(c, "the head of architectures",
-                         "the encoder and its pooler are read; it learns its own text through the "
-                         "embedding, 15 % of it hidden");
+    leave_out_head(c, pooler ? "the encoder and its pooler are read" : "the encoder is read");
 }
 
 static void read_bert(MtfConfig *c, MtfArchitecture *n) {
-    read_bert_like(c, n, 30522);
+    read_bert_like(c, n, 30522, true);
     n->context = n->max_positions;
 }
 
 /* Positions are counted from behind the padding's. */
 static void read_roberta(MtfConfig *c, MtfArchitecture *n) {
-    read_bert_like(c, n, 50265);
+    read_bert_like(c, n, 50265, true);
     n->first_position = mtf_config_integer(c, "pad_token_id", 0, 1) + 1;
     n->context = MAX(1, n->max_positions - n->first_position);
+}
+
+/* ELECTRA's discriminator, which has no pooler and may have narrower embeddings. */
+static void read_electra(MtfConfig *c, MtfArchitecture *n) {
+    int64_t width = mtf_config_size(c, "embedding_size", 128);
+    read_bert_like(c, n, 30522, false);
+    n->context = n->max_positions;
+    n->d_embed = width != n->d_model ? width : 0;
+    n->widening = "embeddings_project";
+    mtf_config_number(c, "summary_last_dropout", 0);
+}
+
+#define DISTILBERT_NAMES                                                                  \
+    .layer = "transformer.layer.%d.", .q = "attention.q_lin", .k = "attention.k_lin",     \
+    .v = "attention.v_lin", .o = "attention.out_lin", .after_attention = "sa_layer_norm", \
+    .up = "ffn.lin1", .down = "ffn.lin2", .after_ffn = "output_layer_norm",               \
+    .positions = "embeddings.position_embeddings"
+
+/* BERT without segments and pooler, of half its layers. */
+static void read_distilbert(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    n->kind = MTF_ARCHITECTURE_ENCODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 30522);
+    n->d_model = mtf_config_size(c, "dim", 768);
+    n->epsilon = 1e-12;
+    n->max_positions = n->context = mtf_config_size(c, "max_position_embeddings", 512);
+    s->layers = mtf_config_count(c, "n_layers", 6);
+    s->heads = s->kv_heads = mtf_config_size(c, "n_heads", 12);
+    s->d_ff = mtf_config_size(c, "hidden_dim", 3072);
+    s->activation = mtf_config_activation(c, "activation", "gelu");
+    divide_heads(c, n, "n_heads", "dim");
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
+    s->names = (MtfStackNames){ DISTILBERT_NAMES };
+    n->tied = true;
+    n->embedding = "embeddings.word_embeddings";
+    n->embedding_norm = "embeddings.LayerNorm";
+    if (mtf_config_flag(c, "sinusoidal_pos_embds", false))
+        mtf_config_leave_out(c, "sinusoidal_pos_embds",
+                             "files keep the table that they begin with");
+    mtf_type_ignore(c, (const char *const[]){ "qa_dropout", "seq_classif_dropout", "tie_weights_",
+                                              "tie_word_embeddings", NULL });
+    leave_out_head(c, "the encoder is read");
 }
 
 /* ---- Pictures -------------------------------------------------------------------------------- */
@@ -124,6 +177,10 @@ static void read_vit(MtfConfig *c, MtfArchitecture *n) {
 const MtfArchitectureType mtf_encoder_types[] = {
     { "bert", read_bert },
     { "roberta", read_roberta },
+    { "xlm-roberta", read_roberta },
+    { "camembert", read_roberta },
+    { "electra", read_electra },
+    { "distilbert", read_distilbert },
     { "vit", read_vit },
     { NULL, NULL },
 };

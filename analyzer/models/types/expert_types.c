@@ -43,6 +43,18 @@ static void read_dense_layers(MtfConfig *c, MtfStack *s) {
     }
 }
 
+/* Experts in Qwen's names. */
+static void read_qwen_experts(MtfConfig *c, MtfStack *s, int64_t standard) {
+    s->experts = mtf_config_integer(c, "num_experts", 0, standard);
+    s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 8);
+    check_experts(c, s);
+    s->renormalise = mtf_config_flag(c, "norm_topk_prob", false);
+    s->names.router = "mlp.gate";
+    s->names.expert_gate = "mlp.experts.{}.gate_proj";
+    s->names.expert_up = "mlp.experts.{}.up_proj";
+    s->names.expert_down = "mlp.experts.{}.down_proj";
+}
+
 static void read_qwen3_moe(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = {
         151936, 2048, 6144, 24, 32, 4, 0, 32768, 1e-6, 1e4, false
@@ -52,21 +64,33 @@ static void read_qwen3_moe(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_qwen_window(c, s);
     mtf_type_attention_bias(c, s);
     mtf_type_head_norms(s);
-    s->experts = mtf_config_integer(c, "num_experts", 0, 128);
-    s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 8);
-    check_experts(c, s);
+    read_qwen_experts(c, s, 128);
     s->d_expert = mtf_config_size(c, "moe_intermediate_size", 768);
     s->sparse_step = mtf_config_size(c, "decoder_sparse_step", 1);
-    s->renormalise = mtf_config_flag(c, "norm_topk_prob", false);
     read_dense_layers(c, s);
-    s->names.router = "mlp.gate";
-    s->names.expert_gate = "mlp.experts.{}.gate_proj";
-    s->names.expert_up = "mlp.experts.{}.up_proj";
-    s->names.expert_down = "mlp.experts.{}.down_proj";
+}
+
+/* OLMoE: norms of all heads' queries and keys together, and experts in every layer. */
+static void read_olmoe(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        50304, 2048, 2048, 16, 16, 0, 0, 4096, 1e-5, 1e4, false
+    };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    mtf_type_qkv_limit(c, s);
+    mtf_type_head_norms(s);
+    s->qk_norm = false;
+    s->wide_qk_norm = true;
+    if (s->qkv_limit > 0)
+        mtf_config_fail(c, "clip_qkv", "only null is supported");
+    read_qwen_experts(c, s, 64);
+    s->d_expert = s->d_ff;
 }
 
 const MtfArchitectureType mtf_expert_types[] = {
     { "mixtral", read_mixtral },
     { "qwen3_moe", read_qwen3_moe },
+    { "olmoe", read_olmoe },
     { NULL, NULL },
 };

@@ -68,12 +68,7 @@ static void read_gemma3_text(MtfConfig *c, MtfArchitecture *n) {
     make_gemma2(c, n, 0, 0);
     mtf_type_head_norms(s);
     mtf_type_window(c, s, 4096);
-    int64_t pattern = mtf_config_size(c, "sliding_window_pattern", 6);
-    s->window_rule = s->window > 0 ? MTF_WINDOW_LISTED : MTF_WINDOW_NONE;
-    bool listed = mtf_config_find(c, "layer_types", &(MtfJson){ 0 });
-    for (int64_t layer = 0; layer < s->layers && !listed; layer++)
-        if ((layer + 1) % pattern != 0)
-            mtf_layers_add(s->window_layers, layer);
+    mtf_type_window_pattern(c, s, 6);
     mtf_type_layer_types(c, s);
     if (!(s->window_rotary_base > 0))
         mtf_config_fail(c, "rope_local_base_freq", "a base above 0 is expected");

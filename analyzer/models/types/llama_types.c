@@ -114,8 +114,93 @@ static void read_olmo2(MtfConfig *c, MtfArchitecture *n) {
     s->names.on_ffn = "post_feedforward_layernorm";
 }
 
+/* OLMo: norms without scale and bias; queries, keys and values may be kept within a limit. */
+static void read_olmo(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        50304, 4096, 11008, 32, 32, 0, 0, 2048, 1e-5, 1e4, false
+    };
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, &n->decoder);
+    mtf_type_qkv_limit(c, &n->decoder);
+    n->rms = false;
+    n->norm_bare = true;
+    n->epsilon = 1e-5;
+}
+
+/* GLM: half of a head's features turn, pairs side by side; the gate and what it opens are one matrix. */
+static void read_glm(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 151552, 4096,   13696,     40,  32,   2,
+                                           128,    131072, 1.5625e-7, 1e4, false };
+    MtfStack *s = &n->decoder;
+    s->rotary_share = 0.5;
+    s->rotary_adjacent = true;
+    mtf_type_llama(c, n, &standard);
+    s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "attention_bias", true);
+    s->names.gate = s->names.up = NULL;
+    s->names.gate_up = "mlp.gate_up_proj";
+}
+
+/* GLM-4 of 2025: norms behind both branches, too. */
+static void read_glm4(MtfConfig *c, MtfArchitecture *n) {
+    read_glm(c, n);
+    n->decoder.names.on_attention = "post_self_attn_layernorm";
+    n->decoder.names.on_ffn = "post_mlp_layernorm";
+}
+
+/* Command R: both parts look at one norm, which has no bias; pairs of features that turn lie side by side. */
+static void make_cohere(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    mtf_type_layer_norms(c, n, "layer_norm_eps");
+    mtf_type_attention_bias(c, s);
+    n->norm_unbiased = true;
+    n->logit_scale = mtf_config_number(c, "logit_scale", 0.0625);
+    s->parallel = true;
+    s->names.before_attention = s->names.before_ffn = NULL;
+    s->names.before_both = "input_layernorm";
+    if (n->logit_scale == 0)
+        mtf_config_fail(c, "logit_scale", "a factor other than 0 is expected");
+}
+
+static void read_cohere(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        256000, 8192, 22528, 40, 64, 0, 0, 8192, 1e-5, 1e4, true
+    };
+    n->decoder.rotary_adjacent = true;
+    mtf_type_llama(c, n, &standard);
+    make_cohere(c, n);
+    if (mtf_config_flag(c, "use_qk_norm", false))
+        mtf_config_fail(c, "use_qk_norm", "only false is supported");
+}
+
+/* Command R7B: every fourth layer sees all and does not turn, the others have a window. */
+static void read_cohere2(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        256000, 8192, 22528, 40, 64, 0, 0, 8192, 1e-5, 1e4, true
+    };
+    MtfStack *s = &n->decoder;
+    s->rotary_adjacent = true;
+    mtf_type_llama(c, n, &standard);
+    make_cohere(c, n);
+    mtf_type_window(c, s, 4096);
+    mtf_type_window_pattern(c, s, 4);
+    mtf_type_layer_types(c, s);
+    for (int64_t layer = 0; layer < s->layers; layer++)
+        if (!mtf_layers_have(s->window_layers, layer))
+            mtf_layers_add(s->straight_layers, layer);
+    if (s->window == 0)
+        mtf_config_fail(c, "sliding_window", "a window is expected");
+    mtf_type_ignore(c, (const char *const[]){
+                           "layer_switch", "order_of_interleaved_layers", "position_embedding_type",
+                           "rotary_pct", "use_embedding_sharing", "use_gated_activation",
+                           "use_parallel_block", "use_parallel_embedding", NULL });
+}
+
 const MtfArchitectureType mtf_llama_types[] = {
-    { "llama", read_llama },     { "mistral", read_mistral }, { "qwen2", read_qwen2 },
-    { "qwen3", read_qwen3 },     { "phi3", read_phi3 },       { "granite", read_granite },
-    { "smollm3", read_smollm3 }, { "olmo2", read_olmo2 },     { NULL, NULL },
+    { "llama", read_llama },     { "mistral", read_mistral },
+    { "qwen2", read_qwen2 },     { "qwen3", read_qwen3 },
+    { "phi3", read_phi3 },       { "granite", read_granite },
+    { "smollm3", read_smollm3 }, { "olmo", read_olmo },
+    { "olmo2", read_olmo2 },     { "glm", read_glm },
+    { "glm4", read_glm4 },       { "cohere", read_cohere },
+    { "cohere2", read_cohere2 }, { NULL, NULL },
 };

@@ -2,7 +2,7 @@
 /* Decoders with norms of means and variances, GPT-2 and those after it. */
 #include "analyzer/models/types/type_parts.h"
 
-#include <math.h>
+#include <string.h>
 
 #define GPT2_NAMES                                                                                \
     .layer = "h.%d.", .qkv = "attn.c_attn", .o = "attn.c_proj", .up = "mlp.c_fc",                 \
@@ -32,11 +32,7 @@ static void read_gpt2(MtfConfig *c, MtfArchitecture *n) {
     s->heads = s->kv_heads = mtf_config_size(c, "n_head", 12);
     s->d_ff = mtf_config_size(c, "n_inner", 4 * n->d_model);
     s->activation = mtf_config_activation(c, "activation_function", "gelu_new");
-    if (n->d_model % s->heads != 0)
-        mtf_config_fail(c, "n_head", "n_embd must be a multiple of n_head");
-    s->d_kv = MAX(1, n->d_model / s->heads);
-    s->scale = 1 / sqrt((double)s->d_kv);
-    s->causal = true;
+    mtf_type_divide_heads(c, n, "n_head");
     s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
     s->names = (MtfStackNames){ GPT2_NAMES };
     n->in_first = true;
@@ -45,18 +41,12 @@ static void read_gpt2(MtfConfig *c, MtfArchitecture *n) {
     refuse_gpt2_variants(c);
 }
 
-/* Norms of means and variances, with biases. */
-static void layer_norms(MtfConfig *c, MtfArchitecture *n, const char *key) {
-    n->rms = false;
-    n->epsilon = mtf_config_number(c, key, 1e-5);
-}
-
 static void read_stablelm(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 50304, 2560, 6912, 32, 32, 32, 0, 4096, 0, 1e4, false };
     MtfStack *s = &n->decoder;
     s->rotary_share = 0.25;
     mtf_type_llama(c, n, &standard);
-    layer_norms(c, n, "layer_norm_eps");
+    mtf_type_layer_norms(c, n, "layer_norm_eps");
     s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "use_qkv_bias", false);
     if (mtf_config_flag(c, "use_parallel_residual", false))
         mtf_config_fail(c, "use_parallel_residual", "only false is supported");
@@ -68,7 +58,7 @@ static void read_starcoder2(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 49152, 3072, 12288, 30, 24, 2, 0, 4096, 0, 1e4, true };
     MtfStack *s = &n->decoder;
     mtf_type_llama(c, n, &standard);
-    layer_norms(c, n, "norm_epsilon");
+    mtf_type_layer_norms(c, n, "norm_epsilon");
     mtf_type_window(c, s, 0);
     s->activation = mtf_config_activation(c, "hidden_act", "gelu_pytorch_tanh");
     s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias =
@@ -85,7 +75,7 @@ static void read_phi(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
     s->rotary_share = 0.5;
     mtf_type_llama(c, n, &standard);
-    layer_norms(c, n, "layer_norm_eps");
+    mtf_type_layer_norms(c, n, "layer_norm_eps");
     s->activation = mtf_config_activation(c, "hidden_act", "gelu_new");
     s->gated = false;
     s->parallel = n->head_bias = true;
@@ -100,32 +90,162 @@ static void read_phi(MtfConfig *c, MtfArchitecture *n) {
         mtf_config_fail(c, "qk_layernorm", "only false is supported");
 }
 
-#define NEOX_NAMES                                                                                 \
-    .layer = "gpt_neox.layers.%d.", .qkv = "attention.query_key_value", .o = "attention.dense",    \
-    .up = "mlp.dense_h_to_4h", .down = "mlp.dense_4h_to_h", .before_attention = "input_layernorm", \
-    .before_ffn = "post_attention_layernorm", .final_norm = "gpt_neox.final_layer_norm"
+/* ---- Learned positions ----------------------------------------------------------------------- */
 
-/* GPT-NeoX and Pythia: both parts look at norms of their own of one input, unless a config says otherwise. */
-static void read_gpt_neox(MtfConfig *c, MtfArchitecture *n) {
-    MtfTypeSizes standard = { 50432, 6144, 24576, 44, 64, 0, 0, 2048, 0, 1e4, false };
+#define OPT_NAMES                                                                          \
+    .layer = "model.decoder.layers.%d.", .q = "self_attn.q_proj", .k = "self_attn.k_proj", \
+    .v = "self_attn.v_proj", .o = "self_attn.out_proj", .up = "fc1", .down = "fc2",        \
+    .before_attention = "self_attn_layer_norm", .before_ffn = "final_layer_norm",          \
+    .final_norm = "model.decoder.final_layer_norm", .positions = "model.decoder.embed_positions"
+
+static void refuse_opt_variants(MtfConfig *c, const MtfArchitecture *n) {
+    if (!mtf_config_flag(c, "do_layer_norm_before", true))
+        mtf_config_fail(c, "do_layer_norm_before", "only true is supported");
+    if (mtf_config_flag(c, "_remove_final_layer_norm", false))
+        mtf_config_fail(c, "_remove_final_layer_norm", "only false is supported");
+    if (!mtf_config_flag(c, "layer_norm_elementwise_affine", true))
+        mtf_config_fail(c, "layer_norm_elementwise_affine", "only true is supported");
+    if (mtf_config_size(c, "word_embed_proj_dim", n->d_model) != n->d_model)
+        mtf_config_fail(c, "word_embed_proj_dim", "only hidden_size is supported");
+}
+
+/* OPT: its table of positions begins with two rows that no token has. */
+static void read_opt(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
-    s->rotary_share = mtf_config_number(c, "rotary_pct", 0.25);
-    standard.rotary_base = mtf_config_number(c, "rotary_emb_base", 1e4);
-    mtf_type_llama(c, n, &standard);
-    layer_norms(c, n, "layer_norm_eps");
-    s->activation = mtf_config_activation(c, "hidden_act", "gelu");
-    s->gated = false;
-    s->parallel = mtf_config_flag(c, "use_parallel_residual", true);
-    s->q_bias = s->k_bias = s->v_bias = s->o_bias = mtf_config_flag(c, "attention_bias", true);
-    s->ffn_bias = s->qkv_by_head = true;
-    s->names = (MtfStackNames){ NEOX_NAMES };
-    n->embedding = "gpt_neox.embed_in";
-    n->head = "embed_out";
-    if (s->kv_heads != s->heads || n->d_model != s->heads * s->d_kv)
-        mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 50272);
+    n->d_model = mtf_config_size(c, "hidden_size", 768);
+    n->context = mtf_config_size(c, "max_position_embeddings", 2048);
+    n->first_position = 2;
+    n->max_positions = n->context + n->first_position;
+    n->epsilon = 1e-5;
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    s->layers = mtf_config_count(c, "num_hidden_layers", 12);
+    s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 12);
+    s->d_ff = mtf_config_size(c, "ffn_dim", 3072);
+    s->activation = mtf_config_activation(c, "activation_function", "relu");
+    mtf_type_divide_heads(c, n, "num_attention_heads");
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias =
+        mtf_config_flag(c, "enable_bias", true);
+    s->names = (MtfStackNames){ OPT_NAMES };
+    n->embedding = "model.decoder.embed_tokens";
+    n->head = "lm_head";
+    refuse_opt_variants(c, n);
+}
+
+/* Kinds of layers, [[["global", "local"], 12]]: each list so many times. */
+static void read_neo_kinds(MtfConfig *c, const MtfJson *kinds, int64_t times, int64_t layers,
+                           int64_t *layer, MtfLayerSet local) {
+    MtfJson kind;
+    for (int64_t i = 0; i < times && *layer < layers && !c->failed; i++)
+        for (bool more = mtf_json_first(kinds, &kind); more && !c->failed && *layer < layers;
+             more = mtf_json_next(&kind), ++*layer) {
+            const char *word = "";
+            c->failed = !mtf_json_string(&kind, &word, c->error);
+            if (strcmp(word, "local") == 0)
+                mtf_layers_add(local, *layer);
+            else if (!c->failed && strcmp(word, "global") != 0)
+                c->failed = !mtf_json_fail(&kind, c->error, "\"global\" or \"local\" is expected");
+        }
+}
+
+static void read_neo_layers(MtfConfig *c, MtfStack *s) {
+    MtfJson list, pair, kinds, times;
+    int64_t layer = 0, count = 0;
+    if (!mtf_config_find(c, "attention_types", &list)) {
+        for (; layer < s->layers; layer++)
+            if (layer % 2 == 1)
+                mtf_layers_add(s->window_layers, layer);
+        return;
+    }
+    c->failed = !mtf_json_array(&list, c->error);
+    for (bool more = !c->failed && mtf_json_first(&list, &pair); more && !c->failed;
+         more = mtf_json_next(&pair)) {
+        c->failed = !mtf_json_array(&pair, c->error);
+        if (!c->failed && (mtf_json_length(&pair) != 2 || !mtf_json_first(&pair, &kinds)))
+            c->failed =
+                !mtf_json_fail(&pair, c->error, "a list of kinds and a number are expected");
+        times = kinds;
+        if (!c->failed && mtf_json_array(&kinds, c->error) && mtf_json_next(&times) &&
+            mtf_json_integer(&times, 1, MTF_CONFIG_MOST_PARTS, &count, c->error))
+            read_neo_kinds(c, &kinds, count, s->layers, &layer, s->window_layers);
+        else
+            c->failed = true;
+    }
+    if (!c->failed && layer != s->layers)
+        mtf_config_fail(c, "attention_types", "kinds of %d layers are expected", (int)s->layers);
+}
+
+#define GPT_NEO_NAMES                                                                         \
+    .layer = "transformer.h.%d.", .q = "attn.attention.q_proj", .k = "attn.attention.k_proj", \
+    .v = "attn.attention.v_proj", .o = "attn.attention.out_proj", .up = "mlp.c_fc",           \
+    .down = "mlp.c_proj", .before_attention = "ln_1", .before_ffn = "ln_2",                   \
+    .final_norm = "transformer.ln_f", .positions = "transformer.wpe"
+
+/* GPT-Neo: scores that nothing divides, and a window in every other layer. */
+static void read_gpt_neo(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    MtfJson listed;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 50257);
+    n->d_model = mtf_config_size(c, "hidden_size", 2048);
+    n->max_positions = n->context = mtf_config_size(c, "max_position_embeddings", 2048);
+    n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-5);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    s->layers = mtf_config_count(c, "num_layers", 24);
+    s->heads = s->kv_heads = mtf_config_size(c, "num_heads", 16);
+    s->d_ff = mtf_config_size(c, "intermediate_size", 4 * n->d_model);
+    s->activation = mtf_config_activation(c, "activation_function", "gelu_new");
+    mtf_type_divide_heads(c, n, "num_heads");
+    s->scale = 1;
+    s->o_bias = s->ffn_bias = true;
+    s->window = mtf_config_size(c, "window_size", 256);
+    s->window_rule = MTF_WINDOW_LISTED;
+    read_neo_layers(c, s);
+    if (mtf_config_find(c, "attention_layers", &listed))
+        mtf_config_leave_out(c, "attention_layers", "attention_types says it");
+    s->names = (MtfStackNames){ GPT_NEO_NAMES };
+    n->embedding = "transformer.wte";
+    n->head = "lm_head";
+}
+
+#define GPTJ_NAMES                                                                            \
+    .layer = "transformer.h.%d.", .q = "attn.q_proj", .k = "attn.k_proj", .v = "attn.v_proj", \
+    .o = "attn.out_proj", .up = "mlp.fc_in", .down = "mlp.fc_out", .before_both = "ln_1",     \
+    .final_norm = "transformer.ln_f"
+
+/* GPT-J: both parts look at one norm, and pairs of features that turn lie side by side. */
+static void read_gptj(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 50400);
+    n->d_model = mtf_config_size(c, "n_embd", 4096);
+    n->context = mtf_config_size(c, "n_positions", 2048);
+    n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-5);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", false);
+    n->head_bias = true;
+    s->layers = mtf_config_count(c, "n_layer", 28);
+    s->heads = s->kv_heads = mtf_config_size(c, "n_head", 16);
+    s->d_ff = mtf_config_size(c, "n_inner", 4 * n->d_model);
+    s->activation = mtf_config_activation(c, "activation_function", "gelu_new");
+    mtf_type_divide_heads(c, n, "n_head");
+    int64_t turned = mtf_config_integer(c, "rotary_dim", 2, MIN(64, s->d_kv));
+    s->rotary_share = (double)turned / (double)s->d_kv;
+    s->rotary_adjacent = s->parallel = s->ffn_bias = true;
+    mtf_config_rotary(c, n, 1e4);
+    s->names = (MtfStackNames){ GPTJ_NAMES };
+    n->embedding = "transformer.wte";
+    n->head = "lm_head";
+    mtf_type_ignore(c, (const char *const[]){ "rotary", "scale_attn_weights", NULL });
 }
 
 const MtfArchitectureType mtf_plain_types[] = {
-    { "gpt2", read_gpt2 }, { "stablelm", read_stablelm }, { "starcoder2", read_starcoder2 },
-    { "phi", read_phi },   { "gpt_neox", read_gpt_neox }, { NULL, NULL },
+    { "gpt2", read_gpt2 },
+    { "stablelm", read_stablelm },
+    { "starcoder2", read_starcoder2 },
+    { "phi", read_phi },
+    { "opt", read_opt },
+    { "gpt_neo", read_gpt_neo },
+    { "gptj", read_gptj },
+    { NULL, NULL },
 };

@@ -46,6 +46,28 @@ void mtf_type_llama(MtfConfig *c, MtfArchitecture *n, const MtfTypeSizes *standa
     s->activation = mtf_config_activation(c, "hidden_act", "silu");
 }
 
+void mtf_type_ignore(MtfConfig *c, const char *const *keys) {
+    MtfJson value;
+    for (; *keys != NULL; keys++)
+        if (mtf_config_find(c, *keys, &value))
+            g_ptr_array_add(c->left_out, g_strdup(*keys));
+}
+
+void mtf_type_divide_heads(MtfConfig *c, MtfArchitecture *n, const char *key) {
+    MtfStack *s = &n->decoder;
+    if (n->d_model % s->heads != 0)
+        mtf_config_fail(c, key, "the model's width, %d, must be a multiple of %s", (int)n->d_model,
+                        key);
+    s->d_kv = MAX(1, n->d_model / s->heads);
+    s->scale = 1 / sqrt((double)s->d_kv);
+    s->causal = true;
+}
+
+void mtf_type_layer_norms(MtfConfig *c, MtfArchitecture *n, const char *key) {
+    n->rms = false;
+    n->epsilon = mtf_config_number(c, key, 1e-5);
+}
+
 void mtf_type_attention_bias(MtfConfig *c, MtfStack *s) {
     s->q_bias = s->k_bias = s->v_bias = s->o_bias = mtf_config_flag(c, "attention_bias", false);
 }
@@ -60,6 +82,21 @@ void mtf_type_window(MtfConfig *c, MtfStack *s, int64_t standard) {
     int64_t absent = mtf_type_is_null(c, "sliding_window") ? 0 : standard;
     s->window = mtf_config_integer(c, "sliding_window", 1, absent);
     s->window_rule = s->window > 0 ? MTF_WINDOW_ALL : MTF_WINDOW_NONE;
+}
+
+void mtf_type_window_pattern(MtfConfig *c, MtfStack *s, int64_t standard) {
+    int64_t pattern = mtf_config_size(c, "sliding_window_pattern", standard);
+    bool listed = mtf_config_find(c, "layer_types", &(MtfJson){ 0 });
+    s->window_rule = s->window > 0 ? MTF_WINDOW_LISTED : MTF_WINDOW_NONE;
+    for (int64_t layer = 0; layer < s->layers && !listed; layer++)
+        if ((layer + 1) % pattern != 0)
+            mtf_layers_add(s->window_layers, layer);
+}
+
+void mtf_type_qkv_limit(MtfConfig *c, MtfStack *s) {
+    s->qkv_limit = mtf_config_number(c, "clip_qkv", 0);
+    if (s->qkv_limit < 0)
+        mtf_config_fail(c, "clip_qkv", "a number above 0 is expected");
 }
 
 void mtf_type_layer_types(MtfConfig *c, MtfStack *s) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* What readers of single model types have in common, and their tables, one a file, a row a type:
  *
- *     llama_types  gemma_types  expert_types  plain_types  pair_types  encoder_types
+ *     llama_types  gemma_types  expert_types  plain_types  fused_types  pair_types  encoder_types
  *
  * A new type is a row where its kin are, and what it changes of them. Standard values are those of
  * transformers' configuration classes (src/transformers/models/TYPE/configuration_TYPE.py). */
@@ -12,7 +12,7 @@
 
 /* Each ends with name NULL. */
 extern const MtfArchitectureType mtf_llama_types[], mtf_gemma_types[], mtf_expert_types[],
-    mtf_plain_types[], mtf_pair_types[], mtf_encoder_types[];
+    mtf_plain_types[], mtf_fused_types[], mtf_pair_types[], mtf_encoder_types[];
 
 /* Standard values of a type; 0: the same as heads of queries, respectively hidden_size / heads. */
 typedef struct {
@@ -28,6 +28,15 @@ bool mtf_type_is_null(const MtfConfig *config, const char *key);
  * of rotary positions before them is set before (mtf_config_rotary). */
 void mtf_type_llama(MtfConfig *config, MtfArchitecture *network, const MtfTypeSizes *standard);
 
+/* Keys that may be there and do not change what the type computes; the last is NULL. */
+void mtf_type_ignore(MtfConfig *config, const char *const *keys);
+
+/* A causal decoder's heads: d_kv from the model's width, which must be a multiple of `key`, and the scale of scores. */
+void mtf_type_divide_heads(MtfConfig *config, MtfArchitecture *network, const char *key);
+
+/* Norms of means and variances, with biases, and their epsilon. */
+void mtf_type_layer_norms(MtfConfig *config, MtfArchitecture *network, const char *key);
+
 /* "attention_bias": of all four matrices. */
 void mtf_type_attention_bias(MtfConfig *config, MtfStack *stack);
 
@@ -36,6 +45,13 @@ void mtf_type_head_norms(MtfStack *stack);
 
 /* "sliding_window" of every layer, `standard` where it is left out; null and 0: none. */
 void mtf_type_window(MtfConfig *config, MtfStack *stack, int64_t standard);
+
+/* "sliding_window_pattern", `standard` where it is left out: every so many layers have no window. Not where
+ * "layer_types" says it. */
+void mtf_type_window_pattern(MtfConfig *config, MtfStack *stack, int64_t standard);
+
+/* "clip_qkv": the limit of queries, keys and values; null: none. */
+void mtf_type_qkv_limit(MtfConfig *config, MtfStack *stack);
 
 /* "layer_types" of newer files, a word a layer, which go before the type's own rule. */
 void mtf_type_layer_types(MtfConfig *config, MtfStack *stack);

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Decoders with norms of means and variances that keep queries, keys and values in one matrix, head after head or one
+ * behind the other: GPT-NeoX, Falcon, BLOOM, MPT, GPT-BigCode. */
+#include "analyzer/models/types/type_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NEOX_NAMES                                                                                 \
+    .layer = "gpt_neox.layers.%d.", .qkv = "attention.query_key_value", .o = "attention.dense",    \
+    .up = "mlp.dense_h_to_4h", .down = "mlp.dense_4h_to_h", .before_attention = "input_layernorm", \
+    .before_ffn = "post_attention_layernorm", .final_norm = "gpt_neox.final_layer_norm"
+
+/* GPT-NeoX and Pythia: both parts look at norms of their own of one input, unless a config says otherwise. */
+static void read_gpt_neox(MtfConfig *c, MtfArchitecture *n) {
+    MtfTypeSizes standard = { 50432, 6144, 24576, 44, 64, 0, 0, 2048, 0, 1e4, false };
+    MtfStack *s = &n->decoder;
+    s->rotary_share = mtf_config_number(c, "rotary_pct", 0.25);
+    standard.rotary_base = mtf_config_number(c, "rotary_emb_base", 1e4);
+    mtf_type_llama(c, n, &standard);
+    mtf_type_layer_norms(c, n, "layer_norm_eps");
+    s->activation = mtf_config_activation(c, "hidden_act", "gelu");
+    s->gated = false;
+    s->parallel = mtf_config_flag(c, "use_parallel_residual", true);
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = mtf_config_flag(c, "attention_bias", true);
+    s->ffn_bias = s->qkv_by_head = true;
+    s->names = (MtfStackNames){ NEOX_NAMES };
+    n->embedding = "gpt_neox.embed_in";
+    n->head = "embed_out";
+    if (s->kv_heads != s->heads || n->d_model != s->heads * s->d_kv)
+        mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
+}
+
+/* ---- Falcon ---------------------------------------------------------------------------------- */
+
+#define FALCON_NAMES                                                                     \
+    .layer = "transformer.h.%d.", .qkv = "self_attention.query_key_value",               \
+    .o = "self_attention.dense", .up = "mlp.dense_h_to_4h", .down = "mlp.dense_4h_to_h", \
+    .final_norm = "transformer.ln_f"
+
+/* Which norms there are: one for both parts side by side, one for each, or one before each in turn. */
+static void read_falcon_norms(MtfConfig *c, MtfStack *s, bool new_architecture) {
+    s->parallel = mtf_config_flag(c, "parallel_attn", true) || new_architecture;
+    int64_t norms = mtf_config_integer(c, "num_ln_in_parallel_attn", 1, new_architecture ? 2 : 1);
+    if (new_architecture && norms == 2) {
+        s->names.before_attention = "ln_attn";
+        s->names.before_ffn = "ln_mlp";
+    } else if (s->parallel) {
+        s->names.before_both = "input_layernorm";
+    } else {
+        s->names.before_attention = "input_layernorm";
+        s->names.before_ffn = "post_attention_layernorm";
+    }
+}
+
+static void read_falcon(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 65024);
+    n->d_model = mtf_config_size(c, "hidden_size", 4544);
+    n->context = mtf_config_size(c, "max_position_embeddings", 2048);
+    n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-5);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    s->layers = mtf_config_count(c, "num_hidden_layers", 32);
+    s->heads = mtf_config_size(c, "num_attention_heads", 71);
+    bool new_architecture = mtf_config_flag(c, "new_decoder_architecture", false);
+    bool one = mtf_config_flag(c, "multi_query", true) && !new_architecture;
+    int64_t kv_heads = mtf_config_size(c, "num_kv_heads", s->heads);
+    s->kv_heads = one ? 1 : new_architecture ? kv_heads : s->heads;
+    s->qkv_by_head = !one;
+    s->d_ff = mtf_config_size(c, "ffn_hidden_size", 4 * n->d_model);
+    s->activation = mtf_config_activation(c, "activation", "gelu");
+    mtf_type_divide_heads(c, n, "num_attention_heads");
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = mtf_config_flag(c, "bias", false);
+    mtf_config_rotary(c, n, 1e4);
+    s->names = (MtfStackNames){ FALCON_NAMES };
+    read_falcon_norms(c, s, new_architecture);
+    n->embedding = "transformer.word_embeddings";
+    n->head = "lm_head";
+    if (mtf_config_flag(c, "alibi", false))
+        mtf_config_fail(c, "alibi", "only false is supported");
+}
+
+/* ---- BLOOM and MPT, whose scores fall with the distance ---------------------------------------- */
+
+#define BLOOM_NAMES                                                                                \
+    .layer = "h.%d.", .qkv = "self_attention.query_key_value", .o = "self_attention.dense",        \
+    .up = "mlp.dense_h_to_4h", .down = "mlp.dense_4h_to_h", .before_attention = "input_layernorm", \
+    .before_ffn = "post_attention_layernorm", .final_norm = "ln_f"
+
+static void read_bloom(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 250880);
+    n->d_model = mtf_config_size(c, "hidden_size", mtf_config_size(c, "n_embed", 64));
+    n->context = mtf_config_size(c, "seq_length", 2048);
+    n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-5);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    s->layers = mtf_config_count(c, "n_layer", mtf_config_count(c, "num_hidden_layers", 2));
+    int64_t heads = mtf_config_size(c, "num_attention_heads", 8);
+    s->heads = s->kv_heads = mtf_config_size(c, "n_head", heads);
+    s->d_ff = 4 * n->d_model;
+    s->activation = "gelu";
+    mtf_type_divide_heads(c, n, "n_head");
+    s->alibi = s->qkv_by_head = true;
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
+    s->names = (MtfStackNames){ BLOOM_NAMES };
+    n->embedding = "word_embeddings";
+    n->embedding_norm = "word_embeddings_layernorm";
+    n->head = "lm_head";
+    if (mtf_config_flag(c, "apply_residual_connection_post_layernorm", false))
+        mtf_config_fail(c, "apply_residual_connection_post_layernorm", "only false is supported");
+    mtf_type_ignore(c,
+                    (const char *const[]){ "attention_softmax_in_fp32", "bias_dropout_fusion",
+                                           "masked_softmax_fusion", "offset_alibi", "skip_bias_add",
+                                           "skip_bias_add_qkv", "slow_but_exact", NULL });
+}
+
+#define MPT_NAMES                                                                \
+    .layer = "transformer.blocks.%d.", .qkv = "attn.Wqkv", .o = "attn.out_proj", \
+    .up = "ffn.up_proj", .down = "ffn.down_proj", .before_attention = "norm_1",  \
+    .before_ffn = "norm_2", .final_norm = "transformer.norm_f"
+
+/* The object "attn_config". */
+static void read_mpt_attention(MtfConfig *c, MtfStack *s) {
+    static const char *const known[] = {
+        "alibi",     "alibi_bias_max", "attn_impl",     "attn_pdrop",
+        "attn_type", "clip_qkv",       "model_type",    "attn_uses_sequence_id",
+        "prefix_lm", "qk_ln",          "softmax_scale", NULL
+    };
+    MtfJson object, value;
+    bool there = mtf_config_find(c, "attn_config", &object);
+    c->failed = c->failed || (there && !mtf_json_object(&object, c->error));
+    MtfConfig inner = { &object, c->used, c->left_out, c->failed, c->error };
+    if (!there || c->failed)
+        return;
+    s->alibi = mtf_config_flag(&inner, "alibi", true);
+    mtf_type_qkv_limit(&inner, s);
+    s->scale = mtf_config_number(&inner, "softmax_scale", s->scale);
+    if (strcmp(mtf_config_word(&inner, "attn_type", "multihead_attention"),
+               "multihead_attention") != 0)
+        mtf_config_fail(&inner, "attn_type", "only \"multihead_attention\" is supported");
+    if (mtf_config_number(&inner, "alibi_bias_max", 8) != 8)
+        mtf_config_fail(&inner, "alibi_bias_max", "only 8 is supported");
+    if (!s->alibi)
+        mtf_config_fail(&inner, "alibi", "only true is supported");
+    for (bool more = !inner.failed && mtf_json_first(&object, &value); more && !inner.failed;
+         more = mtf_json_next(&value)) {
+        bool off = cJSON_IsNull(value.node) || cJSON_IsFalse(value.node);
+        bool fine =
+            off || (g_strv_contains(known, mtf_json_key(&value)) && !cJSON_IsTrue(value.node));
+        if (!fine && strcmp(mtf_json_key(&value), "alibi") != 0)
+            inner.failed = !mtf_json_fail(&value, c->error, "not supported for model type mpt");
+    }
+    c->failed = inner.failed;
+}
+
+static void read_mpt(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 50368);
+    n->d_model = mtf_config_size(c, "d_model", 2048);
+    n->context = mtf_config_size(c, "max_seq_len", 2048);
+    n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-5);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    n->norm_unbiased = true;
+    s->layers = mtf_config_count(c, "n_layers", 24);
+    s->heads = s->kv_heads = mtf_config_size(c, "n_heads", 16);
+    s->d_ff = 4 * n->d_model;
+    if (mtf_config_integer(c, "expansion_ratio", 1, 4) != 4)
+        mtf_config_fail(c, "expansion_ratio", "only 4 is supported");
+    s->activation = "gelu_exact";
+    mtf_type_divide_heads(c, n, "n_heads");
+    s->alibi = true;
+    read_mpt_attention(c, s);
+    s->names = (MtfStackNames){ MPT_NAMES };
+    n->embedding = "transformer.wte";
+    n->head = "lm_head";
+    if (!mtf_config_flag(c, "no_bias", true))
+        mtf_config_fail(c, "no_bias", "only true is supported");
+    if (mtf_config_number(c, "embedding_fraction", 1) != 1)
+        mtf_config_fail(c, "embedding_fraction", "only 1 is supported");
+    mtf_type_ignore(c, (const char *const[]){ "emb_pdrop", "init_config", "init_device",
+                                              "learned_pos_emb", "norm_type", "verbose", NULL });
+}
+
+/* ---- GPT-BigCode ------------------------------------------------------------------------------- */
+
+#define BIGCODE_NAMES                                                                         \
+    .layer = "transformer.h.%d.", .qkv = "attn.c_attn", .o = "attn.c_proj", .up = "mlp.c_fc", \
+    .down = "mlp.c_proj", .before_attention = "ln_1", .before_ffn = "ln_2",                   \
+    .final_norm = "transformer.ln_f", .positions = "transformer.wpe"
+
+/* GPT-2 whose heads share one key and value (StarCoder). */
+static void read_gpt_bigcode(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 50257);
+    n->d_model = mtf_config_size(c, "n_embd", 768);
+    n->max_positions = n->context = mtf_config_size(c, "n_positions", 1024);
+    n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-5);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    s->layers = mtf_config_count(c, "n_layer", 12);
+    s->heads = mtf_config_size(c, "n_head", 12);
+    s->qkv_by_head = !mtf_config_flag(c, "multi_query", true);
+    s->kv_heads = s->qkv_by_head ? s->heads : 1;
+    s->d_ff = mtf_config_size(c, "n_inner", 4 * n->d_model);
+    s->activation = mtf_config_activation(c, "activation_function", "gelu_pytorch_tanh");
+    mtf_type_divide_heads(c, n, "n_head");
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
+    s->names = (MtfStackNames){ BIGCODE_NAMES };
+    n->embedding = "transformer.wte";
+    n->head = "lm_head";
+    if (!mtf_config_flag(c, "scale_attn_weights", true))
+        mtf_config_fail(c, "scale_attn_weights", "only true is supported");
+    mtf_type_ignore(c, (const char *const[]){ "attention_softmax_in_fp32", "inference_runner",
+                                              "pad_key_length", "scale_attention_softmax_in_fp32",
+                                              "validate_runner_input", NULL });
+}
+
+const MtfArchitectureType mtf_fused_types[] = {
+    { "gpt_neox", read_gpt_neox }, { "falcon", read_falcon },           { "bloom", read_bloom },
+    { "mpt", read_mpt },           { "gpt_bigcode", read_gpt_bigcode }, { NULL, NULL },
+};
