@@ -64,6 +64,116 @@ int mtf_build_fit(MtfBuilder *builder, const char *name, int tensor, const MtfSh
     return MTF_BUILD(builder, MTF_OP_BROADCAST, name, shape, summed);
 }
 
+/* ---- Expressions ------------------------------------------------------------------------------ */
+
+/* An expression that is being built. */
+typedef struct {
+    MtfBuilder *b;
+    const char *name;
+    const MtfShape *shape;
+    const MtfExpression *expression;
+    const int *inputs;
+    int *tensors; /* of terms; -1: none yet */
+    int n;        /* operations so far */
+} Emission;
+
+static const MtfExpressionTerm *operand(const Emission *e, const MtfExpressionTerm *term, int k) {
+    return &e->expression->terms[term->operands[k]];
+}
+
+static bool is_number(const Emission *e, const MtfExpressionTerm *term, int k) {
+    return k < term->n_operands && operand(e, term, k)->kind == MTF_TERM_NUMBER;
+}
+
+static MtfDtype dtype_of(const Emission *e) {
+    return mtf_graph_tensor(e->b->graph, e->inputs[0])->dtype;
+}
+
+/* The tensor of a term; a number becomes one where a tensor is asked for. */
+static int tensor_of(Emission *e, int term) {
+    if (e->tensors[term] < 0) {
+        g_autofree char *name = g_strdup_printf("%s/number/%d", e->name, term);
+        e->tensors[term] =
+            mtf_build_constant(e->b, name, dtype_of(e), e->expression->terms[term].number);
+    }
+    return e->tensors[term];
+}
+
+/* Attributes that are left out have their standard values. */
+static void set_standard_attributes(Emission *e, int kind) {
+    for (const MtfAttributeSpec *spec = mtf_operation_row(kind)->attributes; spec->name != NULL;
+         spec++)
+        if (spec->type == MTF_ATTRIBUTE_NUMBER)
+            *(double *)G_STRUCT_MEMBER_P(&e->b->attributes, (glong)spec->offset) = spec->standard;
+}
+
+static int build_part(Emission *e, int kind, const MtfShape *shape, int n, const int *inputs) {
+    g_autofree char *name = g_strdup_printf("%s/%d", e->name, ++e->n);
+    return mtf_build(e->b, kind, name, shape, n, inputs);
+}
+
+static int scaled(Emission *e, int x, double factor) {
+    e->b->attributes.factor = factor;
+    return build_part(e, MTF_OP_SCALE, NULL, 1, &x);
+}
+
+static int raised(Emission *e, int x, double exponent) {
+    if (exponent == 2)
+        return build_part(e, MTF_OP_SQUARE, NULL, 1, &x);
+    e->b->attributes.exponent = exponent;
+    return build_part(e, MTF_OP_RAISE, NULL, 1, &x);
+}
+
+/* A product, quotient or power of a float tensor and a number, which rows of one input compute; -1: it is
+ * none. */
+static int build_beside_number(Emission *e, const MtfExpressionTerm *term) {
+    bool first = is_number(e, term, 0), second = is_number(e, term, 1);
+    if (first == second || !mtf_dtype_is_float(dtype_of(e)))
+        return -1;
+    double number = operand(e, term, first ? 0 : 1)->number;
+    int x = e->tensors[term->operands[first ? 1 : 0]];
+    if (term->sign == '*')
+        return scaled(e, x, number);
+    if (term->sign == '/')
+        return second ? scaled(e, x, 1 / number) : scaled(e, raised(e, x, -1), number);
+    return term->sign == '^' && second ? raised(e, x, number) : -1;
+}
+
+static int build_term(Emission *e, int i) {
+    const MtfExpressionTerm *term = &e->expression->terms[i];
+    if (term->kind == MTF_TERM_ARGUMENT)
+        return e->inputs[term->argument];
+    if (term->kind == MTF_TERM_NUMBER)
+        return -1;
+    int tensor = build_beside_number(e, term), operands[MTF_MAX_OPERANDS];
+    if (tensor >= 0 || e->b->error != NULL)
+        return tensor;
+    for (int k = 0; k < term->n_operands; k++)
+        operands[k] = tensor_of(e, term->operands[k]);
+    bool orders =
+        i == e->expression->n - 1 && mtf_operation_row(term->operation)->dims == MTF_DIMS_UNION;
+    set_standard_attributes(e, term->operation);
+    return build_part(e, term->operation, orders ? e->shape : NULL, term->n_operands, operands);
+}
+
+int mtf_build_expression(MtfBuilder *builder, const char *name, const MtfShape *shape,
+                         const MtfExpression *expression, const int *inputs) {
+    g_autofree int *tensors = g_new(int, expression->n);
+    Emission e = { builder, name, shape, expression, inputs, tensors, 0 };
+    for (int i = 0; i < expression->n && builder->error == NULL; i++)
+        tensors[i] = build_term(&e, i);
+    if (builder->error != NULL)
+        return -1;
+    int last = tensors[expression->n - 1];
+    bool made = expression->terms[expression->n - 1].kind == MTF_TERM_APPLICATION;
+    if (!made || !mtf_shape_equal(&mtf_graph_tensor(builder->graph, last)->shape, shape))
+        return MTF_BUILD(builder, MTF_OP_TRANSPOSE, name, shape, last);
+    mtf_build_rename(builder, last, name);
+    return last;
+}
+
+/* ---- Variables and names ------------------------------------------------------------------------ */
+
 int mtf_build_variable(MtfBuilder *builder, const char *name, const MtfShape *shape, MtfDtype dtype,
                        MtfInit init, MtfMemoryKind memory) {
     if (builder->error != NULL)

@@ -12,6 +12,7 @@
 #ifndef MTF_BUILDER_H
 #define MTF_BUILDER_H
 
+#include "layouts/graph/expression.h"
 #include "layouts/graph/operation_table.h"
 
 typedef struct {
@@ -45,6 +46,12 @@ int mtf_build_constant(MtfBuilder *builder, const char *name, MtfDtype dtype, do
  * summed), have further ones (repeated) or another order; the last operation is called `name`.
  * Returns `tensor` itself when nothing is to do. */
 int mtf_build_fit(MtfBuilder *builder, const char *name, int tensor, const MtfShape *shape);
+
+/* An expression over `inputs`, all of one type: an operation a term, called NAME/1, NAME/2 and so on, the
+ * last one `name` and of `shape`, which has the dimensions of all inputs. Beside a number a row of one
+ * input stands for a product, quotient or power. */
+int mtf_build_expression(MtfBuilder *builder, const char *name, const MtfShape *shape,
+                         const MtfExpression *expression, const int *inputs);
 
 /* A variable that optimizers or models need. */
 int mtf_build_variable(MtfBuilder *builder, const char *name, const MtfShape *shape, MtfDtype dtype,

@@ -732,6 +732,15 @@ static int expand_einsum(Composite *c) {
     return mtf_build(&c->e->b, MTF_OP_EINSUM, c->op->name, c->shape, factors.n, tensors);
 }
 
+static int expand_expression(Composite *c) {
+    MtfBuilder *b = builder_of(c);
+    const MtfAttributes *a = &c->op->attributes;
+    g_autoptr(MtfExpression) expression =
+        mtf_expression_read(a->expression, a->arguments, c->op->n_inputs, &b->error);
+    return expression == NULL ? -1
+                              : mtf_build_expression(b, c->op->name, c->shape, expression, c->x);
+}
+
 /* How operations are rewritten, keyed like the operation table; NULL: they are copied. */
 static int (*const rewrites[MTF_OPERATIONS])(Composite *c) = {
     [MTF_OP_SOFTMAX] = expand_softmax,
@@ -769,6 +778,7 @@ static int (*const rewrites[MTF_OPERATIONS])(Composite *c) = {
     [MTF_OP_RMS_NORM] = expand_rms_norm,
     [MTF_OP_SOFTMAX_CROSS_ENTROPY] = expand_cross_entropy,
     [MTF_OP_EINSUM] = expand_einsum,
+    [MTF_OP_EXPRESSION] = expand_expression,
 };
 
 static void expand_operation(Expansion *e, const MtfOperation *op) {

@@ -20,6 +20,8 @@ static void clear_operation(gpointer data) {
     g_free(operation->attributes.stream);
     g_free(operation->attributes.divisors);
     g_free(operation->attributes.long_divisors);
+    g_free(operation->attributes.expression);
+    g_free(operation->attributes.arguments);
 }
 
 /* Strings of its own. */
@@ -28,6 +30,8 @@ static void own_strings(MtfAttributes *attributes) {
     attributes->stream = g_strdup(attributes->stream);
     attributes->divisors = g_strdup(attributes->divisors);
     attributes->long_divisors = g_strdup(attributes->long_divisors);
+    attributes->expression = g_strdup(attributes->expression);
+    attributes->arguments = g_strdup(attributes->arguments);
 }
 
 /* Dimensions, repeats and loops begin with the name they own. */

@@ -188,6 +188,7 @@ typedef struct {
     double power, cooldown, period, drop;                /* learning_rate */
     char *divisors, *long_divisors; /* rotary: numbers between spaces, one a pair; NULL */
     char *schedule;                 /* learning_rate */
+    char *expression, *arguments;   /* expression (expression.h) */
     char *stream; /* dropout: name of its random stream; NULL = the operation's own name */
 } MtfAttributes;
 

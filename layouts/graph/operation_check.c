@@ -2,6 +2,7 @@
 #include "layouts/graph/operation_check.h"
 
 #include "layouts/base/error.h"
+#include "layouts/graph/expression.h"
 #include "layouts/graph/operation_table.h"
 
 #include <inttypes.h>
@@ -610,6 +611,34 @@ bool mtf_check_clip(const Check *check, const MtfShape *shape, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
     return a->low <= a->high ||
            fail(check, error, "\"low\" is %g and must not be above \"high\", %g", a->low, a->high);
+}
+
+/* Integers have few functions, and no number between them. */
+static bool check_integer_term(const Check *check, const MtfExpressionTerm *term, GError **error) {
+    const MtfOperationRow *row = mtf_operation_row(term->operation);
+    if (term->kind == MTF_TERM_NUMBER && term->number != floor(term->number))
+        return fail(check, error,
+                    "%.17g is no integer, but its inputs are; cast them to a float type",
+                    term->number);
+    return term->kind != MTF_TERM_APPLICATION || row->integers ||
+           fail(check, error, "%s is not for integers; cast its inputs to a float type", row->name);
+}
+
+bool mtf_check_expression(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    const MtfNewOperation *operation = check->operation;
+    const MtfAttributes *a = &operation->attributes;
+    g_autoptr(GError) cause = NULL;
+    if (a->expression == NULL || a->arguments == NULL)
+        return fail(check, error, "\"expression\" and \"arguments\" are missing");
+    g_autoptr(MtfExpression) expression =
+        mtf_expression_read(a->expression, a->arguments, operation->n_inputs, &cause);
+    if (expression == NULL)
+        return fail(check, error, "%s", cause->message);
+    bool fits = true;
+    for (int i = 0; i < expression->n && fits && input(check, 0)->dtype == MTF_I32; i++)
+        fits = check_integer_term(check, &expression->terms[i], error);
+    return fits;
 }
 
 bool mtf_check_argmax(const Check *check, const MtfShape *shape, GError **error) {

@@ -51,6 +51,7 @@ bool mtf_check_dropout(const MtfOperationCheck *check, const MtfShape *shape, GE
 bool mtf_check_embedding(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_embedding_grad(const MtfOperationCheck *check, const MtfShape *shape,
                               GError **error);
+bool mtf_check_expression(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_labels(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_learning_rate(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_range(const MtfOperationCheck *check, const MtfShape *shape, GError **error);

@@ -20,6 +20,8 @@
     { #field, MTF_ATTRIBUTE_DIMENSION, offsetof(MtfAttributes, field), false, 0 }
 #define STRING(field) \
     { #field, MTF_ATTRIBUTE_STRING, offsetof(MtfAttributes, field), false, 0 }
+#define REQUIRED_STRING(field) \
+    { #field, MTF_ATTRIBUTE_STRING, offsetof(MtfAttributes, field), true, 0 }
 
 #define WINDOWS \
     { "windows", MTF_ATTRIBUTE_WINDOWS, offsetof(MtfAttributes, windows), true, 0 }
@@ -802,6 +804,10 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                   .products = MTF_PRODUCTS_ATTENTION,
                                   .scratch = MTF_SCRATCH_ATTENTION,
                                   .share = mtf_share_cached },
+    [MTF_OP_EXPRESSION] = { COMPOSITE("expression", 1, INT_MAX, MTF_DIMS_UNION), .integers = true,
+                            .singular = true,
+                            .attributes = { REQUIRED_STRING(expression), STRING(arguments) },
+                            .check = mtf_check_expression },
 };
 
 const MtfOperationRow *mtf_operation_row(int kind) {

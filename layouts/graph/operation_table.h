@@ -258,6 +258,7 @@ typedef enum {
                                 units of a scale for each dimension that they bring to the result */
     MTF_OP_CACHED_ATTENTION, /* (q, k, v, position) -> attention of the queries from `position` on to
                                 what a cache holds up to each; and "NAME/lse" */
+    MTF_OP_EXPRESSION, /* its inputs, called `arguments`, in the formula `expression` (expression.h) */
     MTF_OPERATIONS,
 } MtfOperationKind;
 

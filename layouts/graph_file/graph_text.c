@@ -236,6 +236,13 @@ static bool read_inputs(MtfOperationText *text, GError **error) {
     return true;
 }
 
+/* Where the arguments of an expression are not named, they are called as its inputs are here: names that
+ * may be others once blocks are unrolled. */
+static void name_arguments(MtfOperationText *text) {
+    if (text->attributes.expression != NULL && text->attributes.arguments == NULL)
+        text->attributes.arguments = text->arguments = g_strjoinv(" ", (char **)text->inputs);
+}
+
 /* "memory_kind": one word for all outputs, or a list with one for each. */
 static bool read_memory(MtfOperationText *text, GError **error) {
     MtfJson where, child;
@@ -326,6 +333,7 @@ static bool read_operation(const MtfGraph *graph, MtfOperationText *text, GError
         !read_loop_name(graph, text, error) || !read_origin(text, error) ||
         !read_layer(graph, where, &text->layer, error))
         return false;
+    name_arguments(text);
     text->has_shape = mtf_json_find(where, "dims", &dims);
     text->has_dtype = mtf_json_find(where, "dtype", &dtype);
     return (!text->has_shape || mtf_field_dims(graph, &dims, &text->shape, error)) &&
@@ -333,8 +341,10 @@ static bool read_operation(const MtfGraph *graph, MtfOperationText *text, GError
 }
 
 static void free_operation(MtfOperationText *text) {
-    if (text != NULL)
+    if (text != NULL) {
         g_free(text->inputs);
+        g_free(text->arguments);
+    }
     g_free(text);
 }
 

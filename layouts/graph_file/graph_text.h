@@ -49,7 +49,8 @@ typedef struct {
     MtfShape shape;
     MtfDtype dtype;
     MtfMemoryKind memory[MTF_MAX_OUTPUTS];
-    MtfAttributes attributes; /* strings owned by the document */
+    MtfAttributes attributes; /* strings owned by the document, or … */
+    char *arguments;          /* … these, made of the inputs' names; or NULL */
 } MtfOperationText;
 
 /* A repeated block, a loop, or the graph itself (no name, count 1, no carried values). A loop is read as

@@ -381,6 +381,21 @@ static int draw_choice(Draw *draw) {
     return emit_plain(draw, MTF_OP_WHERE, 3, (int[]){ condition, y, product }, NULL);
 }
 
+/* A formula of x, y and z; numbers beside them, and what occurs twice. */
+static int draw_expression(Draw *draw) {
+    static const char *const texts[] = { "z * tanh(0.5 * x) - tanh(0.5 * x) * sigmoid(y) ^ 2",
+                                         "(x - y) / (1 + z ^ 2) + 0.5 / (2 + x ^ 2)",
+                                         "exp(-x ^ 2) * erf(y) + 3 * -z / 7",
+                                         "where(x > 0.25 && y <= z || x < -1, x * y, max(z, 0))" };
+    int inputs[3] = { pick(draw), pick(draw), pick(draw) };
+    if (!draw->options->composites || union_rank(draw, 3, inputs) > MOST_RANK)
+        return -1;
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.expression = (char *)texts[below(draw, draw->options->smooth ? 3 : 4)];
+    attributes.arguments = (char *)"x y z";
+    return emit_with(draw, MTF_OP_EXPRESSION, 3, inputs, &attributes);
+}
+
 static int draw_further_reduction(Draw *draw) {
     static const int kinds[] = { MTF_OP_LOG_SUM_EXP, MTF_OP_REDUCE_MIN, MTF_OP_REDUCE_ANY,
                                  MTF_OP_REDUCE_ALL };
@@ -576,11 +591,11 @@ static int draw_noise(Draw *draw) {
 }
 
 static int draw_more(Draw *draw) {
-    static int (*const draws[])(Draw *) = { draw_function, draw_choice,   draw_further_reduction,
-                                            draw_best,     draw_rms_norm, draw_rotary,
-                                            draw_resample, draw_reshape,  draw_concat,
-                                            draw_turn,     draw_top_k,    draw_gather,
-                                            draw_noise };
+    static int (*const draws[])(Draw *) = { draw_function, draw_choice,    draw_further_reduction,
+                                            draw_best,     draw_rms_norm,  draw_rotary,
+                                            draw_resample, draw_reshape,   draw_concat,
+                                            draw_turn,     draw_top_k,     draw_gather,
+                                            draw_noise,    draw_expression };
     return draws[below(draw, (int)G_N_ELEMENTS(draws))](draw);
 }
 

@@ -2,6 +2,7 @@
 #include "tests/support/reference.h"
 
 #include "layouts/graph/random.h"
+#include "tests/support/reference_expression.h"
 
 #include <math.h>
 #include <string.h>
@@ -759,6 +760,10 @@ static double average_pool(const Point *p) {
     return place_in_window(p) < 0 ? 0 : p->x[p->n - 1] / window_count(p);
 }
 
+static double expression(const Point *p) {
+    return mtf_reference_expression(p->a->expression, p->a->arguments, p->x);
+}
+
 /* How terms meet in an element. */
 typedef struct {
     double start;
@@ -924,6 +929,7 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_ADAFACTOR_MOMENT] = adafactor_moment,
     [MTF_OP_ADAFACTOR_DIRECTION] = adafactor_direction,
     [MTF_OP_ADAFACTOR_APPLY] = adafactor_apply,
+    [MTF_OP_EXPRESSION] = expression,
 };
 
 /* The dimensions of all the operation's tensors, each once; of a rename only the new name. */

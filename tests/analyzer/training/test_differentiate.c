@@ -252,6 +252,28 @@ static void remainders_and_general_powers(void **state) {
     check(graph);
 }
 
+/* Of what comparisons choose, of numbers beside tensors, and with dims in an order of their own. */
+static void expressions(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        { "x * sigmoid(y) + 0.5 * max(x, 0)", "abc" },
+        { "x ^ 2 / (1 + y ^ 2) - 2 ^ x * y", "cba" },
+        { "(x ^ 2 + 0.5) ^ (y / 3) + 1 / (y ^ 2 + 1)", NULL },
+        { "where(x > y && y < 0.5, x * y, leaky_relu(x) - gelu_exact(y))", "acb" },
+        { "-(x + y) * stop_gradient(1)", NULL },
+        { "exp(0.3 * (x - y))", "cab" },
+        { "tanh(x * y) * tanh(x * y)", "bac" },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "ab"), y = variable(&b, "y", "cb");
+        b.attributes.expression = (char *)cases[i][0];
+        b.attributes.arguments = (char *)"x y";
+        g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_EXPRESSION, "z", cases[i][1], x, y));
+        check(graph);
+    }
+}
+
 static void further_reductions(void **state) {
     (void)state;
     const int kinds[] = { MTF_OP_REDUCE_MIN, MTF_OP_LOG_SUM_EXP, MTF_OP_REDUCE_ANY,
@@ -890,6 +912,7 @@ int main(void) {
         cmocka_unit_test(reductions_and_moves),
         cmocka_unit_test(choices_and_powers),
         cmocka_unit_test(remainders_and_general_powers),
+        cmocka_unit_test(expressions),
         cmocka_unit_test(further_reductions),
         cmocka_unit_test(choices_by_integers),
         cmocka_unit_test(slices_pads_and_turns),

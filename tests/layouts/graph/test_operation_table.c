@@ -267,6 +267,26 @@ static void labels_lack_exactly_the_classes(void **state) {
 #undef LOSS
 }
 
+static void expressions_have_the_dimensions_of_all_their_inputs(void **state) {
+    (void)state;
+#define EXPRESSION "'op': 'expression', 'inputs': "
+    assert_gives(EXPRESSION "['x', 'w'], 'expression': 'x * tanh(w)'",
+                 "f32[batch:8, length:4, model:6, vocab:16]");
+    assert_gives(EXPRESSION
+                 "['ids', 'ids'], 'arguments': 'a b', 'expression': 'mod(a, 3) == b - 1'",
+                 "i32[batch:8, length:4]");
+    assert_refused(EXPRESSION "['ids'], 'expression': 'sqrt(ids)'",
+                   "(expression): sqrt is not for integers; cast its inputs to a float type");
+    assert_refused(
+        EXPRESSION "['ids'], 'expression': 'ids + 0.5'",
+        "(expression): 0.5 is no integer, but its inputs are; cast them to a float type");
+    assert_refused(EXPRESSION "['x', 'ids'], 'expression': 'x * ids'",
+                   "(expression): input \"ids\" is int32 but \"x\" is float32");
+    assert_refused(EXPRESSION "['x', 'v'], 'expression': '(x + v'",
+                   "(expression): column 1: this parenthesis is not closed");
+#undef EXPRESSION
+}
+
 static void what_only_plans_hold_is_checked_too(void **state) {
     (void)state;
     assert_refused("'op': 'sgd', 'inputs': ['v', 'v', 'v']",
@@ -421,6 +441,7 @@ int main(void) {
         cmocka_unit_test(attention_gives_its_statistic_too),
         cmocka_unit_test(an_embedding_has_one_vocabulary),
         cmocka_unit_test(labels_lack_exactly_the_classes),
+        cmocka_unit_test(expressions_have_the_dimensions_of_all_their_inputs),
         cmocka_unit_test(what_only_plans_hold_is_checked_too),
         cmocka_unit_test(the_readme_has_the_table),
         cmocka_unit_test(beside_bfloat16_sums_and_statistics_are_float32),

@@ -457,6 +457,35 @@ static void everything_a_graph_can_hold_travels(void **state) {
     assert_round_trip(graph);
 }
 
+/* Inside a block "h" and "w" are other tensors in each iteration; a formula means them by the names that
+ * they have where it stands. */
+static void an_expression_keeps_its_arguments_when_blocks_are_unrolled(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph =
+        mtf_test_graph(BLOCK("2", "{'name': 'out', 'op': 'expression', 'inputs': ['h', 'w'], "
+                                  "'expression': 'h * sigmoid(w)', 'dims': ['a', 'b']}"));
+    const MtfOperation *second = mtf_graph_operation(graph, 1);
+    assert_string_equal(mtf_graph_tensor(graph, second->inputs[0])->name, "layer/0/out");
+    assert_string_equal(mtf_graph_tensor(graph, second->inputs[1])->name, "layer/1/w");
+    assert_string_equal(second->attributes.expression, "h * sigmoid(w)");
+    assert_string_equal(second->attributes.arguments, "h w");
+    assert_round_trip(graph);
+    assert_fails(
+        WITH("{'name': 'layer/y', 'op': 'relu', 'inputs': ['x']},"
+             "{'name': 'z', 'op': 'expression', 'inputs': ['layer/y'], 'expression': '1'}"),
+        "g.json: /operations/1: operation \"z\" (expression): \"layer/y\" is no name for an "
+        "expression (letters, digits and _); \"arguments\" may give the inputs others, "
+        "between single spaces");
+    assert_fails(
+        WITH("{'name': 'z', 'op': 'expression', 'inputs': ['x'], 'expression': '2 * y'}"),
+        "g.json: /operations/0: operation \"z\" (expression): column 5: \"y\" is none of the "
+        "arguments, x");
+    assert_fails(
+        WITH("{'name': 'z', 'op': 'expression', 'inputs': [], 'expression': '2'}"),
+        "g.json: /operations/0: operation \"z\" (expression): it takes at least 1 inputs, not "
+        "0");
+}
+
 /* A chain of 300,000 operations, given last first, needs no deep recursion. */
 static void a_long_chain_given_backwards_is_sorted(void **state) {
     (void)state;
@@ -541,6 +570,7 @@ int main(void) {
         cmocka_unit_test(a_training_graph_has_updates_and_repeats),
         cmocka_unit_test(graphs_of_the_library_load_and_travel_unchanged),
         cmocka_unit_test(everything_a_graph_can_hold_travels),
+        cmocka_unit_test(an_expression_keeps_its_arguments_when_blocks_are_unrolled),
         cmocka_unit_test(a_long_chain_given_backwards_is_sorted),
         cmocka_unit_test(ten_thousand_levels_are_told),
         cmocka_unit_test(every_cut_off_file_is_told),
