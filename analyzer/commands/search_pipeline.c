@@ -469,6 +469,7 @@ static MtfPipelinePlan *search_cuts(Search *search, GError **error) {
         if (best != NULL && cut->seconds > PROMISING * first)
             continue;
         take_cut(search, cut);
+        search->request.rival_seconds = best != NULL ? step_of(best) : 0;
         g_autoptr(MtfPipelinePlan) plan =
             mtf_pipeline_search(&search->request, cause == NULL ? &cause : NULL);
         if (plan == NULL || (best != NULL && step_of(best) <= step_of(plan)))

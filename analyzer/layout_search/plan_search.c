@@ -151,15 +151,35 @@ static void give_answer(const MtfPlanSearch *search, MtfMeshAttempt *best, MtfPl
     best->free = (MtfFreeAnswer){ 0 };
 }
 
+/* Whether the best layout, and the fastest that begun its search, have steps too long for what would be
+ * changed after. */
+static bool is_hopeless(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
+    double most = search->options->hopeless_seconds;
+    const MtfIncumbent *fastest = NULL;
+    if (most <= 0 || best->free.layout == NULL || best->free.step_seconds <= most)
+        return false;
+    fastest = mtf_best_fastest(search, best);
+    return fastest == NULL || fastest->step_seconds > most;
+}
+
+/* Makes the best attempt better in all ways that there are. */
+static bool finish_best(const MtfPlanSearch *search, MtfMeshAttempt *best, MtfPlanAnswer *answer,
+                        GError **error) {
+    return mtf_best_find_alike(search, best, error) && mtf_best_prove(search, best, error) &&
+           mtf_best_frontier(search, best, &answer->frontier, error) &&
+           mtf_best_shorten(search, best, answer, error) && dump_problem(search, best, error);
+}
+
 static bool search_on(const MtfPlanSearch *search, MtfPlanAnswer *answer, GError **error) {
     MtfMeshAttempt *best = NULL;
     bool done = search_meshes(search, &best, &answer->free_meshes, error);
     if (done && best != NULL) {
         answer->in_order_cost = price_in_order(search, best);
-        done = improve_mapping(search, &best, &answer->mappings, error) &&
-               mtf_best_find_alike(search, best, error) && mtf_best_prove(search, best, error) &&
-               mtf_best_frontier(search, best, &answer->frontier, error) &&
-               mtf_best_shorten(search, best, answer, error) && dump_problem(search, best, error);
+        done = improve_mapping(search, &best, &answer->mappings, error);
+        answer->hopeless = done && is_hopeless(search, best);
+        if (answer->hopeless)
+            answer->step_seconds = best->free.step_seconds;
+        done = done && (answer->hopeless || finish_best(search, best, answer, error));
         mtf_best_choose_alike(search, best, answer);
         measure_shown(search, best);
         give_answer(search, best, answer);

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/planner/pipeline_planning.h"
 
-#include "analyzer/planner/graph_likeness.h"
+#include "analyzer/planner/stage_planning.h"
 #include "analyzer/training/stage_cut.h"
 #include "cost/machine/machine.h"
-#include "cost/memory/arena.h"
 #include "cost/pipeline/pipeline_schedule.h"
-#include "cost/price/schedule.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
@@ -18,44 +16,6 @@
 #include <string.h>
 
 /* ---- Times --------------------------------------------------------------------------------- */
-
-/* The seconds of a stage's passes over one micro-batch, and of what it does once a step; the bytes on a
- * device that a micro-batch in flight holds. */
-typedef struct {
-    double forward, input_gradient, weight_gradient, once;
-    double held_bytes;
-} StageSeconds;
-
-static double last_end(const MtfSchedule *schedule, int from, int to) {
-    int64_t end = 0;
-    for (int i = from; i < to; i++)
-        end = MAX(end, schedule->ends[i]);
-    return (double)end / 1e9;
-}
-
-static double held_bytes(const MtfProgram *program) {
-    double bytes = 0;
-    for (int b = 0; b < (int)program->buffers->len; b++) {
-        const MtfBuffer *buffer = mtf_program_buffer(program, b);
-        if (buffer->storage == b && buffer->slots > 1)
-            bytes += (double)mtf_buffer_stride(buffer);
-    }
-    return bytes;
-}
-
-static StageSeconds stage_seconds(const MtfPricer *pricer, const MtfProgram *program) {
-    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
-    int forward = MIN(mtf_program_forward(program), program->n_repeated);
-    double f = last_end(schedule, 0, forward);
-    double i = fmax(f, last_end(schedule, 0, program->weight_gradients));
-    double b = fmax(i, last_end(schedule, 0, program->n_repeated));
-    return (StageSeconds){ .forward = f / program->microbatches,
-                           .input_gradient = (i - f) / program->microbatches,
-                           .weight_gradient = (b - i) / program->microbatches,
-                           .once = fmax(0, (double)schedule->nanoseconds / 1e9 - b -
-                                               mtf_machine_step_seconds(pricer->machine)),
-                           .held_bytes = held_bytes(program) };
-}
 
 /* What goes from one stage to the next for one micro-batch, over the link between their devices:
  * the outermost, where stages lie behind one another. Each device sends its share. */
@@ -83,115 +43,66 @@ static bool fail_unfit(int stage, int64_t limit, GError **error) {
     return false;
 }
 
-/* What other stages read is kept without pending reductions, which no transfer makes. The search
- * offers nothing else; layouts that begin it (standard ones, rules) may. Instructions that reduce are
- * new to an order that was found without them, which goes then. */
-static void reduce_before_sending(const MtfGraph *graph, MtfLayout *layout) {
-    bool reduced = false;
-    for (int t = 0; t < layout->n_tensors; t++) {
-        unsigned partial = mtf_placement_partial_axes(&layout->tensors[t]);
-        for (int a = 0; a < layout->mesh.n_axes; a++)
-            if (mtf_graph_tensor(graph, t)->is_sent && (partial >> a & 1) != 0) {
-                layout->tensors[t].axis[a] = MTF_REPLICATED;
-                reduced = true;
-            }
-    }
-    if (reduced)
-        mtf_layout_set_order(layout, NULL, 0);
-}
-
 static const GArray *meshes_of(const MtfPipelineRequest *request, int stage) {
     return request->stage_meshes != NULL ? g_ptr_array_index(request->stage_meshes, stage)
                                          : request->meshes;
 }
 
-/* What is known of a stage: first its share of a device's memory; when it was planned, the rest. */
+/* A stage's share of a device's memory, and when it was planned the times of its passes. */
 typedef struct {
     int64_t limit;
-    StageSeconds seconds;
-    MtfPricer pricer;
+    MtfStageSeconds seconds;
 } Planned;
 
-/* The plan of a stage that is like one planned before on as many devices, with no more micro-batches
- * in flight: under the same layout it costs the same. NULL where there is none that fits. */
-static MtfPlan *plan_alike(const MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
-                           const MtfGraph *graph, int stage, Planned *planned) {
-    for (int s = 0; s < stage; s++) {
-        const MtfPlan *known = mtf_pipeline_stage(pipeline, s);
-        const MtfMesh *first = &g_array_index(meshes_of(request, stage), MtfMesh, 0);
-        if (mtf_mesh_size(first) != mtf_mesh_size(&known->layout->mesh) ||
-            graph->in_flight > known->graph->in_flight ||
-            graph->splits_backward != known->graph->splits_backward ||
-            !mtf_graphs_are_alike(graph, known->graph))
-            continue;
-        g_autoptr(MtfLayout) layout = mtf_layout_copy(known->layout);
-        g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
-        if (!mtf_arena_fits(program, planned[stage].limit))
-            continue;
-        planned[stage].seconds = planned[s].seconds;
-        planned[stage].pricer = planned[s].pricer;
-        return mtf_planning_plan_new(mtf_graph_copy(graph), g_steal_pointer(&layout),
-                                     &planned[s].pricer, cJSON_Duplicate(known->search, true));
-    }
-    return NULL;
+/* What the plan that is to be beaten takes; INFINITY: there is none. */
+static double rival_of(const MtfPipelineRequest *request) {
+    return request->rival_seconds > 0 ? request->rival_seconds : INFINITY;
 }
 
-/* The plan of one stage, and the times of its passes. */
-static MtfPlan *search_stage(const MtfPlanSearchOptions *search, const GArray *meshes,
-                             MtfGraph *graph, Planned *planned, GError **error) {
-    MtfPlanAnswer answer = { 0 };
-    MtfPlan *plan = NULL;
-    if (!mtf_plan_search(graph, meshes, search, &answer, error)) {
-        mtf_plan_answer_clear(&answer);
-        mtf_graph_free(graph);
-        return NULL;
+/* What a domain does in a step, without any wait, in the stages that are planned. */
+static double domain_work(const MtfPipelinePlan *pipeline, const Planned *planned, int domain) {
+    double once = 0, passes = 0;
+    for (int s = 0; s < (int)pipeline->stages->len; s++) {
+        const MtfStageSeconds *own = &planned[s].seconds;
+        if (pipeline->order->rank_of_stage[s] != domain)
+            continue;
+        passes += own->forward + own->input_gradient + own->weight_gradient;
+        once += own->once;
     }
-    if (answer.found) {
-        MtfLayout *layout = mtf_plan_answer_layout(&answer, graph);
-        reduce_before_sending(graph, layout);
-        mtf_planning_tune(graph, layout, &answer.pricer, search->memory_limit);
-        plan = mtf_planning_plan_new(graph, layout, &answer.pricer,
-                                     mtf_plan_answer_to_json(&answer, search->memory_limit));
-        g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
-        planned->seconds = stage_seconds(&answer.pricer, program);
-        planned->pricer = answer.pricer;
-    } else {
-        mtf_graph_free(graph);
-    }
-    mtf_plan_answer_clear(&answer);
-    return plan;
+    return passes * pipeline->graph->microbatches + once;
+}
+
+/* Whether no schedule of the stages planned so far, the last of them `stage`, is shorter than the rival's step. */
+static bool is_beaten(const MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
+                      const Planned *planned, int stage) {
+    double work = domain_work(pipeline, planned, pipeline->order->rank_of_stage[stage]);
+    return work + mtf_machine_step_seconds(request->search.machine) >= rival_of(request);
 }
 
 static MtfPlan *plan_stage(const MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
-                           int stage, Planned *planned, GError **error) {
-    MtfGraph *graph = mtf_pipeline_stage_graph(pipeline, stage);
-    MtfPlan *plan = plan_alike(pipeline, request, graph, stage, planned);
-    if (plan != NULL) {
-        mtf_graph_free(graph);
-        return plan;
-    }
+                           MtfStagePlanner *planner, int stage, Planned *planned, GError **error) {
     GError *cause = NULL;
-    MtfPlanSearchOptions search = request->search;
-    MtfSearchControl control;
-    mtf_search_control_init(&control, request->stage_seconds);
-    search.control = &control;
-    search.memory_limit = planned[stage].limit;
-    plan = search_stage(&search, meshes_of(request, stage), graph, &planned[stage], &cause);
+    g_autoptr(MtfGraph) graph = mtf_pipeline_stage_graph(pipeline, stage);
+    MtfPlan *plan = mtf_stage_planner_plan(planner, graph, meshes_of(request, stage),
+                                           planned[stage].limit, &planned[stage].seconds, &cause);
     if (cause != NULL)
         g_propagate_error(error, cause);
     else if (plan == NULL)
-        fail_unfit(stage, search.memory_limit, error);
+        fail_unfit(stage, planned[stage].limit, error);
     return plan;
 }
 
-static bool plan_all(MtfPipelinePlan *pipeline, const MtfPipelineRequest *request, Planned *planned,
-                     GError **error) {
+static bool plan_all(MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
+                     MtfStagePlanner *planner, Planned *planned, GError **error) {
     int n = (int)pipeline->split->graphs->len;
+    mtf_stage_planner_next_row(planner);
     g_ptr_array_set_size(pipeline->stages, 0);
     for (int s = 0; s < n; s++) {
-        MtfPlan *plan = plan_stage(pipeline, request, s, planned, error);
+        MtfPlan *plan = plan_stage(pipeline, request, planner, s, planned, error);
         if (plan == NULL || !mtf_pipeline_plan_add(pipeline, plan, error))
             return false;
+        if (is_beaten(pipeline, request, planned, s))
+            return mtf_failure(error, "stage %d alone takes longer than another plan's step", s);
     }
     return true;
 }
@@ -226,14 +137,15 @@ static bool share_memory(const MtfPipelinePlan *pipeline, int64_t limit, Planned
 /* Stages have a device's memory to themselves at first; where those of one domain then need more than
  * there is together, they are planned again, each within its share. */
 static bool plan_stages(MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
-                        StageSeconds *seconds, GError **error) {
+                        MtfStagePlanner *planner, MtfStageSeconds *seconds, GError **error) {
     int n = (int)pipeline->split->graphs->len;
     int64_t limit = request->search.memory_limit;
     g_autofree Planned *planned = g_new0(Planned, n);
     for (int s = 0; s < n; s++)
         planned[s].limit = limit;
-    if (!plan_all(pipeline, request, planned, error) ||
-        (share_memory(pipeline, limit, planned) && !plan_all(pipeline, request, planned, error)))
+    if (!plan_all(pipeline, request, planner, planned, error) ||
+        (share_memory(pipeline, limit, planned) &&
+         !plan_all(pipeline, request, planner, planned, error)))
         return false;
     for (int s = 0; s < n; s++)
         seconds[s] = planned[s].seconds;
@@ -243,7 +155,7 @@ static bool plan_stages(MtfPipelinePlan *pipeline, const MtfPipelineRequest *req
 /* ---- Predictions --------------------------------------------------------------------------- */
 
 static cJSON *stage_prediction(const MtfPipelinePlan *pipeline, int stage,
-                               const StageSeconds *seconds, const MtfStageTimes *times) {
+                               const MtfStageSeconds *seconds, const MtfStageTimes *times) {
     const MtfPlan *plan = mtf_pipeline_stage(pipeline, stage);
     cJSON *object = cJSON_CreateObject();
     mtf_json_add_number(object, "forward_seconds", seconds->forward);
@@ -262,7 +174,7 @@ static cJSON *stage_prediction(const MtfPipelinePlan *pipeline, int stage,
 
 /* What the schedules weigh: the times of each stage's passes over a micro-batch. Free with g_free. */
 static MtfStageTimes *stage_times(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
-                                  const StageSeconds *seconds) {
+                                  const MtfStageSeconds *seconds) {
     int n = (int)pipeline->stages->len;
     MtfStageTimes *times = g_new0(MtfStageTimes, n);
     for (int s = 0; s < n; s++) {
@@ -279,7 +191,7 @@ static MtfStageTimes *stage_times(const MtfPipelinePlan *pipeline, const MtfMach
 
 /* The schedule's length, what each domain does once a step, and what the host adds to it. */
 static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
-                    const StageSeconds *seconds) {
+                    const MtfStageSeconds *seconds) {
     int n = (int)pipeline->stages->len;
     double step = 0;
     g_autofree MtfStageTimes *times = stage_times(pipeline, machine, seconds);
@@ -315,7 +227,8 @@ static void say_recomputation(MtfPipelinePlan *pipeline, const MtfStepVariant *f
 
 /* ---- One schedule -------------------------------------------------------------------------- */
 
-static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, GError **error) {
+static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, MtfStagePlanner *planner,
+                                    GError **error) {
     g_autoptr(MtfGraph) cut = mtf_graph_copy(request->written);
     if (mtf_graph_stages(cut) == 0 &&
         !mtf_cut_stages(cut, request->stages * request->chunks, error))
@@ -332,8 +245,8 @@ static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, GError **
         return NULL;
     for (guint s = 0; request->form.fuses && s < pipeline->split->graphs->len; s++)
         mtf_graph_mark_near(pipeline->split->graphs->pdata[s]);
-    g_autofree StageSeconds *seconds = g_new0(StageSeconds, pipeline->split->graphs->len);
-    if (!plan_stages(pipeline, request, seconds, error))
+    g_autofree MtfStageSeconds *seconds = g_new0(MtfStageSeconds, pipeline->split->graphs->len);
+    if (!plan_stages(pipeline, request, planner, seconds, error))
         return NULL;
     predict(pipeline, request->search.machine, seconds);
     say_recomputation(pipeline, &request->form);
@@ -463,19 +376,21 @@ static void keep_faster(MtfPipelinePlan **best, MtfPipelinePlan *other, cJSON *t
         *best = other;
 }
 
-static MtfPipelinePlan *search_row(const MtfPipelineRequest *request,
+static MtfPipelinePlan *search_row(const MtfPipelineRequest *request, MtfStagePlanner *planner,
                                    const MtfPipelineSchedule *row, GError **error) {
     MtfPipelineRequest own = *request;
     own.schedule = row->name;
     own.chunks = chunks_for(row, request);
-    return search_with(&own, error);
+    return search_with(&own, planner, error);
 }
 
 /* Where 1F1B fits nowhere: the first of the schedules that hold less, with `*error` as it was told of
  * 1F1B when these do not fit either. */
-static MtfPipelinePlan *search_smaller(const MtfPipelineRequest *request, GError **error) {
+static MtfPipelinePlan *search_smaller(const MtfPipelineRequest *request, MtfStagePlanner *planner,
+                                       GError **error) {
     for (const MtfPipelineSchedule *row = mtf_pipeline_schedules(); row->name != NULL; row++) {
-        MtfPipelinePlan *plan = holds_less(row, request) ? search_row(request, row, NULL) : NULL;
+        MtfPipelinePlan *plan =
+            holds_less(row, request) ? search_row(request, planner, row, NULL) : NULL;
         if (plan != NULL) {
             g_clear_error(error);
             return plan;
@@ -486,12 +401,14 @@ static MtfPipelinePlan *search_smaller(const MtfPipelineRequest *request, GError
 
 /* 1F1B, or its kin where domains have several chunks, whose plan gives the times, then the schedules that promise most; those that fit nowhere are
  * passed over. */
-static MtfPipelinePlan *search_fastest(const MtfPipelineRequest *request, GError **error) {
+static MtfPipelinePlan *search_fastest(const MtfPipelineRequest *request, MtfStagePlanner *planner,
+                                       GError **error) {
     GError *cause = NULL;
     const char *first = request->chunks > 1 ? "interleaved" : "1f1b";
-    MtfPipelinePlan *best = search_row(request, mtf_pipeline_schedule(first, NULL), &cause);
+    MtfPipelinePlan *best =
+        search_row(request, planner, mtf_pipeline_schedule(first, NULL), &cause);
     if (best == NULL && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT))
-        best = search_smaller(request, &cause);
+        best = search_smaller(request, planner, &cause);
     if (best == NULL) {
         g_propagate_error(error, cause);
         return NULL;
@@ -501,9 +418,10 @@ static MtfPipelinePlan *search_fastest(const MtfPipelineRequest *request, GError
     g_autoptr(GArray) promises = find_promises(request, best);
     guint most = request->stage_meshes != NULL ? SCHEDULES_TRIED_OF_A_CUT : SCHEDULES_TRIED;
     for (guint i = 0; i < promises->len && i < most; i++) {
-        if (g_array_index(promises, Promise, i).seconds >= step_of(best))
+        if (g_array_index(promises, Promise, i).seconds >= fmin(step_of(best), rival_of(request)))
             break;
-        MtfPipelinePlan *other = search_row(request, g_array_index(promises, Promise, i).row, NULL);
+        MtfPipelinePlan *other =
+            search_row(request, planner, g_array_index(promises, Promise, i).row, NULL);
         if (other != NULL)
             keep_faster(&best, other, tried);
     }
@@ -517,6 +435,11 @@ int mtf_pipeline_chunks(const char *name, GError **error) {
 }
 
 MtfPipelinePlan *mtf_pipeline_search(const MtfPipelineRequest *request, GError **error) {
-    return strcmp(request->schedule, MTF_ANY_SCHEDULE) == 0 ? search_fastest(request, error)
-                                                            : search_with(request, error);
+    bool any = strcmp(request->schedule, MTF_ANY_SCHEDULE) == 0;
+    MtfStagePlanner planner;
+    mtf_stage_planner_init(&planner, &request->search, request->stage_seconds);
+    MtfPipelinePlan *plan =
+        any ? search_fastest(request, &planner, error) : search_with(request, &planner, error);
+    mtf_stage_planner_clear(&planner);
+    return plan;
 }

@@ -27,6 +27,8 @@ typedef struct {
     const GPtrArray *stage_meshes; /* GArray of MtfMesh: of each stage its own; or NULL */
     MtfPlanSearchOptions search;   /* of every stage; its control is not used */
     double stage_seconds;          /* for the search of each; 0: no limit */
+    double rival_seconds;          /* of another plan's step: one that takes no less is not searched
+                                      to the end; 0: none */
 } MtfPipelineRequest;
 
 /* The name for whichever schedule is predicted to be the fastest. Then the plan's predictions say
@@ -37,7 +39,8 @@ typedef struct {
  * 0 and an error that lists the schedules where there is none of that name. */
 int mtf_pipeline_chunks(const char *schedule, GError **error);
 
-/* The plan; NULL on an error: bad input, or (MTF_ERROR_FIT) a stage that fits no layout. */
+/* The plan; NULL on an error: bad input, (MTF_ERROR_FIT) a stage that fits no layout, or (MTF_ERROR_FAILED) no
+ * step shorter than the rival's. */
 MtfPipelinePlan *mtf_pipeline_search(const MtfPipelineRequest *request, GError **error);
 
 #endif

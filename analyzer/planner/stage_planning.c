@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/planner/stage_planning.h"
+
+#include "analyzer/planner/graph_likeness.h"
+#include "cost/memory/arena.h"
+#include "cost/price/schedule.h"
+#include "layouts/base/json_writer.h"
+
+#include <math.h>
+
+/* A layout that takes no more than this share of the memory was not chosen for what it takes. */
+#define SHORT_OF_MEMORY 0.5
+
+/* A stage that was searched. */
+typedef struct {
+    int row;
+    int64_t limit;
+    double peak_bytes;
+    MtfGraph *graph;
+    MtfLayout *layout;
+    MtfPricer pricer;
+    cJSON *search; /* the plan's */
+    MtfStageSeconds seconds;
+} Known;
+
+static void known_free(void *data) {
+    Known *known = data;
+    mtf_graph_free(known->graph);
+    mtf_layout_free(known->layout);
+    cJSON_Delete(known->search);
+    g_free(known);
+}
+
+void mtf_stage_planner_init(MtfStagePlanner *planner, const MtfPlanSearchOptions *search,
+                            double seconds) {
+    *planner = (MtfStagePlanner){ .search = *search,
+                                  .seconds = seconds,
+                                  .known = g_ptr_array_new_with_free_func(known_free) };
+}
+
+void mtf_stage_planner_clear(MtfStagePlanner *planner) {
+    g_ptr_array_unref(planner->known);
+}
+
+void mtf_stage_planner_next_row(MtfStagePlanner *planner) {
+    planner->row++;
+}
+
+/* ---- Times --------------------------------------------------------------------------------- */
+
+static double last_end(const MtfSchedule *schedule, int from, int to) {
+    int64_t end = 0;
+    for (int i = from; i < to; i++)
+        end = MAX(end, schedule->ends[i]);
+    return (double)end / 1e9;
+}
+
+static double held_bytes(const MtfProgram *program) {
+    double bytes = 0;
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        const MtfBuffer *buffer = mtf_program_buffer(program, b);
+        if (buffer->storage == b && buffer->slots > 1)
+            bytes += (double)mtf_buffer_stride(buffer);
+    }
+    return bytes;
+}
+
+static MtfStageSeconds stage_seconds(const MtfPricer *pricer, const MtfProgram *program) {
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
+    int forward = MIN(mtf_program_forward(program), program->n_repeated);
+    double f = last_end(schedule, 0, forward);
+    double i = fmax(f, last_end(schedule, 0, program->weight_gradients));
+    double b = fmax(i, last_end(schedule, 0, program->n_repeated));
+    return (MtfStageSeconds){ .forward = f / program->microbatches,
+                              .input_gradient = (i - f) / program->microbatches,
+                              .weight_gradient = (b - i) / program->microbatches,
+                              .once = fmax(0, (double)schedule->nanoseconds / 1e9 - b -
+                                                  mtf_machine_step_seconds(pricer->machine)),
+                              .held_bytes = held_bytes(program) };
+}
+
+/* ---- Plans that do again ------------------------------------------------------------------- */
+
+/* Whether the plan of one stage is as good for another, whose graph is alike, where it fits. */
+static bool does_again(const MtfStagePlanner *planner, const Known *known, const MtfGraph *graph,
+                       int64_t limit) {
+    bool same_row = known->row == planner->row &&
+                    known->graph->splits_backward == graph->splits_backward &&
+                    graph->in_flight <= known->graph->in_flight;
+    bool had_no_less = known->limit >= limit && known->graph->in_flight <= graph->in_flight;
+    bool had_enough = known->peak_bytes <= SHORT_OF_MEMORY * (double)limit;
+    return same_row || had_no_less || had_enough;
+}
+
+/* The known layout for a graph like its own; in a program whose backward pass is split as the known one
+ * was not, or the other way round, instructions stand in another order. NULL where it does not fit. */
+static MtfPlan *plan_again(const Known *known, const MtfGraph *graph, int64_t limit,
+                           MtfStageSeconds *seconds) {
+    g_autoptr(MtfLayout) layout = mtf_layout_copy(known->layout);
+    bool same_order = known->graph->splits_backward == graph->splits_backward;
+    if (!same_order) {
+        mtf_layout_set_order(layout, NULL, 0);
+        layout->execution.bucket_bytes = 0;
+        mtf_planning_tune(graph, layout, &known->pricer, limit);
+    }
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    if (!mtf_arena_fits(program, limit))
+        return NULL;
+    *seconds = same_order ? known->seconds : stage_seconds(&known->pricer, program);
+    return mtf_planning_plan_new(mtf_graph_copy(graph), g_steal_pointer(&layout), &known->pricer,
+                                 cJSON_Duplicate(known->search, true));
+}
+
+static MtfPlan *plan_alike(const MtfStagePlanner *planner, const MtfGraph *graph,
+                           const GArray *meshes, int64_t limit, MtfStageSeconds *seconds) {
+    int devices = mtf_mesh_size(&g_array_index(meshes, MtfMesh, 0));
+    for (guint k = 0; k < planner->known->len; k++) {
+        const Known *known = g_ptr_array_index(planner->known, k);
+        if (mtf_mesh_size(&known->layout->mesh) != devices ||
+            !does_again(planner, known, graph, limit) || !mtf_graphs_are_alike(graph, known->graph))
+            continue;
+        MtfPlan *plan = plan_again(known, graph, limit, seconds);
+        if (plan != NULL)
+            return plan;
+    }
+    return NULL;
+}
+
+/* ---- Search -------------------------------------------------------------------------------- */
+
+/* What other stages read is kept without pending reductions, which no transfer makes. The search
+ * offers nothing else; layouts that begin it (standard ones, rules) may. Instructions that reduce are
+ * new to an order that was found without them, which goes then. */
+static void reduce_before_sending(const MtfGraph *graph, MtfLayout *layout) {
+    bool reduced = false;
+    for (int t = 0; t < layout->n_tensors; t++) {
+        unsigned partial = mtf_placement_partial_axes(&layout->tensors[t]);
+        for (int a = 0; a < layout->mesh.n_axes; a++)
+            if (mtf_graph_tensor(graph, t)->is_sent && (partial >> a & 1) != 0) {
+                layout->tensors[t].axis[a] = MTF_REPLICATED;
+                reduced = true;
+            }
+    }
+    if (reduced)
+        mtf_layout_set_order(layout, NULL, 0);
+}
+
+static void keep(MtfStagePlanner *planner, const MtfPlan *plan, const MtfPricer *pricer,
+                 int64_t limit, const MtfStageSeconds *seconds) {
+    Known *known = g_new0(Known, 1);
+    *known = (Known){ .row = planner->row,
+                      .limit = limit,
+                      .peak_bytes = mtf_json_number_of(plan->predicted, "peak_memory_bytes", 0),
+                      .graph = mtf_graph_copy(plan->graph),
+                      .layout = mtf_layout_copy(plan->layout),
+                      .pricer = *pricer,
+                      .search = cJSON_Duplicate(plan->search, true),
+                      .seconds = *seconds };
+    g_ptr_array_add(planner->known, known);
+}
+
+static MtfPlan *plan_of(const MtfPlanAnswer *answer, const MtfGraph *stage, int64_t limit,
+                        MtfStageSeconds *seconds) {
+    MtfGraph *graph = mtf_graph_copy(stage);
+    MtfLayout *layout = mtf_plan_answer_layout(answer, graph);
+    reduce_before_sending(graph, layout);
+    mtf_planning_tune(graph, layout, &answer->pricer, limit);
+    MtfPlan *plan = mtf_planning_plan_new(graph, layout, &answer->pricer,
+                                          mtf_plan_answer_to_json(answer, limit));
+    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
+    *seconds = stage_seconds(&answer->pricer, program);
+    return plan;
+}
+
+MtfPlan *mtf_stage_planner_plan(MtfStagePlanner *planner, const MtfGraph *graph,
+                                const GArray *meshes, int64_t limit, MtfStageSeconds *seconds,
+                                GError **error) {
+    MtfPlan *plan = plan_alike(planner, graph, meshes, limit, seconds);
+    if (plan != NULL)
+        return plan;
+    MtfPlanSearchOptions search = planner->search;
+    MtfSearchControl control;
+    MtfPlanAnswer answer = { 0 };
+    mtf_search_control_init(&control, planner->seconds);
+    search.control = &control;
+    search.memory_limit = limit;
+    if (mtf_plan_search(graph, meshes, &search, &answer, error) && answer.found) {
+        plan = plan_of(&answer, graph, limit, seconds);
+        keep(planner, plan, &answer.pricer, limit, seconds);
+    }
+    mtf_plan_answer_clear(&answer);
+    return plan;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Plans the stages of pipelines, one after another: each is searched for its best layout, unless the plan
+ * of another does for it, too:
+ *
+ *     row 1: 1f1b      stage 0 searched ── alike ──► 1, 2 …     the same layout, as many in flight or fewer
+ *     row 2: zb-h1           └── searched with no less room ──► what fits is the best there, too
+ *
+ * A row is one try to plan all stages of a pipeline. Stages of other rows, in another order or with
+ * another share of the memory, are not searched again where that could find nothing better. */
+#ifndef MTF_STAGE_PLANNING_H
+#define MTF_STAGE_PLANNING_H
+
+#include "analyzer/layout_search/plan_search.h"
+#include "analyzer/planner/planning.h"
+
+/* The seconds of a stage's passes over one micro-batch, and of what it does once a step; the bytes on a
+ * device that a micro-batch in flight holds. */
+typedef struct {
+    double forward, input_gradient, weight_gradient, once;
+    double held_bytes;
+} MtfStageSeconds;
+
+typedef struct {
+    MtfPlanSearchOptions search; /* of every stage; its control and limit are not used */
+    double seconds;              /* for the search of each; 0: no limit */
+    int row;
+    GPtrArray *known; /* of what was searched */
+} MtfStagePlanner;
+
+/* Begins with nothing planned. Clear it after use. */
+void mtf_stage_planner_init(MtfStagePlanner *planner, const MtfPlanSearchOptions *search,
+                            double seconds);
+void mtf_stage_planner_clear(MtfStagePlanner *planner);
+
+/* Begins another row. */
+void mtf_stage_planner_next_row(MtfStagePlanner *planner);
+
+/* The plan of a stage's graph, which is copied, on the best of `meshes` (MtfMesh), all of equal size,
+ * within `limit` bytes a device; and the times of its passes. NULL where none fits, or on an error. */
+MtfPlan *mtf_stage_planner_plan(MtfStagePlanner *planner, const MtfGraph *graph,
+                                const GArray *meshes, int64_t limit, MtfStageSeconds *seconds,
+                                GError **error);
+
+#endif

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What is not searched again: stages that a plan is known for, and plans that another beats. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/planner/pipeline_planning.h"
+#include "analyzer/planner/stage_planning.h"
+#include "analyzer/planner/variant_search.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/graph_file/graph_json.h"
+
+#include <math.h>
+
+typedef struct {
+    MtfMachine *machine;
+    MtfGraph *written;
+    MtfGraph *stage; /* its training graph in four micro-batches, two of them in flight */
+    GArray *meshes;
+    MtfStagePlanner planner;
+} Case;
+
+static MtfPlanSearchOptions options_of(const Case *c) {
+    return (MtfPlanSearchOptions){ .machine = c->machine, .has_gap = true };
+}
+
+static void case_init(Case *c) {
+    const MtfStepVariant variant = { .microbatches = 4, .batch_dim = "batch" };
+    MtfMesh mesh;
+    assert_true(mtf_mesh_parse("rows:2", 0, &mesh, NULL));
+    c->machine = mtf_planning_machine("cpu-host", NULL, NULL);
+    c->written = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
+    c->stage = mtf_planning_training_graph(c->written, &variant, NULL);
+    c->stage->in_flight = 2;
+    c->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    g_array_append_val(c->meshes, mesh);
+    MtfPlanSearchOptions search = options_of(c);
+    mtf_stage_planner_init(&c->planner, &search, 0);
+}
+
+static void case_clear(Case *c) {
+    mtf_stage_planner_clear(&c->planner);
+    mtf_machine_free(c->machine);
+    mtf_graph_free(c->written);
+    mtf_graph_free(c->stage);
+    g_array_unref(c->meshes);
+}
+
+static MtfPlan *plan(Case *c, MtfStagePlanner *planner, int64_t limit, MtfStageSeconds *seconds) {
+    GError *error = NULL;
+    mtf_stage_planner_next_row(planner);
+    MtfPlan *found = mtf_stage_planner_plan(planner, c->stage, c->meshes, limit, seconds, &error);
+    assert_null(error);
+    return found;
+}
+
+static double number_of(const MtfPlan *plan, const char *key) {
+    return mtf_json_number_of(plan->predicted, key, -1);
+}
+
+/* The best under a limit is the best under a lower one that it fits in; under one that it does not fit in
+ * the stage is searched again. */
+static void less_room_asks_for_a_search_where_the_known_plan_does_not_fit(void **state) {
+    (void)state;
+    Case c;
+    MtfStageSeconds first, second, third;
+    case_init(&c);
+    g_autoptr(MtfPlan) most = plan(&c, &c.planner, c.machine->memory_bytes, &first);
+    int64_t peak = (int64_t)number_of(most, "peak_memory_bytes");
+    g_autoptr(MtfPlan) less = plan(&c, &c.planner, peak, &second);
+    assert_int_equal(c.planner.known->len, 1);
+    assert_string_equal(less->program_sha256, most->program_sha256);
+    assert_memory_equal(&first, &second, sizeof first);
+    g_autoptr(MtfPlan) least = plan(&c, &c.planner, peak - 1, &third);
+    assert_true(least == NULL || number_of(least, "peak_memory_bytes") < (double)peak);
+    assert_int_equal(c.planner.known->len, least == NULL ? 1 : 2);
+    case_clear(&c);
+}
+
+/* Weight gradients apart from input gradients are another order of the same operations: the known
+ * layout costs what one costs that is searched for them. */
+static void another_order_of_passes_takes_the_known_layout(void **state) {
+    (void)state;
+    Case c;
+    MtfStageSeconds whole, split, own;
+    case_init(&c);
+    g_autoptr(MtfPlan) first = plan(&c, &c.planner, c.machine->memory_bytes, &whole);
+    c.stage->splits_backward = true;
+    g_autoptr(MtfPlan) known = plan(&c, &c.planner, c.machine->memory_bytes, &split);
+    assert_int_equal(c.planner.known->len, 1);
+    MtfStagePlanner fresh;
+    MtfPlanSearchOptions search = options_of(&c);
+    mtf_stage_planner_init(&fresh, &search, 0);
+    g_autoptr(MtfPlan) alone = plan(&c, &fresh, c.machine->memory_bytes, &own);
+    assert_true(whole.weight_gradient <= 0 && split.weight_gradient > 0);
+    assert_float_equal(split.forward, own.forward, 1e-12);
+    assert_float_equal(split.input_gradient, own.input_gradient, 1e-12);
+    assert_float_equal(split.weight_gradient, own.weight_gradient, 1e-12);
+    mtf_stage_planner_clear(&fresh);
+    case_clear(&c);
+}
+
+/* A rival of half the step ends the search; one of twice changes nothing. */
+static void a_pipeline_that_another_plan_beats_is_given_up(void **state) {
+    (void)state;
+    Case c;
+    GError *error = NULL;
+    case_init(&c);
+    MtfPipelineRequest request = { .written = c.written,
+                                   .stages = 2,
+                                   .chunks = 1,
+                                   .schedule = "1f1b",
+                                   .form = { .microbatches = 4, .batch_dim = "batch" },
+                                   .meshes = c.meshes,
+                                   .search = options_of(&c) };
+    request.search.memory_limit = c.machine->memory_bytes;
+    g_autoptr(MtfPipelinePlan) alone = mtf_pipeline_search(&request, &error);
+    assert_null(error);
+    double step = mtf_json_number_of(alone->predicted, "step_seconds", 0);
+    request.rival_seconds = 2 * step;
+    g_autoptr(MtfPipelinePlan) beside = mtf_pipeline_search(&request, &error);
+    assert_non_null(beside);
+    assert_true(mtf_json_number_of(beside->predicted, "step_seconds", 0) == step);
+    request.rival_seconds = step / 4;
+    assert_null(mtf_pipeline_search(&request, &error));
+    assert_true(g_error_matches(error, MTF_ERROR, MTF_ERROR_FAILED));
+    g_clear_error(&error);
+    case_clear(&c);
+}
+
+static double variant_step(const Case *c, double rival, bool *given_up) {
+    MtfVariantAnswer answer;
+    GError *error = NULL;
+    MtfVariantSearchOptions options = { .written = c->written,
+                                        .machine = c->machine,
+                                        .meshes = c->meshes,
+                                        .microbatches = 1,
+                                        .recompute = MTF_RECOMPUTE_NONE,
+                                        .key_parts = 1,
+                                        .memory_limit = c->machine->memory_bytes,
+                                        .gap = NAN,
+                                        .rival_seconds = rival };
+    assert_true(mtf_variant_search(&options, &answer, &error));
+    assert_null(error);
+    double step = answer.answer.found ? answer.answer.step_seconds : INFINITY;
+    *given_up = answer.given_up;
+    mtf_variant_answer_clear(&answer);
+    return step;
+}
+
+/* What takes more than twice a rival's step when it is found is left as it is, where its bound alone does
+ * not rule it out; a rival of a longer step changes nothing. */
+static void a_step_twice_as_long_as_a_rivals_is_left_as_it_was_found(void **state) {
+    (void)state;
+    Case c;
+    bool given_up;
+    case_init(&c);
+    mtf_machine_free(c.machine);
+    c.machine = mtf_planning_machine("a100", "meshtf", NULL);
+    double step = variant_step(&c, 0, &given_up);
+    assert_false(given_up);
+    assert_true(variant_step(&c, 1.1 * step, &given_up) == step);
+    assert_false(given_up);
+    double found = variant_step(&c, 0.4 * step, &given_up);
+    assert_true(given_up && isfinite(found) && found >= step);
+    case_clear(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(less_room_asks_for_a_search_where_the_known_plan_does_not_fit),
+        cmocka_unit_test(another_order_of_passes_takes_the_known_layout),
+        cmocka_unit_test(a_pipeline_that_another_plan_beats_is_given_up),
+        cmocka_unit_test(a_step_twice_as_long_as_a_rivals_is_left_as_it_was_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
