@@ -592,7 +592,7 @@ int mtf_command_search(int argc, char **argv) {
         TEXT("microbatches", 0, microbatches, "Work through the batch in M parts (auto)", "M|auto"),
         TEXT("batch-dim", 0, batch_dim, "What counts examples (inputs' first dimension)", "NAME"),
         TEXT("recompute", 0, recompute, "What the backward pass computes again (auto)",
-             "none|cheap|layers|layers:K|auto"),
+             "none|cheap|layers|layers:K|auto|LIST"),
         TEXT("offload", 0, offload, "What waits in the host's memory for the backward pass (auto)",
              "none|layers|activations|layers:K|activations:K|auto"),
         TEXT("key-parts", 0, key_parts,

@@ -30,6 +30,7 @@ typedef struct MtfPipelineFind {
     bool given;               /* the graph or the mesh says what the stages are */
     MtfPipelineRequest asked; /* before any cut */
     MtfPipelineRequest request;
+    MtfRecompute *listed; /* what the user says of each stage; or NULL */
     int tried; /* numbers of micro-batches and recomputations, where they were searched */
     MtfPipelinePlan *plan; /* NULL: no stages */
 } Search;
@@ -44,6 +45,7 @@ static void search_clear(Search *search) {
     if (search->cuts != NULL)
         g_ptr_array_unref(search->cuts);
     mtf_pipeline_plan_free(search->plan);
+    g_free(search->listed);
 }
 
 static bool find_meshes(Search *search, GError **error) {
@@ -127,6 +129,30 @@ static bool is_auto(const char *text) {
     return text == NULL || strcmp(text, "auto") == 0;
 }
 
+/* One word for all stages, or a list. Where any schedule will do the length of the list says how many
+ * parts of the graph each domain has. */
+static bool read_recomputation(Search *search, GError **error) {
+    const char *text = search->options->recompute;
+    MtfPipelineRequest *request = &search->request;
+    if (is_auto(text))
+        return true;
+    if (strchr(text, ',') == NULL)
+        return mtf_recompute_parse(text, &request->form.recompute, &request->form.recomputed_layers,
+                                   error);
+    if (search->options->stages == 0)
+        return mtf_input_error(error,
+                               "--recompute \"%s\": a list is for as many stages as "
+                               "--stages N says",
+                               text);
+    g_auto(GStrv) words = g_strsplit(text, ",", -1);
+    int stages = request->stages, parts = (int)g_strv_length(words) / stages;
+    if (strcmp(search->options->schedule, MTF_ANY_SCHEDULE) == 0)
+        request->chunks = CLAMP(parts, 1, MTF_MAX_CHUNKS);
+    search->listed = mtf_recompute_parse_stages(text, stages * request->chunks, error);
+    request->form.recompute_of_stage = search->listed;
+    return search->listed != NULL;
+}
+
 /* Stages of equal devices. */
 static bool divide_evenly(Search *search, GError **error) {
     MtfPipelineRequest *request = &search->request;
@@ -190,7 +216,8 @@ static bool search_cut(Search *search, double share, GError **error) {
                              .microbatches = search->asked.form.microbatches,
                              .recompute = is_auto(o->recompute) ? MTF_RECOMPUTES
                                                                 : (int)search->asked.form.recompute,
-                             .chunks = any ? any_chunks : own_chunks,
+                             .recompute_of_stage = search->listed,
+                             .chunks = any && search->listed == NULL ? any_chunks : own_chunks,
                              .max_axes = o->max_axes,
                              .batch_dim = o->batch_dim,
                              .precision = request->form.precision };
@@ -237,9 +264,7 @@ static bool prepare(Search *search, GError **error) {
         request->form.precision =
             mtf_planning_precision_for(search->machine, search->written, o->precision);
     if (search->written == NULL || !read_microbatches(search, error) ||
-        !choose_chunks(search, error) ||
-        (!is_auto(o->recompute) && !mtf_recompute_parse(o->recompute, &request->form.recompute,
-                                                        &request->form.recomputed_layers, error)))
+        !choose_chunks(search, error) || !read_recomputation(search, error))
         return false;
     search->asked = *request;
     search->given = o->mesh != NULL || mtf_graph_stages(search->written) > 0;
@@ -257,7 +282,8 @@ static const char *stage_recomputation(const cJSON *stages, int stage) {
 static char *recomputation_text(const Search *search) {
     const MtfStepVariant *form = &search->request.form;
     return form->recompute_of_stage != NULL
-               ? mtf_recompute_format_stages(form->recompute_of_stage, search->request.stages)
+               ? mtf_recompute_format_stages(form->recompute_of_stage,
+                                             search->request.stages * search->request.chunks)
                : mtf_recompute_format(form->recompute, form->recomputed_layers);
 }
 

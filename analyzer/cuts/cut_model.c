@@ -13,6 +13,8 @@ typedef struct {
     MtfChain chain;
     guint ways;    /* of a size */
     int64_t *size; /* of the chain: so many of each size */
+    int *kind;     /* of the chain's sizes: the recomputation, where that of each stage is given */
+    int *wanted;   /* likewise of its stages; or NULL */
     int *way;      /* at mtf_chain_index */
 } Chain;
 
@@ -100,12 +102,14 @@ static bool fits_alone(const Chain *chain, const MtfChainPrice *price) {
     return (price->fixed + held_by_first(model) * price->flight) * model->chunks <= memory;
 }
 
-static GArray *list_candidates(const Chain *chain, int first, int end, int64_t devices) {
+/* The ways of so many devices with that recomputation, MTF_RECOMPUTES: with any. */
+static GArray *list_candidates(const Chain *chain, int first, int end, int64_t devices,
+                               MtfRecompute recompute) {
     const MtfCutModel *model = chain->model;
     GArray *all = g_array_new(FALSE, FALSE, sizeof(Candidate));
     for (guint w = 0; w < model->ways->len; w++) {
         const MtfUnitWay *way = g_ptr_array_index(model->ways, w);
-        if (way->devices != devices)
+        if (way->devices != devices || (recompute != MTF_RECOMPUTES && way->recompute != recompute))
             continue;
         Candidate candidate = { (int)w, sum_units(model, way, place_at(model, first),
                                                   place_at(model, end)) };
@@ -116,29 +120,73 @@ static GArray *list_candidates(const Chain *chain, int first, int end, int64_t d
     return all;
 }
 
-/* The ways of one size for a stage: the fastest, then those that hold less for more time. */
-static void fill_stage(Chain *chain, int first, int end, guint z) {
-    int64_t devices = g_array_index(chain->model->sizes, int64_t, z);
-    g_autoptr(GArray) all = list_candidates(chain, first, end, devices);
+/* Ways for a stage at `count` places of the chain's sizes from `begin` on: the fastest, then those that
+ * hold less for more time. */
+static void fill_places(Chain *chain, int first, int end, int begin, guint count,
+                        MtfRecompute recompute) {
+    int64_t devices = g_array_index(chain->model->sizes, int64_t, begin / (int)chain->ways);
+    g_autoptr(GArray) all = list_candidates(chain, first, end, devices, recompute);
     g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(Candidate));
     for (guint i = 0; i < all->len; i++)
         if (!is_dominated(kept, &g_array_index(all, Candidate, i)))
             g_array_append_val(kept, g_array_index(all, Candidate, i));
-    for (guint k = 0; k < chain->ways; k++) {
-        gsize at = mtf_chain_index(&chain->chain, first, end, (int)(z * chain->ways + k));
+    for (guint k = 0; k < count; k++) {
+        gsize at = mtf_chain_index(&chain->chain, first, end, begin + (int)k);
         chain->chain.price[at].seconds = INFINITY;
         if (k >= kept->len)
             continue;
-        guint i = kept->len <= chain->ways ? k : k * (kept->len - 1) / (chain->ways - 1);
+        guint i = kept->len <= count ? k : k * (kept->len - 1) / (count - 1);
         chain->chain.price[at] = g_array_index(kept, Candidate, i).price;
         chain->way[at] = g_array_index(kept, Candidate, i).way;
     }
 }
 
+/* The ways of one size; where what each stage recomputes is given, so many of each kind. */
+static void fill_stage(Chain *chain, int first, int end, guint z) {
+    int begin = (int)(z * chain->ways);
+    if (chain->wanted == NULL) {
+        fill_places(chain, first, end, begin, chain->ways, MTF_RECOMPUTES);
+        return;
+    }
+    for (guint k = 0; k < chain->ways; k += WAYS_A_SIZE)
+        fill_places(chain, first, end, begin + (int)k, WAYS_A_SIZE,
+                    (MtfRecompute)chain->kind[begin + (int)k]);
+}
+
+/* The recomputations that stages are given, each once; returns how many. */
+static int list_kinds(const MtfCutModel *model, MtfRecompute *kinds) {
+    int n = 0;
+    for (int r = 0; r < MTF_RECOMPUTES; r++) {
+        bool given = false;
+        for (int s = 0; s < model->stages * model->chunks; s++)
+            given |= model->recompute_of_stage[s] == (MtfRecompute)r;
+        if (given)
+            kinds[n++] = (MtfRecompute)r;
+    }
+    return n;
+}
+
+/* Has every stage recompute what it is given. */
+static void give_recomputations(Chain *chain, const MtfRecompute *kinds) {
+    const MtfCutModel *model = chain->model;
+    int stages = model->stages * model->chunks, sizes = chain->chain.sizes;
+    chain->wanted = g_new(int, stages);
+    chain->kind = g_new(int, sizes);
+    for (int s = 0; s < stages; s++)
+        chain->wanted[s] = (int)model->recompute_of_stage[s];
+    for (int z = 0; z < sizes; z++)
+        chain->kind[z] = (int)kinds[z % (int)chain->ways / WAYS_A_SIZE];
+    chain->chain.kind_of_size = chain->kind;
+    chain->chain.kind_of_stage = chain->wanted;
+}
+
 /* Chunks are stages of a chain that is as many times longer, and passes as many more micro-batches. */
 static void chain_init(Chain *chain, const MtfCutModel *model) {
     int64_t unit = g_array_index(model->sizes, int64_t, 0);
-    guint ways = WAYS_A_SIZE * (guint)model->recomputations, sizes = model->sizes->len * ways;
+    MtfRecompute kinds[MTF_RECOMPUTES];
+    bool given = model->recompute_of_stage != NULL;
+    int recomputations = given ? list_kinds(model, kinds) : model->recomputations;
+    guint ways = WAYS_A_SIZE * (guint)recomputations, sizes = model->sizes->len * ways;
     *chain = (Chain){ .model = model, .ways = ways };
     chain->size = g_new(int64_t, sizes);
     for (guint z = 0; z < sizes; z++)
@@ -152,6 +200,8 @@ static void chain_init(Chain *chain, const MtfCutModel *model) {
                                .memory = model->chunks > 1 ? INFINITY : (double)model->memory,
                                .most_stages = model->stages * model->chunks,
                                .least_stages = model->stages * model->chunks };
+    if (given)
+        give_recomputations(chain, kinds);
     gsize prices = mtf_chain_prices(&chain->chain);
     chain->chain.price = g_new0(MtfChainPrice, prices);
     chain->way = g_new0(int, prices);
@@ -163,6 +213,8 @@ static void chain_init(Chain *chain, const MtfCutModel *model) {
 
 static void chain_clear(Chain *chain) {
     g_free(chain->size);
+    g_free(chain->kind);
+    g_free(chain->wanted);
     g_free(chain->chain.price);
     g_free(chain->way);
 }
@@ -184,14 +236,15 @@ double mtf_cut_model_bound(const MtfCutModel *model) {
     return sum / (double)model->devices + mtf_machine_step_seconds(model->machine);
 }
 
-/* The number of the stage's price among those of its size. */
-static int find_price(const Chain *chain, const MtfStage *stage) {
+/* The number of the price of stage i among those of its size. */
+static int find_price(const Chain *chain, const MtfStage *stage, guint i) {
     for (int z = 0; z < chain->chain.sizes; z++) {
         const MtfChainPrice *price =
             &chain->chain.price[mtf_chain_index(&chain->chain, stage->from, stage->to, z)];
         double miss = fabs(price->seconds - stage->seconds);
         bool fits = price->fixed + (double)stage->flight * price->flight <= chain->chain.memory;
-        if (chain->size[z] == stage->replicas && miss <= 1e-12 * stage->seconds && fits)
+        bool suits = chain->wanted == NULL || chain->kind[z] == chain->wanted[i];
+        if (chain->size[z] == stage->replicas && miss <= 1e-12 * stage->seconds && fits && suits)
             return z;
     }
     g_assert_not_reached();
@@ -199,7 +252,7 @@ static int find_price(const Chain *chain, const MtfStage *stage) {
 
 static void add_stage(MtfCutPlan *plan, const Chain *chain, const MtfStage *stage) {
     const MtfCutModel *model = chain->model;
-    int z = find_price(chain, stage);
+    int z = find_price(chain, stage, plan->stages->len);
     gsize at = mtf_chain_index(&chain->chain, stage->from, stage->to, z);
     const MtfUnitWay *way = g_ptr_array_index(model->ways, chain->way[at]);
     const MtfChainPrice *price = &chain->chain.price[at];

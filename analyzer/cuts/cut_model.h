@@ -46,6 +46,7 @@ typedef struct {
     const GArray *sizes;   /* of int64_t, ascending: devices of a stage */
     const GPtrArray *ways; /* MtfUnitWay, for the variant */
     int recomputations;    /* how many kinds of it ways have: each stage its own */
+    const MtfRecompute *recompute_of_stage; /* of each stage, whose number is given; or NULL: any */
     MtfStepVariant variant;
     const MtfMachine *machine;
     int64_t devices, memory; /* of all stages; bytes of a device */

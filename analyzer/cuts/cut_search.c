@@ -16,8 +16,6 @@
 #define MOST_MICROBATCHES 512
 /* The number of micro-batches that is tried first, or the next above it. */
 #define FIRST_MICROBATCHES 48
-/* Stages that differ in it recompute nothing, or layers. */
-#define RECOMPUTATIONS_MIXED 2
 /* A stage that takes more than this share of the memory may have been laid out to save some. */
 #define SHORT_OF_MEMORY 0.5
 
@@ -44,7 +42,9 @@ typedef struct {
     GArray *all;     /* likewise, each unit a part */
     GPtrArray *ways; /* MtfUnitWay, for the variant; borrowed from `priced` */
     MtfStepVariant variant;
-    bool mixed;     /* the ways are of several recomputations */
+    bool mixed; /* the ways are of several recomputations: */
+    MtfRecompute kinds[MTF_RECOMPUTES];
+    int n_kinds;
     GArray *priced; /* Priced */
     GArray *best;   /* Best, one for each number of chunks that is asked for, and a mixed one */
     int tried;
@@ -64,7 +64,8 @@ static MtfCutModel model_of(const Search *search, const GArray *places, const GA
                           .places = places,
                           .sizes = sizes,
                           .ways = search->ways,
-                          .recomputations = search->mixed ? RECOMPUTATIONS_MIXED : 1,
+                          .recomputations = search->mixed ? search->n_kinds : 1,
+                          .recompute_of_stage = search->request->recompute_of_stage,
                           .variant = search->variant,
                           .machine = search->request->machine,
                           .devices = search->request->devices,
@@ -176,12 +177,11 @@ static GPtrArray *price_ways(Search *search, MtfRecompute recompute, GError **er
     return priced.ways;
 }
 
-/* Ways that keep everything, and ways that recompute layers; NULL on an error. */
+/* Ways of all kinds of recomputation that are mixed; NULL on an error. */
 static GPtrArray *list_mixed_ways(Search *search, GError **error) {
-    static const MtfRecompute kinds[] = { MTF_RECOMPUTE_NONE, MTF_RECOMPUTE_LAYERS };
     g_autoptr(GPtrArray) all = g_ptr_array_new();
-    for (gsize k = 0; k < G_N_ELEMENTS(kinds); k++) {
-        GPtrArray *ways = price_ways(search, kinds[k], error);
+    for (int k = 0; k < search->n_kinds; k++) {
+        GPtrArray *ways = price_ways(search, search->kinds[k], error);
         if (ways == NULL)
             return NULL;
         for (guint w = 0; w < ways->len; w++)
@@ -303,6 +303,27 @@ static bool is_short_of_memory(const Search *search, const MtfCutPlan *plan) {
     return most > SHORT_OF_MEMORY * (double)search->request->memory;
 }
 
+/* Ways may be of this kind, too. */
+static void mix(Search *search, MtfRecompute kind) {
+    search->mixed = true;
+    search->kinds[search->n_kinds++] = kind;
+}
+
+/* Stages recompute what the user says. */
+static bool try_given(Search *search, const GArray *counts, GError **error) {
+    const MtfCutRequest *request = search->request;
+    Best *best = &g_array_index(search->best, Best, 0);
+    best->mixed = true;
+    for (int r = 0; r < MTF_RECOMPUTES; r++) {
+        bool given = false;
+        for (int s = 0; s < request->stages * best->chunks; s++)
+            given |= (int)request->recompute_of_stage[s] == r;
+        if (given)
+            mix(search, (MtfRecompute)r);
+    }
+    return try_recompute(search, search->kinds[0], counts, error);
+}
+
 /* Stages that recompute what their own memory asks for: those in front, which hold the most micro-batches.
  * They are looked for where memory matters, and faster than all that recompute alike. Domains of several
  * chunks are taken to hold alike. */
@@ -314,7 +335,8 @@ static bool try_mixed(Search *search, const GArray *counts, GError **error) {
         return true;
     Best mixed = { 1, true, plan->seconds, NULL };
     g_array_append_val(search->best, mixed);
-    search->mixed = true;
+    mix(search, MTF_RECOMPUTE_NONE);
+    mix(search, MTF_RECOMPUTE_LAYERS);
     return try_recompute(search, MTF_RECOMPUTE_NONE, counts, error);
 }
 
@@ -325,6 +347,8 @@ static bool try_all(Search *search, GError **error) {
     if (batch < 0)
         return false;
     g_autoptr(GArray) counts = list_microbatches(request, mtf_graph_size(request->forward, batch));
+    if (request->recompute_of_stage != NULL)
+        return try_given(search, counts, error);
     for (int r = 0; r < MTF_RECOMPUTES; r++) {
         bool asked = request->recompute == r;
         bool tried = any && r != MTF_RECOMPUTE_CHEAP && (r != MTF_RECOMPUTE_LAYERS || layers);
@@ -437,7 +461,9 @@ static GPtrArray *take_plans(Search *search) {
     GPtrArray *plans = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_cut_plan_free);
     for (guint i = 0; i < search->best->len; i++) {
         Best *best = &g_array_index(search->best, Best, i);
-        if (best->plan == NULL || (best->mixed && best->plan->recompute == NULL))
+        bool alike = best->mixed && search->request->recompute_of_stage == NULL &&
+                     best->plan != NULL && best->plan->recompute == NULL;
+        if (best->plan == NULL || alike)
             continue;
         best->plan->tried = search->tried;
         g_ptr_array_add(plans, g_steal_pointer(&best->plan));

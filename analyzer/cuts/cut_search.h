@@ -23,11 +23,14 @@ typedef struct {
     const MtfGraph *forward;
     const MtfMachine *machine;
     int64_t devices;
-    int64_t memory;                    /* bytes of a device */
-    int stages;                        /* 0: any number */
-    const int *chunks;                 /* numbers of chunks a domain, ended by 0 */
-    int microbatches;                  /* 0: any number */
-    int recompute;                     /* MtfRecompute, or MTF_RECOMPUTES: any */
+    int64_t memory;    /* bytes of a device */
+    int stages;        /* 0: any number */
+    const int *chunks; /* numbers of chunks a domain, ended by 0 */
+    int microbatches;  /* 0: any number */
+    int recompute;     /* MtfRecompute, or MTF_RECOMPUTES: any */
+    const MtfRecompute
+        *recompute_of_stage;           /* instead, with `stages` and one number of chunks, of each
+                                               of the graph's parts; or NULL */
     int max_axes;                      /* of a stage's mesh */
     const char *batch_dim, *precision; /* as of MtfStepVariant */
 } MtfCutRequest;

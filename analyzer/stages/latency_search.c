@@ -43,6 +43,12 @@ static bool fits(const MtfChain *chain, const MtfChainPrice *price, int s) {
     return price->fixed + flight * price->flight <= chain->memory;
 }
 
+/* Whether the s-th stage from the end may be of that size. */
+static bool suits(const MtfChain *chain, int s, int size) {
+    return chain->kind_of_stage == NULL ||
+           chain->kind_of_size[size] == chain->kind_of_stage[chain->most_stages - s];
+}
+
 static void clear_table(const Search *search, int s) {
     const MtfChain *chain = search->chain;
     for (int k = 0; k <= chain->layers; k++)
@@ -74,7 +80,7 @@ static void fill_table(const Search *search, int s, double most) {
             for (int size = 0; size < chain->sizes; size++) {
                 const MtfChainPrice *price =
                     &chain->price[mtf_chain_index(chain, first, end, size)];
-                bool good = search->stages == 0 || fits(chain, price, s);
+                bool good = search->stages == 0 || (fits(chain, price, s) && suits(chain, s, size));
                 if (price->seconds <= most && good)
                     try_stage(search, s, first, end, size);
             }

@@ -31,6 +31,9 @@ typedef struct {
     double memory;    /* bytes of a device; INFINITY without a limit */
     int most_stages;  /* 0: as many as there are layers */
     int least_stages; /* 0: one; above 0 with most_stages */
+    /* NULL, or what kind of way each size is, and which the stages from the first on are to have, of
+     * which there are most_stages, no fewer. */
+    const int *kind_of_size, *kind_of_stage;
 } MtfChain;
 
 /* Where the price of layers first … end-1 on the submesh of number `size` stands. */

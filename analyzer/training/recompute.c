@@ -70,6 +70,31 @@ bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, int *layers,
                            text);
 }
 
+MtfRecompute *mtf_recompute_parse_stages(const char *text, int stages, GError **error) {
+    g_auto(GStrv) words = g_strsplit(text, ",", -1);
+    int count = (int)g_strv_length(words);
+    if (count != stages) {
+        mtf_input_error(
+            error, "--recompute \"%s\" says of %d what is computed again, and there are %d stages",
+            text, count, stages);
+        return NULL;
+    }
+    g_autofree MtfRecompute *each = g_new(MtfRecompute, stages);
+    for (int s = 0; s < stages; s++) {
+        int layers;
+        if (!mtf_recompute_parse(words[s], &each[s], &layers, error))
+            return NULL;
+        if (layers == 0)
+            continue;
+        mtf_input_error(error,
+                        "--recompute \"%s\": a list has none, cheap or layers for each stage, "
+                        "not numbers of layers",
+                        text);
+        return NULL;
+    }
+    return g_steal_pointer(&each);
+}
+
 static const MtfOperation *producer_of(const Recomputation *r, int tensor) {
     int producer = mtf_graph_tensor(r->b.graph, tensor)->producer;
     return producer < 0 ? NULL : mtf_graph_operation(r->b.graph, producer);

@@ -35,6 +35,9 @@ char *mtf_recompute_format(MtfRecompute recompute, int layers); /* free with g_f
 char *mtf_recompute_format_stages(const MtfRecompute *each,
                                   int stages); /* "layers,none"; likewise */
 bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, int *layers, GError **error);
+/* A list with commas, one for each of so many stages, without numbers of layers; NULL on an error, otherwise
+ * to be freed with g_free. */
+MtfRecompute *mtf_recompute_parse_stages(const char *text, int stages, GError **error);
 
 /* Changes a training graph, which is canonical afterwards. Fails with a bad-input error where
  * blocks are to be recomputed and nothing is repeated, or a name is taken. */

@@ -234,6 +234,23 @@ for case in "2 4500KiB layers,none" "4 4500KiB layers,layers,none,none"; do
         --schedule 1f1b --recompute layers --json
     claim "all stages doing so take longer" [ "$(jq --slurpfile own "$work/own-$1.json" '.step_seconds > $own[0].predicted.step_seconds' "$work/out")" = true ]
 done
+# The user may say it of each stage, and of each of several parts that a domain has.
+plan listed "$work/narrow.json" --devices 2 --stages 2 --microbatches 8 --precision f64 --recompute none,layers
+claim "each stage computes again what it is told" sh -c "[ \"\$(meshtf-plan check '$work/listed.json' --json | jq -r .recompute)\" = none,layers ]"
+train listed 2 --data LICENSE
+claim "to the losses of one processor that keeps all" same "$work/kept.metrics" "$work/listed.metrics" 1e-10
+claim "with memory and transfers of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
+plan listed-parts "$work/narrow.json" --devices 2 --stages 2 --microbatches 8 --precision f64 --schedule interleaved --recompute layers,none,none,cheap
+claim "each part of a domain, too" sh -c "[ \"\$(meshtf-plan check '$work/listed-parts.json' --json | jq -r .recompute)\" = layers,none,none,cheap ]"
+train listed-parts 2 --data LICENSE
+claim "to the same losses" same "$work/kept.metrics" "$work/listed-parts.metrics" 1e-10
+claim "as much memory as planned" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
+plan listed-mesh "$work/narrow.json" --mesh rows:1 --stages 2 --microbatches 8 --recompute layers,none
+claim "and stages of equal work" says "recomputation of each stage its own"
+run meshtf-plan search "$work/narrow.json" --machine cpu-host --devices 2 --stages 2 --recompute layers,none,none
+claim "a list of another length is bad input" says_error "says of 3 what is computed again, and there are 2 stages"
+run meshtf-plan search "$work/narrow.json" --machine cpu-host --devices 2 --stages auto --recompute layers,none
+claim "so is a list without a number of stages" says_error "as many stages as --stages N says"
 plan own-float "$work/narrow.json" --devices 4 --stages 4 --microbatches 8 --precision f32 --memory 2250KiB --schedule 1f1b
 claim "so it is in float32" says "recomputation of each stage its own"
 run meshtf-plan export "$work/own-float.json" --to megatron

@@ -315,11 +315,16 @@ static void draw_chain(Chain *chain, GRand *random) {
     }
 }
 
-/* A stage's seconds where it fits, else INFINITY, by the way that takes least. */
-static double stage_seconds(const Chain *chain, const MtfCutModel *model, int first, int end,
-                            int flight) {
+/* A stage's seconds where it fits, else INFINITY, by the way that takes least, of those that recompute
+ * what it is given. */
+static double stage_seconds(const Chain *chain, const MtfCutModel *model, int stage, int first,
+                            int end) {
+    int flight = MIN(model->stages - stage, model->variant.microbatches);
+    const MtfRecompute *given = model->recompute_of_stage;
     double least = INFINITY;
     for (int w = 0; w < 4; w++) {
+        if (given != NULL && chain->way[w].recompute != given[stage])
+            continue;
         double seconds = first > 0 ? 2 * chain->machine->network.axis[0].latency : 0;
         double bytes = 0, work = 0;
         for (int u = first; u < end; u++) {
@@ -343,8 +348,7 @@ static double best_of_all_cuts(const Chain *chain, const MtfCutModel *model) {
         for (int u = 0; u < 6 && stages == model->stages; u++) {
             if (u < 5 && (cuts >> u & 1) == 0)
                 continue;
-            double own = stage_seconds(chain, model, first, u + 1,
-                                       MIN(stages - stage, model->variant.microbatches));
+            double own = stage_seconds(chain, model, stage, first, u + 1);
             sum += own;
             slowest = fmax(slowest, own);
             first = u + 1;
@@ -357,10 +361,12 @@ static double best_of_all_cuts(const Chain *chain, const MtfCutModel *model) {
 }
 
 /* 2,000 drawn chains: the same step as by trying each cut with each way for each stage; in some the stages
- * of the best plan differ in what they recompute, in some nothing fits. */
+ * of the best plan differ in what they recompute, in some nothing fits. In half of them stages are given what they
+ * recompute. */
 static void mixed_stages_are_the_best_of_all(void **state) {
     (void)state;
     int mixed = 0, unfit = 0;
+    MtfRecompute given[4];
     g_autoptr(GRand) random = g_rand_new_with_seed(7);
     for (int turn = 0; turn < 2000; turn++) {
         Chain chain;
@@ -371,15 +377,20 @@ static void mixed_stages_are_the_best_of_all(void **state) {
                               .sizes = chain.sizes,
                               .ways = chain.ways,
                               .recomputations = 2,
+                              .recompute_of_stage = turn % 2 == 1 ? given : NULL,
                               .variant = { .microbatches = g_rand_int_range(random, 2, 9) },
                               .machine = chain.machine,
                               .devices = stages,
                               .memory = (int64_t)g_rand_double_range(random, 4e6, 2e7),
                               .stages = stages,
                               .chunks = 1 };
+        for (int s = 0; s < stages; s++)
+            given[s] = g_rand_boolean(random) ? MTF_RECOMPUTE_LAYERS : MTF_RECOMPUTE_NONE;
         g_autoptr(MtfCutPlan) plan = mtf_cut_model_solve(&model);
         double best = best_of_all_cuts(&chain, &model);
         assert_true((plan == NULL) == !isfinite(best));
+        for (int s = 0; plan != NULL && turn % 2 == 1 && s < stages; s++)
+            assert_int_equal(g_array_index(plan->stages, MtfCutStage, s).recompute, given[s]);
         if (plan != NULL)
             assert_true(fabs(plan->seconds - mtf_machine_step_seconds(chain.machine) - best) <=
                         1e-9 * best);

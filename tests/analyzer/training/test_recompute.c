@@ -197,6 +197,13 @@ static void what_cannot_be_done_is_said(void **state) {
                         "to recompute");
     MtfRecompute recompute;
     int count;
+    g_autofree MtfRecompute *each = mtf_recompute_parse_stages("full,none,cheap", 3, NULL);
+    assert_int_equal(each[0], MTF_RECOMPUTE_LAYERS);
+    assert_int_equal(each[1], MTF_RECOMPUTE_NONE);
+    assert_int_equal(each[2], MTF_RECOMPUTE_CHEAP);
+    assert_null(mtf_recompute_parse_stages("layers,none", 3, NULL));
+    assert_null(mtf_recompute_parse_stages("layers:2,none,none", 3, NULL));
+    assert_null(mtf_recompute_parse_stages("layers,,none", 3, NULL));
     assert_false(mtf_recompute_parse("all", &recompute, &count, &word));
     assert_string_equal(word->message,
                         "--recompute \"all\" must be none, cheap (selective), layers (full) or "
