@@ -200,8 +200,8 @@ claim "a formula with an unknown function is bad input" bad_input
 claim "it is said where" says_error 'column 5: "sigmod" is no function of elements (did you mean "sigmoid"?)'
 
 # Statistics of batches are sums over many rows of channels, which part layouts where they are rounded at each:
-# 12 steps of densenet by 3e-3. Seeds differ: resnet's seed 1 still parts by 8e-4. Such runs follow float64's
-# losses and leave them at one step, as they do where rounding decides the sign before a relu.
+# 12 steps of densenet by 3e-3. Seeds differ: resnet's seed 1 still parts by 8e-4. Such runs part where
+# rounding decides the sign before one relu otherwise (test_rounded_choices).
 for family in densenet resnet; do
     meshtf-plan model $family --preset tiny -o "$work/$family.json" >/dev/null
     for ranks in 1 2 3; do
