@@ -35,8 +35,9 @@ static const char *const parameters[] = { "layers", "batch", "length", "vocab", 
 #define END \
     { .name = NULL }
 
-#define LLAMA(h, f, l, a, kv)                                                                 \
-    "\"llama\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
+#define LLAMA(h, f, l, a, kv) LLAMA_LIKE("llama", h, f, l, a, kv)
+#define LLAMA_LIKE(type, h, f, l, a, kv)                                                         \
+    "\"" type "\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
     ",\"num_attention_heads\":" #a ",\"num_key_value_heads\":" #kv
 #define LLAMA2 ",\"max_position_embeddings\":4096,\"rms_norm_eps\":1e-5"
 #define LLAMA3                                                                       \
@@ -198,6 +199,48 @@ static const MtfModelPreset vit_presets[] = {
     END,
 };
 
+#define PYTHIA(h, f, l, a, v)                                                                    \
+    "\"gpt_neox\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
+    ",\"num_attention_heads\":" #a ",\"vocab_size\":" #v
+
+static const MtfModelPreset pythia_presets[] = {
+    TINY_PRESET(
+        "\"gpt_neox\",\"hidden_size\":64,\"intermediate_size\":160,\"num_hidden_layers\":2,\"num_attention_heads\":4"),
+    PRESET("pythia-70m", "70,426,624 parameters", PYTHIA(512, 2048, 6, 8, 50304)),
+    PRESET("pythia-160m", "162,322,944 parameters", PYTHIA(768, 3072, 12, 12, 50304)),
+    PRESET("pythia-410m", "405,334,016 parameters", PYTHIA(1024, 4096, 24, 16, 50304)),
+    PRESET("pythia-1b", "1,011,781,632 parameters", PYTHIA(2048, 8192, 16, 8, 50304)),
+    PRESET("pythia-1.4b", "1,414,647,808 parameters", PYTHIA(2048, 8192, 24, 16, 50304)),
+    PRESET("pythia-2.8b", "2,775,208,960 parameters", PYTHIA(2560, 10240, 32, 32, 50304)),
+    PRESET("pythia-6.9b", "6,857,302,016 parameters", PYTHIA(4096, 16384, 32, 32, 50432)),
+    PRESET("pythia-12b", "11,846,072,320 parameters", PYTHIA(5120, 20480, 36, 40, 50688)),
+    END,
+};
+
+static const MtfModelPreset phi_presets[] = {
+    TINY_PRESET(LLAMA_LIKE("phi", 64, 160, 2, 4, 4)),
+    PRESET("phi-1.5", "1,418,270,720 parameters", LLAMA_LIKE("phi", 2048, 8192, 24, 32, 32)),
+    PRESET("phi-2", "2,779,683,840 parameters",
+           LLAMA_LIKE("phi", 2560, 10240, 32, 32, 32) ",\"partial_rotary_factor\":0.4"),
+    PRESET("phi-3-mini", "3,821,079,552 parameters", "\"phi3\""),
+    END,
+};
+
+#define OLMO2 ",\"vocab_size\":100352,\"max_position_embeddings\":4096,\"rope_theta\":500000"
+
+static const MtfModelPreset olmo2_presets[] = {
+    TINY_PRESET(LLAMA_LIKE("olmo2", 64, 160, 2, 4, 4)),
+    PRESET("olmo2-1b", "1,484,916,736 parameters",
+           LLAMA_LIKE("olmo2", 2048, 8192, 16, 16, 16) OLMO2),
+    PRESET("olmo2-7b", "7,298,617,344 parameters",
+           LLAMA_LIKE("olmo2", 4096, 11008, 32, 32, 32) OLMO2),
+    PRESET("olmo2-13b", "13,716,198,400 parameters",
+           LLAMA_LIKE("olmo2", 5120, 13824, 40, 40, 40) OLMO2),
+    PRESET("olmo2-32b", "32 billion, shared keys",
+           LLAMA_LIKE("olmo2", 5120, 27648, 64, 40, 8) OLMO2),
+    END,
+};
+
 #define FAMILY(symbol, text, about, list)                                         \
     const MtfModelFamily symbol = {                                               \
         .name = text, .summary = about, .parameters = parameters, .presets = list \
@@ -217,3 +260,7 @@ FAMILY(mtf_model_switch, "switch", "Switch Transformers: T5 with an expert a tok
        switch_presets);
 FAMILY(mtf_model_vit, "vit", "Vision Transformer: classes of pictures by their patches",
        vit_presets);
+FAMILY(mtf_model_pythia, "pythia", "Pythia: GPT-NeoX, both parts of a layer side by side",
+       pythia_presets);
+FAMILY(mtf_model_phi, "phi", "Phi 1.5, 2 and 3: small models of textbooks", phi_presets);
+FAMILY(mtf_model_olmo2, "olmo2", "OLMo 2: norms behind both parts of a layer", olmo2_presets);

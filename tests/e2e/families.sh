@@ -20,6 +20,15 @@ gemma gemma-7b 8537680896
 gemma gemma2-9b 9241705984
 mixtral 8x22b 140630071296
 qwen qwen3-8b 8190735360
+pythia pythia-70m 70426624
+pythia pythia-410m 405334016
+pythia pythia-1.4b 1414647808
+pythia pythia-6.9b 6857302016
+pythia pythia-12b 11846072320
+phi phi-1.5 1418270720
+phi phi-2 2779683840
+olmo2 olmo2-7b 7298617344
+olmo2 olmo2-13b 13716198400
 bert large 335141888
 bert roberta-large 355359744
 t5 3b 2851598336
@@ -80,7 +89,7 @@ claim "an unknown preset is bad input" bad_input
 claim "the sentence lists the presets" says_error "llama3.1-405b"
 
 # A tiny one of each learns the licence's letters: a text of 256 equally likely bytes loses 5.55.
-for family in gpt llama qwen gemma mixtral switch gshard moe-lstm bert t5 transformer transformer-lm; do
+for family in gpt llama qwen pythia phi olmo2 gemma mixtral switch gshard moe-lstm bert t5 transformer transformer-lm; do
     rm -f "$work/m.jsonl"
     run meshtf-plan model $family --preset tiny -o "$work/g.json"
     run meshtf-plan search "$work/g.json" --devices 2 --machine cpu-host -o "$work/p.json"
