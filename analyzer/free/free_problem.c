@@ -319,18 +319,23 @@ static int end_placement(const End *end, int strategy) {
     return end->of != NULL ? end->of[strategy] : strategy;
 }
 
-/* The price of every resharding between two ends, done `times` times; each pair of placements is
- * priced once. */
-static int64_t *edge_costs(MtfFreeProblem *problem, int tensor, const End *from, const End *to,
-                           int times) {
+/* A tensor that is moved `times` a step. */
+typedef struct {
+    MtfTravel travel;
+    int times;
+} Move;
+
+/* The price of every resharding between two ends; each pair of placements is priced once. */
+static int64_t *edge_costs(MtfFreeProblem *problem, const Move *move, const End *from,
+                           const End *to) {
     int n_to = (int)to->placements->len;
-    g_autofree int64_t *prices =
-        mtf_reshard_prices_of_pairs(problem->prices, tensor, from->placements, to->placements);
+    g_autofree int64_t *prices = mtf_reshard_prices_of_pairs(problem->prices, move->travel,
+                                                             from->placements, to->placements);
     int64_t *costs = g_new(int64_t, (gsize)from->n * (gsize)to->n);
     for (int p = 0; p < from->n; p++)
         for (int q = 0; q < to->n; q++)
             costs[p * to->n + q] =
-                times * prices[end_placement(from, p) * n_to + end_placement(to, q)];
+                move->times * prices[end_placement(from, p) * n_to + end_placement(to, q)];
     return costs;
 }
 
@@ -341,8 +346,8 @@ typedef struct {
     gint64 dtype;
     const void *lists[2];
     const int *maps[2];
-    const int64_t *copies; /* of an update, or NULL */
-    gint64 times, on_host;
+    const int64_t *copies;         /* of an update, or NULL */
+    gint64 times, launch, on_host; /* launch: nanoseconds of the host for a local step */
 } EdgeKey;
 
 static guint edge_hash(gconstpointer data) {
@@ -353,9 +358,9 @@ static gboolean edge_equal(gconstpointer a, gconstpointer b) {
     return memcmp(a, b, sizeof(EdgeKey)) == 0;
 }
 
-static EdgeKey edge_key(const MtfFreeProblem *problem, int tensor, const End *from, const End *to,
-                        const int64_t *copies, int times) {
-    const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
+static EdgeKey edge_key(const MtfFreeProblem *problem, const Move *move, const End *from,
+                        const End *to, const int64_t *copies) {
+    const MtfTensor *t = mtf_graph_tensor(problem->graph, move->travel.tensor);
     EdgeKey key;
     memset(&key, 0, sizeof key);
     key.shape.rank = t->shape.rank;
@@ -366,8 +371,9 @@ static EdgeKey edge_key(const MtfFreeProblem *problem, int tensor, const End *fr
     key.maps[0] = from->of;
     key.maps[1] = to->of;
     key.copies = copies;
-    key.times = times;
-    key.on_host = mtf_tensor_is_on_host(problem->graph, tensor);
+    key.times = move->times;
+    key.launch = mtf_travel_launch(problem->prices, move->travel);
+    key.on_host = mtf_tensor_is_on_host(problem->graph, move->travel.tensor);
     return key;
 }
 
@@ -383,7 +389,7 @@ static void use_copies(int64_t *costs, const End *from, const End *to, const int
 
 /* Edges of equal costs, which are priced once. */
 typedef struct {
-    int tensor, times;
+    Move move; /* of the first of the kind */
     End from, to;
     const int64_t *copies; /* NULL but for updates */
     int64_t *costs;        /* NULL: not priced yet, or handed on */
@@ -394,13 +400,13 @@ typedef struct {
     int kind, from, to;
 } EdgeUse;
 
-/* Notes an edge that is paid `times`. */
-static void add_priced_edge(MtfFreeProblem *problem, int tensor, const End *from, const End *to,
-                            const int64_t *copies, int times) {
-    EdgeKey key = edge_key(problem, tensor, from, to, copies, times);
+/* Notes an edge. */
+static void add_priced_edge(MtfFreeProblem *problem, const Move *move, const End *from,
+                            const End *to, const int64_t *copies) {
+    EdgeKey key = edge_key(problem, move, from, to, copies);
     int kind = GPOINTER_TO_INT(g_hash_table_lookup(problem->edges, &key)) - 1;
     if (kind < 0) {
-        EdgeKind fresh = { tensor, times, *from, *to, copies, NULL, -1 };
+        EdgeKind fresh = { *move, *from, *to, copies, NULL, -1 };
         kind = (int)problem->edge_kinds->len;
         g_array_append_val(problem->edge_kinds, fresh);
         g_hash_table_insert(problem->edges, g_memdup2(&key, sizeof key), GINT_TO_POINTER(kind + 1));
@@ -422,10 +428,10 @@ static void bar_reshardings(int64_t *costs, const End *from, const End *to) {
 static void price_kind(int i, void *data) {
     MtfFreeProblem *problem = data;
     EdgeKind *kind = &g_array_index(problem->edge_kinds, EdgeKind, i);
-    kind->costs = edge_costs(problem, kind->tensor, &kind->from, &kind->to, kind->times);
+    kind->costs = edge_costs(problem, &kind->move, &kind->from, &kind->to);
     if (kind->copies != NULL)
         use_copies(kind->costs, &kind->from, &kind->to, kind->copies);
-    if (mtf_tensor_is_on_host(problem->graph, kind->tensor))
+    if (mtf_tensor_is_on_host(problem->graph, kind->move.travel.tensor))
         bar_reshardings(kind->costs, &kind->from, &kind->to);
 }
 
@@ -433,8 +439,8 @@ static void price_kind(int i, void *data) {
 static void price_edges(MtfFreeProblem *problem) {
     for (guint i = 0; i < problem->edge_kinds->len; i++) {
         const EdgeKind *kind = &g_array_index(problem->edge_kinds, EdgeKind, i);
-        mtf_reshard_prices_expect(problem->prices, kind->tensor, kind->from.placements);
-        mtf_reshard_prices_expect(problem->prices, kind->tensor, kind->to.placements);
+        mtf_reshard_prices_expect(problem->prices, kind->move.travel, kind->from.placements);
+        mtf_reshard_prices_expect(problem->prices, kind->move.travel, kind->to.placements);
     }
     mtf_in_parallel((int)problem->edge_kinds->len, price_kind, problem);
     for (guint i = 0; i < problem->edge_uses->len; i++) {
@@ -450,19 +456,18 @@ static void price_edges(MtfFreeProblem *problem) {
     }
 }
 
-static void add_edge(MtfFreeProblem *problem, int tensor, const End *from, const End *to,
-                     int times) {
-    add_priced_edge(problem, tensor, from, to, NULL, times);
+static void add_edge(MtfFreeProblem *problem, const Move *move, const End *from, const End *to) {
+    add_priced_edge(problem, move, from, to, NULL);
 }
 
 /* A variable's next value: in place, or by a copy, where producer and variable agree. */
 static void add_update_edge(MtfFreeProblem *problem, int operation, int k, int variable) {
     const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
     const MtfOperationProfile *profile = problem->operations[operation];
-    int times = mtf_operation_times(problem->graph, operation);
+    Move move = { { operation, op->outputs[k] }, mtf_operation_times(problem->graph, operation) };
     End from = operation_end(problem, operation, &profile->outputs[k]);
     End to = tensor_end(problem, variable);
-    add_priced_edge(problem, op->outputs[k], &from, &to, profile->copies[k], times);
+    add_priced_edge(problem, &move, &from, &to, profile->copies[k]);
 }
 
 /* What micro-batches add up is moved when the last is done. */
@@ -478,7 +483,7 @@ static void add_output_edges(MtfFreeProblem *problem, int operation) {
             continue;
         End from = operation_end(problem, operation, &profile->outputs[k]);
         End to = tensor_end(problem, tensor);
-        add_edge(problem, tensor, &from, &to, times);
+        add_edge(problem, &(Move){ { operation, tensor }, times }, &from, &to);
     }
 }
 
@@ -503,7 +508,8 @@ static void add_input_edges(MtfFreeProblem *problem, int operation) {
     for (int k = 0; k < op->n_inputs; k++) {
         End from = source_end(problem, op->inputs[k], op->phase);
         End to = operation_end(problem, operation, &problem->operations[operation]->inputs[k]);
-        add_edge(problem, op->inputs[k], &from, &to, mtf_input_times(problem->graph, operation, k));
+        Move move = { { operation, op->inputs[k] }, mtf_input_times(problem->graph, operation, k) };
+        add_edge(problem, &move, &from, &to);
     }
 }
 
@@ -514,8 +520,9 @@ static void add_gathered_edges(MtfFreeProblem *problem, int tensor) {
         if (node < 0)
             continue;
         End gathered_copy = placement_end(problem, node);
-        add_edge(problem, tensor, &kept, &gathered_copy,
-                 mtf_phase_times(problem->graph, (MtfPhase)phase));
+        Move move = { { readers_of(problem, tensor, (MtfPhase)phase).first, tensor },
+                      mtf_phase_times(problem->graph, (MtfPhase)phase) };
+        add_edge(problem, &move, &kept, &gathered_copy);
     }
 }
 

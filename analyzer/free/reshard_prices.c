@@ -2,8 +2,10 @@
 #include "analyzer/free/reshard_prices.h"
 
 #include "analyzer/solver/problem/shared_blocks.h"
+#include "cost/price/software_price.h"
 #include "layouts/program/program.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -28,7 +30,7 @@ struct MtfReshardPrices {
 typedef struct {
     int64_t sizes[2 * MTF_MAX_MESH_AXES]; /* unused places are zero */
     int64_t others;
-    gint64 dtype;
+    gint64 dtype, host; /* host: nanoseconds of a launch */
     MtfPlacement from, to;
     guint64 hash; /* of all before it */
 } PathKey;
@@ -50,13 +52,14 @@ G_STATIC_ASSERT(MTF_MAX_MESH_AXES *CODE_BITS <= 8 * sizeof(Code));
 G_STATIC_ASSERT(MTF_MAX_RANK <= (MTF_PARTIAL_MAX & CODE_MASK));
 
 typedef struct {
-    MtfShape shape; /* unused places are zero */
-    gint64 dtype;
+    MtfShape shape;     /* unused places are zero */
+    gint64 dtype, host; /* as in PathKey */
 } PriceTableKey;
 
 typedef struct {
     MtfReshardPrices *prices;
-    int tensor;                  /* the first of its kind */
+    MtfTravel travel; /* the first of its kind */
+    gint64 host;
     unsigned even[MTF_MAX_RANK]; /* bit a: axis a splits that dimension evenly */
     GHashTable *numbers;         /* MtfPlacement -> its number plus 1 */
     GArray *placements;          /* MtfPlacement */
@@ -86,17 +89,18 @@ static const MtfMesh *mesh_of(const PriceTable *table) {
 }
 
 static const MtfShape *shape_of(const PriceTable *table) {
-    return &mtf_graph_tensor(table->prices->graph, table->tensor)->shape;
+    return &mtf_graph_tensor(table->prices->graph, table->travel.tensor)->shape;
 }
 
 static int64_t size_of(const PriceTable *table, int place) {
     return mtf_graph_size(table->prices->graph, shape_of(table)->dims[place]);
 }
 
-static PriceTable *price_table_new(MtfReshardPrices *prices, int tensor) {
+static PriceTable *price_table_new(MtfReshardPrices *prices, MtfTravel travel, gint64 host) {
     PriceTable *table = g_new0(PriceTable, 1);
     table->prices = prices;
-    table->tensor = tensor;
+    table->travel = travel;
+    table->host = host;
     table->numbers = g_hash_table_new_full(placement_hash, placement_equal, g_free, NULL);
     table->placements = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
     g_mutex_init(&table->lock);
@@ -117,21 +121,28 @@ static void price_table_free(gpointer data) {
     g_free(table);
 }
 
-static PriceTableKey key_of(const MtfReshardPrices *prices, int tensor) {
-    const MtfTensor *t = mtf_graph_tensor(prices->graph, tensor);
+int64_t mtf_travel_launch(const MtfReshardPrices *prices, MtfTravel travel) {
+    const MtfOperation *op = mtf_graph_operation(prices->graph, travel.operation);
+    return llround(1e9 * mtf_software_launch_seconds(prices->pricer->machine->software, op));
+}
+
+static PriceTableKey key_of(const MtfReshardPrices *prices, MtfTravel travel) {
+    const MtfTensor *t = mtf_graph_tensor(prices->graph, travel.tensor);
     PriceTableKey key;
     memset(&key, 0, sizeof key);
     key.shape.rank = t->shape.rank;
     memcpy(key.shape.dims, t->shape.dims, sizeof(int) * (gsize)t->shape.rank);
     key.dtype = t->dtype;
+    key.host = mtf_travel_launch(prices, travel);
     return key;
 }
 
-void mtf_reshard_prices_expect(MtfReshardPrices *prices, int tensor, const GArray *placements) {
-    PriceTableKey key = key_of(prices, tensor);
+void mtf_reshard_prices_expect(MtfReshardPrices *prices, MtfTravel travel,
+                               const GArray *placements) {
+    PriceTableKey key = key_of(prices, travel);
     PriceTable *table = g_hash_table_lookup(prices->tables, &key);
     if (table == NULL) {
-        table = price_table_new(prices, tensor);
+        table = price_table_new(prices, travel, key.host);
         g_hash_table_insert(prices->tables, g_memdup2(&key, sizeof key), table);
     }
     g_assert(table->pairs == NULL);
@@ -168,9 +179,9 @@ static Code encode(const MtfShape *shape, const MtfPlacement *placement) {
     return codes;
 }
 
-/* The sheet of a tensor, ready for prices. */
-static PriceTable *ready_table(MtfReshardPrices *prices, int tensor) {
-    PriceTableKey key = key_of(prices, tensor);
+/* The sheet of a tensor on its way, ready for prices. */
+static PriceTable *ready_table(MtfReshardPrices *prices, MtfTravel travel) {
+    PriceTableKey key = key_of(prices, travel);
     PriceTable *table = g_hash_table_lookup(prices->tables, &key);
     guint n = table->placements->len;
     g_mutex_lock(&table->lock);
@@ -255,11 +266,12 @@ static MtfPlacement number_dims(const PriceTable *table, Code code, PathKey *key
 
 /* Of a resharding without idle axes. */
 static PathKey path_key(const PriceTable *table, const Resharding *resharding) {
-    const MtfTensor *t = mtf_graph_tensor(table->prices->graph, table->tensor);
+    const MtfTensor *t = mtf_graph_tensor(table->prices->graph, table->travel.tensor);
     int places[2 * MTF_MAX_MESH_AXES], n_places = 0;
     PathKey key;
     memset(&key, 0, sizeof key);
     key.dtype = t->dtype;
+    key.host = table->host;
     key.from = number_dims(table, resharding->from, &key, places, &n_places);
     key.to = number_dims(table, resharding->to, &key, places, &n_places);
     key.others = 1;
@@ -338,7 +350,9 @@ static int64_t find_or_make_price(const PriceTable *table, const Resharding *res
     if (price >= 0)
         return price;
     g_autoptr(MtfProgram) program =
-        mtf_lower_path(prices->graph, prices->layout, table->tensor, from, to);
+        mtf_lower_path(prices->graph, prices->layout, table->travel.tensor, from, to);
+    for (int i = 0; i < mtf_program_length(program); i++)
+        mtf_program_instruction(program, i)->operation = table->travel.operation;
     price = mtf_price_program(prices->pricer, program);
     keep_price(shard, &key, price);
     return price;
@@ -354,9 +368,9 @@ static int64_t new_price(const PriceTable *table, int from, int to) {
                               &g_array_index(table->placements, MtfPlacement, to));
 }
 
-int64_t *mtf_reshard_prices_of_pairs(MtfReshardPrices *prices, int tensor, const GArray *from,
+int64_t *mtf_reshard_prices_of_pairs(MtfReshardPrices *prices, MtfTravel travel, const GArray *from,
                                      const GArray *to) {
-    PriceTable *table = ready_table(prices, tensor);
+    PriceTable *table = ready_table(prices, travel);
     gsize n = table->placements->len;
     g_autofree int *sources = numbers_of(table, from);
     g_autofree int *targets = numbers_of(table, to);

@@ -22,10 +22,12 @@ bool mtf_pricer_init(MtfPricer *pricer, const MtfMachine *machine, const MtfMesh
     return mtf_kernel_curves_init(&pricer->curves, machine, error);
 }
 
-/* What is multiplied, not what the sums are kept in. */
+/* What is multiplied, not what the sums are kept in; of a resharding what is moved. */
 static MtfDtype kernel_dtype(const MtfProgram *program, const MtfInstruction *instruction) {
     const MtfOperation *operation = mtf_graph_operation(program->graph, instruction->operation);
-    MtfDtype dtype = mtf_operation_storage_dtype(program->graph, operation);
+    MtfDtype dtype = instruction->kind == MTF_INSTRUCTION_RESHARD
+                         ? mtf_reshard_tensor(program, instruction)->dtype
+                         : mtf_operation_storage_dtype(program->graph, operation);
     return mtf_dtype_is_float(dtype) ? dtype : MTF_F32;
 }
 

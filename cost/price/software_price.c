@@ -58,11 +58,20 @@ bool mtf_software_starts_kernel(const MtfSoftware *software, const MtfProgram *p
 
 double mtf_software_times(const MtfSoftware *software, const MtfProgram *program,
                           const MtfInstruction *instruction) {
-    if (software == NULL || !operation_of(program, instruction)->near_redone)
+    if (software == NULL || instruction->kind != MTF_INSTRUCTION_KERNEL ||
+        !operation_of(program, instruction)->near_redone)
         return 1;
     bool attention = instruction->products.form == MTF_PRODUCT_ATTENTION;
     MtfLayerPart part = attention ? MTF_PART_ATTENTION : MTF_PART_DOWN;
     return 1 + software->redone[MTF_REDO_FULL][part];
+}
+
+double mtf_software_launch_seconds(const MtfSoftware *software, const MtfOperation *op) {
+    MtfPassKind pass = pass_of(op);
+    if (software == NULL || op->phase > MTF_PHASE_BACKWARD)
+        return 0;
+    double reference = reference_kernels[pass] + reference_products[pass];
+    return software->host_seconds * software->host_kernels[pass] / reference;
 }
 
 double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *program,
@@ -71,12 +80,7 @@ double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *
         return 0;
     if (mtf_instruction_is_collective(instruction))
         return software->host_collective_seconds;
-    const MtfOperation *op = operation_of(program, instruction);
-    MtfPassKind pass = pass_of(op);
-    if (op->phase > MTF_PHASE_BACKWARD)
-        return 0;
-    double reference = reference_kernels[pass] + reference_products[pass];
-    return software->host_seconds * software->host_kernels[pass] / reference;
+    return mtf_software_launch_seconds(software, operation_of(program, instruction));
 }
 
 /* Products of all scores, masked ones too, and passes over the scores. */

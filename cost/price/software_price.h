@@ -29,10 +29,14 @@ double mtf_software_traffic(const MtfSoftware *software, const MtfProgram *progr
 bool mtf_software_starts_kernel(const MtfSoftware *software, const MtfProgram *program,
                                 const MtfInstruction *instruction);
 
-/* How often the kernel runs for one of the program's: more than once where the framework redoes whole
- * layers. */
+/* How often the instruction runs for one of the program's: kernels more than once where the framework
+ * redoes whole layers. */
 double mtf_software_times(const MtfSoftware *software, const MtfProgram *program,
                           const MtfInstruction *instruction);
+
+/* Seconds of the host for a kernel of the operation, or a local step that brings it a tensor or takes one
+ * away; 0 without a profile. */
+double mtf_software_launch_seconds(const MtfSoftware *software, const MtfOperation *op);
 
 /* Seconds of the host for a kernel that starts, or a collective; 0 without a profile. */
 double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *program,

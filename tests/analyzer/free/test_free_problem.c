@@ -71,6 +71,19 @@ static void so_does_one_of_micro_batches(void **state) {
     mtf_free_setup_clear(&setup);
 }
 
+/* A framework launches local steps of the forward and the backward pass at prices of their own, and those of
+ * updates at none. */
+static void so_does_one_of_a_framework(void **state) {
+    (void)state;
+    MtfFreeSetup setup;
+    mtf_free_setup_init_on(&setup, small_transformer(1), "r:2;c:2", "h100", "megatron-core");
+    check_random_choices(&setup, 20);
+    mtf_free_setup_clear(&setup);
+    mtf_free_setup_init_on(&setup, small_transformer(4), "r:2;c:2", "v100", "torchtitan");
+    check_random_choices(&setup, 20);
+    mtf_free_setup_clear(&setup);
+}
+
 /* h is kept split; three products of each phase want it whole. */
 static const char *const two_phases =
     "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 64, 'b': 32, 'c': 16},"
@@ -277,6 +290,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_choice_costs_what_its_program_costs),
         cmocka_unit_test(so_does_one_of_micro_batches),
+        cmocka_unit_test(so_does_one_of_a_framework),
         cmocka_unit_test(one_copy_serves_all_consumers_of_a_phase),
         cmocka_unit_test(a_reading_in_the_kept_placement_costs_nothing),
         cmocka_unit_test(the_problem_models_memory_from_below),

@@ -73,10 +73,14 @@ static Pairs random_pairs(GRand *random, const MtfGraph *graph, const MtfMesh *m
     return pairs;
 }
 
+static MtfTravel travel_of(const Pairs *pairs) {
+    return (MtfTravel){ .operation = 0, .tensor = pairs->tensor };
+}
+
 static void check_pairs(const MtfGraph *graph, const MtfMesh *mesh, const MtfPricer *pricer,
                         MtfReshardPrices *prices, const Pairs *pairs) {
     g_autofree int64_t *found =
-        mtf_reshard_prices_of_pairs(prices, pairs->tensor, pairs->from, pairs->to);
+        mtf_reshard_prices_of_pairs(prices, travel_of(pairs), pairs->from, pairs->to);
     for (int i = 0; i < PLACEMENTS; i++)
         for (int j = 0; j < PLACEMENTS; j++)
             assert_int_equal(found[i * PLACEMENTS + j],
@@ -93,8 +97,8 @@ static void check_all(GRand *random, const MtfGraph *graph, const MtfMesh *mesh,
     Pairs pairs[TRIALS];
     for (int i = 0; i < TRIALS; i++) {
         pairs[i] = random_pairs(random, graph, mesh);
-        mtf_reshard_prices_expect(prices, pairs[i].tensor, pairs[i].from);
-        mtf_reshard_prices_expect(prices, pairs[i].tensor, pairs[i].to);
+        mtf_reshard_prices_expect(prices, travel_of(&pairs[i]), pairs[i].from);
+        mtf_reshard_prices_expect(prices, travel_of(&pairs[i]), pairs[i].to);
     }
     for (int i = 0; i < TRIALS; i++) {
         check_pairs(graph, mesh, pricer, prices, &pairs[i]);
