@@ -29,7 +29,9 @@ typedef struct {
     const char *before_both; /* norm of what parts side by side look at */
     const char *gate, *up, *down;
     const char *gate_up; /* both in one tensor, rows of the gate first */
-    const char *router, *expert_gate, *expert_up, *expert_down;    /* "{}" stands for the expert */
+    const char *router, *expert_gate, *expert_up, *expert_down; /* "{}" stands for the expert */
+    const char *shared_gate, *shared_up, *shared_down;          /* beside them */
+    const char *shared_share; /* of it in what a token gets; NULL: all */
     const char *before_attention, *on_attention, *after_attention; /* norms */
     const char *before_ffn, *on_ffn, *after_ffn;
     const char *cross_q, *cross_k, *cross_v, *cross_o, *before_cross, *after_cross;
@@ -90,6 +92,7 @@ typedef struct {
     double rotary_short[MTF_MOST_PAIRS], rotary_long[MTF_MOST_PAIRS];
     int64_t buckets, max_distance;                /* of relative positions; 0: none */
     int64_t experts, experts_per_token, d_expert; /* experts 0: none */
+    int64_t d_shared;    /* width of what all tokens go through beside experts; 0: nothing */
     int64_t sparse_step; /* every so many layers have experts, and those of a mask have none */
     uint64_t dense_layers[4];
     bool renormalise;   /* shares of the chosen experts add up to 1 */

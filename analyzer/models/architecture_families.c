@@ -95,6 +95,8 @@ static const MtfModelPreset qwen_presets[] = {
     PRESET("qwen3-32b", "32.8 billion", QWEN("qwen3", 5120, 25600, 64, 64, 8)),
     PRESET("qwen3-30b-a3b", "128 experts, 8 a token",
            "\"qwen3_moe\",\"num_hidden_layers\":48,\"head_dim\":128,\"norm_topk_prob\":true"),
+    PRESET("qwen1.5-moe-a2.7b", "14,315,784,192 parameters, 60 experts, 4 a token, and one of all",
+           "\"qwen2_moe\""),
     END,
 };
 
@@ -123,6 +125,15 @@ static const MtfModelPreset mixtral_presets[] = {
     PRESET("mixtral-8x22b", "141 billion",
            MIXTRAL(6144, 16384, 56, 48, 8, 8) ",\"max_position_embeddings\":65536,"
                                               "\"vocab_size\":32768"),
+    END,
+};
+
+static const MtfModelPreset deepseek_presets[] = {
+    TINY_PRESET("\"deepseek\",\"hidden_size\":64,\"intermediate_size\":160,\"num_hidden_layers\":2,"
+                "\"num_attention_heads\":4,\"num_key_value_heads\":4,\"n_routed_experts\":4,"
+                "\"num_experts_per_tok\":2,\"moe_intermediate_size\":32"),
+    PRESET("deepseek-moe-16b", "16,375,728,128 parameters, 64 experts, 6 a token, and 2 of all",
+           "\"deepseek\""),
     END,
 };
 
@@ -253,6 +264,8 @@ FAMILY(mtf_model_qwen, "qwen", "Qwen 2, 2.5 and 3: Llama with biases or norms of
 FAMILY(mtf_model_gemma, "gemma",
        "Gemma 1 and 2: wide heads, soft caps, windows in every other layer", gemma_presets);
 FAMILY(mtf_model_mixtral, "mixtral", "Mixtral: Llama with experts", mixtral_presets);
+FAMILY(mtf_model_deepseek, "deepseek", "DeepSeekMoE: many small experts beside shared ones",
+       deepseek_presets);
 FAMILY(mtf_model_bert, "bert", "BERT and RoBERTa: encoders that learn from hidden tokens",
        bert_presets);
 FAMILY(mtf_model_t5, "t5", "T5: encoder and decoder with relative positions", t5_presets);

@@ -1,37 +1,44 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/models/architecture_parts.h"
 
-static int up(MtfAssembly *m, const char *name, const char *file, int part, int x) {
-    const MtfStackNames *n = &m->stack->names;
-    int d_ff = mtf_assembly_dimension(m, "d_ff", m->stack->d_ff);
+/* One hidden layer of all tokens, and where files keep its matrices. */
+typedef struct {
+    const char *dimension; /* of its hidden layer */
+    int64_t width;
+    const char *gate, *up, *down;
+    const char *gate_up; /* instead of the first two */
+} Dense;
+
+static int up(MtfAssembly *m, const Dense *dense, const char *name, int part, int x) {
+    int width = mtf_assembly_dimension(m, dense->dimension, dense->width);
     MtfLinear linear = { .name = name,
-                         .file = file,
+                         .file = part == 0 ? dense->gate : dense->up,
                          .in = MTF_SHAPE(m->d_model),
-                         .out = MTF_SHAPE(d_ff),
+                         .out = MTF_SHAPE(width),
                          .bias = m->stack->ffn_bias,
                          .spread = m->n->spread };
-    if (n->gate_up != NULL) {
-        linear.file = n->gate_up;
-        linear.begin = part * m->stack->d_ff;
-        linear.total = 2 * m->stack->d_ff;
+    if (dense->gate_up != NULL) {
+        linear.file = dense->gate_up;
+        linear.begin = part * dense->width;
+        linear.total = 2 * dense->width;
     }
     return mtf_assembly_linear(m, &linear, x);
 }
 
-static int dense_ffn(MtfAssembly *m, int x) {
+static int dense_ffn(MtfAssembly *m, const Dense *dense, int x) {
     const MtfStack *s = m->stack;
-    int hidden, d_ff = mtf_assembly_dimension(m, "d_ff", s->d_ff);
+    int hidden, width = mtf_assembly_dimension(m, dense->dimension, dense->width);
     if (s->gated) {
-        int gate = mtf_assembly_activation(m, s->activation, up(m, "gate", s->names.gate, 0, x));
+        int gate = mtf_assembly_activation(m, s->activation, up(m, dense, "gate", 0, x));
         hidden = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gated", NULL, gate,
-                                 up(m, "hidden", s->names.up, 1, x));
+                                 up(m, dense, "hidden", 1, x));
     } else {
-        hidden = mtf_assembly_activation(m, s->activation, up(m, "hidden", s->names.up, 1, x));
+        hidden = mtf_assembly_activation(m, s->activation, up(m, dense, "hidden", 1, x));
     }
     return mtf_assembly_linear(m,
                                &(MtfLinear){ .name = "out",
-                                             .file = s->names.down,
-                                             .in = MTF_SHAPE(d_ff),
+                                             .file = dense->down,
+                                             .in = MTF_SHAPE(width),
                                              .out = MTF_SHAPE(m->d_model),
                                              .bias = s->ffn_bias,
                                              .spread = m->residual_spread },
@@ -146,6 +153,38 @@ static int expert_ffn(MtfAssembly *m, int x) {
                                     (int[]){ made, e.routed.slot, e.routed.gate });
 }
 
+/* The part of y that a token gets, sigmoid(x w) with one column w. */
+static int shared_share(MtfAssembly *m, int x, int y) {
+    int one = mtf_assembly_dimension(m, "shared_share", 1);
+    MtfLinear linear = { .name = "share",
+                         .file = m->stack->names.shared_share,
+                         .in = MTF_SHAPE(m->d_model),
+                         .out = MTF_SHAPE(one),
+                         .spread = m->n->spread };
+    MtfShape tokens = MTF_SHAPE(m->batch, m->length);
+    int score = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "score", &tokens,
+                                mtf_assembly_linear(m, &linear, x), -1);
+    int share = mtf_parts_apply(m->p, MTF_OP_SIGMOID, "shares", NULL, score, -1);
+    return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "shared", NULL, y, share);
+}
+
+/* What experts made, and what all tokens went through beside them (Dai and others, DeepSeekMoE, 2024). */
+static int add_shared(MtfAssembly *m, int x, int routed) {
+    const MtfStack *s = m->stack;
+    Dense shared = { "d_shared",         s->d_shared,          s->names.shared_gate,
+                     s->names.shared_up, s->names.shared_down, NULL };
+    if (s->d_shared == 0)
+        return routed;
+    mtf_parts_enter(m->p, "shared");
+    int y = dense_ffn(m, &shared, x);
+    if (s->names.shared_share != NULL)
+        y = shared_share(m, x, y);
+    mtf_parts_leave(m->p);
+    return mtf_parts_add(m->p, "routed_and_shared", routed, y);
+}
+
 int mtf_assembly_ffn(MtfAssembly *m, int x) {
-    return has_experts(m) ? expert_ffn(m, x) : dense_ffn(m, x);
+    const MtfStack *s = m->stack;
+    Dense dense = { "d_ff", s->d_ff, s->names.gate, s->names.up, s->names.down, s->names.gate_up };
+    return has_experts(m) ? add_shared(m, x, expert_ffn(m, x)) : dense_ffn(m, &dense, x);
 }

@@ -12,22 +12,35 @@
 #define STANDARD_LENGTH 2048 /* of texts, where a config allows more */
 
 const MtfModelFamily *const *mtf_model_families(void) {
-    static const MtfModelFamily *const families[] = {
-        &mtf_model_mlp,         &mtf_model_transformer_lm,
-        &mtf_model_gpt,         &mtf_model_llama,
-        &mtf_model_qwen,        &mtf_model_pythia,
-        &mtf_model_phi,         &mtf_model_olmo2,
-        &mtf_model_gemma,       &mtf_model_mixtral,
-        &mtf_model_bert,        &mtf_model_t5,
-        &mtf_model_switch,      &mtf_model_gshard,
-        &mtf_model_vit,         &mtf_model_transformer,
-        &mtf_model_autoencoder, &mtf_model_dlrm,
-        &mtf_model_resnet,      &mtf_model_vgg,
-        &mtf_model_alexnet,     &mtf_model_inception3,
-        &mtf_model_densenet,    &mtf_model_unet,
-        &mtf_model_cosmoflow,   &mtf_model_lstm_lm,
-        &mtf_model_moe_lstm,    NULL
-    };
+    static const MtfModelFamily *const families[] = { &mtf_model_mlp,
+                                                      &mtf_model_transformer_lm,
+                                                      &mtf_model_gpt,
+                                                      &mtf_model_llama,
+                                                      &mtf_model_qwen,
+                                                      &mtf_model_pythia,
+                                                      &mtf_model_phi,
+                                                      &mtf_model_olmo2,
+                                                      &mtf_model_gemma,
+                                                      &mtf_model_mixtral,
+                                                      &mtf_model_deepseek,
+                                                      &mtf_model_bert,
+                                                      &mtf_model_t5,
+                                                      &mtf_model_switch,
+                                                      &mtf_model_gshard,
+                                                      &mtf_model_vit,
+                                                      &mtf_model_transformer,
+                                                      &mtf_model_autoencoder,
+                                                      &mtf_model_dlrm,
+                                                      &mtf_model_resnet,
+                                                      &mtf_model_vgg,
+                                                      &mtf_model_alexnet,
+                                                      &mtf_model_inception3,
+                                                      &mtf_model_densenet,
+                                                      &mtf_model_unet,
+                                                      &mtf_model_cosmoflow,
+                                                      &mtf_model_lstm_lm,
+                                                      &mtf_model_moe_lstm,
+                                                      NULL };
     return families;
 }
 

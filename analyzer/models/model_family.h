@@ -64,6 +64,7 @@ extern const MtfModelFamily mtf_model_phi;
 extern const MtfModelFamily mtf_model_olmo2;
 extern const MtfModelFamily mtf_model_gemma;
 extern const MtfModelFamily mtf_model_mixtral;
+extern const MtfModelFamily mtf_model_deepseek;
 extern const MtfModelFamily mtf_model_bert;
 extern const MtfModelFamily mtf_model_t5;
 extern const MtfModelFamily mtf_model_switch;

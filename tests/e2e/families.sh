@@ -19,6 +19,8 @@ gemma gemma-2b 2506172416
 gemma gemma-7b 8537680896
 gemma gemma2-9b 9241705984
 mixtral 8x22b 140630071296
+qwen qwen1.5-moe-a2.7b 14315784192
+deepseek deepseek-moe-16b 16375728128
 qwen qwen3-8b 8190735360
 pythia pythia-70m 70426624
 pythia pythia-410m 405334016
@@ -89,7 +91,7 @@ claim "an unknown preset is bad input" bad_input
 claim "the sentence lists the presets" says_error "llama3.1-405b"
 
 # A tiny one of each learns the licence's letters: a text of 256 equally likely bytes loses 5.55.
-for family in gpt llama qwen pythia phi olmo2 gemma mixtral switch gshard moe-lstm bert t5 transformer transformer-lm; do
+for family in gpt llama qwen pythia phi olmo2 gemma mixtral deepseek switch gshard moe-lstm bert t5 transformer transformer-lm; do
     rm -f "$work/m.jsonl"
     run meshtf-plan model $family --preset tiny -o "$work/g.json"
     run meshtf-plan search "$work/g.json" --devices 2 --machine cpu-host -o "$work/p.json"

@@ -50,6 +50,13 @@ count qwen3-0.6b 596049920 '{"model_type":"qwen3","hidden_size":1024,"intermedia
   "num_hidden_layers":28,"num_attention_heads":16,"num_key_value_heads":8,"tie_word_embeddings":true}'
 count qwen3-30b-a3b 30532122624 '{"model_type":"qwen3_moe","num_hidden_layers":48,"head_dim":128,
   "norm_topk_prob":true,"mlp_only_layers":[],"decoder_sparse_step":1}'
+# Two tables of 151936 x 2048; in a layer 4 2048^2 + 3 2048, two norms, the router's 60 2048, 60 experts of 3 2048 1408,
+# what is shared of 3 2048 5632 and its share's 2048; the last norm.
+count qwen1.5-moe-a2.7b 14315784192 '{"model_type":"qwen2_moe","num_experts":60,"num_experts_per_tok":4,"qkv_bias":true}'
+# Two tables of 102400 x 2048; in each of 28 layers 4 2048^2 and two norms; in the first 3 2048 10944, in the others the
+# router's 64 2048 and 64 + 2 experts of 3 2048 1408; the last norm.
+count deepseek-moe-16b 16375728128 '{"model_type":"deepseek","hidden_size":2048,"n_routed_experts":64,"n_shared_experts":2,
+  "first_k_dense_replace":1,"moe_layer_freq":1,"scoring_func":"softmax","aux_loss_alpha":0.001,"seq_aux":true}'
 count gemma3-1b 999885952 '{"model_type":"gemma3_text","hidden_size":1152,"intermediate_size":6912,"num_attention_heads":4,
   "num_key_value_heads":1,"vocab_size":262144,"sliding_window":512,"use_bidirectional_attention":false}'
 count smollm3-3b 3075098624 '{"model_type":"smollm3","no_rope_layer_interval":4,"max_window_layers":28}'
@@ -154,6 +161,8 @@ refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known
 refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, stablelm"
 refuse "llama4" '{"model_type":"llama4","text_config":{}}' 'model type "llama4" is not one that is known'
 refuse "deepseek" '{"model_type":"deepseek_v3","n_group":8}' 'model type "deepseek_v3" is not one that is known'
+refuse "experts in every other layer" '{"model_type":"deepseek","moe_layer_freq":2}' "/moe_layer_freq: experts in all layers"
+refuse "experts by sigmoids" '{"model_type":"deepseek","scoring_func":"sigmoid"}' "/scoring_func: only softmax"
 refuse "norms of heads in phi" '{"model_type":"phi","qk_layernorm":true}' "/qk_layernorm: only false"
 refuse "shared keys in gpt_neox" '{"model_type":"gpt_neox","num_attention_heads":7}' "must be a multiple of it"
 refuse "experts in other layers than their number says" '{"model_type":"switch_transformers","encoder_sparse_step":3}' \

@@ -284,7 +284,7 @@ def llama_like(w, c, tokens):
     gemma = kind.startswith("gemma")
     act = gelu_tanh if gemma else silu
     bias = c.get("attention_bias", False)
-    qkv_bias = kind in ("qwen2", "glm", "glm4") or bias or c.get("use_qkv_bias", False)
+    qkv_bias = kind in ("qwen2", "qwen2_moe", "glm", "glm4") or bias or c.get("use_qkv_bias", False)
     plain = kind in ("stablelm", "starcoder2")  # norms of means and variances
     if kind == "starcoder2":
         act, bias, qkv_bias = gelu_tanh, c["use_bias"], c["use_bias"]
@@ -316,7 +316,7 @@ def llama_like(w, c, tokens):
         window = c.get("sliding_window")
         if kind == "gemma2" and i % 2 == 1:
             window = None
-        if kind in ("qwen2", "qwen3", "qwen3_moe") and not (
+        if kind in ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe") and not (
                 c.get("use_sliding_window") and i >= c["max_window_layers"]):
             window = None
         slides = slides_at(c, i)
@@ -339,6 +339,20 @@ def llama_like(w, c, tokens):
                 "gate", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj",
                 c["num_experts"], c["num_experts_per_tok"], c.get("moe_intermediate_size", f),
                 c["norm_topk_prob"]))
+        if kind == "qwen2_moe" and i not in c["mlp_only_layers"]:
+            shared = p + "mlp.shared_expert."
+            hidden = (silu(linear(w, shared + "gate_proj", x, c["shared_expert_intermediate_size"])) *
+                      linear(w, shared + "up_proj", x, c["shared_expert_intermediate_size"]))
+            share = 1 / (1 + torch.exp(-linear(w, p + "mlp.shared_expert_gate", x, 1)))
+            return share * linear(w, shared + "down_proj", hidden, h) + experts(w, c, p + "mlp.", x, (
+                "gate", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj", c["num_experts"],
+                c["num_experts_per_tok"], c["moe_intermediate_size"], c["norm_topk_prob"]))
+        if kind == "deepseek" and i >= c["first_k_dense_replace"]:
+            shared, wide = p + "mlp.shared_experts.", c["n_shared_experts"] * c["moe_intermediate_size"]
+            hidden = silu(linear(w, shared + "gate_proj", x, wide)) * linear(w, shared + "up_proj", x, wide)
+            return linear(w, shared + "down_proj", hidden, h) + experts(w, c, p + "mlp.", x, (
+                "gate", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj", c["n_routed_experts"],
+                c["num_experts_per_tok"], c["moe_intermediate_size"], c["norm_topk_prob"]))
         mlp_bias = c.get("mlp_bias", False)
         if kind == "starcoder2":
             return linear(w, p + "mlp.c_proj", act(linear(w, p + "mlp.c_fc", x, f, bias)), h, bias)
@@ -892,6 +906,12 @@ MODELS = {
     "qwen3_moe": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 3,
                                "moe_intermediate_size": 16, "norm_topk_prob": False,
                                "head_dim": 8, "decoder_sparse_step": 1, "mlp_only_layers": []}),
+    "qwen2_moe": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
+                               "shared_expert_intermediate_size": 28, "norm_topk_prob": False, "mlp_only_layers": [0],
+                               "decoder_sparse_step": 1}),
+    "deepseek": (llama_like, {**LLAMA, "n_routed_experts": 6, "num_experts_per_tok": 3, "n_shared_experts": 2,
+                              "moe_intermediate_size": 12, "norm_topk_prob": True, "first_k_dense_replace": 1,
+                              "moe_layer_freq": 1, "scoring_func": "softmax", "aux_loss_alpha": 0.001, "seq_aux": True}),
     "bert": (bert, BERT),
     "roberta": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),
     "xlm-roberta": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),

@@ -2,6 +2,8 @@
 /* Decoders like Llama whose feed-forward layers are experts. */
 #include "analyzer/models/types/type_parts.h"
 
+#include <string.h>
+
 static void check_experts(MtfConfig *c, const MtfStack *s) {
     if (s->experts > 0 && (s->experts_per_token < 1 || s->experts_per_token > s->experts))
         mtf_config_fail(c, "num_experts_per_tok", "a token must go to 1 to %d experts",
@@ -43,16 +45,28 @@ static void read_dense_layers(MtfConfig *c, MtfStack *s) {
     }
 }
 
-/* Experts in Qwen's names. */
-static void read_qwen_experts(MtfConfig *c, MtfStack *s, int64_t standard) {
-    s->experts = mtf_config_integer(c, "num_experts", 0, standard);
-    s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 8);
-    check_experts(c, s);
-    s->renormalise = mtf_config_flag(c, "norm_topk_prob", false);
+/* As files of Qwen and DeepSeek call them. */
+static void name_experts(MtfStack *s) {
     s->names.router = "mlp.gate";
     s->names.expert_gate = "mlp.experts.{}.gate_proj";
     s->names.expert_up = "mlp.experts.{}.up_proj";
     s->names.expert_down = "mlp.experts.{}.down_proj";
+}
+
+/* Experts in Qwen's names. */
+static void read_qwen_experts(MtfConfig *c, MtfStack *s, int64_t experts, int64_t choices) {
+    s->experts = mtf_config_integer(c, "num_experts", 0, experts);
+    s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", choices);
+    check_experts(c, s);
+    s->renormalise = mtf_config_flag(c, "norm_topk_prob", false);
+    name_experts(s);
+}
+
+/* Their width, and which layers have them. */
+static void read_qwen_layers(MtfConfig *c, MtfStack *s, int64_t width) {
+    s->d_expert = mtf_config_size(c, "moe_intermediate_size", width);
+    s->sparse_step = mtf_config_size(c, "decoder_sparse_step", 1);
+    read_dense_layers(c, s);
 }
 
 static void read_qwen3_moe(MtfConfig *c, MtfArchitecture *n) {
@@ -64,10 +78,8 @@ static void read_qwen3_moe(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_qwen_window(c, s);
     mtf_type_attention_bias(c, s);
     mtf_type_head_norms(s);
-    read_qwen_experts(c, s, 128);
-    s->d_expert = mtf_config_size(c, "moe_intermediate_size", 768);
-    s->sparse_step = mtf_config_size(c, "decoder_sparse_step", 1);
-    read_dense_layers(c, s);
+    read_qwen_experts(c, s, 128, 8);
+    read_qwen_layers(c, s, 768);
 }
 
 /* OLMoE: norms of all heads' queries and keys together, and experts in every layer. */
@@ -84,13 +96,56 @@ static void read_olmoe(MtfConfig *c, MtfArchitecture *n) {
     s->wide_qk_norm = true;
     if (s->qkv_limit > 0)
         mtf_config_fail(c, "clip_qkv", "only null is supported");
-    read_qwen_experts(c, s, 64);
+    read_qwen_experts(c, s, 64, 8);
     s->d_expert = s->d_ff;
 }
 
+/* Beside the experts there is one more for all tokens, of which each takes a share. */
+static void read_qwen2_moe(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 151936, 2048,  5632, 24,  16,   16,
+                                           0,      32768, 1e-6, 1e4, false };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_qwen_window(c, s);
+    s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "qkv_bias", true);
+    read_qwen_experts(c, s, 60, 4);
+    read_qwen_layers(c, s, 1408);
+    s->d_shared = mtf_config_size(c, "shared_expert_intermediate_size", 5632);
+    s->names.shared_gate = "mlp.shared_expert.gate_proj";
+    s->names.shared_up = "mlp.shared_expert.up_proj";
+    s->names.shared_down = "mlp.shared_expert.down_proj";
+    s->names.shared_share = "mlp.shared_expert_gate";
+}
+
+/* DeepSeekMoE (the first, without compressed keys): the first layers have no experts, the shared ones are one
+ * that is so many times as wide. Sizes that are left out: the published model's. */
+static void read_deepseek(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 102400, 2048, 10944, 28,  16,   16,
+                                           0,      4096, 1e-6,  1e4, false };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    s->experts = mtf_config_integer(c, "n_routed_experts", 0, 64);
+    s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 6);
+    check_experts(c, s);
+    s->d_expert = mtf_config_size(c, "moe_intermediate_size", 1408);
+    s->d_shared = s->d_expert * mtf_config_count(c, "n_shared_experts", 2);
+    s->renormalise = mtf_config_flag(c, "norm_topk_prob", false);
+    int64_t dense = mtf_config_integer(c, "first_k_dense_replace", 0, 1);
+    for (int64_t layer = 0; layer < MIN(dense, 256); layer++)
+        s->dense_layers[layer / 64] |= UINT64_C(1) << layer % 64;
+    if (mtf_config_size(c, "moe_layer_freq", 1) != 1 || dense > 256)
+        mtf_config_fail(c, dense > 256 ? "first_k_dense_replace" : "moe_layer_freq",
+                        "experts in all layers but the first, at most 256, are expected");
+    if (strcmp(mtf_config_word(c, "scoring_func", "softmax"), "softmax") != 0)
+        mtf_config_fail(c, "scoring_func", "only softmax is supported");
+    name_experts(s);
+    s->names.shared_gate = "mlp.shared_experts.gate_proj";
+    s->names.shared_up = "mlp.shared_experts.up_proj";
+    s->names.shared_down = "mlp.shared_experts.down_proj";
+}
+
 const MtfArchitectureType mtf_expert_types[] = {
-    { "mixtral", read_mixtral },
-    { "qwen3_moe", read_qwen3_moe },
-    { "olmoe", read_olmoe },
-    { NULL, NULL },
+    { "mixtral", read_mixtral }, { "qwen2_moe", read_qwen2_moe }, { "qwen3_moe", read_qwen3_moe },
+    { "olmoe", read_olmoe },     { "deepseek", read_deepseek },   { NULL, NULL },
 };

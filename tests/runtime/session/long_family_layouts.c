@@ -33,6 +33,7 @@ static const Small smalls[] = {
     { "qwen", false, LAYOUT_STEPS, { TEXT } },
     { "gemma", false, LAYOUT_STEPS, { TEXT } },
     { "mixtral", true, LAYOUT_STEPS, { TEXT } },
+    { "deepseek", true, LAYOUT_STEPS, { TEXT } },
     { "bert", false, LAYOUT_STEPS, { TEXT } },
     { "t5", true, LAYOUT_STEPS, { TEXT, "d-ff", "7" } },
     { "switch", true, LAYOUT_STEPS, { TEXT } },
