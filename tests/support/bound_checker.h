@@ -5,7 +5,7 @@
 #ifndef MTF_TESTS_BOUND_CHECKER_H
 #define MTF_TESTS_BOUND_CHECKER_H
 
-#include "analyzer/solver/search/exact_bound.h"
+#include "analyzer/solver/bounds/exact_bound.h"
 
 /* Whether the point of `exact` proves that no choice of the core costs less than `claimed`: any messages do,
  * but a price below zero, which would pay for memory left over, proves nothing. */

@@ -11,7 +11,7 @@
 #ifndef MTF_BOUNDED_DIVE_H
 #define MTF_BOUNDED_DIVE_H
 
-#include "analyzer/solver/search/dual_ascent.h"
+#include "analyzer/solver/bounds/dual_ascent.h"
 
 typedef struct {
     bool refuted; /* no choice of the core costs `cutoff` or less */

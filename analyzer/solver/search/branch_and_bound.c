@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/search/branch_and_bound.h"
 
-#include "analyzer/solver/search/certified_point.h"
-#include "analyzer/solver/search/exact_bound.h"
+#include "analyzer/solver/bounds/certified_point.h"
+#include "analyzer/solver/bounds/exact_bound.h"
+#include "analyzer/solver/bounds/message_state.h"
 #include "analyzer/solver/search/local_search.h"
-#include "analyzer/solver/search/message_state.h"
 
 #include <math.h>
 #include <stdlib.h>

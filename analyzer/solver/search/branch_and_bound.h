@@ -13,7 +13,7 @@
 #ifndef MTF_BRANCH_AND_BOUND_H
 #define MTF_BRANCH_AND_BOUND_H
 
-#include "analyzer/solver/search/message_passing.h"
+#include "analyzer/solver/bounds/message_passing.h"
 
 typedef struct MtfBranching MtfBranching;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
+#include "analyzer/solver/bounds/message_passing.h"
 #include "analyzer/solver/reduce/layer_quotient.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/layout_solve.h"
-#include "analyzer/solver/search/message_passing.h"
 
 #include <string.h>
 

@@ -8,8 +8,8 @@
 #ifndef MTF_MESSAGE_STATE_H
 #define MTF_MESSAGE_STATE_H
 
+#include "analyzer/solver/bounds/message_passing.h"
 #include "analyzer/solver/reduce/distinct_matrix.h"
-#include "analyzer/solver/search/message_passing.h"
 
 /* One end of an edge as its node sees it. */
 typedef struct MtfHalfEdge {

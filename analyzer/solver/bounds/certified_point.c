@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/solver/search/certified_point.h"
+#include "analyzer/solver/bounds/certified_point.h"
 
 static bool is_zero(const int64_t *list, int count) {
     for (int i = 0; i < count; i++)

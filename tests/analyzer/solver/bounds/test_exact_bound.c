@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
+#include "analyzer/solver/bounds/exact_bound.h"
 #include "analyzer/solver/reduce/reductions.h"
-#include "analyzer/solver/search/exact_bound.h"
 #include "analyzer/solver/search/layout_solve.h"
 #include "tests/support/bound_checker.h"
 #include "tests/support/layout_problems.h"

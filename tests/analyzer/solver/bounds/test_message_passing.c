@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
+#include "analyzer/solver/bounds/dual_ascent.h"
+#include "analyzer/solver/bounds/exact_bound.h"
 #include "analyzer/solver/reduce/reductions.h"
-#include "analyzer/solver/search/dual_ascent.h"
-#include "analyzer/solver/search/exact_bound.h"
 #include "tests/support/layout_problems.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/solver/search/exact_bound.h"
+#include "analyzer/solver/bounds/exact_bound.h"
 
+#include "analyzer/solver/bounds/certified_point.h"
+#include "analyzer/solver/bounds/message_state.h"
 #include "analyzer/solver/reduce/core_certificate.h"
-#include "analyzer/solver/search/certified_point.h"
-#include "analyzer/solver/search/message_state.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef MTF_CERTIFIED_POINT_H
 #define MTF_CERTIFIED_POINT_H
 
-#include "analyzer/solver/search/exact_bound.h"
+#include "analyzer/solver/bounds/exact_bound.h"
 
 /* The point of `exact` as last updated, which is one of this core. */
 void mtf_certify_point(MtfCertificate *certificate, const MtfExactBound *exact,

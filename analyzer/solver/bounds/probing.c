@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/solver/search/probing.h"
+#include "analyzer/solver/bounds/probing.h"
 
-#include "analyzer/solver/search/certified_point.h"
-#include "analyzer/solver/search/exact_bound.h"
+#include "analyzer/solver/bounds/certified_point.h"
+#include "analyzer/solver/bounds/exact_bound.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
+#include "analyzer/solver/bounds/probing.h"
 #include "analyzer/solver/reduce/reductions.h"
-#include "analyzer/solver/search/probing.h"
 #include "tests/support/layout_problems.h"
 
 #define ROUNDS 1000

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/solver/search/dual_ascent.h"
+#include "analyzer/solver/bounds/dual_ascent.h"
 
+#include "analyzer/solver/bounds/certified_point.h"
+#include "analyzer/solver/bounds/exact_bound.h"
+#include "analyzer/solver/bounds/probing.h"
 #include "analyzer/solver/reduce/node_pairs.h"
 #include "analyzer/solver/reduce/reductions.h"
-#include "analyzer/solver/search/certified_point.h"
-#include "analyzer/solver/search/exact_bound.h"
-#include "analyzer/solver/search/probing.h"
 
 #include <math.h>
 #include <string.h>

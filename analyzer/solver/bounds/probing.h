@@ -9,8 +9,8 @@
 #ifndef MTF_PROBING_H
 #define MTF_PROBING_H
 
+#include "analyzer/solver/bounds/message_passing.h"
 #include "analyzer/solver/problem/search_control.h"
-#include "analyzer/solver/search/message_passing.h"
 
 /* Forbids in the core, exactly, values that no choice of at most `cutoff` can use, at the prices of
  * the messages, which must be those of the core, and whose bound is `bound`. Ends when a sweep over

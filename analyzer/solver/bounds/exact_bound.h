@@ -16,7 +16,7 @@
 #ifndef MTF_EXACT_BOUND_H
 #define MTF_EXACT_BOUND_H
 
-#include "analyzer/solver/search/message_passing.h"
+#include "analyzer/solver/bounds/message_passing.h"
 
 /* A cutoff that excludes nothing. */
 #define MTF_NO_CUTOFF (MTF_CORE_IMPOSSIBLE - 1)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/solver/search/message_passing.h"
+#include "analyzer/solver/bounds/message_passing.h"
 
+#include "analyzer/solver/bounds/message_state.h"
 #include "analyzer/solver/reduce/core_certificate.h"
-#include "analyzer/solver/search/message_state.h"
 
 #include <math.h>
 #include <string.h>

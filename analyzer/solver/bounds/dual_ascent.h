@@ -12,8 +12,8 @@
 #ifndef MTF_DUAL_ASCENT_H
 #define MTF_DUAL_ASCENT_H
 
+#include "analyzer/solver/bounds/message_passing.h"
 #include "analyzer/solver/problem/search_control.h"
-#include "analyzer/solver/search/message_passing.h"
 
 typedef struct MtfDual MtfDual;
 
