@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/onnx/axis_build.h"
 
-#include "analyzer/training/builder.h"
+#include "analyzer/composites/builder.h"
 #include "layouts/base/error.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/rewriting/key_parts.h"
 
-#include "analyzer/training/builder.h"
+#include "analyzer/composites/builder.h"
 #include "layouts/base/error.h"
 
 /* One attention that is rewritten. Its dimensions of parts and of positions within one are -1 until

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/rewriting/offload.h"
 
-#include "analyzer/training/builder.h"
+#include "analyzer/composites/builder.h"
 #include "analyzer/training/recompute.h"
 #include "layouts/base/error.h"
 #include "layouts/graph/stage_split.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/rewriting/padding.h"
 
-#include "analyzer/training/builder.h"
+#include "analyzer/composites/builder.h"
 #include "layouts/base/error.h"
 #include "layouts/base/nearest_name.h"
 #include "layouts/graph/optimizer.h"

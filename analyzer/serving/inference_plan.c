@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/serving/inference_plan.h"
 
+#include "analyzer/composites/expand.h"
 #include "analyzer/serving/quantize_weights.h"
-#include "analyzer/training/expand.h"
 #include "analyzer/training/mixed_precision.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"

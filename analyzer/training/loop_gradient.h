@@ -10,7 +10,7 @@
 #ifndef MTF_LOOP_GRADIENT_H
 #define MTF_LOOP_GRADIENT_H
 
-#include "analyzer/training/builder.h"
+#include "analyzer/composites/builder.h"
 
 typedef struct MtfLoopGradients MtfLoopGradients;
 

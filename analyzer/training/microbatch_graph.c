@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/training/microbatch_graph.h"
 
-#include "analyzer/training/builder.h"
+#include "analyzer/composites/builder.h"
 #include "analyzer/training/differentiate.h"
 #include "layouts/base/error.h"
 #include "layouts/graph/microbatches.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/training/training_graph.h"
 
+#include "analyzer/composites/expand.h"
 #include "analyzer/training/differentiate.h"
 #include "analyzer/training/early_updates.h"
-#include "analyzer/training/expand.h"
 #include "analyzer/training/loop_gradient.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/optimizer_updates.h"

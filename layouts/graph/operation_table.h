@@ -18,7 +18,7 @@
  * A tensor that is partial by sum may pass through an operation that is *linear* in it: the sum of
  * the results is the result of the sum. An *addend* has the result's placement, whatever it is.
  *
- * Composite rows (softmax, layer_norm, …) are what users write; analyzer/training/expand.h rewrites them
+ * Composite rows (softmax, layer_norm, …) are what users write; analyzer/composites/expand.h rewrites them
  * into the primitive rows below before anything is differentiated, priced or executed.
  *
  * Rotary positions. Of the first `rotated` features (0: all), pair i = 0 … rotated/2 - 1 is

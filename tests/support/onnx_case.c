@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/onnx_case.h"
 
+#include "analyzer/composites/expand.h"
 #include "analyzer/onnx/onnx_import.h"
-#include "analyzer/training/expand.h"
 #include "runtime/kernels/base/slice.h"
 #include "tests/support/lockstep.h"
 

@@ -2,7 +2,7 @@
 /* Gradients against central differences of the reference interpreter, in double. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/training/builder.h"
+#include "analyzer/composites/builder.h"
 #include "analyzer/training/gradient_table.h"
 #include "analyzer/training/training_graph.h"
 #include "tests/support/reference.h"

@@ -3,7 +3,7 @@
  * computes of the graph that was written. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/training/expand.h"
+#include "analyzer/composites/expand.h"
 #include "layouts/onnx/onnx_model.h"
 #include "reports/exports/onnx/export_onnx.h"
 #include "reports/exports/onnx/onnx_nodes.h"

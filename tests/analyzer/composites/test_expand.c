@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
-#include "analyzer/training/builder.h"
-#include "analyzer/training/expand.h"
+#include "analyzer/composites/builder.h"
+#include "analyzer/composites/expand.h"
 
 enum { I, J, K, L };
 
