@@ -50,7 +50,7 @@ done
 # What is wrong with a folder is said.
 folder=$work/gpt2
 refuse() { # CLAIM SENTENCE
-    run mpirun -n 2 meshtf-run "$folder/p4.json" --data "$folder/in-tokens.npy" --init "$work/bad" --steps 1
+    run mpirun -n 4 meshtf-run "$folder/p4.json" --data "$folder/in-tokens.npy" --init "$work/bad" --steps 1
     claim "$1 is bad input" exits 2
     claim "$1: the sentence says what" says_error "$2"
     rm -f "$work/bad"/*
