@@ -10,6 +10,7 @@
 /* Before the first round. */
 void mtf_solver_begin_rounds(MtfSolver *solver);
 
+/* Runs one, with the improvers beside it if it has any; what it found is in the solver. */
 void mtf_solver_round(MtfSolver *solver);
 
 /* Hands the values decoded last to the next round's local search. */
