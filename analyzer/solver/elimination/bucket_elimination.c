@@ -67,7 +67,7 @@ MtfEliminationStatus mtf_bucket_eliminate(const MtfCore *core, const MtfEliminat
     g_autoptr(MtfPricedTerms) terms =
         tree != NULL ? mtf_priced_terms_new(core, elimination->prices, elimination->cutoff) : NULL;
     if (terms == NULL)
-        return MTF_ELIMINATION_OPEN;
+        return MTF_ELIMINATION_WIDE;
     g_autoptr(MtfBucketTuples) tuples = mtf_bucket_tuples_new(tree, terms);
     MtfTuplesStatus status =
         mtf_bucket_tuples_find(tuples, elimination->work, elimination->control);

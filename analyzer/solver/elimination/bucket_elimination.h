@@ -27,7 +27,8 @@ typedef struct MtfElimination {
 typedef enum {
     MTF_ELIMINATION_FOUND, /* the optimum */
     MTF_ELIMINATION_NONE,  /* no choice is within the cutoff: proven */
-    MTF_ELIMINATION_OPEN,  /* too wide, or the work is used up */
+    MTF_ELIMINATION_OPEN,  /* the work is used up */
+    MTF_ELIMINATION_WIDE,  /* no work would do: too wide, or costs too large */
 } MtfEliminationStatus;
 
 /* Fills `values`, indexed as in the core, where the optimum was found. `*bound`: no choice costs less

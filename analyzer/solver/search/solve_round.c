@@ -29,6 +29,7 @@
 #define PAIR_GAIN 0.02          /* such a share of the gap */
 #define FIRST_ELIMINATION 4e6   /* values tried and labels combined of the first elimination; */
 #define MORE_ELIMINATION 4      /* times as many later */
+#define EARLY_ELIMINATION 1e8   /* before nodes are joined */
 #define MOST_ELIMINATION 4e9    /* where time is limited */
 #define COUNTED_ELIMINATION 4e6 /* where work is */
 #define LEAST_ELIMINATION 0.1   /* share of the gap that is too small for another try */
@@ -286,6 +287,18 @@ static void guess_cost(MtfSolver *solver) {
     solver->guess_rounds = answer.refuted ? solver->guess_wait : 0;
 }
 
+/* A core's certificate has no words for it. */
+static bool may_eliminate(const MtfSolver *solver) {
+    return mtf_solver_may_use(solver, MTF_METHOD_ELIMINATION) &&
+           solver->core->certificate == NULL && solver->choice != NULL;
+}
+
+/* Whether elimination is to have its turn before nodes are joined, which makes a core wider. */
+static bool awaits_elimination(const MtfSolver *solver) {
+    return may_eliminate(solver) && !counts_work(solver) && solver->pairings == 0 &&
+           !solver->too_wide && solver->elimination_work <= EARLY_ELIMINATION;
+}
+
 /* Takes over what an elimination up to that cutoff came to. */
 static void take_elimination(MtfSolver *solver, MtfEliminationStatus status, int64_t bound) {
     if (status == MTF_ELIMINATION_FOUND)
@@ -296,22 +309,24 @@ static void take_elimination(MtfSolver *solver, MtfEliminationStatus status, int
     solver->proven |= solver->bound > solver->cutoff;
 }
 
-/* Where it came to nothing: once more nearer to the bound or, after a while, with more work. */
+/* Where it came to nothing: with more work while all else waits for it; then nearer to the bound or,
+ * after a while, with more work. */
 static void put_elimination_off(MtfSolver *solver) {
-    solver->elimination_share /= 2;
-    if (solver->elimination_share >= LEAST_ELIMINATION)
+    if (!awaits_elimination(solver))
+        solver->elimination_share /= 2;
+    if (solver->elimination_share < 1 && solver->elimination_share >= LEAST_ELIMINATION)
         return;
     solver->elimination_share = 1;
     double most = counts_work(solver) ? COUNTED_ELIMINATION : MOST_ELIMINATION;
     solver->elimination_work = fmin(MORE_ELIMINATION * solver->elimination_work, most);
+    if (awaits_elimination(solver))
+        return;
     solver->elimination_wait = MAX(2 * solver->elimination_wait, ELIMINATION_WAIT);
 }
 
 /* Eliminates the core as far as some share of the gap above the bound. */
 static void eliminate(MtfSolver *solver) {
-    bool certified = solver->core->certificate != NULL; /* it has no words for it */
-    if (!mtf_solver_may_use(solver, MTF_METHOD_ELIMINATION) || certified ||
-        solver->choice == NULL || ++solver->elimination_rounds <= solver->elimination_wait)
+    if (!may_eliminate(solver) || ++solver->elimination_rounds <= solver->elimination_wait)
         return;
     solver->elimination_rounds = 0;
     double gap = (double)solver->cutoff - (double)solver->bound;
@@ -326,8 +341,9 @@ static void eliminate(MtfSolver *solver) {
     int64_t bound;
     MtfEliminationStatus status =
         mtf_bucket_eliminate(solver->core, &elimination, solver->values, &bound);
+    solver->too_wide = status == MTF_ELIMINATION_WIDE;
     take_elimination(solver, status, bound);
-    if (status == MTF_ELIMINATION_OPEN)
+    if (status == MTF_ELIMINATION_OPEN || solver->too_wide)
         put_elimination_off(solver);
 }
 
@@ -378,14 +394,14 @@ static void run_round(MtfSolver *solver) {
         return;
     }
     bool shrinks = should_shrink(solver), probed = shrinks && probe(solver);
-    bool pairs = stuck && !probed && should_pair(solver);
+    bool pairs = stuck && !probed && !awaits_elimination(solver) && should_pair(solver);
     if (shrinks)
         shrink(solver, pairs);
     if (stuck && !solver->proven)
         eliminate(solver);
     bool small = (double)mtf_core_size(solver->core).entries <= BRANCH_ENTRIES;
     if (stuck && small && mtf_solver_may_use(solver, MTF_METHOD_BRANCH) && !solver->proven &&
-        !probed && !pairs)
+        !probed && !pairs && !awaits_elimination(solver))
         branch(solver);
 }
 

@@ -45,6 +45,7 @@ typedef struct MtfSolver {
     double elimination_work;                  /* of the next elimination */
     double elimination_share;                 /* of the gap, above the bound, where its cutoff is */
     int elimination_wait, elimination_rounds; /* between two; since the last one */
+    bool too_wide;                            /* the core was, for the last elimination */
     bool ilp_tried;
     double inexact;        /* a bound to the integer program's tolerance */
     int pairings;          /* since a better choice */
