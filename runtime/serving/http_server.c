@@ -3,11 +3,10 @@
 
 #include "layouts/base/error.h"
 #include "runtime/serving/completion_answer.h"
+#include "runtime/serving/http_listener.h"
+#include "runtime/serving/http_relay.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,7 +21,10 @@
 #define REFUSED_CONNECTIONS 16
 
 struct MtfHttpServer {
+    MtfHttpListener *listener;
+    GThreadPool *relays;
     struct MHD_Daemon *daemon;
+    unsigned quiet_seconds;
     const MtfHttpPage *pages;
     int n_pages;
     gsize body_bytes, head_bytes;
@@ -36,6 +38,7 @@ struct MtfHttpServer {
 /* Held by its connection, and by whoever took it. */
 struct MtfHttpCall {
     MtfHttpServer *server;
+    const MtfHttpPage *page;
     struct MHD_Connection *connection; /* NULL: gone */
     GString *body;
     gsize received;
@@ -49,9 +52,11 @@ struct MtfHttpCall {
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-static MtfHttpCall *new_call(MtfHttpServer *server, struct MHD_Connection *connection) {
+static MtfHttpCall *new_call(MtfHttpServer *server, const MtfHttpPage *page,
+                             struct MHD_Connection *connection) {
     MtfHttpCall *call = g_new0(MtfHttpCall, 1);
     call->server = server;
+    call->page = page;
     call->connection = connection;
     call->body = g_string_new(NULL);
     call->out = g_string_new(NULL);
@@ -143,6 +148,8 @@ static enum MHD_Result send_text(struct MHD_Connection *connection, int status, 
     MHD_add_response_header(response, "Content-Type", type != NULL ? type : "application/json");
     if (allowed != NULL)
         MHD_add_response_header(response, "Allow", allowed);
+    if (status >= MHD_HTTP_BAD_REQUEST)
+        MHD_add_response_header(response, "Connection", "close");
     if (status == MHD_HTTP_TOO_MANY_REQUESTS || status == MHD_HTTP_SERVICE_UNAVAILABLE)
         MHD_add_response_header(response, "Retry-After", "1");
     enum MHD_Result result = MHD_queue_response(connection, (unsigned)status, response);
@@ -182,6 +189,7 @@ static enum MHD_Result send_pieces(MtfHttpCall *call) {
         return MHD_NO;
     MHD_add_response_header(response, "Content-Type", "text/event-stream");
     MHD_add_response_header(response, "Cache-Control", "no-cache");
+    MHD_add_response_header(response, "Connection", "close");
     enum MHD_Result result = MHD_queue_response(call->connection, MHD_HTTP_OK, response);
     MHD_destroy_response(response);
     return result;
@@ -229,10 +237,14 @@ static enum MHD_Result refuse_head(const MtfHttpServer *server, struct MHD_Conne
     return send_error(connection, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, message, NULL);
 }
 
+/* Free with g_free. */
+static char *busy_sentence(const MtfHttpServer *server) {
+    return g_strdup_printf("the server is busy: %u connections are open", server->connections);
+}
+
 static enum MHD_Result refuse_connection(const MtfHttpServer *server,
                                          struct MHD_Connection *connection) {
-    g_autofree char *message =
-        g_strdup_printf("the server is busy: %u connections are open", server->connections);
+    g_autofree char *message = busy_sentence(server);
     return send_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE, message, NULL);
 }
 
@@ -300,6 +312,8 @@ static enum MHD_Result go_on(MtfHttpServer *server, MtfHttpCall *call) {
         return send_text(call->connection, status, call->out->str, NULL, NULL);
     if (call->received > server->body_bytes)
         return refuse_body(server, call->connection);
+    if (call->page->answer != NULL)
+        return send_text(call->connection, MHD_HTTP_OK, call->page->answer, call->page->type, NULL);
     return is_new ? queue_call(server, call) : MHD_YES;
 }
 
@@ -325,9 +339,7 @@ static enum MHD_Result mhd_answer_request(void *user, struct MHD_Connection *con
                           "a request's body has a Content-Length or comes in chunks", NULL);
     if (claims_too_much(server, connection))
         return refuse_body(server, connection);
-    if (page->answer != NULL)
-        return send_text(connection, MHD_HTTP_OK, page->answer, page->type, NULL);
-    *state = new_call(server, connection);
+    *state = new_call(server, page, connection);
     return MHD_YES;
 }
 
@@ -348,6 +360,55 @@ static void leave_call(void *user, struct MHD_Connection *connection, void **sta
 
 /* ---- The server ------------------------------------------------------------------------------ */
 
+/* A client and the other end of the pair of sockets that libmicrohttpd has. */
+typedef struct {
+    int client, inner; /* inner -1: refused */
+} Pair;
+
+/* Each pair has a thread. */
+static void relay_pair(gpointer taken, gpointer user) {
+    MtfHttpServer *server = user;
+    g_autofree Pair *pair = taken;
+    g_autofree char *busy = busy_sentence(server);
+    if (pair->inner < 0)
+        mtf_http_relay_refuse(pair->client, "503 Service Unavailable", busy);
+    else
+        mtf_http_relay_run(pair->client, pair->inner, server->quiet_seconds);
+}
+
+static void take_client(int client, void *user) {
+    MtfHttpServer *server = user;
+    const struct sockaddr address = { .sa_family = AF_UNIX };
+    Pair *pair = g_new(Pair, 1);
+    int ends[2];
+    *pair = (Pair){ client, -1 };
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
+        pair->inner = ends[0];
+        if (MHD_add_connection(server->daemon, ends[1], &address, sizeof address) != MHD_YES) {
+            close(ends[0]);
+            pair->inner = -1;
+        }
+    }
+    g_thread_pool_push(server->relays, pair, NULL);
+}
+
+static struct MHD_Daemon *start_daemon(MtfHttpServer *server, const MtfHttpSettings *s) {
+    return MHD_start_daemon(MHD_USE_POLL | MHD_USE_INTERNAL_POLLING_THREAD |
+                                MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET,
+                            0, NULL, NULL, mhd_answer_request, server, MHD_OPTION_CONNECTION_LIMIT,
+                            s->connections + REFUSED_CONNECTIONS,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_ROOM,
+                            MHD_OPTION_CONNECTION_TIMEOUT, s->quiet_seconds,
+                            MHD_OPTION_NOTIFY_COMPLETED, leave_call, server, MHD_OPTION_END);
+}
+
+static void free_server(MtfHttpServer *server) {
+    g_thread_pool_free(server->relays, FALSE, TRUE);
+    g_mutex_clear(&server->lock);
+    g_cond_clear(&server->came);
+    g_free(server);
+}
+
 MtfHttpServer *mtf_http_server_open(const MtfHttpSettings *s, GError **error) {
     MtfHttpServer *server = g_new0(MtfHttpServer, 1);
     server->pages = s->pages;
@@ -355,27 +416,29 @@ MtfHttpServer *mtf_http_server_open(const MtfHttpSettings *s, GError **error) {
     server->body_bytes = s->body_bytes;
     server->head_bytes = s->head_bytes;
     server->connections = s->connections;
+    server->quiet_seconds = s->quiet_seconds;
     g_mutex_init(&server->lock);
     g_cond_init(&server->came);
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)s->port) };
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    errno = 0;
-    server->daemon = MHD_start_daemon(
-        MHD_USE_POLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME,
-        (uint16_t)s->port, NULL, NULL, mhd_answer_request, server, MHD_OPTION_SOCK_ADDR, &address,
-        MHD_OPTION_CONNECTION_LIMIT, s->connections + REFUSED_CONNECTIONS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_ROOM, MHD_OPTION_CONNECTION_TIMEOUT,
-        s->quiet_seconds, MHD_OPTION_NOTIFY_COMPLETED, leave_call, server, MHD_OPTION_END);
-    if (server->daemon != NULL)
+    server->relays = g_thread_pool_new(relay_pair, server, -1, FALSE, NULL);
+    server->daemon = start_daemon(server, s);
+    if (server->daemon == NULL)
+        mtf_input_error(error, "--serve %d: libmicrohttpd does not start", s->port);
+    else
+        server->listener = mtf_http_listener_open(s->port, take_client, server, error);
+    if (server->listener != NULL)
         return server;
-    mtf_input_error(error, "--serve %d: this port of 127.0.0.1 cannot be listened to: %s", s->port,
-                    errno != 0 ? g_strerror(errno) : "libmicrohttpd does not start");
-    g_free(server);
+    if (server->daemon != NULL)
+        MHD_stop_daemon(server->daemon);
+    free_server(server);
     return NULL;
 }
 
 int mtf_http_server_port(const MtfHttpServer *server) {
-    return MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+    return mtf_http_listener_port(server->listener);
+}
+
+void mtf_http_server_join(MtfHttpServer *server, int client) {
+    take_client(client, server);
 }
 
 MtfHttpCall *mtf_http_server_take(MtfHttpServer *server) {
@@ -402,7 +465,7 @@ static bool has_connections(const MtfHttpServer *server) {
 void mtf_http_server_close(MtfHttpServer *server, double seconds) {
     if (server == NULL)
         return;
-    MHD_socket listening = MHD_quiesce_daemon(server->daemon);
+    mtf_http_listener_close(server->listener);
     g_mutex_lock(&server->lock);
     server->closing = true;
     g_mutex_unlock(&server->lock);
@@ -414,9 +477,5 @@ void mtf_http_server_close(MtfHttpServer *server, double seconds) {
     while (has_connections(server) && g_get_monotonic_time() < end)
         g_usleep(5000);
     MHD_stop_daemon(server->daemon);
-    if (listening != MHD_INVALID_SOCKET)
-        close(listening);
-    g_mutex_clear(&server->lock);
-    g_cond_clear(&server->came);
-    g_free(server);
+    free_server(server);
 }

@@ -7,9 +7,8 @@
  *                               POST /v1/completions ──► calls: ▒▒▒ ──take──► …      (taker's thread)
  *                               ◄──── suspended ────◄── answer, or begin, send, …, end
  *
- * What is no page, no method of one, too large, or comes when all connections are taken is refused with
- * an error in JSON; what is no HTTP by libmicrohttpd itself. A call stays valid until it is answered or
- * ended. */
+ * What is no page, no method of one, too large, no HTTP, or comes when all connections are taken is
+ * refused with an error in JSON. A call stays valid until it is answered or ended. */
 #ifndef MTF_HTTP_SERVER_H
 #define MTF_HTTP_SERVER_H
 
@@ -40,6 +39,9 @@ typedef struct {
 /* Listens. Fails (bad input) when the port is not free, or not for this user. */
 MtfHttpServer *mtf_http_server_open(const MtfHttpSettings *settings, GError **error);
 int mtf_http_server_port(const MtfHttpServer *server);
+
+/* Serves a client that is connected already by a stream socket, which the server closes. */
+void mtf_http_server_join(MtfHttpServer *server, int client);
 
 /* The call that has waited longest, or NULL; and waiting for one, `seconds` at most. */
 MtfHttpCall *mtf_http_server_take(MtfHttpServer *server);

@@ -169,6 +169,12 @@ claim "  that asks for completions" grep -q "fetch('/v1/completions'" "$work/out
 http=$(curl -s -o "$work/out" -w '%{http_code}' "$url/v1/chat")
 claim "other pages are not there" answers 404
 claim "  which is said in JSON" has '.error.code == 404'
+curl -s -o "$work/out" "gopher://${url#http://}/1what"
+claim "what is no HTTP is refused" grep -q '^HTTP/1.1 400 Bad Request' "$work/out"
+sed -i '1,/^\r$/d' "$work/out"
+claim "  in JSON" has '.error.code == 400 and .error.type == "invalid_request_error"'
+curl -s -o "$work/out" -o "$work/out2" -w '%{num_connects} ' "$url/health" "$url/v1/models" >"$work/connects"
+claim "a second page comes by the same connection" grep -q '^1 0 ' "$work/connects"
 ask '{"prompt": "a", "max_tokens": 60, "n": 8}' --max-time 0.02
 ask "{\"prompt\": \"$prompt\", $greedy}"
 jq -j '.choices[0].text' "$work/out" >"$work/said"

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Any bytes sent to the HTTP server: it answers with statuses it has, or closes, within ten seconds, and goes on
- * serving. Calls are taken by a thread, as the session takes them. */
+/* Any bytes sent to the HTTP server: it answers within ten seconds, with a page or an error in JSON, and goes on
+ * serving. Clients come by pairs of sockets, since TCP has no million of ports. Calls are taken by a thread, as
+ * the session takes them. */
 #include "runtime/serving/http_server.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/http_client.h"
 
 #include <string.h>
+#include <sys/socket.h>
 
 const char *const mtf_fuzz_corpus[] = { "tests/fuzz/corpus/http", NULL };
 
@@ -29,7 +31,7 @@ static gpointer take_calls(gpointer user) {
     return NULL;
 }
 
-static int port(void) {
+static MtfHttpServer *the_server(void) {
     static MtfHttpServer *server = NULL;
     static const MtfHttpSettings settings = { .pages = pages,
                                               .n_pages = G_N_ELEMENTS(pages),
@@ -42,18 +44,29 @@ static int port(void) {
         g_assert(server != NULL);
         g_thread_unref(g_thread_new("calls", take_calls, server));
     }
-    return mtf_http_server_port(server);
+    return server;
 }
 
-/* The status of an answer that begins as one must. */
-static int status_of(const char *answer) {
-    g_assert(g_str_has_prefix(answer, "HTTP/1."));
-    return (int)g_ascii_strtoll(answer + strlen("HTTP/1.1 "), NULL, 10);
+static int connect_to(MtfHttpServer *server) {
+    int pair[2];
+    g_assert(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    mtf_http_server_join(server, pair[1]);
+    return pair[0];
+}
+
+/* The status of the last of the answers: one that is no page has its error in JSON. */
+static int judge_answers(const char *answers) {
+    g_assert(g_str_has_prefix(answers, "HTTP/1.1 "));
+    g_assert(strstr(answers, "<html>") == NULL);
+    const char *last = g_strrstr(answers, "HTTP/1.1 ");
+    int status = (int)g_ascii_strtoll(last + strlen("HTTP/1.1 "), NULL, 10);
+    g_assert(status == 200 || (status >= 400 && status <= 505 && status != 500));
+    g_assert(status == 200 || strstr(last, "\r\n\r\n{\"error\":{") != NULL);
+    return status;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    g_autofree char *answer = mtf_http_client_ask(port(), data, size);
-    int status = *answer == '\0' ? 0 : status_of(answer);
-    g_assert(status == 0 || (status >= 100 && status <= 505 && status != 500));
-    return status == 200 ? 0 : -1;
+    g_autofree char *answers = mtf_http_client_talk(connect_to(the_server()), data, size);
+    g_assert((size == 0) == (*answers == '\0'));
+    return size > 0 && judge_answers(answers) == 200 ? 0 : -1;
 }

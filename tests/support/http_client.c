@@ -17,8 +17,7 @@ int mtf_http_client_connect(int port) {
     return client;
 }
 
-char *mtf_http_client_ask(int port, const void *request, gsize length) {
-    int client = mtf_http_client_connect(port);
+char *mtf_http_client_talk(int client, const void *request, gsize length) {
     GString *answer = g_string_new(NULL);
     char piece[4096];
     ssize_t n = 1;
@@ -34,4 +33,8 @@ char *mtf_http_client_ask(int port, const void *request, gsize length) {
     }
     close(client);
     return g_string_free(answer, FALSE);
+}
+
+char *mtf_http_client_ask(int port, const void *request, gsize length) {
+    return mtf_http_client_talk(mtf_http_client_connect(port), request, length);
 }

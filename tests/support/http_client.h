@@ -8,8 +8,11 @@
 /* A socket; the caller closes it. */
 int mtf_http_client_connect(int port);
 
-/* Sends the bytes, says that there are no more, and gives all that comes back until the server closes; aborts
- * when that takes ten seconds. Free with g_free. */
+/* Sends the bytes, says that there are no more, gives all that comes back until the server closes, and closes;
+ * aborts when that takes ten seconds. Free with g_free. */
+char *mtf_http_client_talk(int client, const void *request, gsize length);
+
+/* The same by a connection of its own. */
 char *mtf_http_client_ask(int port, const void *request, gsize length);
 
 #endif

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* What a client hears of a request that is too large, or comes when all connections are taken: one error in
- * JSON with the right status. Requests go through sockets as any client's do. */
+/* What a client hears of a request that is too large, is no HTTP, or comes when all connections are taken: one
+ * error in JSON with the right status. Requests go through sockets as any client's do. */
 #include "runtime/serving/http_server.h"
 
 #include "tests/support/cmocka.h"
 #include "tests/support/http_client.h"
 
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define BODY_BYTES 100
 #define HEAD_BYTES 2000
 #define CONNECTIONS 2
-#define QUIET_SECONDS 5
+#define QUIET_SECONDS 2
 
 static char ok[] = "{\"status\":\"ok\"}", html[] = "<p>x</p>";
 static const MtfHttpPage pages[] = { { "GET", "/health", ok, NULL },
@@ -106,6 +107,84 @@ static void more_clients_than_connections_hear_that_the_server_is_busy(void **st
     mtf_http_server_close(server, 0.1);
 }
 
+/* Each is refused by libmicrohttpd, with HTML or without a word. */
+static void what_is_no_http_is_refused_in_json(void **state) {
+    (void)state;
+    static const struct {
+        const char *request, *status, *text;
+    } wrong[] = {
+        { "GARBAGE\r\n\r\n", "400", "this is no request of HTTP" },
+        { "GET\r\n\r\n", "400", "this is no request of HTTP" },
+        { "\x16\x03\x01\x02\r\n\r\n", "400", "this is no request of HTTP" },
+        { " GET / HTTP/1.1\r\nHost: x\r\n\r\n", "400", "this is no request of HTTP" },
+        { "GET / XTTP/1.1\r\nHost: x\r\n\r\n", "400", "syntactically incorrect" },
+        { "GET / HTTP/9.1\r\nHost: x\r\n\r\n", "505", "HTTP version is not supported" },
+        { "GET / HTTP/1.1\r\nno header\r\n\r\n", "400", "syntactically incorrect" },
+        { "POST /calls HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", "400",
+          "wrong value for Content-Length header" },
+        { "POST /calls HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "400",
+          "chunked encoding was syntactically incorrect" },
+    };
+    MtfHttpServer *server = open_server();
+    for (gsize i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        hears(server, wrong[i].request, wrong[i].status, wrong[i].text);
+        hears(server, wrong[i].request, wrong[i].status, "Content-Type: application/json\r\n");
+        hears(server, wrong[i].request, wrong[i].status, "\r\n\r\n{\"error\":{\"message\":");
+    }
+    hears(server, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n", "200", "ok");
+    mtf_http_server_close(server, 0.1);
+}
+
+/* Sends a request and reads one answer, which is the status' line and all up to `last`. */
+static void hears_next(int client, const char *request, const char *status, const char *last) {
+    g_autoptr(GString) answer = g_string_new(NULL);
+    assert_int_equal(send(client, request, strlen(request), 0), strlen(request));
+    for (char c; !g_str_has_suffix(answer->str, last) && recv(client, &c, 1, 0) == 1;)
+        g_string_append_c(answer, c);
+    if (!g_str_has_prefix(answer->str, status) || !g_str_has_suffix(answer->str, last))
+        fail_msg("%s: %s", status, answer->str);
+}
+
+static void a_connection_serves_until_its_first_bad_request(void **state) {
+    (void)state;
+    MtfHttpServer *server = open_server();
+    int client = mtf_http_client_connect(mtf_http_server_port(server));
+    char more;
+    hears_next(client, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200", ok);
+    hears_next(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200", html);
+    hears_next(client, "WHAT\r\n\r\n", "HTTP/1.1 400", "\"code\":400}}");
+    assert_int_equal(recv(client, &more, 1, 0), 0);
+    close(client);
+    mtf_http_server_close(server, 0.1);
+}
+
+/* A head without a body is no answer that goes on. */
+static void asking_for_a_head_is_refused(void **state) {
+    (void)state;
+    MtfHttpServer *server = open_server();
+    const char *request = "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n";
+    g_autofree char *answer =
+        mtf_http_client_ask(mtf_http_server_port(server), request, strlen(request));
+    assert_true(g_str_has_prefix(answer, "HTTP/1.1 405"));
+    assert_true(g_str_has_suffix(answer, "\r\n\r\n"));
+    mtf_http_server_close(server, 0.1);
+}
+
+/* The head of a request and then nothing: the client still listens. */
+static void a_request_that_does_not_go_on_is_refused_in_time(void **state) {
+    (void)state;
+    MtfHttpServer *server = open_server();
+    int client = mtf_http_client_connect(mtf_http_server_port(server));
+    const char *begun = "GET /health HTTP/1.1\r\nHo";
+    char answer[1000] = "";
+    assert_int_equal(send(client, begun, strlen(begun), 0), strlen(begun));
+    assert_true(recv(client, answer, sizeof answer - 1, 0) > 0);
+    assert_true(g_str_has_prefix(answer, "HTTP/1.1 408 Request Timeout\r\n"));
+    assert_non_null(strstr(answer, "\"code\":408"));
+    close(client);
+    mtf_http_server_close(server, 0.1);
+}
+
 /* A request that ends early is over at once, not when the connection is old. */
 static void clients_that_leave_in_the_middle_hold_no_connection(void **state) {
     (void)state;
@@ -116,7 +195,8 @@ static void clients_that_leave_in_the_middle_hold_no_connection(void **state) {
     for (gsize i = 0; i < G_N_ELEMENTS(cut); i++) {
         g_autofree char *answer =
             mtf_http_client_ask(mtf_http_server_port(server), cut[i], strlen(cut[i]));
-        assert_string_equal(answer, "");
+        assert_true(g_str_has_prefix(answer, "HTTP/1.1 400"));
+        assert_non_null(strstr(answer, "ended before it was whole"));
     }
     assert_true(g_get_monotonic_time() - begin < QUIET_SECONDS * G_USEC_PER_SEC);
     mtf_http_server_close(server, 0.1);
@@ -128,6 +208,10 @@ int main(void) {
         cmocka_unit_test(large_headers_are_refused_in_json),
         cmocka_unit_test(long_bodies_are_refused_in_json),
         cmocka_unit_test(bodies_in_other_encodings_are_refused_in_json),
+        cmocka_unit_test(what_is_no_http_is_refused_in_json),
+        cmocka_unit_test(a_connection_serves_until_its_first_bad_request),
+        cmocka_unit_test(asking_for_a_head_is_refused),
+        cmocka_unit_test(a_request_that_does_not_go_on_is_refused_in_time),
         cmocka_unit_test(clients_that_leave_in_the_middle_hold_no_connection),
         cmocka_unit_test(more_clients_than_connections_hear_that_the_server_is_busy),
     };
