@@ -16,7 +16,7 @@ static void decode_bytes(const MtfTextStep *step, GPtrArray *tokens) {
     for (guint i = 0; i < tokens->len; i++)
         mtf_characters_to_bytes(tokens->pdata[i], bytes);
     g_ptr_array_set_size(tokens, 0);
-    g_ptr_array_add(tokens, g_utf8_make_valid(bytes->str, (gssize)bytes->len));
+    g_ptr_array_add(tokens, mtf_text_valid(bytes->str, bytes->len));
 }
 
 static bool read_bytes(const MtfJson *object, MtfTextStep *step, GError **error) {

@@ -51,9 +51,25 @@ static bool read_nfkd(const MtfJson *object, MtfTextStep *step, GError **error) 
     return read_form(step, G_NORMALIZE_NFKD);
 }
 
+/* Numbers and letters in circles have small forms too, but are no letters to GLib. */
+static gunichar small_form(gunichar c) {
+    return c >= 0x2160 && c <= 0x216f   ? c + 16
+           : c >= 0x24b6 && c <= 0x24cf ? c + 26
+                                        : g_unichar_tolower(c);
+}
+
+/* Character by character, in no locale: sigma has one small form. */
 static char *lower(const MtfTextStep *step, const char *text) {
+    GString *out = g_string_sized_new(strlen(text));
     (void)step;
-    return g_utf8_strdown(text, -1);
+    for (; *text != '\0'; text = g_utf8_next_char(text)) {
+        gunichar c = g_utf8_get_char(text);
+        if (c == 0x130)
+            g_string_append(out, "i\314\207");
+        else
+            g_string_append_unichar(out, small_form(c));
+    }
+    return g_string_free(out, FALSE);
 }
 
 static bool read_lower(const MtfJson *object, MtfTextStep *step, GError **error) {
@@ -67,9 +83,14 @@ static bool is_no_accent(gunichar *c) {
     return g_unichar_type(*c) != G_UNICODE_NON_SPACING_MARK;
 }
 
+static bool is_no_mark(gunichar *c) {
+    return !g_unichar_ismark(*c);
+}
+
+/* Every mark, where BERT's normalizer leaves those that take room. */
 static char *strip_accents(const MtfTextStep *step, const char *text) {
     (void)step;
-    return rewrite(text, is_no_accent);
+    return rewrite(text, is_no_mark);
 }
 
 static bool read_accents(const MtfJson *object, MtfTextStep *step, GError **error) {
@@ -105,11 +126,11 @@ enum { LEFT, RIGHT };
 
 static char *strip(const MtfTextStep *step, const char *text) {
     const char *end = text + strlen(text);
-    while (step->flags[LEFT] && *text != '\0' && g_unichar_isspace(g_utf8_get_char(text)))
+    while (step->flags[LEFT] && *text != '\0' && mtf_text_is_space(g_utf8_get_char(text)))
         text = g_utf8_next_char(text);
     while (step->flags[RIGHT] && end > text) {
         const char *last = g_utf8_prev_char(end);
-        if (!g_unichar_isspace(g_utf8_get_char(last)))
+        if (!mtf_text_is_space(g_utf8_get_char(last)))
             break;
         end = last;
     }
@@ -173,7 +194,7 @@ static char *bert(const MtfTextStep *step, const char *text) {
         become(&out, rewrite(out, is_no_accent));
     }
     if (step->flags[LOWERCASE])
-        become(&out, g_utf8_strdown(out, -1));
+        become(&out, lower(step, out));
     return out;
 }
 
@@ -195,6 +216,7 @@ const MtfTextStepKind mtf_normalizers[] = {
     { "NFD", read_nfd },
     { "NFKC", read_nfkc },
     { "NFKD", read_nfkd },
+    { "Precompiled", mtf_text_charsmap },
     { "Prepend", read_prepend },
     { "Replace", read_replace },
     { "Strip", read_strip },

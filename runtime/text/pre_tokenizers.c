@@ -109,7 +109,7 @@ static bool read_split(const MtfJson *object, MtfTextStep *step, GError **error)
 static bool set_split(MtfTextStep *step, const char *source, Behavior behavior) {
     step->split = split;
     step->mode = (int)behavior;
-    step->regex = g_regex_new(source, G_REGEX_OPTIMIZE, 0, NULL);
+    step->regex = mtf_text_regex(source, NULL);
     g_assert(step->regex != NULL);
     return true;
 }
@@ -118,14 +118,13 @@ static bool read_whitespace(const MtfJson *object, MtfTextStep *step, GError **e
     (void)object;
     (void)error;
     step->flags[0] = true;
-    return set_split(step, "[\\p{L}\\p{M}\\p{N}\\p{Pc}]+|[^\\p{L}\\p{M}\\p{N}\\p{Pc}\\p{Z}\\s]+",
-                     REMOVED);
+    return set_split(step, "[\\w\\x{200c}\\x{200d}]+|[^\\w\\x{200c}\\x{200d}\\s]+", REMOVED);
 }
 
 static bool read_spaces(const MtfJson *object, MtfTextStep *step, GError **error) {
     (void)object;
     (void)error;
-    return set_split(step, "[\\p{Z}\\s]+", REMOVED);
+    return set_split(step, "\\s+", REMOVED);
 }
 
 static bool read_digits(const MtfJson *object, MtfTextStep *step, GError **error) {
@@ -144,7 +143,7 @@ static bool read_punctuation(const MtfJson *object, MtfTextStep *step, GError **
 static void split_bert(const MtfTextStep *step, const char *piece, bool at_start,
                        GPtrArray *pieces) {
     g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GRegex) spaces = g_regex_new("[\\p{Z}\\s]+", 0, 0, NULL);
+    g_autoptr(GRegex) spaces = mtf_text_regex("\\s+", NULL);
     (void)at_start;
     split_by(spaces, REMOVED, false, piece, words);
     for (guint i = 0; i < words->len; i++)

@@ -8,7 +8,8 @@ static void free_step(gpointer data) {
     if (step->regex != NULL)
         g_regex_unref(step->regex);
     g_free(step->text);
-    g_free(step->more);
+    if (step->bytes != NULL)
+        g_bytes_unref(step->bytes);
     g_free(step);
 }
 
@@ -29,6 +30,51 @@ char *mtf_text_string(const MtfJson *object, const char *key, const char *standa
     return g_strdup(there ? member.node->valuestring : standard);
 }
 
+bool mtf_text_is_space(gunichar c) {
+    GUnicodeType type = g_unichar_type(c);
+    return (c >= '\t' && c <= '\r') || c == 0x85 || type == G_UNICODE_SPACE_SEPARATOR ||
+           type == G_UNICODE_LINE_SEPARATOR || type == G_UNICODE_PARAGRAPH_SEPARATOR;
+}
+
+/* What an escape is in PCRE, without brackets; NULL: the same. */
+static const char *members_of(char escape) {
+    return escape == 's' || escape == 'S' ? "\\t-\\r\\x{85}\\p{Z}"
+           : escape == 'w' || escape == 'W'
+               ? "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
+               : NULL;
+}
+
+/* Appends the escape at `at`. A class cannot hold the complement of one, which stays PCRE's. */
+static void append_escape(GString *out, const char *at, bool in_class) {
+    const char *members = members_of(at[1]);
+    bool complement = g_ascii_isupper(at[1]);
+    if (members == NULL || (in_class && complement))
+        g_string_append_len(out, at, at[1] != '\0' ? 2 : 1);
+    else if (in_class)
+        g_string_append(out, members);
+    else
+        g_string_append_printf(out, "[%s%s]", complement ? "^" : "", members);
+}
+
+/* Brackets inside of a class go: what they hold is of the class. */
+GRegex *mtf_text_regex(const char *source, GError **error) {
+    g_autoptr(GString) out = g_string_new(NULL);
+    int depth = 0;
+    for (const char *at = source; *at != '\0'; at++) {
+        bool first = depth > 0 && (at[-1] == '[' || (at[-1] == '^' && at[-2] == '['));
+        if (*at == '\\') {
+            append_escape(out, at, depth > 0);
+            at += at[1] != '\0';
+            continue;
+        }
+        int before = depth;
+        depth += *at == '[' && at[1] != ':' ? 1 : *at == ']' && depth > 0 && !first ? -1 : 0;
+        if (MAX(before, depth) < 2 || before == depth)
+            g_string_append_c(out, *at);
+    }
+    return g_regex_new(out->str, G_REGEX_OPTIMIZE, 0, error);
+}
+
 GRegex *mtf_text_pattern(const MtfJson *object, const char *key, GError **error) {
     MtfJson pattern, member;
     GError *cause = NULL;
@@ -41,7 +87,7 @@ GRegex *mtf_text_pattern(const MtfJson *object, const char *key, GError **error)
         mtf_json_fail(&pattern, error, "\"String\" or \"Regex\" is expected here");
         return NULL;
     }
-    GRegex *regex = g_regex_new(source, G_REGEX_OPTIMIZE, 0, &cause);
+    GRegex *regex = mtf_text_regex(source, &cause);
     if (regex == NULL) {
         bool regular = mtf_json_find(&pattern, "Regex", &member);
         mtf_json_fail(regular ? &member : &pattern, error, "not a regular expression: %s",
@@ -86,6 +132,39 @@ bool mtf_text_steps_read(const MtfJson *object, const MtfTextStepKind *kinds, co
     MtfTextStep *step = g_new0(MtfTextStep, 1);
     g_ptr_array_add(steps, step);
     return kinds->read(object, step, error);
+}
+
+/* ---- Bytes as text --------------------------------------------------------------------------- */
+
+static bool goes_on(guint8 byte, guint8 least, guint8 most) {
+    return byte >= least && byte <= most;
+}
+
+/* How many bytes at `at` are a character or the longest beginning of one, at least one; sets whether they are
+ * whole. The second byte tells overlong forms, surrogates and what is beyond U+10FFFF. */
+static gsize character_bytes(const guint8 *at, gsize length, bool *whole) {
+    gsize wanted = *at >= 0xf0 ? 4 : *at >= 0xe0 ? 3 : *at >= 0xc2 ? 2 : 1, n = 1;
+    guint8 least = *at == 0xe0 ? 0xa0 : *at == 0xf0 ? 0x90 : 0x80;
+    guint8 most = *at == 0xed ? 0x9f : *at == 0xf4 ? 0x8f : 0xbf;
+    if (*at > 0xf4)
+        wanted = 1;
+    while (n < MIN(wanted, length) && goes_on(at[n], n == 1 ? least : 0x80, n == 1 ? most : 0xbf))
+        n++;
+    *whole = n == wanted && (wanted > 1 || (*at > 0 && *at < 0x80));
+    return n;
+}
+
+char *mtf_text_valid(const char *bytes, gsize length) {
+    GString *text = g_string_sized_new(length);
+    bool whole;
+    for (gsize at = 0, n; at < length; at += n) {
+        n = character_bytes((const guint8 *)bytes + at, length - at, &whole);
+        if (whole)
+            g_string_append_len(text, bytes + at, (gssize)n);
+        else
+            g_string_append_unichar(text, 0xfffd);
+    }
+    return g_string_free(text, FALSE);
 }
 
 /* ---- Bytes as characters --------------------------------------------------------------------- */

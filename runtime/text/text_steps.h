@@ -25,8 +25,8 @@ struct MtfTextStep {
     MtfDecode decode;       /* changes the list, which owns its strings */
     GRegex *regex;          /* what Split, Replace look for, or NULL */
     char *text;             /* what is put in, or looked for */
-    char *more;
-    int mode; /* of the step's own */
+    GBytes *bytes;          /* a map of characters, or NULL */
+    int mode;               /* of the step's own */
     bool flags[4];
 };
 
@@ -51,8 +51,22 @@ extern const MtfTextStepKind mtf_decoders[];
 bool mtf_text_flag(const MtfJson *object, const char *key, bool standard);
 char *mtf_text_string(const MtfJson *object, const char *key, const char *standard);
 
+/* White space as Unicode and Hugging Face's library have it (U+0085 too, U+180E not). */
+bool mtf_text_is_space(gunichar c);
+
+/* A regular expression as they are written for that library (Oniguruma), where \s and \w are Unicode's and
+ * a class may hold others: [^(\s|[.,])]. NULL with an error of GRegex. */
+GRegex *mtf_text_regex(const char *source, GError **error);
+
 /* {"String": "x"} or {"Regex": "\\s+"} at `key` as a regular expression; NULL with an error. */
 GRegex *mtf_text_pattern(const MtfJson *object, const char *key, GError **error);
+
+/* Reads the step that maps characters as a compiled map says (a normalizer). */
+bool mtf_text_charsmap(const MtfJson *object, MtfTextStep *step, GError **error);
+
+/* Bytes as valid text: what begins a character as far as it can be one, and every other byte that is of none,
+ * becomes one U+FFFD (as Unicode advises and Rust and Python do; GLib puts one for every byte). */
+char *mtf_text_valid(const char *bytes, gsize length);
 
 /* Bytes as the characters that byte-level vocabularies have for them (GPT-2's table), and back: bytes
  * that are printable are themselves, the others U+0100 and on. */

@@ -268,9 +268,9 @@ static void cut_out(Encoding *e, const char *text, bool normalized, bool at_star
         }
         const char *end = at, *next = at + strlen(token->text);
         while (token->takes_left && end > from &&
-               g_unichar_isspace(g_utf8_get_char(g_utf8_prev_char(end))))
+               mtf_text_is_space(g_utf8_get_char(g_utf8_prev_char(end))))
             end = g_utf8_prev_char(end);
-        while (token->takes_right && *next != '\0' && g_unichar_isspace(g_utf8_get_char(next)))
+        while (token->takes_right && *next != '\0' && mtf_text_is_space(g_utf8_get_char(next)))
             next = g_utf8_next_char(next);
         g_autofree char *part = g_strndup(from, (gsize)(end - from));
         if (*part != '\0')
@@ -312,7 +312,7 @@ static void normalize(Encoding *e, const char *part, bool at_start) {
 bool mtf_tokenizer_encode(const MtfTokenizer *t, const char *text, bool special, GArray *ids,
                           GError **error) {
     Encoding e = { t, ids, false };
-    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    g_autofree char *valid = mtf_text_valid(text, strlen(text));
     if (special)
         g_array_append_vals(ids, t->front->data, t->front->len);
     cut_out(&e, valid, false, true, normalize);
@@ -341,7 +341,7 @@ char *mtf_tokenizer_decode(const MtfTokenizer *t, const int *ids, gsize n) {
     for (guint i = 0; i < tokens->len; i++)
         g_string_append_printf(text, "%s%s", i > 0 && t->decoders->len == 0 ? " " : "",
                                (char *)tokens->pdata[i]);
-    char *valid = g_utf8_make_valid(text->str, (gssize)text->len);
+    char *valid = mtf_text_valid(text->str, text->len);
     g_string_free(text, TRUE);
     return valid;
 }

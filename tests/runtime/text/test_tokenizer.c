@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Tokenizers of five kinds (as GPT-2's, Llama 2's and 3's, BERT's and T5's, but small) against what
- * Hugging Face's own library makes of the same files (tests/golden/tokenizers). */
+/* Tokenizers of 15 kinds (as GPT-2's, RoBERTa's, Llama 2's to 4's, Qwen 2's, DeepSeek's, Gemma's, BLOOM's, CLIP's,
+ * BERT's, T5's, XLM-R's …, but small) against what Hugging Face's own library makes of the same files
+ * (tests/golden/tokenizers). */
 #include "tests/support/cmocka.h"
 
 #include "layouts/base/json_reader.h"
@@ -41,8 +42,8 @@ static const char *text_at(const MtfJson *row, const char *key) {
 
 typedef void (*Judge)(const MtfTokenizer *tokenizer, const MtfJson *row);
 
-static void for_each_row(Judge judge) {
-    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(FOLDER "/encodings.json", NULL);
+static void for_each_row(const char *file, Judge judge) {
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(file, NULL);
     assert_non_null(document);
     MtfJson root = mtf_json_root(document), row;
     g_autoptr(MtfTokenizer) tokenizer = NULL;
@@ -79,7 +80,7 @@ static void judge_encoding(const MtfTokenizer *tokenizer, const MtfJson *row) {
 static void encodings_are_those_of_hugging_face(void **state) {
     (void)state;
     wrong = 0;
-    for_each_row(judge_encoding);
+    for_each_row(FOLDER "/encodings.json", judge_encoding);
     assert_int_equal(wrong, 0);
 }
 
@@ -97,8 +98,40 @@ static void judge_decoding(const MtfTokenizer *tokenizer, const MtfJson *row) {
 static void decodings_are_those_of_hugging_face(void **state) {
     (void)state;
     wrong = 0;
-    for_each_row(judge_decoding);
+    for_each_row(FOLDER "/encodings.json", judge_decoding);
     assert_int_equal(wrong, 0);
+}
+
+/* Drawn tokens, which begin and end within characters. */
+static void tokens_that_are_no_text_decode_as_there(void **state) {
+    (void)state;
+    wrong = 0;
+    for_each_row(FOLDER "/decodings.json", judge_decoding);
+    assert_int_equal(wrong, 0);
+}
+
+/* Unicode, chapter 3, table 3-8: three beginnings of characters and what can begin none. */
+static void bytes_that_are_no_text_become_signs(void **state) {
+    (void)state;
+    static const struct {
+        const char *bytes;
+        int signs;
+    } rows[] = { { "\xf4\x91\x92\x93\xff", 5 },
+                 { "\xe1\x80\xe2\xf0\x91\x92\xf1\xbf", 4 },
+                 { "\xc0\xaf\xe0\x80\xbf", 5 },
+                 { "\xed\xa0\x80\xf5", 4 } };
+    g_autoptr(MtfTokenizer) tokenizer = mtf_tokenizer_load(FOLDER "/gpt2.json", NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(GString) signs = g_string_new(NULL);
+        for (int k = 0; k < rows[i].signs; k++)
+            g_string_append(signs, "\xef\xbf\xbd");
+        g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int));
+        g_autoptr(GArray) wanted = g_array_new(FALSE, FALSE, sizeof(int));
+        assert_true(mtf_tokenizer_encode(tokenizer, rows[i].bytes, false, ids, NULL));
+        assert_true(mtf_tokenizer_encode(tokenizer, signs->str, false, wanted, NULL));
+        g_autofree char *got = spell(ids), *should = spell(wanted);
+        assert_string_equal(got, should);
+    }
 }
 
 static void fails_with(const char *json, const char *sentence) {
@@ -113,12 +146,27 @@ static void what_is_not_supported_is_refused_by_name(void **state) {
     fails_with("{\"model\": {\"type\": \"Magic\", \"vocab\": {}}}",
                "t.json: /model: \"Magic\" is not BPE, WordPiece, Unigram or WordLevel");
     fails_with("{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}}, "
-               "\"normalizer\": {\"type\": \"Precompiled\"}}",
-               "t.json: /normalizer/type: \"Precompiled\" is not a supported normalizer");
+               "\"normalizer\": {\"type\": \"Nmt\"}}",
+               "t.json: /normalizer/type: \"Nmt\" is not a supported normalizer");
     fails_with("{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0}, \"merges\": [\"a b\"]}}",
                "t.json: /model/merges/0: \"b\" is not in the vocabulary");
     fails_with("{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 4611686018427387904}}}",
                "t.json: /model/vocab/a: 4.6116860184273879e+18 is not an integer below 2^53");
+}
+
+/* Cut off in the size, in the trie, in the strings; and no base64. */
+static void maps_of_characters_that_are_none_are_refused(void **state) {
+    (void)state;
+    static const char *const maps[] = { "", "BAA=", "CAAAAAABAAAA", "BAAAAAABAABh", "!!!" };
+    for (gsize i = 0; i < G_N_ELEMENTS(maps); i++) {
+        g_autofree char *json = g_strdup_printf(
+            "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}}, "
+            "\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": \"%s\"}}",
+            maps[i]);
+        fails_with(json,
+                   "t.json: /normalizer/precompiled_charsmap: a map of characters is expected "
+                   "here, the size of a trie, a trie and strings, in base64");
+    }
 }
 
 /* A whole text may be one piece (Llama 2): a long one takes seconds in a square algorithm. */
@@ -159,6 +207,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encodings_are_those_of_hugging_face),
         cmocka_unit_test(decodings_are_those_of_hugging_face),
+        cmocka_unit_test(tokens_that_are_no_text_decode_as_there),
+        cmocka_unit_test(bytes_that_are_no_text_become_signs),
+        cmocka_unit_test(maps_of_characters_that_are_none_are_refused),
         cmocka_unit_test(what_is_not_supported_is_refused_by_name),
         cmocka_unit_test(a_long_piece_is_encoded_quickly),
         cmocka_unit_test(a_text_may_have_two_numbers),
