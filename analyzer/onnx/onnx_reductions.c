@@ -117,23 +117,14 @@ static bool softmax_axes(MtfOnnxCall *call, int rank, unsigned *mask) {
     return true;
 }
 
+/* `number` 1: its logarithm. */
 static MtfOnnxValue *softmax(MtfOnnxCall *call) {
-    MtfOnnxTranslation *t = call->t;
-    MtfOnnxValue *x = mtf_onnx_real(t, call->inputs[0]);
+    MtfOnnxValue *x = call->inputs[0];
     unsigned mask;
-    if (x == NULL || !softmax_axes(call, x->rank, &mask))
+    if (!softmax_axes(call, x->rank, &mask))
         return NULL;
-    MtfOnnxValue *most = mtf_onnx_reduce(t, MTF_OP_REDUCE_MAX, x, mask, NULL);
-    MtfOnnxValue *sum = most == NULL ? NULL : mtf_onnx_reduce(t, MTF_OP_SUM_EXP, x, mask, most);
-    if (call->number == 0) {
-        MtfOnnxValue *inputs[] = { x, most, sum };
-        MtfOnnxValue *shares = mtf_onnx_map(t, MTF_OP_SOFTMAX_APPLY, NULL, 3, inputs);
-        if (shares != NULL)
-            shares->logits = x;
-        return shares;
-    }
-    MtfOnnxValue *log = mtf_onnx_unary(t, MTF_OP_LOG, sum);
-    return mtf_onnx_binary(t, MTF_OP_SUBTRACT, mtf_onnx_binary(t, MTF_OP_SUBTRACT, x, most), log);
+    return call->number == 0 ? mtf_onnx_softmax(call->t, x, mask)
+                             : mtf_onnx_log_softmax(call->t, x, mask);
 }
 
 /* ---- Norms ----------------------------------------------------------------------------------- */

@@ -206,6 +206,36 @@ MtfOnnxValue *mtf_onnx_reduce(MtfOnnxTranslation *t, int kind, MtfOnnxValue *x, 
     return end(t, &operation, result, left);
 }
 
+/* Inputs of softmax_apply: x, its maximum and the sum of e^(x - maximum). */
+static bool softmax_parts(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes,
+                          MtfOnnxValue *parts[3]) {
+    parts[0] = mtf_onnx_real(t, x);
+    parts[1] =
+        parts[0] == NULL ? NULL : mtf_onnx_reduce(t, MTF_OP_REDUCE_MAX, parts[0], axes, NULL);
+    parts[2] =
+        parts[1] == NULL ? NULL : mtf_onnx_reduce(t, MTF_OP_SUM_EXP, parts[0], axes, parts[1]);
+    return parts[2] != NULL;
+}
+
+MtfOnnxValue *mtf_onnx_softmax(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes) {
+    MtfOnnxValue *parts[3];
+    MtfOnnxValue *shares = softmax_parts(t, x, axes, parts)
+                               ? mtf_onnx_map(t, MTF_OP_SOFTMAX_APPLY, NULL, 3, parts)
+                               : NULL;
+    if (shares != NULL)
+        shares->logits = parts[0];
+    return shares;
+}
+
+MtfOnnxValue *mtf_onnx_log_softmax(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes) {
+    MtfOnnxValue *parts[3];
+    if (!softmax_parts(t, x, axes, parts))
+        return NULL;
+    return mtf_onnx_binary(t, MTF_OP_SUBTRACT,
+                           mtf_onnx_binary(t, MTF_OP_SUBTRACT, parts[0], parts[1]),
+                           mtf_onnx_unary(t, MTF_OP_LOG, parts[2]));
+}
+
 /* ---- Products -------------------------------------------------------------------------------- */
 
 #define LETTERS 128

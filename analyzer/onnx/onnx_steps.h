@@ -31,6 +31,10 @@ MtfOnnxValue *mtf_onnx_affine(MtfOnnxTranslation *t, MtfOnnxValue *x, double fac
 MtfOnnxValue *mtf_onnx_reduce(MtfOnnxTranslation *t, int kind, MtfOnnxValue *x, unsigned axes,
                               MtfOnnxValue *more);
 
+/* x over the axes in the mask as shares that add up to 1, and their logarithms. */
+MtfOnnxValue *mtf_onnx_softmax(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes);
+MtfOnnxValue *mtf_onnx_log_softmax(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes);
+
 /* The sum of products of inputs whose axes have letters, as einsum has them: "ab,bc->ac". A letter of
  * one element goes with any size. */
 MtfOnnxValue *mtf_onnx_product(MtfOnnxTranslation *t, const char *letters, int n,

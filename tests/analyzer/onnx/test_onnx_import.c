@@ -159,6 +159,27 @@ static void what_is_not_supported_is_refused_by_name_and_place(void **state) {
     fails_with(g, "m.onnx: node 0 (Frobnicate): operator Frobnicate is not supported");
 }
 
+/* One node of scores [4, 3, 5] and classes. */
+static void loss_fails_with(const char *op, const char *classes, const char *attributes,
+                            const char *sentence) {
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "4,3,5");
+    mtf_make_input(g, 11, "c", MTF_ONNX_INT64, classes);
+    mtf_make_node(g, op, "x,c", "y", attributes);
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "");
+    fails_with(g, sentence);
+}
+
+static void losses_want_a_class_for_each_place(void **state) {
+    (void)state;
+    loss_fails_with("SoftmaxCrossEntropyLoss", "4,3", "",
+                    "m.onnx: node 0 (SoftmaxCrossEntropyLoss): it wants scores [N, C, …] and "
+                    "classes [N, …]");
+    loss_fails_with("NegativeLogLikelihoodLoss", "4,5", "reduction=most",
+                    "m.onnx: node 0 (NegativeLogLikelihoodLoss): reduction \"most\" is none of "
+                    "none, sum and mean");
+}
+
 /* ConstantOfShape of 2^60 elements, and a tensor that claims them. */
 static void claims_of_size_allocate_nothing(void **state) {
     (void)state;
@@ -242,6 +263,7 @@ int main(void) {
         cmocka_unit_test(a_triangle_of_constants_becomes_a_comparison),
         cmocka_unit_test(a_loss_makes_an_inference_graph_one_to_train),
         cmocka_unit_test(what_is_not_supported_is_refused_by_name_and_place),
+        cmocka_unit_test(losses_want_a_class_for_each_place),
         cmocka_unit_test(claims_of_size_allocate_nothing),
         cmocka_unit_test(a_batch_that_the_file_fixes_can_be_another),
         cmocka_unit_test(light_networks_have_their_multiply_adds_and_parameters),
