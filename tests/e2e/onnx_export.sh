@@ -42,7 +42,7 @@ claim "by its operation" says_error "(slots) has no form in ONNX here"
 run meshtf-plan export "$work/p.json" --to onnx --weights "$work/g.json" -o "$work/bad.onnx"
 claim "what is no safetensors file is bad input" exits 2
 
-if /usr/bin/python3 -c 'import onnx' 2>/dev/null; then
+if /usr/bin/python3 -c 'from onnx import checker' 2>/dev/null; then
     run /usr/bin/python3 -c "
 import onnx
 m = onnx.load('$work/p.onnx')
