@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
+# seconds: 300
 # Pairs of texts, folders of pictures and tables of clicks: trained on, and refused in one sentence.
 . tests/support/tap.sh
 
