@@ -295,8 +295,12 @@ static bool may_eliminate(const MtfSolver *solver) {
 
 /* Whether elimination is to have its turn before nodes are joined, which makes a core wider. */
 static bool awaits_elimination(const MtfSolver *solver) {
-    return may_eliminate(solver) && !counts_work(solver) && solver->pairings == 0 &&
-           !solver->too_wide && solver->elimination_work <= EARLY_ELIMINATION;
+    return may_eliminate(solver) && solver->pairings == 0 && !solver->too_wide &&
+           solver->elimination_work <= solver->early_elimination;
+}
+
+static double most_elimination(const MtfSolver *solver) {
+    return counts_work(solver) ? COUNTED_ELIMINATION : MOST_ELIMINATION;
 }
 
 /* Takes over what an elimination up to that cutoff came to. */
@@ -309,18 +313,30 @@ static void take_elimination(MtfSolver *solver, MtfEliminationStatus status, int
     solver->proven |= solver->bound > solver->cutoff;
 }
 
-/* Where it came to nothing: with more work while all else waits for it; then nearer to the bound or,
- * after a while, with more work. */
-static void put_elimination_off(MtfSolver *solver) {
+/* Once more with more work, while joining and branching wait for it. Returns false when it has had
+ * its turn. */
+static bool eliminate_early(MtfSolver *solver) {
     if (!awaits_elimination(solver))
-        solver->elimination_share /= 2;
-    if (solver->elimination_share < 1 && solver->elimination_share >= LEAST_ELIMINATION)
+        return false;
+    solver->elimination_work *= MORE_ELIMINATION;
+    solver->stale_rounds = 0;
+    if (awaits_elimination(solver))
+        return true;
+    solver->early_elimination = 0;
+    solver->elimination_work = fmin(solver->elimination_work, most_elimination(solver));
+    return false;
+}
+
+/* Where it came to nothing: once more nearer to the bound or, after a while, with more work. */
+static void put_elimination_off(MtfSolver *solver) {
+    if (eliminate_early(solver))
+        return;
+    solver->elimination_share /= 2;
+    if (solver->elimination_share >= LEAST_ELIMINATION)
         return;
     solver->elimination_share = 1;
-    double most = counts_work(solver) ? COUNTED_ELIMINATION : MOST_ELIMINATION;
-    solver->elimination_work = fmin(MORE_ELIMINATION * solver->elimination_work, most);
-    if (awaits_elimination(solver))
-        return;
+    solver->elimination_work =
+        fmin(MORE_ELIMINATION * solver->elimination_work, most_elimination(solver));
     solver->elimination_wait = MAX(2 * solver->elimination_wait, ELIMINATION_WAIT);
 }
 
@@ -411,6 +427,7 @@ void mtf_solver_begin_rounds(MtfSolver *solver) {
     solver->guess_wait = GUESS_ROUNDS;
     solver->guess_bound = -INFINITY;
     solver->elimination_work = FIRST_ELIMINATION;
+    solver->early_elimination = EARLY_ELIMINATION;
     solver->elimination_share = 1;
 }
 

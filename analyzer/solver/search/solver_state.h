@@ -43,6 +43,7 @@ typedef struct MtfSolver {
     double *weights;              /* of its nodes */
     int branch_rounds;
     double elimination_work;                  /* of the next elimination */
+    double early_elimination;                 /* all else waits for up to so much; 0: no more */
     double elimination_share;                 /* of the gap, above the bound, where its cutoff is */
     int elimination_wait, elimination_rounds; /* between two; since the last one */
     bool too_wide;                            /* the core was, for the last elimination */
