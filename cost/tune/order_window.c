@@ -131,21 +131,33 @@ static int overwritten(const Window *window, guint64 done, int step) {
     return -1;
 }
 
-static State run_step(const Window *window, const State *state, int index, int step) {
+/* The instructions that may be run now, a bit each. */
+static guint64 ready_steps(const Window *window, guint64 done) {
+    guint64 ready = 0;
+    for (int step = 0; step < window->count; step++)
+        ready |= (guint64)((window->steps[step].waits & ~done) == 0) << step;
+    return ready & ~done;
+}
+
+/* The state after a step; false where its peak is not below the ceiling. */
+static bool run_step(const Window *window, const State *state, int index, int step, int64_t ceiling,
+                     State *next) {
     const Step *s = &window->steps[step];
     int taken = overwritten(window, state->done, step);
     int64_t live = state->live + s->written - (taken >= 0 ? s->first_written : 0);
-    State next = { .done = state->done | G_GUINT64_CONSTANT(1) << step,
-                   .peak = MAX(state->peak, live + s->scratch),
-                   .live = live - s->dead,
-                   .parent = index,
-                   .step = step };
+    *next = (State){ .done = state->done | G_GUINT64_CONSTANT(1) << step,
+                     .peak = MAX(state->peak, live + s->scratch),
+                     .live = live - s->dead,
+                     .parent = index,
+                     .step = step };
+    if (next->peak >= ceiling)
+        return false;
     for (int k = s->read_begin; k < s->read_end; k++) {
         int value = g_array_index(window->reads, int, k);
         if (value != taken && dies_at(window, value, state->done, step))
-            next.live -= g_array_index(window->values, Value, value).bytes;
+            next->live -= g_array_index(window->values, Value, value).bytes;
     }
-    return next;
+    return true;
 }
 
 /* ---- The dynamic program --------------------------------------------------------------------- */
@@ -154,7 +166,7 @@ static State run_step(const Window *window, const State *state, int index, int s
 
 typedef struct {
     GArray *states; /* State, level after level */
-    int *table;     /* TABLE_SIZE: states of the level that is being made, or -1 */
+    int *table;     /* TABLE_SIZE: states of the level that is being made, or what lies before it */
     int level;      /* where that begins */
 } Search;
 
@@ -165,7 +177,7 @@ static guint slot_of(guint64 done) {
 /* Adds a state of the level, or improves the one of the same set. A full table takes no more. */
 static void add_state(Search *search, const State *state) {
     guint slot = slot_of(state->done);
-    for (; search->table[slot] >= 0; slot = (slot + 1) & (TABLE_SIZE - 1)) {
+    for (; search->table[slot] >= search->level; slot = (slot + 1) & (TABLE_SIZE - 1)) {
         State *known = &g_array_index(search->states, State, search->table[slot]);
         if (known->done != state->done)
             continue;
@@ -188,24 +200,44 @@ static int lowest_first(const void *left, const void *right) {
     return (a->done > b->done) - (a->done < b->done);
 }
 
+/* Brings the `count` lowest states to the front, in their order (Hoare's selection, then a sort). */
+static void sort_lowest(State *states, int n, int count) {
+    for (int low = 0, high = n - 1; low < high;) {
+        State pivot = states[low + (high - low) / 2];
+        int i = low, j = high;
+        while (i <= j) {
+            while (lowest_first(&states[i], &pivot) < 0)
+                i++;
+            while (lowest_first(&states[j], &pivot) > 0)
+                j--;
+            if (i > j)
+                break;
+            State swapped = states[i];
+            states[i++] = states[j];
+            states[j--] = swapped;
+        }
+        if (j < count && i >= count)
+            break;
+        *(i < count ? &low : &high) = i < count ? i : j;
+    }
+    qsort(states, (size_t)count, sizeof *states, lowest_first);
+}
+
 /* Makes all states with one instruction more than those from `begin` to `end`. */
 static void make_level(const Window *window, Search *search, int begin, int end, int64_t ceiling) {
-    memset(search->table, -1, TABLE_SIZE * sizeof *search->table);
     search->level = end;
-    for (int index = begin; index < end; index++)
-        for (int step = 0; step < window->count; step++) {
-            State state = g_array_index(search->states, State, index);
-            if ((state.done >> step & 1) != 0 || (window->steps[step].waits & ~state.done) != 0)
-                continue;
-            State next = run_step(window, &state, index, step);
-            if (next.peak < ceiling)
+    for (int index = begin; index < end; index++) {
+        State state = g_array_index(search->states, State, index), next;
+        for (guint64 left = ready_steps(window, state.done); left != 0; left &= left - 1)
+            if (run_step(window, &state, index, __builtin_ctzll(left), ceiling, &next))
                 add_state(search, &next);
-        }
+    }
     int made = (int)search->states->len - end;
     if (made <= MTF_WINDOW_STATES)
         return;
-    qsort(&g_array_index(search->states, State, end), (size_t)made, sizeof(State), lowest_first);
+    sort_lowest(&g_array_index(search->states, State, end), made, MTF_WINDOW_STATES);
     g_array_set_size(search->states, (guint)(end + MTF_WINDOW_STATES));
+    memset(search->table, -1, TABLE_SIZE * sizeof *search->table);
 }
 
 /* Puts the way to state `index` into `order`, which holds the window's instructions. */
@@ -225,6 +257,7 @@ bool mtf_order_window(const MtfOrderModel *model, const MtfOrderReplay *replay, 
     State start = { .live = replay->before[from], .parent = -1, .step = -1 };
     Search search = { g_array_new(FALSE, FALSE, sizeof(State)), g_new(int, TABLE_SIZE), 0 };
     window_init(&window, model, replay, order, from, count);
+    memset(search.table, -1, TABLE_SIZE * sizeof *search.table);
     g_array_append_val(search.states, start);
     int begin = 0, size = 0;
     for (; size < count && begin < (int)search.states->len; size++) {
