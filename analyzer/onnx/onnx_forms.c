@@ -206,6 +206,33 @@ MtfOnnxValue *mtf_onnx_reshape(MtfOnnxTranslation *t, MtfOnnxValue *x, int rank,
     return x == NULL ? NULL : reshape_tensor(t, x, result, same);
 }
 
+/* New axes are merged with those that they repeat. */
+MtfOnnxValue *mtf_onnx_repeat(MtfOnnxTranslation *t, MtfOnnxValue *x, const int64_t *times,
+                              bool inner) {
+    int64_t wide[2 * MTF_ONNX_MAX_RANK], merged[MTF_ONNX_MAX_RANK];
+    unsigned added = 0;
+    int rank = 0;
+    for (int k = 0; k < x->rank; k++) {
+        if (times[k] < 1 || times[k] > INT32_MAX)
+            return mtf_onnx_fail(t, "it repeats %" PRId64 " times", times[k]);
+        merged[k] = x->sizes[k] * times[k];
+        if (times[k] != 1 && !inner) {
+            added |= 1U << rank;
+            wide[rank++] = times[k];
+        }
+        wide[rank++] = x->sizes[k];
+        if (times[k] != 1 && inner) {
+            added |= 1U << rank;
+            wide[rank++] = times[k];
+        }
+    }
+    if (rank > MTF_ONNX_MAX_RANK)
+        return mtf_onnx_fail(t, "it repeats along too many axes");
+    MtfOnnxValue *y = mtf_onnx_unsqueeze(t, x, rank, added);
+    y = y == NULL ? NULL : mtf_onnx_expand(t, y, rank, wide);
+    return mtf_onnx_reshape(t, y, x->rank, merged);
+}
+
 /* ---- Joins ----------------------------------------------------------------------------------- */
 
 /* Inputs in the same order, with an axis of the tensor wherever one of them has one. */

@@ -6,7 +6,8 @@
 
 static const MtfOnnxOperator *const tables[] = {
     mtf_onnx_elementwise_operators, mtf_onnx_shape_operators,  mtf_onnx_reduction_operators,
-    mtf_onnx_network_operators,     mtf_onnx_window_operators, mtf_onnx_loss_operators
+    mtf_onnx_network_operators,     mtf_onnx_window_operators, mtf_onnx_loss_operators,
+    mtf_onnx_resize_operators
 };
 
 /* "" and "ai.onnx" are the same. */

@@ -42,6 +42,7 @@ extern const MtfOnnxOperator mtf_onnx_reduction_operators[];
 extern const MtfOnnxOperator mtf_onnx_network_operators[];
 extern const MtfOnnxOperator mtf_onnx_window_operators[];
 extern const MtfOnnxOperator mtf_onnx_loss_operators[];
+extern const MtfOnnxOperator mtf_onnx_resize_operators[];
 
 /* Translates a node without working anything out; all its outputs get values. Returns output
  * `output`. */

@@ -224,32 +224,6 @@ static MtfOnnxValue *expand(MtfOnnxCall *call) {
     return mtf_onnx_expand(call->t, x, rank, wanted);
 }
 
-/* Repeats x along new axes in front of its own, then merges each pair; `inner`: behind them. */
-static MtfOnnxValue *repeat(MtfOnnxCall *call, MtfOnnxValue *x, const int64_t *times, bool inner) {
-    int64_t wide[MOST], merged[MTF_ONNX_MAX_RANK];
-    unsigned added = 0;
-    int rank = 0;
-    for (int k = 0; k < x->rank; k++) {
-        if (times[k] < 1 || times[k] > INT32_MAX)
-            return mtf_onnx_fail(call->t, "it repeats %" PRId64 " times", times[k]);
-        merged[k] = x->sizes[k] * times[k];
-        if (times[k] != 1 && !inner) {
-            added |= 1U << rank;
-            wide[rank++] = times[k];
-        }
-        wide[rank++] = x->sizes[k];
-        if (times[k] != 1 && inner) {
-            added |= 1U << rank;
-            wide[rank++] = times[k];
-        }
-    }
-    if (rank > MTF_ONNX_MAX_RANK)
-        return mtf_onnx_fail(call->t, "it repeats along too many axes");
-    MtfOnnxValue *y = mtf_onnx_unsqueeze(call->t, x, rank, added);
-    y = y == NULL ? NULL : mtf_onnx_expand(call->t, y, rank, wide);
-    return mtf_onnx_reshape(call->t, y, x->rank, merged);
-}
-
 static MtfOnnxValue *tile(MtfOnnxCall *call) {
     MtfOnnxValue *x = call->inputs[0];
     int64_t times[MOST];
@@ -258,7 +232,7 @@ static MtfOnnxValue *tile(MtfOnnxCall *call) {
         return NULL;
     if (n != x->rank)
         return mtf_onnx_fail(call->t, "\"repeats\" should have a number for every axis");
-    return repeat(call, x, times, false);
+    return mtf_onnx_repeat(call->t, x, times, false);
 }
 
 /* ---- Parts ----------------------------------------------------------------------------------- */
@@ -396,12 +370,56 @@ static bool read_pads(MtfOnnxCall *call, int rank, int64_t *before, int64_t *beh
     return true;
 }
 
+/* `count` elements of x put before its first or behind its last along an axis: copies of that one ("edge"), those
+ * next to it backwards ("reflect"), or those at the other end ("wrap"). */
+static MtfOnnxValue *border(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis, int64_t count,
+                            bool front, char mode) {
+    int64_t n = x->sizes[axis], sizes[MTF_ONNX_MAX_RANK];
+    if (mode != 'e' && count > n - (mode == 'r'))
+        return mtf_onnx_fail(t, "%" PRId64 " elements beside %" PRId64 " are too many", count, n);
+    if (mode == 'r')
+        return mtf_onnx_slice(t, x, axis, front ? count : n - 2, -1, count);
+    if (mode == 'w')
+        return mtf_onnx_slice(t, x, axis, front ? n - count : 0, 1, count);
+    for (int k = 0; k < x->rank; k++)
+        sizes[k] = k == axis ? count : x->sizes[k];
+    MtfOnnxValue *one = mtf_onnx_slice(t, x, axis, front ? 0 : n - 1, 1, 1);
+    return one == NULL ? NULL : mtf_onnx_expand(t, one, x->rank, sizes);
+}
+
+/* Pads with elements of x. */
+static MtfOnnxValue *pad_with_own(MtfOnnxCall *call, MtfOnnxValue *x, char mode) {
+    MtfOnnxTranslation *t = call->t;
+    int64_t before[MTF_ONNX_MAX_RANK], behind[MTF_ONNX_MAX_RANK];
+    int type = x->type;
+    if (!read_pads(call, x->rank, before, behind))
+        return NULL;
+    if (mtf_onnx_dtype(type) == MTF_I32)
+        x = mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE);
+    for (int k = 0; x != NULL && k < x->rank; k++) {
+        if (before[k] < 0 || behind[k] < 0)
+            return mtf_onnx_fail(t, "mode \"%s\" cannot take elements away",
+                                 mtf_onnx_word(call, "mode", ""));
+        MtfOnnxValue *front = before[k] > 0 ? border(t, x, k, before[k], true, mode) : NULL;
+        MtfOnnxValue *back = behind[k] > 0 ? border(t, x, k, behind[k], false, mode) : NULL;
+        if (t->error != NULL || (front == NULL && back == NULL))
+            continue;
+        MtfOnnxValue *parts[] = { front, x, back };
+        int n = 1 + (front != NULL) + (back != NULL);
+        x = mtf_onnx_concat(t, k, n, front != NULL ? parts : parts + 1);
+    }
+    return t->error != NULL ? NULL : mtf_onnx_cast(t, x, type);
+}
+
 static MtfOnnxValue *pad(MtfOnnxCall *call) {
+    static const char *const own[] = { "edge", "reflect", "wrap", NULL };
     MtfOnnxTranslation *t = call->t;
     MtfOnnxValue *x = call->inputs[0];
     int64_t before[MTF_ONNX_MAX_RANK], behind[MTF_ONNX_MAX_RANK];
     const char *mode = mtf_onnx_word(call, "mode", "constant");
     double value = mtf_onnx_float(call, "value", 0);
+    if (g_strv_contains(own, mode))
+        return pad_with_own(call, x, mode[0]);
     if (strcmp(mode, "constant") != 0)
         return mtf_onnx_fail(t, "mode \"%s\" is not supported", mode);
     if (!read_pads(call, x->rank, before, behind) || !mtf_onnx_known_input(call, 2, value, &value))
@@ -462,49 +480,6 @@ static MtfOnnxValue *depth_to_space(MtfOnnxCall *call) {
     return mtf_onnx_reshape(t, y, 4, to ? space : depth);
 }
 
-/* Scales of Resize and Upsample: whole numbers, or -1 with an error. */
-static bool read_scales(MtfOnnxCall *call, const MtfOnnxValue *x, int64_t *times) {
-    const MtfOnnxAttribute *a = mtf_onnx_attribute(call->node, "scales");
-    int given = call->opset >= 11 ? 2 : 1;
-    MtfOnnxValue *scales = a == NULL ? mtf_onnx_input(call, given) : NULL;
-    MtfOnnxValue *sizes = mtf_onnx_input(call, 3);
-    bool listed = scales != NULL && mtf_onnx_elements(scales) == x->rank &&
-                  mtf_onnx_is_known(call->t, scales);
-    bool sized =
-        sizes != NULL && mtf_onnx_elements(sizes) == x->rank && mtf_onnx_is_known(call->t, sizes);
-    for (int k = 0; k < x->rank; k++) {
-        double scale = a != NULL && (int)a->floats->len == x->rank
-                           ? g_array_index(a->floats, double, k)
-                       : listed ? mtf_onnx_known_at(scales, k)
-                       : sized  ? mtf_onnx_known_at(sizes, k) / (double)x->sizes[k]
-                                : 0;
-        times[k] = (int64_t)scale;
-        if (scale < 1 || scale != floor(scale) || scale > 1024)
-            return mtf_onnx_fail(call->t, "only known whole factors are supported") != NULL;
-    }
-    return true;
-}
-
-/* The nearest element under whole factors: every element so many times. */
-static MtfOnnxValue *resize(MtfOnnxCall *call) {
-    int64_t times[MTF_ONNX_MAX_RANK];
-    const char *mode = mtf_onnx_word(call, "mode", "nearest");
-    const char *where = mtf_onnx_word(
-        call, "coordinate_transformation_mode",
-        call->opset >= 11 && strcmp(call->node->op, "Resize") == 0 ? "half_pixel" : "asymmetric");
-    const char *nearest = mtf_onnx_word(call, "nearest_mode", "round_prefer_floor");
-    bool plain = strcmp(where, "half_pixel") == 0 && g_str_has_prefix(nearest, "round_prefer");
-    plain |=
-        strcmp(where, "asymmetric") == 0 && (strcmp(nearest, "floor") == 0 || call->opset < 11 ||
-                                             strcmp(call->node->op, "Upsample") == 0);
-    if (strcmp(mode, "nearest") != 0 || !plain)
-        return mtf_onnx_fail(call->t, "mode \"%s\" with \"%s\" and \"%s\" is not supported", mode,
-                             where, nearest);
-    if (!read_scales(call, call->inputs[0], times))
-        return NULL;
-    return repeat(call, call->inputs[0], times, true);
-}
-
 const MtfOnnxOperator mtf_onnx_shape_operators[] = {
     { "Concat", concat, 0, 0, 1, INT_MAX, NULL },
     { "Constant", constant, 0, 0, 0, 0, NULL },
@@ -517,7 +492,6 @@ const MtfOnnxOperator mtf_onnx_shape_operators[] = {
     { "Pad", pad, 0, 0, 1, 4, NULL },
     { "Range", range, 0, 0, 3, 3, NULL },
     { "Reshape", reshape, 0, 0, 1, 2, NULL },
-    { "Resize", resize, 0, 0, 1, 4, NULL },
     { "Shape", shape, 0, 0, 1, 1, NULL },
     { "Size", size, 0, 0, 1, 1, NULL },
     { "Slice", slice, 0, 0, 1, 5, NULL },
@@ -528,6 +502,5 @@ const MtfOnnxOperator mtf_onnx_shape_operators[] = {
     { "Transpose", transpose, 0, 0, 1, 1, NULL },
     { "Trilu", trilu, 0, 0, 1, 2, NULL },
     { "Unsqueeze", unsqueeze, 0, 0, 1, 2, NULL },
-    { "Upsample", resize, 0, 0, 1, 2, NULL },
     { 0 },
 };

@@ -51,6 +51,10 @@ MtfOnnxValue *mtf_onnx_unsqueeze(MtfOnnxTranslation *t, MtfOnnxValue *x, int ran
 MtfOnnxValue *mtf_onnx_expand(MtfOnnxTranslation *t, MtfOnnxValue *x, int rank,
                               const int64_t *sizes);
 
+/* x so many times along each axis: whole behind one another, or `inner` element by element. */
+MtfOnnxValue *mtf_onnx_repeat(MtfOnnxTranslation *t, MtfOnnxValue *x, const int64_t *times,
+                              bool inner);
+
 /* Elements start, start + stride, … of an axis, `count` of them. */
 MtfOnnxValue *mtf_onnx_slice(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis, int64_t start,
                              int64_t stride, int64_t count);

@@ -180,6 +180,40 @@ static void losses_want_a_class_for_each_place(void **state) {
                     "none, sum and mean");
 }
 
+static void resize_fails_with(const char *attributes, const char *sentence) {
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,2,6,6");
+    mtf_make_tensor(g, "s", MTF_ONNX_FLOAT, "4", (double[]){ 1, 1, 1.5, 2 });
+    mtf_make_node(g, "Resize", "x,,s", "y", attributes);
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,2,9,12");
+    fails_with(g, sentence);
+}
+
+static void ways_to_resize_that_are_none_are_refused(void **state) {
+    (void)state;
+    resize_fails_with("mode=lanczos",
+                      "m.onnx: node 0 (Resize): mode \"lanczos\" is none of nearest, "
+                      "linear and cubic");
+    resize_fails_with("nearest_mode=up", "m.onnx: node 0 (Resize): nearest_mode \"up\" is not "
+                                         "supported");
+    resize_fails_with("coordinate_transformation_mode=corners",
+                      "m.onnx: node 0 (Resize): coordinate_transformation_mode \"corners\" is not "
+                      "supported");
+    resize_fails_with("mode=linear antialias=1",
+                      "m.onnx: node 0 (Resize): antialias is not supported");
+}
+
+/* Four elements have three beside the first. */
+static void borders_longer_than_the_axis_are_refused(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "3,4");
+    mtf_make_tensor(g, "pads", MTF_ONNX_INT64, "4", (double[]){ 0, 4, 0, 0 });
+    mtf_make_node(g, "Pad", "x,pads", "y", "mode=reflect");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "3,8");
+    fails_with(g, "m.onnx: node 0 (Pad): 4 elements beside 4 are too many");
+}
+
 /* ConstantOfShape of 2^60 elements, and a tensor that claims them. */
 static void claims_of_size_allocate_nothing(void **state) {
     (void)state;
@@ -264,6 +298,8 @@ int main(void) {
         cmocka_unit_test(a_loss_makes_an_inference_graph_one_to_train),
         cmocka_unit_test(what_is_not_supported_is_refused_by_name_and_place),
         cmocka_unit_test(losses_want_a_class_for_each_place),
+        cmocka_unit_test(ways_to_resize_that_are_none_are_refused),
+        cmocka_unit_test(borders_longer_than_the_axis_are_refused),
         cmocka_unit_test(claims_of_size_allocate_nothing),
         cmocka_unit_test(a_batch_that_the_file_fixes_can_be_another),
         cmocka_unit_test(light_networks_have_their_multiply_adds_and_parameters),
