@@ -142,6 +142,7 @@ static int attend(MtfAssembly *m, const Heads *h, const Looks *looks, int bias) 
     m->p->b.attributes.causal = causal;
     m->p->b.attributes.softcap = m->stack->softcap;
     m->p->b.attributes.window = causal ? (double)layer_window(m) : 0;
+    m->p->b.attributes.rate = m->n->dropout;
     return mtf_parts_apply_to(m->p, MTF_OP_ATTENTION, "context", bias < 0 ? 3 : 4,
                               (int[]){ h->q, h->k, h->v, bias });
 }
@@ -157,8 +158,8 @@ static int project_out(MtfAssembly *m, const Names *names, int context) {
                                context);
 }
 
-/* The same with the scores as a tensor, whose shares may be dropped, and to which both a bias of
- * relative positions and a mask may be added. */
+/* The same with the scores as a tensor, to which both a bias of relative positions and a mask may be
+ * added. */
 static int attend_with_bias(MtfAssembly *m, const Heads *h, const Looks *looks) {
     int memory = looks->memory;
     MtfShape all = MTF_SHAPE(m->batch, m->heads, m->length, memory);
@@ -181,8 +182,7 @@ static int attend_with_bias(MtfAssembly *m, const Heads *h, const Looks *looks) 
 }
 
 static int look(MtfAssembly *m, const Heads *heads, const Looks *looks) {
-    bool both = looks->bias >= 0 && looks->mask >= 0;
-    if (both || m->n->dropout > 0)
+    if (looks->bias >= 0 && looks->mask >= 0)
         return attend_with_bias(m, heads, looks);
     return attend(m, heads, looks, looks->bias >= 0 ? looks->bias : looks->mask);
 }

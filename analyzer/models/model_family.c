@@ -150,7 +150,7 @@ static const MtfModelParameter model_parameters[] = {
     { "activation", MTF_SETTING_WORD, OFFSET(activation), 0, 0, activations,
       "Function of hidden layers", false },
     { "attention", MTF_SETTING_WORD, OFFSET(attention), 0, 0, attentions,
-      "How attention runs (blockwise: its scores are never in memory; not with dropout)", false },
+      "How attention runs (blockwise: its scores are never in memory)", false },
     { "optimizer", MTF_SETTING_WORD, OFFSET(optimizer), 0, 0, optimizers, "Update rule", true },
     { "schedule", MTF_SETTING_WORD, OFFSET(schedule), 0, 0, schedules, "Learning-rate schedule",
       true },

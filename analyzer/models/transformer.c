@@ -85,10 +85,11 @@ static int attend_blockwise(Model *m, int q, int k, int v) {
     m->p->b.attributes.dimension = m->d_kv;
     m->p->b.attributes.factor = 1 / sqrt((double)m->s->d_kv);
     m->p->b.attributes.causal = 1;
+    m->p->b.attributes.rate = m->s->dropout;
     return mtf_parts_apply_to(m->p, MTF_OP_ATTENTION, "context", 3, inputs);
 }
 
-/* The same with the scores as a tensor, whose shares may be dropped. */
+/* The same with the scores as a tensor. */
 static int attend_composite(Model *m, int q, int k, int v) {
     int shares = weights(m, q, k);
     return mtf_parts_einsum(m->p, "context", SHAPE(m->batch, m->length, m->heads, m->d_kv), shares,
@@ -99,7 +100,7 @@ static int attention(Model *m, int x) {
     mtf_parts_enter(m->p, "attention");
     int normal = norm(m, x);
     int q = project(m, "q", normal), k = project(m, "k", normal), v = project(m, "v", normal);
-    bool blockwise = strcmp(m->s->attention, "blockwise") == 0 && m->s->dropout == 0;
+    bool blockwise = strcmp(m->s->attention, "blockwise") == 0;
     int context = (blockwise ? attend_blockwise : attend_composite)(m, q, k, v);
     int wo = mtf_parts_variable(m->p, "wo", SHAPE(m->heads, m->d_kv, m->d_model), MTF_INIT_NORMAL,
                                 m->residual_spread);

@@ -93,6 +93,8 @@ static int attend(Splitting *s) {
     s->b->attributes = s->op.attributes;
     s->b->attributes.memory = s->within;
     s->b->attributes.parts = s->parts;
+    if (s->op.attributes.rate > 0 && s->op.attributes.stream == NULL)
+        s->b->attributes.stream = s->name;
     return mtf_build(s->b, MTF_OP_ATTENTION, name, NULL, s->op.n_inputs, inputs);
 }
 

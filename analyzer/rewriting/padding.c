@@ -5,6 +5,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/nearest_name.h"
 #include "layouts/graph/optimizer.h"
+#include "layouts/graph/random.h"
 #include "layouts/graph/window.h"
 
 #include <inttypes.h>
@@ -192,7 +193,7 @@ static MtfPadding asked(const MtfGraph *graph, const MtfOperation *op, int dim) 
     bool gone = mtf_shape_find(&mtf_graph_tensor(graph, op->outputs[0])->shape, dim) < 0;
     bool windowed = row->windows != MTF_WINDOWS_NONE && !row->samples;
     bool placed = row->positional && !windowed;
-    if (row->random || row->singular || (windowed && along) || (placed && !along))
+    if (mtf_operation_is_random(op) || row->singular || (windowed && along) || (placed && !along))
         return MTF_PADDING_BARRED;
     if (!along && !gone)
         return MTF_PADDING_UNREAD;

@@ -500,13 +500,33 @@ static int attention_shares(MtfGradient *g, const MtfShape *all) {
     return BACK(g, MTF_OP_EXP, "bias/shares", NULL, seen);
 }
 
+/* do v of all scores, which are dropped where their shares were: in the order that these are numbered
+ * in (kernel_attention.h). */
+static int attention_growth(MtfGradient *g, const MtfShape *all) {
+    const MtfAttributes *a = &g->op.attributes;
+    MtfShape shape = *all;
+    for (int i = 0; a->rate > 0 && i < 3; i++) {
+        int last = (int[]){ a->query, a->parts, a->memory }[i];
+        if (mtf_shape_find(all, last) < 0)
+            continue;
+        mtf_shape_remove(&shape, last);
+        mtf_shape_append(&shape, last);
+    }
+    int growth = BACK(g, MTF_OP_EINSUM, "bias/growth", &shape, g->dy, g->op.inputs[2]);
+    if (a->rate == 0)
+        return growth;
+    g->b->attributes.rate = a->rate;
+    g->b->attributes.stream = a->stream != NULL ? a->stream : g->op.name;
+    return BACK(g, MTF_OP_DROPOUT, "bias/dropped", NULL, growth);
+}
+
 /* The gradient of what is added to scores, p (do v - do o), summed to its dimensions. */
 static void attention_bias(MtfGradient *g) {
     const int *in = g->op.inputs, *out = g->op.outputs;
     MtfShape rest = shape_of(g, out[1]), all = rest, bias = shape_of(g, in[3]);
     mtf_shape_append(&all, g->op.attributes.memory);
     int shares = attention_shares(g, &all);
-    int growth = BACK(g, MTF_OP_EINSUM, "bias/growth", &all, g->dy, in[2]);
+    int growth = attention_growth(g, &all);
     int dot = BACK(g, MTF_OP_EINSUM, "bias/dot", &rest, g->dy, out[0]);
     int apart = BACK(g, MTF_OP_SUBTRACT, "bias/apart", &all, growth, dot);
     g_autofree char *name = share_name(g, 3);
@@ -522,6 +542,8 @@ static void attention(MtfGradient *g) {
         attention_bias(g);
     g_autofree char *name = share_name(g, 0);
     g->b->attributes = g->op.attributes;
+    if (g->op.attributes.rate > 0 && g->op.attributes.stream == NULL)
+        g->b->attributes.stream = g->op.name;
     int dq = mtf_build(g->b, MTF_OP_ATTENTION_GRAD, name, NULL, 3 + g->op.n_inputs, inputs);
     for (int k = 0; k < 3 && dq >= 0; k++)
         mtf_gradient_give(g, g->op.inputs[k], dq + k);

@@ -3,6 +3,7 @@
 
 #include "analyzer/composites/builder.h"
 #include "layouts/base/error.h"
+#include "layouts/graph/random.h"
 #include "layouts/graph/stage_split.h"
 
 #include <string.h>
@@ -314,7 +315,7 @@ static int build_clone(Recomputation *r, const MtfOperation *op, int *inputs) {
     r->b.attributes = op->attributes;
     r->b.stage = op->stage;
     r->b.layer = op->layer;
-    if (mtf_operation_row(op->kind)->random)
+    if (mtf_operation_is_random(op))
         r->b.attributes.stream = stream;
     int made = mtf_build(&r->b, op->kind, name, &shape, op->n_inputs, inputs);
     if (made >= 0) {

@@ -464,6 +464,8 @@ static bool check_attention(const Check *check, const MtfShape *shape, GError **
         return false;
     if (a->causal != 0 && a->causal != 1)
         return fail(check, error, "\"causal\" is %.17g and must be 0 or 1", a->causal);
+    if (!(a->rate >= 0 && a->rate < 1))
+        return fail(check, error, "\"dropout\" is %g and must be at least 0 and below 1", a->rate);
     return a->window == 0 || a->causal == 1 ||
            fail(check, error, "a \"window\" looks back only: \"causal\" must be 1");
 }

@@ -29,10 +29,14 @@
 /* Input k is of the type of sums. */
 #define WIDE(k) (1U << (k))
 
+/* The share of an attention's probabilities that is dropped. */
+#define DROPOUT \
+    { "dropout", MTF_ATTRIBUTE_NUMBER, offsetof(MtfAttributes, rate), false, 0 }
+
 #define ATTENTION                                                                          \
     REQUIRED_DIMENSION(query), REQUIRED_DIMENSION(memory), REQUIRED_DIMENSION(dimension),  \
         REQUIRED_NUMBER(factor), NUMBER(causal, 0), NUMBER(softcap, 0), NUMBER(window, 0), \
-        DIMENSION(parts)
+        DIMENSION(parts), DROPOUT, STRING(stream)
 
 /* Rows of one kind share their first fields. */
 #define ELEMENTWISE(text, least, most)                                                            \
@@ -303,6 +307,7 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                            .attributes = { ATTENTION },
                            .check = mtf_check_attention,
                            .in_parts = true,
+                           .random = true,
                            .own_dimensions = true,
                            .products = MTF_PRODUCTS_ATTENTION,
                            .scratch = MTF_SCRATCH_ATTENTION,
@@ -577,6 +582,7 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                 .flops = 10,
                                 .attributes = { ATTENTION },
                                 .check = mtf_check_attention_grad,
+                                .random = true,
                                 .own_dimensions = true,
                                 .products = MTF_PRODUCTS_ATTENTION_GRAD,
                                 .scratch = MTF_SCRATCH_ATTENTION_GRAD,

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/graph/random.h"
 
+#include "layouts/graph/operation_table.h"
+
 #include <Random123/philox.h>
 #include <math.h>
+#include <string.h>
 
 #define TWO_TO_32 4294967296.0
 
@@ -19,6 +22,16 @@ static uint64_t mix(uint64_t x) {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
     return x ^ (x >> 31);
+}
+
+bool mtf_operation_is_random(const MtfOperation *operation) {
+    const MtfOperationRow *row = mtf_operation_row(operation->kind);
+    if (!row->random)
+        return false;
+    for (int i = 0; row->attributes[i].name != NULL; i++)
+        if (strcmp(row->attributes[i].name, "dropout") == 0)
+            return operation->attributes.rate > 0;
+    return true;
 }
 
 MtfRandom mtf_random_stream(uint64_t seed, const char *name, uint64_t step) {

@@ -17,6 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Whether an operation draws from a random stream; a "dropout" of 0 asks for none. */
+bool mtf_operation_is_random(const MtfOperation *operation);
+
 /* A stream at one step; a plain value. */
 typedef struct {
     uint64_t key;

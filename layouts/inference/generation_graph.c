@@ -640,7 +640,7 @@ static int make_attention(Making *m, const MtfOperation *op, int *inputs) {
     if (op->n_inputs > 3)
         return make_biased_attention(m, op, inputs);
     Emission e = { op->name, "", MTF_OP_CACHED_ATTENTION, *a, NULL, false, 0 };
-    e.attributes.causal = 0;
+    e.attributes.causal = e.attributes.rate = 0;
     return emit(m, &e, 4, (int[]){ inputs[0], inputs[1], inputs[2], m->position });
 }
 

@@ -287,6 +287,7 @@ static int draw_attention(Draw *draw) {
     attributes.causal = below(draw, 2);
     attributes.softcap = below(draw, 2) * 0.7;
     attributes.window = attributes.causal == 1 ? below(draw, 4) : 0;
+    attributes.rate = below(draw, 2) * 0.25;
     int k = emit(
         draw, (MtfNewOperation){
                   .kind = MTF_OP_RENAME, .n_inputs = 1, .inputs = &q, .attributes = attributes });

@@ -1033,6 +1033,25 @@ static double score_of(Point *p, int q, int k, double *growth) {
     return cap > 0 ? cap * t : s;
 }
 
+/* What the share where we stand is multiplied by: its number counts heads, then queries, then parts of
+ * memory, then memory. */
+static double kept_share(const Point *p, const MtfShape *rest) {
+    const int last[] = { p->a->query, p->a->parts, p->a->memory };
+    const char *name = p->a->stream != NULL ? p->a->stream : p->operation->name;
+    int64_t number = 0;
+    if (p->operation->kind == MTF_OP_CACHED_ATTENTION || p->a->rate == 0)
+        return 1;
+    for (int i = 0; i < rest->rank; i++)
+        if (rest->dims[i] != p->a->query && rest->dims[i] != p->a->parts)
+            number = number * size_of(p, rest->dims[i]) + p->coordinate[rest->dims[i]];
+    for (int i = 0; i < 3; i++)
+        if (last[i] >= 0)
+            number = number * size_of(p, last[i]) + p->coordinate[last[i]];
+    MtfRandom random = mtf_random_stream(p->reference->seed, name,
+                                         p->step | (uint64_t)p->reference->element << 40);
+    return mtf_random_keeps(&random, p->a->rate, number) ? 1 / (1 - p->a->rate) : 0;
+}
+
 /* Each query: its largest score first, as is usual. */
 static void attention(Point *p) {
     const int *in = p->operation->inputs, *out = p->operation->outputs;
@@ -1052,6 +1071,10 @@ static void attention(Point *p) {
         for (int64_t t = 0; t < keys; t++)
             sum += share[t] = share[t] <= MTF_MASKED_SCORE ? 0 : exp(share[t] - max);
         lse[i] = max + log(sum);
+        for (int64_t t = 0; t < keys; t++) {
+            p->coordinate[p->a->memory] = t;
+            share[t] *= kept_share(p, rest);
+        }
         for (int64_t f = 0; f < features; f++) {
             double total = 0;
             p->coordinate[p->a->dimension] = f;
@@ -1084,15 +1107,16 @@ static void attention_grad(Point *p) {
             if (score <= MTF_MASKED_SCORE)
                 continue;
             double share = exp(score - value_at(p, in[4]));
+            double kept = kept_share(p, rest);
             double slope = p->a->factor * growth * share *
-                           (over_features(p, in[5], in[2]) - over_features(p, in[5], in[3]));
+                           (kept * over_features(p, in[5], in[2]) - over_features(p, in[5], in[3]));
             for (int64_t f = 0; f < size_of(p, p->a->dimension); f++) {
                 p->coordinate[p->a->dimension] = f;
                 int64_t query = offset_of(p, &mtf_graph_tensor(graph, in[0])->shape);
                 int64_t key = offset_of(p, &mtf_graph_tensor(graph, in[1])->shape);
                 p->reference->values[out[0]][query] += slope * value_at(p, in[1]);
                 p->reference->values[out[1]][key] += slope * value_at(p, in[0]);
-                p->reference->values[out[2]][key] += share * value_at(p, in[5]);
+                p->reference->values[out[2]][key] += kept * share * value_at(p, in[5]);
             }
         }
 }
@@ -1138,6 +1162,7 @@ static void evaluate(MtfReference *reference, const MtfOperation *operation, uin
     MtfShape space = space_of(reference->graph, operation);
     Point whole = { .reference = reference,
                     .operation = operation,
+                    .step = step,
                     .a = &operation->attributes,
                     .coordinate = coordinate };
     if (operation->kind == MTF_OP_ATTENTION || operation->kind == MTF_OP_ATTENTION_GRAD) {

@@ -5,6 +5,7 @@
 #include "runtime/kernels/base/kernel_bfloat16.h"
 #include "runtime/kernels/base/kernel_math.h"
 #include "runtime/kernels/base/kernel_nest.h"
+#include "runtime/kernels/base/kernel_random.h"
 
 #include <string.h>
 
@@ -49,6 +50,7 @@ typedef struct {
     double (*largest)(const void *row, int64_t n);
     double (*exp_row)(void *row, double largest, int64_t n);
     void (*add)(void *row, const void *more, double by, int64_t n);
+    void (*drop)(void *row, const uint8_t *keep, double scale, int64_t n);
     void (*cap)(void *row, double softcap, int64_t n);
     void (*fill)(void *row, double value, int64_t from, int64_t to);
     void (*scale)(void *out, const void *in, double factor, int64_t n);
@@ -104,9 +106,16 @@ typedef struct {
      * slices would if that were 0; then `keys` are those up to the last query. */
     const MtfOperand *position;
     int64_t own_query, all_keys;
-    int64_t
-        part_keys; /* of memory in parts, those of a part, else 0: behind part p queries are p times
-                          as many positions further */
+    int64_t part_keys; /* of memory in parts, those of a part, else 0 */
+    int64_t part;      /* at hand: behind part p queries are p times as many positions further */
+    int placing;       /* the nest's operand that says which part it is, or where positions are */
+    /* Of dropped shares, else `rate` is 0: */
+    double rate;
+    MtfRandom random;
+    MtfOperand heads;      /* their examples and heads, as they are numbered */
+    int numbering;         /* the nest's operand that numbers them */
+    int64_t head;          /* the one at hand */
+    int64_t score_rows[2]; /* of a head, queries and the scores of each */
     const MtfProgressHook *progress;
 } Attention;
 
@@ -161,9 +170,11 @@ static void nest_init(Attention *a, const MtfAttributes *attributes) {
     if (a->bias != NULL)
         mtf_nest_add(&a->nest, a->bias);
     if (a->position != NULL)
-        mtf_nest_add(&a->nest, a->position);
+        a->placing = mtf_nest_add(&a->nest, a->position);
     if (a->part_keys > 0)
-        mtf_nest_add_position(&a->nest, a->operand[K], attributes->parts);
+        a->placing = mtf_nest_add_position(&a->nest, a->operand[K], attributes->parts);
+    if (a->rate > 0)
+        a->numbering = mtf_nest_add_element_number(&a->nest, &a->heads);
 }
 
 /* Hands out the scratch that mtf_operation_scratch_bytes counts. */
@@ -190,6 +201,25 @@ static void take_scratch(Attention *a, char *next) {
     a->ds = next + block;
 }
 
+/* Shares are dropped in training alone. */
+static void begin_dropping(Attention *a, const MtfKernelCall *call) {
+    const MtfAttributes *attributes = &call->operation->attributes;
+    const MtfOperand *lse = a->operand[LSE], *k = a->operand[K];
+    const char *name = attributes->stream != NULL ? attributes->stream : call->operation->name;
+    a->rate = a->position == NULL && call->step > 0 ? attributes->rate : 0;
+    if (a->rate == 0)
+        return;
+    a->random = mtf_random_stream(call->seed, name,
+                                  mtf_random_step((uint64_t)call->step - 1, call->element));
+    a->heads = mtf_operand_without(lse, attributes->query);
+    a->score_rows[0] = global_along(lse, attributes->query);
+    a->score_rows[1] = global_along(k, attributes->memory);
+    if (attributes->parts < 0)
+        return;
+    a->heads = mtf_operand_without(&a->heads, attributes->parts);
+    a->score_rows[1] *= global_along(k, attributes->parts);
+}
+
 /* Everything but the operands, which are set. */
 static void attention_init(Attention *a, const MtfKernelCall *call) {
     const MtfAttributes *attributes = &call->operation->attributes;
@@ -210,7 +240,7 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
     a->causal = attributes->causal != 0 || a->position != NULL;
     a->own_query = a->first_query;
     a->all_keys = a->keys;
-    a->part_keys = a->causal && attributes->parts >= 0 ? global_along(k, attributes->memory) : 0;
+    a->part_keys = attributes->parts >= 0 ? global_along(k, attributes->memory) : 0;
     a->window = (int64_t)attributes->window;
     for (int i = 0; i < a->n_operands; i++) {
         int dim = follows_memory(i) ? attributes->memory : attributes->query;
@@ -219,6 +249,7 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
     int along = a->bias != NULL ? mtf_operand_find(a->bias, attributes->query) : -1;
     a->bias_stride = along >= 0 ? mtf_operand_stride(a->bias, along) : 0;
     take_scratch(a, call->scratch);
+    begin_dropping(a, call);
     nest_init(a, attributes);
 }
 
@@ -427,6 +458,20 @@ static void add_bias(const Attention *a, const Block *b, char *scores, int64_t r
     }
 }
 
+/* Which of the shares that a query sees are kept: keep[i] of the block's key i. */
+static void draw_kept(const Attention *a, const Block *b, int64_t row, Seen seen, uint8_t *keep) {
+    int64_t query = a->head * a->score_rows[0] + a->own_query + b->query + row;
+    int64_t key = a->part * a->part_keys + a->first_key + b->key + seen.from;
+    mtf_kernel_random_keep(&a->random, a->rate, query * a->score_rows[1] + key, seen.to - seen.from,
+                           keep + seen.from);
+}
+
+/* A query's shares, or their gradients, where they are kept. */
+static void drop(const Attention *a, char *row, Seen seen, const uint8_t *keep) {
+    a->loops->drop(element(a, row, 0, 0, seen.from), keep + seen.from, 1 / (1 - a->rate),
+                   seen.to - seen.from);
+}
+
 /* Of each query of a block, over the memory so far. */
 typedef struct {
     double largest[MTF_ATTENTION_QUERIES], sum[MTF_ATTENTION_QUERIES];
@@ -456,6 +501,11 @@ static void online_softmax_row(const Attention *a, const Block *b, Statistics *s
     }
     s->largest[row] = largest;
     s->sum[row] += a->loops->exp_row(scores, largest, lanes);
+    if (a->rate == 0)
+        return;
+    uint8_t keep[MTF_ATTENTION_KEYS];
+    draw_kept(a, b, row, seen, keep);
+    drop(a, scores, seen, keep);
 }
 
 /* A query that looks at nothing gets 0 from it. */
@@ -501,10 +551,17 @@ static void softmax_gradient_row(const Attention *a, const Block *b, double dot,
         return;
     }
     SoftmaxGradient gradient = { lse, dot, a->factor, a->softcap };
+    uint8_t keep[MTF_ATTENTION_KEYS];
+    if (a->rate > 0) {
+        draw_kept(a, b, row, seen, keep);
+        drop(a, ds, seen, keep);
+    }
     if (a->bias != NULL)
         add_bias(a, b, scores, row, 1 / a->factor);
     (a->softcap > 0 ? a->loops->capped_softmax_gradient
                     : a->loops->softmax_gradient)(scores, ds, &gradient, whole_lanes(seen.to));
+    if (a->rate > 0)
+        drop(a, scores, seen, keep);
     a->loops->fill(scores, 0, 0, seen.from);
     a->loops->fill(ds, 0, 0, seen.from);
     a->loops->fill(scores, 0, seen.to, b->stride);
@@ -552,6 +609,9 @@ static bool goes_directly(const Attention *a) {
 /* Puts the queries where their text is, at element `at` of the positions, or seen from part `at` of
  * memory. */
 static void place_queries(Attention *a, int64_t at) {
+    a->part = at;
+    if (!a->causal)
+        return;
     a->first_query = a->own_query + (a->position != NULL ? ((const int32_t *)a->position->data)[at]
                                                          : -at * a->part_keys);
     a->keys = CLAMP(a->first_query + a->queries - a->first_key, 0, a->all_keys);
@@ -623,21 +683,27 @@ static void attend_head(const Attention *a) {
         (a->n_operands == OPERANDS ? attend_back : attend)(a, query);
 }
 
+static int64_t at_turn(const MtfNest *nest, int operand, int64_t turn) {
+    return nest->offset[operand] + turn * nest->step[operand];
+}
+
 static void each_head(Attention *a) {
     int64_t memory = -1; /* where the memory at hand begins */
-    int last = a->nest.n_operands - 1;
+    const MtfNest *nest = &a->nest;
     for (bool more = mtf_nest_first(&a->nest); more; more = mtf_nest_next(&a->nest))
         for (int64_t turn = 0; turn < a->nest.count; turn++) {
-            int64_t begin = a->nest.offset[K] + turn * a->nest.step[K];
+            int64_t begin = at_turn(nest, K, turn);
             if (memory >= 0 && memory != begin)
                 end_memory(a);
             for (int i = 0; i < a->n_operands; i++)
-                a->at[i] = a->nest.offset[i] + turn * a->nest.step[i];
+                a->at[i] = at_turn(nest, i, turn);
             if (a->bias != NULL)
-                a->bias_at = a->nest.offset[a->n_operands] + turn * a->nest.step[a->n_operands];
+                a->bias_at = at_turn(nest, a->n_operands, turn);
+            if (a->rate > 0)
+                a->head = at_turn(nest, a->numbering, turn);
             int64_t packed = a->keys;
             if (a->position != NULL || a->part_keys > 0)
-                place_queries(a, a->nest.offset[last] + turn * a->nest.step[last]);
+                place_queries(a, at_turn(nest, a->placing, turn));
             if (memory != begin || a->keys != packed)
                 begin_memory(a);
             memory = begin;

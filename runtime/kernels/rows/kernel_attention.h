@@ -18,6 +18,12 @@
  * than half of the work. Order and blocks follow from the shapes alone, so equal inputs give equal
  * bits.
  *
+ * Shares that are dropped are drawn again in the backward pass: with kept(i, j) = 0, or 1 / (1 - rate)
+ * for share j of query i, o is the sum of kept P v, dS = factor P (kept do v' - do.o) and dv that of
+ * kept P do; lse and do.o stay as they are. Shares are numbered as the elements of a tensor [examples
+ * and heads in the order of q, queries, memory in order] of all processors, parts of memory one behind
+ * the other.
+ *
  * All of that is computed in scratch, where rows of bfloat16 are float32.
  *
  * Dao and others, "FlashAttention: fast and memory-efficient exact attention with IO-awareness",

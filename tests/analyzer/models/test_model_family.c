@@ -145,8 +145,7 @@ static void gradients_of_whole_transformers_agree_with_finite_differences(void *
     check_gradients(dropping);
 }
 
-/* The gpt above attends blockwise; here the two ways meet in the loss, and with dropout the scores
- * are there whatever is asked for. */
+/* The gpt above attends blockwise; here the two ways meet in the loss. */
 static void attention_of_both_kinds_computes_the_same(void **state) {
     (void)state;
     double losses[2];
@@ -164,12 +163,24 @@ static void attention_of_both_kinds_computes_the_same(void **state) {
         losses[i] = reference->values[graph->loss][0];
     }
     assert_true(fabs(losses[0] - losses[1]) < 1e-12);
-    const char *changes[G_N_ELEMENTS(tiny) + 2];
+}
+
+/* Shares are dropped whether there is a tensor of them or not. */
+static void attention_of_both_kinds_drops_shares(void **state) {
+    (void)state;
+    const char *changes[G_N_ELEMENTS(tiny) + 4];
     memcpy(changes, tiny, sizeof tiny);
-    memcpy(changes + G_N_ELEMENTS(tiny) - 1, (const char *[]){ "dropout", "0.25", NULL },
-           3 * sizeof(char *));
-    g_autoptr(MtfGraph) dropping = build("gpt", "gpt2-small", changes);
-    assert_true(mtf_graph_find_operation(dropping, "layer/0/attention/weights_dropped") >= 0);
+    memcpy(changes + G_N_ELEMENTS(tiny) - 1,
+           (const char *[]){ "dropout", "0.25", "attention", "composite", NULL },
+           5 * sizeof(char *));
+    g_autoptr(MtfGraph) composite = build("gpt", "gpt2-small", changes);
+    assert_true(mtf_graph_find_operation(composite, "layer/0/attention/weights_dropped") >= 0);
+    changes[G_N_ELEMENTS(tiny) + 1] = NULL;
+    g_autoptr(MtfGraph) blockwise = build("gpt", "gpt2-small", changes);
+    int context = mtf_graph_find_operation(blockwise, "layer/0/attention/context");
+    assert_int_equal(mtf_graph_operation(blockwise, context)->kind, MTF_OP_ATTENTION);
+    assert_true(mtf_graph_operation(blockwise, context)->attributes.rate == 0.25);
+    check_gradients(blockwise);
 }
 
 static void gradients_of_perceptrons_agree_with_finite_differences(void **state) {
@@ -458,6 +469,7 @@ int main(void) {
         cmocka_unit_test(gradients_through_attention_merge_before_one_reduction),
         cmocka_unit_test(gradients_of_whole_transformers_agree_with_finite_differences),
         cmocka_unit_test(attention_of_both_kinds_computes_the_same),
+        cmocka_unit_test(attention_of_both_kinds_drops_shares),
         cmocka_unit_test(gradients_of_perceptrons_agree_with_finite_differences),
         cmocka_unit_test(gradients_of_other_families_agree_with_finite_differences),
         cmocka_unit_test(recurrent_networks_have_their_parameters),

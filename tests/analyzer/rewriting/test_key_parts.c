@@ -44,6 +44,8 @@ static const struct {
     { 12, ", 'causal': 1, 'window': 7, 'softcap': 0.8", "" },
     { 17, ", 'causal': 1", "" },
     { 3, ", 'causal': 1, 'softcap': 0.8", "" },
+    { 12, ", 'causal': 1, 'dropout': 0.3", "" },
+    { 5, ", 'dropout': 0.5, 'stream': 'other'", ", 'w'" },
 };
 
 static void check_tensor(const MtfReference *whole, const MtfReference *parts, const char *name) {

@@ -744,7 +744,7 @@ static void a_chain_with_many_uses_of_each_tensor(void **state) {
  * examples share, and what is its own memory, so that shares of it meet. */
 static void attention(void **state) {
     (void)state;
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 32; i++) {
         MtfBuilder b = start();
         int q = variable(&b, "q", "abc"), v = variable(&b, "v", i & 1 ? "dc" : "dac");
         int k = i & 1 ? variable(&b, "k", "dc") : op(&b, MTF_OP_TANH, "k", NULL, v, -1);
@@ -755,6 +755,7 @@ static void attention(void **state) {
         b.attributes.causal = i >> 1 & 1;
         b.attributes.softcap = i >> 2 & 1 ? 0.8 : 0;
         b.attributes.window = (i >> 3 & 1) == 1 && b.attributes.causal == 1 ? 2 : 0;
+        b.attributes.rate = i >> 4 & 1 ? 0.3 : 0;
         int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 3, (int[]){ q, k, v });
         g_autoptr(MtfGraph) graph = finish(&b, y);
         check(graph);
@@ -765,7 +766,7 @@ static void attention(void **state) {
 static void attention_with_a_bias(void **state) {
     (void)state;
     static const char *const biases[] = { "d", "bd", "abd" };
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 12; i++) {
         MtfBuilder b = start();
         int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac");
         int v = op(&b, MTF_OP_TANH, "v", NULL, k, -1), bias = variable(&b, "bias", biases[i % 3]);
@@ -773,7 +774,8 @@ static void attention_with_a_bias(void **state) {
         b.attributes.memory = D;
         b.attributes.dimension = C;
         b.attributes.factor = 0.7;
-        b.attributes.causal = i / 3;
+        b.attributes.causal = i / 3 % 2;
+        b.attributes.rate = i / 6 * 0.3;
         int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 4, (int[]){ q, k, v, bias });
         g_autoptr(MtfGraph) graph = finish(&b, y);
         check(graph);

@@ -3,6 +3,7 @@
 /* Layouts do not affect results: training under any layout gives the losses of one processor. */
 #include "tests/support/cmocka.h"
 
+#include "analyzer/rewriting/key_parts.h"
 #include "layouts/placement/rules.h"
 #include "tests/support/layout_losses.h"
 #include "tests/support/random_layout.h"
@@ -55,6 +56,41 @@ static void layouts_of_blockwise_attention_give_its_losses(void **state) {
     check_rule_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F32, 10);
     check_rule_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F64, 20);
     check_free_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F64, 20);
+}
+
+/* Attention that drops a quarter of its shares, forward and backward, in the place of attention. */
+static void drop_shares(MtfLossModel *model) {
+    MtfMesh one = { 0 };
+    double plain = model->losses[0];
+    for (int i = 0; i < (int)model->graph->operations->len; i++) {
+        MtfOperation *op = mtf_graph_operation(model->graph, i);
+        if (!mtf_operation_row(op->kind)->random)
+            continue;
+        op->attributes.rate = 0.25;
+        op->attributes.stream = g_strdup("dropped");
+    }
+    g_autoptr(MtfLayout) layout = mtf_layout_new(model->graph, &one);
+    mtf_layout_losses(model, layout, LAYOUT_STEPS, false, model->losses);
+    assert_true(model->losses[0] != plain);
+}
+
+/* Which shares are dropped depends on nothing that a layout says; also of memory in parts. */
+static void layouts_of_attention_that_drops_shares_give_its_losses(void **state) {
+    (void)state;
+    MtfLossModel model;
+    mtf_loss_model_init(&model, "gpt-small", MTF_TINY_TRANSFORMER, MTF_F64);
+    drop_shares(&model);
+    g_autoptr(GRand) random = g_rand_new_with_seed(8);
+    for (int draw = 0; draw < 30; draw++) {
+        MtfMesh mesh = mtf_random_mesh(random, devices[draw % 5]);
+        if (draw == 20)
+            assert_true(mtf_graph_split_keys(model.graph, 4, NULL));
+        g_autoptr(MtfLayout) layout = draw % 2 == 0
+                                          ? mtf_random_rule_layout(random, model.graph, &mesh)
+                                          : mtf_random_free_layout(random, model.graph, &mesh);
+        mtf_check_layout_losses(&model, layout, 3, MTF_F64);
+    }
+    mtf_loss_model_clear(&model);
 }
 
 static void rule_layouts_of_an_mlp_give_its_losses(void **state) {
@@ -181,6 +217,7 @@ int main(void) {
         cmocka_unit_test(twenty_rule_layouts_of_a_transformer_give_its_losses_in_float64),
         cmocka_unit_test(layouts_of_routed_tokens_give_their_losses),
         cmocka_unit_test(layouts_of_blockwise_attention_give_its_losses),
+        cmocka_unit_test(layouts_of_attention_that_drops_shares_give_its_losses),
         cmocka_unit_test(rule_layouts_of_an_mlp_give_its_losses),
         cmocka_unit_test(layouts_of_bfloat16_give_its_losses),
         cmocka_unit_test(bfloat16_trains_as_float32_does),

@@ -87,16 +87,18 @@ static void a_transformer_trains_to_the_same_bits(void **state) {
 }
 
 static const char dropping[] =
-    "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 6, 'd': 8, 'e': 8}, 'inputs': [{'name': "
-    "'x', 'dims': ['b', 'd'], 'feed': 'features'}, {'name': 'y', 'dims': ['b', 'd'], 'feed': "
+    "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 6, 'c': 6, 'd': 8, 'e': 8}, 'inputs': "
+    "[{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}, {'name': 'y', 'dims': ['b', 'd'], 'feed': "
     "'targets'}], 'operations': [{'repeat': {'name': 'layer', 'count': 3, 'carry': [{'name': 'h', "
     "'init': 'x', 'next': 'n'}], 'variables': [{'name': 'w', 'dims': ['d', 'e'], 'init': "
     "{'normal': 0.4}}, {'name': 'v', 'dims': ['e', 'd'], 'init': {'normal': 0.4}}], 'operations': "
     "[{'name': 'p', 'op': 'einsum', 'inputs': ['h', 'w'], 'dims': ['b', 'e']}, {'name': 'a', 'op': "
     "'gelu', 'inputs': ['p']}, {'name': 's', 'op': 'dropout', 'inputs': ['a'], 'rate': 0.4}, "
-    "{'name': 'q', 'op': 'einsum', 'inputs': ['s', 'v'], 'dims': ['b', 'd']}, {'name': 'n', 'op': "
-    "'add', 'inputs': ['h', 'q']}]}}, {'name': 'z', 'op': 'subtract', 'inputs': ['layer/h', 'y']}, "
-    "{'name': 'sq', 'op': 'square', 'inputs': ['z']}, {'name': 'l', 'op': 'reduce_mean', 'inputs': "
+    "{'name': 'q', 'op': 'einsum', 'inputs': ['s', 'v'], 'dims': ['b', 'd']}, {'name': 'k', 'op': "
+    "'rename', 'inputs': ['h'], 'from': 'b', 'to': 'c'}, {'name': 'o', 'op': 'attention', 'inputs': "
+    "['h', 'k', 'k'], 'query': 'b', 'memory': 'c', 'dimension': 'd', 'factor': 0.4, 'dropout': 0.3}, "
+    "{'name': 'n', 'op': 'add', 'inputs': ['h', 'q', 'o']}]}}, {'name': 'z', 'op': 'subtract', "
+    "'inputs': ['layer/h', 'y']}, {'name': 'sq', 'op': 'square', 'inputs': ['z']}, {'name': 'l', 'op': 'reduce_mean', 'inputs': "
     "['sq'], 'dims': []}], 'loss': 'l', 'optimizer': {'kind': 'adam', 'rate': 0.05}}";
 
 static void dropout_drops_the_same_again(void **state) {

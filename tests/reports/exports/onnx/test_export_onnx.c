@@ -4,6 +4,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/composites/expand.h"
+#include "layouts/graph/random.h"
 #include "layouts/onnx/onnx_model.h"
 #include "reports/exports/onnx/export_onnx.h"
 #include "reports/exports/onnx/onnx_nodes.h"
@@ -111,7 +112,7 @@ static MtfGraph *for_export(MtfGraph *graph) {
 static bool can_be_written(const MtfGraph *graph) {
     for (int o = 0; o < (int)graph->operations->len; o++) {
         const MtfOperation *op = mtf_graph_operation(graph, o);
-        if (!is_written(op->kind) || mtf_operation_row(op->kind)->random)
+        if (!is_written(op->kind) || mtf_operation_is_random(op))
             return false;
     }
     return true;

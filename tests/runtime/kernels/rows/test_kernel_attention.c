@@ -18,29 +18,36 @@ typedef struct {
     int window;
     int bias; /* dimensions of what is added to scores: 1 memory, 2 of queries too, 3 of heads too */
     bool in_parts; /* heads are parts of a longer memory */
+    double dropout;
 } Case;
 
 static const Case cases[] = {
-    { 2, 3, 1100, 4, 0, 1, false, 0.5, 0, 0, 0, false },
-    { 1, 150, 150, 8, 1, 1, false, 0.3, 0, 0, 0, false },
-    { 2, 70, 600, 3, 1, 3, true, 0.5, 0, 0, 0, false },
-    { 1, 130, 1030, 5, 1, 2, false, 1, 0, 0, 0, false },
-    { 1, 600, 40, 4, 1, 4, false, 0.5, 0, 0, 0, false },
-    { 3, 65, 513, 2, 0, 2, true, -0.7, 0, 0, 0, false },
-    { 1, 64, 512, 16, 0, 1, false, 5, 0, 0, 0, false },
-    { 2, 70, 600, 3, 0, 2, true, 0.5, 0.4, 0, 0, false },
-    { 1, 700, 700, 4, 1, 1, false, 0.5, 0, 40, 0, false },
-    { 2, 700, 700, 3, 1, 3, true, 0.5, 0.7, 100, 0, false },
-    { 1, 150, 150, 8, 1, 1, false, 0.3, 0, 1, 0, false },
-    { 1, 1200, 1200, 2, 1, 2, false, 1, 0, 600, 0, false },
-    { 2, 70, 600, 3, 0, 1, true, 0.5, 0, 0, 1, false },
-    { 2, 150, 150, 8, 1, 1, false, 0.3, 0, 0, 2, false },
-    { 3, 65, 530, 2, 1, 2, false, -0.7, 0, 0, 3, false },
-    { 2, 70, 1100, 4, 0, 3, false, 2, 0, 0, 2, false },
-    { 3, 300, 100, 4, 1, 1, false, 0.5, 0, 0, 0, true },
-    { 5, 150, 40, 3, 1, 3, false, 0.5, 0.7, 60, 0, true },
-    { 4, 100, 600, 2, 1, 2, false, 1, 0, 30, 0, true },
-    { 3, 70, 600, 3, 0, 2, false, 0.5, 0, 0, 2, true },
+    { 2, 3, 1100, 4, 0, 1, false, 0.5, 0, 0, 0, false, 0 },
+    { 1, 150, 150, 8, 1, 1, false, 0.3, 0, 0, 0, false, 0 },
+    { 2, 70, 600, 3, 1, 3, true, 0.5, 0, 0, 0, false, 0 },
+    { 1, 130, 1030, 5, 1, 2, false, 1, 0, 0, 0, false, 0 },
+    { 1, 600, 40, 4, 1, 4, false, 0.5, 0, 0, 0, false, 0 },
+    { 3, 65, 513, 2, 0, 2, true, -0.7, 0, 0, 0, false, 0 },
+    { 1, 64, 512, 16, 0, 1, false, 5, 0, 0, 0, false, 0 },
+    { 2, 70, 600, 3, 0, 2, true, 0.5, 0.4, 0, 0, false, 0 },
+    { 1, 700, 700, 4, 1, 1, false, 0.5, 0, 40, 0, false, 0 },
+    { 2, 700, 700, 3, 1, 3, true, 0.5, 0.7, 100, 0, false, 0 },
+    { 1, 150, 150, 8, 1, 1, false, 0.3, 0, 1, 0, false, 0 },
+    { 1, 1200, 1200, 2, 1, 2, false, 1, 0, 600, 0, false, 0 },
+    { 2, 70, 600, 3, 0, 1, true, 0.5, 0, 0, 1, false, 0 },
+    { 2, 150, 150, 8, 1, 1, false, 0.3, 0, 0, 2, false, 0 },
+    { 3, 65, 530, 2, 1, 2, false, -0.7, 0, 0, 3, false, 0 },
+    { 2, 70, 1100, 4, 0, 3, false, 2, 0, 0, 2, false, 0 },
+    { 3, 300, 100, 4, 1, 1, false, 0.5, 0, 0, 0, true, 0 },
+    { 5, 150, 40, 3, 1, 3, false, 0.5, 0.7, 60, 0, true, 0 },
+    { 4, 100, 600, 2, 1, 2, false, 1, 0, 30, 0, true, 0 },
+    { 3, 70, 600, 3, 0, 2, false, 0.5, 0, 0, 2, true, 0 },
+    { 2, 70, 600, 3, 1, 3, true, 0.5, 0, 0, 0, false, 0.1 },
+    { 3, 65, 1100, 4, 0, 2, false, 0.5, 0.4, 0, 0, false, 0.5 },
+    { 2, 700, 700, 3, 1, 3, true, 0.5, 0, 100, 0, false, 0.9 },
+    { 2, 150, 150, 8, 0, 2, false, 0.3, 0, 0, 2, false, 0.2 },
+    { 3, 300, 100, 4, 1, 1, false, 0.5, 0, 0, 0, true, 0.3 },
+    { 3, 70, 600, 3, 0, 2, false, 0.5, 0, 0, 0, true, 0.3 },
 };
 
 static MtfGraph *make_graph(const Case *c, MtfDtype dtype) {
@@ -75,6 +82,8 @@ static MtfGraph *make_graph(const Case *c, MtfDtype dtype) {
     operation.attributes.softcap = c->softcap;
     operation.attributes.window = c->window;
     operation.attributes.parts = c->in_parts ? heads : -1;
+    operation.attributes.rate = c->dropout;
+    operation.attributes.stream = (char *)"stream";
     int y = mtf_graph_add_operation(graph, &operation, NULL);
     operation.name = "back";
     operation.kind = MTF_OP_ATTENTION_GRAD;
@@ -118,7 +127,7 @@ static void check(const Case *c, MtfDtype dtype) {
         for (int64_t i = 0; i < mtf_graph_elements(graph, &mtf_graph_tensor(graph, t)->shape); i++)
             reference->values[t][i] = (double)(float)reference->values[t][i];
     mtf_reference_run(reference, 0);
-    MtfSlicing slicing = { .scratch_limit = -1 };
+    MtfSlicing slicing = { .scratch_limit = -1, .seed = 1, .step = 1 };
     for (int i = 0; i < MTF_MAX_INDEXES; i++)
         slicing.parts[i] = c->parts;
     for (int operation = 0; operation < 2; operation++) {
@@ -147,8 +156,8 @@ static void many_blocks_give_what_all_scores_at_once_give(void **state) {
  * block of 64 by 512 scores. Ten times as many queries, positions and heads: only memory grows. */
 static void scratch_does_not_grow_with_the_scores(void **state) {
     (void)state;
-    Case small = { 1, 64, 512, 4, 1, 1, false, 1, 0, 0, 0, false },
-         large = { 8, 640, 5120, 4, 1, 1, false, 1, 0, 0, 0, false };
+    Case small = { 1, 64, 512, 4, 1, 1, false, 1, 0, 0, 0, false, 0 },
+         large = { 8, 640, 5120, 4, 1, 1, false, 1, 0, 0, 0, false, 0 };
     int64_t bytes[2];
     for (int i = 0; i < 2; i++) {
         g_autoptr(MtfGraph) graph = make_graph(i == 0 ? &small : &large, MTF_F32);
@@ -167,7 +176,7 @@ static void scratch_does_not_grow_with_the_scores(void **state) {
  * that count are close to a half; with the last quarter of the queries, seven eighths. */
 static void what_causal_attention_leaves_out_costs_nothing(void **state) {
     (void)state;
-    Case c = { 1, 64, 64, 4, 1, 1, false, 1, 0, 0, 0, false };
+    Case c = { 1, 64, 64, 4, 1, 1, false, 1, 0, 0, 0, false, 0 };
     g_autoptr(MtfGraph) graph = make_graph(&c, MTF_F32);
     MtfIteration iteration;
     mtf_operation_iteration(graph, 0, &iteration);
