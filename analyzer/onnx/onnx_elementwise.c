@@ -4,6 +4,7 @@
 #include "analyzer/onnx/onnx_operators.h"
 #include "analyzer/onnx/onnx_steps.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
@@ -328,16 +329,36 @@ static MtfOnnxValue *area_tangent(MtfOnnxCall *call) {
     return mtf_onnx_affine(t, mtf_onnx_unary(t, MTF_OP_LOG, ratio), 0.5, 0);
 }
 
-/* The nearest whole number, of two the even one: r = floor(x + 1/2), less 1 where r - x is 1/2 and r is
- * odd. */
 static MtfOnnxValue *round_even(MtfOnnxCall *call) {
+    return mtf_onnx_round_even(call->t, call->inputs[0]);
+}
+
+/* x + bias below -lambda, x - bias above it, else 0. */
+static MtfOnnxValue *shrink(MtfOnnxCall *call) {
     MtfOnnxTranslation *t = call->t;
     MtfOnnxValue *x = call->inputs[0];
-    MtfOnnxValue *up = mtf_onnx_unary(t, MTF_OP_FLOOR, mtf_onnx_affine(t, x, 1, 0.5));
-    MtfOnnxValue *half =
-        with_number(t, MTF_OP_EQUAL, mtf_onnx_binary(t, MTF_OP_SUBTRACT, up, x), 0.5);
-    MtfOnnxValue *odd = with_number(t, MTF_OP_MODULO, up, 2);
-    return mtf_onnx_binary(t, MTF_OP_SUBTRACT, up, mtf_onnx_binary(t, MTF_OP_MULTIPLY, half, odd));
+    double bias = mtf_onnx_float(call, "bias", 0), lambda = mtf_onnx_float(call, "lambd", 0.5);
+    MtfOnnxValue *moved =
+        mtf_onnx_where(t, with_number(t, MTF_OP_GREATER, x, lambda),
+                       mtf_onnx_affine(t, x, 1, -bias), mtf_onnx_scalar(t, x->type, 0));
+    return mtf_onnx_where(t, with_number(t, MTF_OP_LESS, x, -lambda),
+                          mtf_onnx_affine(t, x, 1, bias), moved);
+}
+
+/* Nothing but infinity is more than the largest number. */
+static MtfOnnxValue *is_infinite(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    MtfOnnxValue *x = call->inputs[0];
+    double most = mtf_onnx_dtype(x->type) == MTF_F32 ? FLT_MAX : DBL_MAX;
+    bool above = mtf_onnx_int(call, "detect_positive", 1) != 0,
+         below = mtf_onnx_int(call, "detect_negative", 1) != 0;
+    if (above && below)
+        x = mtf_onnx_unary(t, MTF_OP_ABS, x);
+    else if (below)
+        x = mtf_onnx_unary(t, MTF_OP_NEGATE, x);
+    if (!above && !below)
+        return mtf_onnx_uniform(t, MTF_ONNX_BOOL, x->rank, x->sizes, 0);
+    return mtf_onnx_cast(t, with_number(t, MTF_OP_GREATER, x, most), MTF_ONNX_BOOL);
 }
 
 #define UNARY(name, kind) \
@@ -373,6 +394,7 @@ const MtfOnnxOperator mtf_onnx_elementwise_operators[] = {
     { "HardSigmoid", hard_sigmoid, 0, 0, 1, 1, NULL },
     { "HardSwish", hard_swish, 0, 0, 1, 1, NULL },
     { "Identity", same, 0, 0, 1, 1, NULL },
+    { "IsInf", is_infinite, 0, 0, 1, 1, NULL },
     { "IsNaN", is_nan, 0, 0, 1, 1, NULL },
     { "LeakyRelu", leaky, MTF_OP_LEAKY_RELU, 0.01, 1, 1, NULL },
     TRUTH("Less", MTF_OP_LESS),
@@ -394,6 +416,7 @@ const MtfOnnxOperator mtf_onnx_elementwise_operators[] = {
     UNARY("Relu", MTF_OP_RELU),
     { "Round", round_even, 0, 0, 1, 1, NULL },
     { "Selu", selu, 0, 0, 1, 1, NULL },
+    { "Shrink", shrink, 0, 0, 1, 1, NULL },
     UNARY("Sigmoid", MTF_OP_SIGMOID),
     UNARY("Sign", MTF_OP_SIGN),
     UNARY("Sin", MTF_OP_SIN),

@@ -62,6 +62,18 @@ static MtfOnnxValue *reduce(MtfOnnxCall *call) {
     return finish(call, y, mask, type);
 }
 
+/* The place of the first of the largest along an axis, which stays. */
+static MtfOnnxValue *first_largest(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis) {
+    x = mtf_onnx_real(t, x);
+    x = x == NULL ? NULL : mtf_onnx_view(t, x);
+    if (x == NULL)
+        return NULL;
+    if (x->axes[axis] < 0)
+        return mtf_onnx_uniform(t, MTF_ONNX_INT64, x->rank, x->sizes, 0);
+    x->type = MTF_ONNX_INT64; /* of the result */
+    return mtf_onnx_reduce(t, MTF_OP_ARGMAX, x, 1U << axis, NULL);
+}
+
 /* The first place of the largest; `number` -1: of the smallest. */
 static MtfOnnxValue *arg_max(MtfOnnxCall *call) {
     MtfOnnxTranslation *t = call->t;
@@ -77,17 +89,7 @@ static MtfOnnxValue *arg_max(MtfOnnxCall *call) {
         x = mtf_onnx_unary(t, MTF_OP_NEGATE, x);
     if (last && x != NULL && size > 1)
         x = mtf_onnx_slice(t, x, axis, size - 1, -1, size);
-    x = mtf_onnx_real(t, x);
-    x = x == NULL ? NULL : mtf_onnx_view(t, x);
-    if (x == NULL)
-        return NULL;
-    MtfOnnxValue *y;
-    if (x->axes[axis] < 0) {
-        y = mtf_onnx_uniform(t, MTF_ONNX_INT64, x->rank, x->sizes, 0);
-    } else {
-        x->type = MTF_ONNX_INT64; /* of the result */
-        y = mtf_onnx_reduce(t, MTF_OP_ARGMAX, x, 1U << axis, NULL);
-    }
+    MtfOnnxValue *y = first_largest(t, x, axis);
     if (last && y != NULL)
         y = mtf_onnx_affine(t, y, -1, (double)(size - 1));
     return finish(call, y, 1U << axis, MTF_ONNX_INT64);
@@ -125,6 +127,32 @@ static MtfOnnxValue *softmax(MtfOnnxCall *call) {
         return NULL;
     return call->number == 0 ? mtf_onnx_softmax(call->t, x, mask)
                              : mtf_onnx_log_softmax(call->t, x, mask);
+}
+
+/* 1 at the first of the largest, 0 elsewhere. */
+static MtfOnnxValue *hardmax(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    MtfOnnxValue *x = call->inputs[0];
+    int64_t sizes[MTF_ONNX_MAX_RANK], flat[2] = { 1, 1 };
+    int rank = x->rank,
+        axis = mtf_onnx_axis(call, mtf_onnx_int(call, "axis", call->opset >= 13 ? -1 : 1), rank);
+    if (axis < 0)
+        return NULL;
+    memcpy(sizes, x->sizes, sizeof sizes);
+    for (int k = 0; k < rank; k++)
+        flat[k >= axis] *= sizes[k];
+    bool joined = call->opset < 13 && axis < rank - 1;
+    x = joined ? mtf_onnx_reshape(t, x, 2, flat) : x;
+    axis = joined ? 1 : axis;
+    MtfOnnxValue *most = first_largest(t, x, axis);
+    if (most == NULL)
+        return NULL;
+    int64_t units[MTF_ONNX_MAX_RANK];
+    for (int k = 0; k < x->rank; k++)
+        units[k] = k == axis ? x->sizes[k] : 1;
+    MtfOnnxValue *place = mtf_onnx_range(t, MTF_ONNX_INT64, x->rank, units, axis);
+    MtfOnnxValue *y = mtf_onnx_cast(t, mtf_onnx_binary(t, MTF_OP_EQUAL, most, place), x->type);
+    return joined ? mtf_onnx_reshape(t, y, rank, sizes) : y;
 }
 
 /* ---- Norms ----------------------------------------------------------------------------------- */
@@ -330,6 +358,7 @@ const MtfOnnxOperator mtf_onnx_reduction_operators[] = {
     { "GlobalAveragePool", global_pool, MTF_OP_REDUCE_MEAN, 0, 1, 1, NULL },
     { "GlobalMaxPool", global_pool, MTF_OP_REDUCE_MAX, 0, 1, 1, NULL },
     { "GroupNormalization", group_norm, 0, 0, 3, 3, NULL },
+    { "Hardmax", hardmax, 0, 0, 1, 1, NULL },
     { "InstanceNormalization", instance_norm, 0, 0, 3, 3, NULL },
     { "LayerNormalization", layer_norm, 0, 0, 2, 3, NULL },
     { "LogSoftmax", softmax, 0, 1, 1, 1, NULL },

@@ -162,6 +162,18 @@ MtfOnnxValue *mtf_onnx_affine(MtfOnnxTranslation *t, MtfOnnxValue *x, double fac
     return x;
 }
 
+/* r = floor(x + 1/2), less 1 where r - x is 1/2 and r is odd. */
+MtfOnnxValue *mtf_onnx_round_even(MtfOnnxTranslation *t, MtfOnnxValue *x) {
+    MtfOnnxValue *up = mtf_onnx_unary(t, MTF_OP_FLOOR, mtf_onnx_affine(t, x, 1, 0.5));
+    if (up == NULL)
+        return NULL;
+    MtfOnnxValue *half =
+        mtf_onnx_binary(t, MTF_OP_EQUAL, mtf_onnx_binary(t, MTF_OP_SUBTRACT, up, x),
+                        mtf_onnx_scalar(t, x->type, 0.5));
+    MtfOnnxValue *odd = mtf_onnx_binary(t, MTF_OP_MODULO, up, mtf_onnx_scalar(t, x->type, 2));
+    return mtf_onnx_binary(t, MTF_OP_SUBTRACT, up, mtf_onnx_binary(t, MTF_OP_MULTIPLY, half, odd));
+}
+
 /* ---- Reductions ------------------------------------------------------------------------------ */
 
 /* Whether equal elements change nothing, however many there are. */

@@ -26,6 +26,9 @@ MtfOnnxValue *mtf_onnx_where(MtfOnnxTranslation *t, MtfOnnxValue *condition, Mtf
 /* factor x + term. */
 MtfOnnxValue *mtf_onnx_affine(MtfOnnxTranslation *t, MtfOnnxValue *x, double factor, double term);
 
+/* The nearest whole number, of two the even one. */
+MtfOnnxValue *mtf_onnx_round_even(MtfOnnxTranslation *t, MtfOnnxValue *x);
+
 /* A reduction of x (and of `more`, a statistic) over the axes in the mask, which stay as axes of one
  * element. */
 MtfOnnxValue *mtf_onnx_reduce(MtfOnnxTranslation *t, int kind, MtfOnnxValue *x, unsigned axes,

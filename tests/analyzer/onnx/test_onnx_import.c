@@ -214,6 +214,17 @@ static void borders_longer_than_the_axis_are_refused(void **state) {
     fails_with(g, "m.onnx: node 0 (Pad): 4 elements beside 4 are too many");
 }
 
+static void quantising_to_wide_types_is_refused(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "3,4");
+    mtf_make_tensor(g, "scale", MTF_ONNX_FLOAT, "", (double[]){ 0.5 });
+    mtf_make_tensor(g, "zero", MTF_ONNX_INT64, "", (double[]){ 0 });
+    mtf_make_node(g, "QuantizeLinear", "x,scale,zero", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_INT64, "3,4");
+    fails_with(g, "m.onnx: node 0 (QuantizeLinear): quantising to int64 is not supported");
+}
+
 /* ConstantOfShape of 2^60 elements, and a tensor that claims them. */
 static void claims_of_size_allocate_nothing(void **state) {
     (void)state;
@@ -300,6 +311,7 @@ int main(void) {
         cmocka_unit_test(losses_want_a_class_for_each_place),
         cmocka_unit_test(ways_to_resize_that_are_none_are_refused),
         cmocka_unit_test(borders_longer_than_the_axis_are_refused),
+        cmocka_unit_test(quantising_to_wide_types_is_refused),
         cmocka_unit_test(claims_of_size_allocate_nothing),
         cmocka_unit_test(a_batch_that_the_file_fixes_can_be_another),
         cmocka_unit_test(light_networks_have_their_multiply_adds_and_parameters),

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Operators of quantised networks, in the numbers that their integers stand for: (x - zero) scale. Integers are
+ * multiplied in double precision, which holds their sums. */
+#include "analyzer/onnx/onnx_operators.h"
+#include "analyzer/onnx/onnx_steps.h"
+
+#include <inttypes.h>
+
+/* A vector along `axis` of `rank`, as broadcasting has it; single numbers stay. */
+static MtfOnnxValue *along(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis, int rank) {
+    int behind = rank - axis;
+    if (x == NULL || x->rank == 0 || mtf_onnx_elements(x) == 1 || behind < 2)
+        return x;
+    return mtf_onnx_unsqueeze(t, x, behind, ((1U << behind) - 1) & ~1U);
+}
+
+/* Input k along an axis as numbers of a type; NULL where it is left out. */
+static MtfOnnxValue *side(MtfOnnxCall *call, int k, int axis, int rank, int type) {
+    MtfOnnxValue *x = mtf_onnx_input(call, k);
+    return x == NULL ? NULL : along(call->t, mtf_onnx_cast(call->t, x, type), axis, rank);
+}
+
+/* x - input k, in double precision. */
+static MtfOnnxValue *from_zero(MtfOnnxCall *call, MtfOnnxValue *x, int k, int axis) {
+    MtfOnnxTranslation *t = call->t;
+    MtfOnnxValue *zero = side(call, k, axis, x->rank, MTF_ONNX_DOUBLE);
+    x = mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE);
+    return zero == NULL ? x : mtf_onnx_binary(t, MTF_OP_SUBTRACT, x, zero);
+}
+
+static int quantised_axis(MtfOnnxCall *call, int rank) {
+    return rank < 2 ? 0 : mtf_onnx_axis(call, mtf_onnx_int(call, "axis", 1), rank);
+}
+
+/* (x - zero) scale */
+static MtfOnnxValue *dequantise(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    MtfOnnxValue *x = call->inputs[0];
+    int axis = quantised_axis(call, x->rank), type = call->inputs[1]->type;
+    if (axis < 0 || mtf_onnx_int(call, "block_size", 0) != 0)
+        return axis < 0 ? NULL : mtf_onnx_fail(t, "scales of blocks are not supported");
+    MtfOnnxValue *y = mtf_onnx_cast(t, from_zero(call, x, 2, axis), type);
+    return mtf_onnx_binary(t, MTF_OP_MULTIPLY, y, side(call, 1, axis, x->rank, type));
+}
+
+/* The ends of a type of eight or sixteen bits. */
+static bool ends_of(MtfOnnxCall *call, int type, MtfAttributes *ends) {
+    int bits = 8 * (int)mtf_onnx_type_bytes(type);
+    bool is_signed = type == MTF_ONNX_INT8 || type == MTF_ONNX_INT16;
+    if (!is_signed && type != MTF_ONNX_UINT8 && type != MTF_ONNX_UINT16)
+        return mtf_onnx_fail(call->t, "quantising to %s is not supported",
+                             mtf_onnx_type_name(type)) != NULL;
+    ends->low = is_signed ? -(double)(1 << (bits - 1)) : 0;
+    ends->high = (double)(1 << (bits - (is_signed ? 1 : 0))) - 1;
+    return true;
+}
+
+/* round(x / scale) + zero within the ends of the type; `scale` and `zero` go with x. */
+static MtfOnnxValue *quantise_by(MtfOnnxCall *call, MtfOnnxValue *x, MtfOnnxValue *scale,
+                                 MtfOnnxValue *zero, int type) {
+    MtfOnnxTranslation *t = call->t;
+    MtfAttributes ends = MTF_NO_ATTRIBUTES;
+    if (!ends_of(call, type, &ends))
+        return NULL;
+    MtfOnnxValue *y = mtf_onnx_round_even(t, mtf_onnx_binary(t, MTF_OP_DIVIDE, x, scale));
+    if (zero != NULL)
+        y = mtf_onnx_binary(t, MTF_OP_ADD, y, zero);
+    return mtf_onnx_cast(t, mtf_onnx_map(t, MTF_OP_CLIP, &ends, 1, &y), type);
+}
+
+static MtfOnnxValue *quantise(MtfOnnxCall *call) {
+    MtfOnnxValue *x = mtf_onnx_cast(call->t, call->inputs[0], MTF_ONNX_FLOAT);
+    const MtfOnnxValue *zero = mtf_onnx_input(call, 2);
+    int type = zero != NULL ? zero->type : (int)mtf_onnx_int(call, "output_dtype", MTF_ONNX_UINT8);
+    int axis = x == NULL ? -1 : quantised_axis(call, x->rank);
+    if (axis < 0 || mtf_onnx_int(call, "block_size", 0) != 0)
+        return axis < 0 ? NULL : mtf_onnx_fail(call->t, "scales of blocks are not supported");
+    return quantise_by(call, x, side(call, 1, axis, x->rank, x->type),
+                       side(call, 2, axis, x->rank, x->type), type);
+}
+
+/* scale = (max(x, 0) - min(x, 0)) / 255, zero = round(-min(x, 0) / scale), within 0 and 255. */
+static MtfOnnxValue *quantise_dynamically(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    MtfOnnxValue *x = call->inputs[0], *none = mtf_onnx_scalar(t, x->type, 0);
+    unsigned all = (1U << x->rank) - 1;
+    MtfOnnxValue *most = mtf_onnx_reduce(t, MTF_OP_REDUCE_MAX, x, all, NULL);
+    MtfOnnxValue *least = mtf_onnx_reduce(t, MTF_OP_REDUCE_MIN, x, all, NULL);
+    most = mtf_onnx_binary(t, MTF_OP_MAXIMUM, mtf_onnx_squeeze(t, most, all), none);
+    least = mtf_onnx_binary(t, MTF_OP_MINIMUM, mtf_onnx_squeeze(t, least, all), none);
+    MtfOnnxValue *scale =
+        mtf_onnx_affine(t, mtf_onnx_binary(t, MTF_OP_SUBTRACT, most, least), 1.0 / 255, 0);
+    MtfOnnxValue *zero =
+        quantise_by(call, mtf_onnx_affine(t, least, -1, 0), scale, NULL, MTF_ONNX_UINT8);
+    if (call->n_outputs > 1)
+        call->outputs[1] = scale;
+    if (call->n_outputs > 2)
+        call->outputs[2] = zero;
+    return quantise_by(call, x, scale, mtf_onnx_cast(t, zero, x->type), MTF_ONNX_UINT8);
+}
+
+/* Letters of numpy's matmul of matrices, with axes in front. */
+static MtfOnnxValue *multiply(MtfOnnxCall *call, MtfOnnxValue *a, MtfOnnxValue *b) {
+    static const char batch[] = "abcdefgh";
+    if (a == NULL || b == NULL)
+        return NULL;
+    int most = MAX(a->rank, b->rank) - 2;
+    if (a->rank < 2 || b->rank < 2 || most > 8)
+        return mtf_onnx_fail(call->t, "its inputs should have from 2 to 10 axes");
+    if (a->sizes[a->rank - 1] != b->sizes[b->rank - 2])
+        return mtf_onnx_fail(call->t, "it multiplies %" PRId64 " columns with %" PRId64 " rows",
+                             a->sizes[a->rank - 1], b->sizes[b->rank - 2]);
+    g_autofree char *letters = g_strdup_printf("%smk,%skn->%.*smn", batch + 8 - (a->rank - 2),
+                                               batch + 8 - (b->rank - 2), most, batch + 8 - most);
+    MtfOnnxValue *inputs[] = { a, b };
+    return mtf_onnx_product(call->t, letters, 2, inputs);
+}
+
+static MtfOnnxValue *multiply_integers(MtfOnnxCall *call) {
+    MtfOnnxValue *a = call->inputs[0], *b = call->inputs[1];
+    MtfOnnxValue *y = multiply(call, from_zero(call, a, 2, MAX(a->rank - 2, 0)),
+                               from_zero(call, b, 3, MAX(b->rank - 1, 0)));
+    return mtf_onnx_cast(call->t, y, MTF_ONNX_INT32);
+}
+
+/* Inputs: a, its scale and zero, b, its scale and zero, those of the result. */
+static MtfOnnxValue *multiply_quantised(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    MtfOnnxValue *a = call->inputs[0], *b = call->inputs[3];
+    MtfOnnxValue *y = multiply(call, from_zero(call, a, 2, MAX(a->rank - 2, 0)),
+                               from_zero(call, b, 5, MAX(b->rank - 1, 0)));
+    if (y == NULL)
+        return NULL;
+    int rows = MAX(y->rank - 2, 0), columns = MAX(y->rank - 1, 0);
+    y = mtf_onnx_binary(t, MTF_OP_MULTIPLY, y, side(call, 1, rows, y->rank, MTF_ONNX_DOUBLE));
+    y = y == NULL ? NULL
+                  : mtf_onnx_binary(t, MTF_OP_MULTIPLY, y,
+                                    side(call, 4, columns, y->rank, MTF_ONNX_DOUBLE));
+    return y == NULL
+               ? NULL
+               : quantise_by(call, y, side(call, 6, rows, y->rank, MTF_ONNX_DOUBLE),
+                             side(call, 7, rows, y->rank, MTF_ONNX_DOUBLE), call->inputs[7]->type);
+}
+
+const MtfOnnxOperator mtf_onnx_quantised_operators[] = {
+    { "DequantizeLinear", dequantise, 0, 0, 2, 3, NULL },
+    { "DynamicQuantizeLinear", quantise_dynamically, 0, 0, 1, 1, NULL },
+    { "MatMulInteger", multiply_integers, 0, 0, 2, 4, NULL },
+    { "QLinearMatMul", multiply_quantised, 0, 0, 8, 8, NULL },
+    { "QuantizeLinear", quantise, 0, 0, 2, 3, NULL },
+    { 0 },
+};
