@@ -111,7 +111,8 @@ static MtfFeed feed_of(const MtfOnnxInput *input) {
 static MtfOnnxValue *make_tensor(MtfOnnxTranslation *t, const MtfOnnxInput *input,
                                  const int64_t *sizes) {
     MtfFeed feed = feed_of(input);
-    int type = feed == MTF_FEED_MASK ? MTF_ONNX_FLOAT : input->type, n = 0;
+    bool counts = feed == MTF_FEED_MASK && mtf_onnx_type_is_integer(input->type);
+    int type = counts ? MTF_ONNX_FLOAT : input->type, n = 0;
     const char *roles[MTF_ONNX_MAX_RANK];
     int64_t several[MTF_ONNX_MAX_RANK];
     int axes[MTF_ONNX_MAX_RANK];

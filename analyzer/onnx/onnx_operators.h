@@ -44,6 +44,7 @@ extern const MtfOnnxOperator mtf_onnx_window_operators[];
 extern const MtfOnnxOperator mtf_onnx_loss_operators[];
 extern const MtfOnnxOperator mtf_onnx_resize_operators[];
 extern const MtfOnnxOperator mtf_onnx_quantised_operators[];
+extern const MtfOnnxOperator mtf_onnx_attention_operators[];
 
 /* Translates a node without working anything out; all its outputs get values. Returns output
  * `output`. */

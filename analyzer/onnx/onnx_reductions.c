@@ -164,9 +164,8 @@ static MtfOnnxValue *normalize(MtfOnnxTranslation *t, MtfOnnxValue *const *input
     return mtf_onnx_map(t, MTF_OP_NORMALIZE, &a, inputs[4] != NULL ? 5 : 4, inputs);
 }
 
-/* Normalises x over the axes in the mask, with scale and bias (or NULL). */
-static MtfOnnxValue *normalize_over(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned mask,
-                                    MtfOnnxValue *scale, MtfOnnxValue *bias, double epsilon) {
+MtfOnnxValue *mtf_onnx_layer_norm(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned mask,
+                                  MtfOnnxValue *scale, MtfOnnxValue *bias, double epsilon) {
     x = mtf_onnx_real(t, x);
     MtfOnnxValue *mean = x == NULL ? NULL : mtf_onnx_reduce(t, MTF_OP_REDUCE_MEAN, x, mask, NULL);
     MtfOnnxValue *variance =
@@ -255,7 +254,7 @@ static MtfOnnxValue *batch_norm(MtfOnnxCall *call) {
 
 static MtfOnnxValue *instance_norm(MtfOnnxCall *call) {
     MtfOnnxValue *x = call->inputs[0];
-    return normalize_over(
+    return mtf_onnx_layer_norm(
         call->t, x, axes_between(MIN(2, x->rank), x->rank), over_channels(call, 1, x->rank, false),
         over_channels(call, 2, x->rank, false), mtf_onnx_float(call, "epsilon", 1e-5));
 }
@@ -273,8 +272,8 @@ static MtfOnnxValue *group_norm(MtfOnnxCall *call) {
     for (int k = 2; k < x->rank; k++)
         sizes[k + 1] = x->sizes[k];
     MtfOnnxValue *parted = mtf_onnx_reshape(t, x, x->rank + 1, sizes);
-    MtfOnnxValue *y = normalize_over(t, parted, axes_between(2, x->rank + 1), NULL, NULL,
-                                     mtf_onnx_float(call, "epsilon", 1e-5));
+    MtfOnnxValue *y = mtf_onnx_layer_norm(t, parted, axes_between(2, x->rank + 1), NULL, NULL,
+                                          mtf_onnx_float(call, "epsilon", 1e-5));
     y = mtf_onnx_reshape(t, y, x->rank, x->sizes);
     y = mtf_onnx_binary(t, MTF_OP_MULTIPLY, y, over_channels(call, 1, x->rank, false));
     return mtf_onnx_binary(t, MTF_OP_ADD, y, over_channels(call, 2, x->rank, false));
@@ -304,23 +303,25 @@ static MtfOnnxValue *layer_norm(MtfOnnxCall *call) {
         MtfOnnxValue *inputs[] = { x, mean, variance, scale, bias };
         return variance == NULL ? NULL : normalize(t, inputs, epsilon);
     }
-    return normalize_over(t, x, mask, scale, bias, epsilon);
+    return mtf_onnx_layer_norm(t, x, mask, scale, bias, epsilon);
 }
 
-/* x scale / sqrt(mean of x^2 + epsilon) */
+MtfOnnxValue *mtf_onnx_rms_norm(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned mask,
+                                MtfOnnxValue *scale, double epsilon) {
+    MtfOnnxValue *squares = mtf_onnx_unary(t, MTF_OP_SQUARE, x);
+    MtfOnnxValue *mean = mtf_onnx_reduce(t, MTF_OP_REDUCE_MEAN, squares, mask, NULL);
+    MtfOnnxValue *root = mtf_onnx_unary(t, MTF_OP_RSQRT, mtf_onnx_affine(t, mean, 1, epsilon));
+    MtfOnnxValue *y = mtf_onnx_binary(t, MTF_OP_MULTIPLY, x, root);
+    return scale == NULL ? y : mtf_onnx_binary(t, MTF_OP_MULTIPLY, y, scale);
+}
+
 static MtfOnnxValue *rms_norm(MtfOnnxCall *call) {
-    MtfOnnxTranslation *t = call->t;
     MtfOnnxValue *x = call->inputs[0];
     int axis = mtf_onnx_axis(call, mtf_onnx_int(call, "axis", -1), x->rank);
-    if (axis < 0)
-        return NULL;
-    MtfOnnxValue *squares = mtf_onnx_unary(t, MTF_OP_SQUARE, x);
-    MtfOnnxValue *mean =
-        mtf_onnx_reduce(t, MTF_OP_REDUCE_MEAN, squares, axes_between(axis, x->rank), NULL);
-    MtfOnnxValue *root = mtf_onnx_unary(
-        t, MTF_OP_RSQRT, mtf_onnx_affine(t, mean, 1, mtf_onnx_float(call, "epsilon", 1e-5)));
-    return mtf_onnx_binary(t, MTF_OP_MULTIPLY, mtf_onnx_binary(t, MTF_OP_MULTIPLY, x, root),
-                           mtf_onnx_weight(t, call->inputs[1], false));
+    return axis < 0 ? NULL
+                    : mtf_onnx_rms_norm(call->t, x, axes_between(axis, x->rank),
+                                        mtf_onnx_weight(call->t, call->inputs[1], false),
+                                        mtf_onnx_float(call, "epsilon", 1e-5));
 }
 
 static MtfOnnxValue *mean_variance_norm(MtfOnnxCall *call) {

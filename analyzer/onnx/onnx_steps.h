@@ -38,6 +38,13 @@ MtfOnnxValue *mtf_onnx_reduce(MtfOnnxTranslation *t, int kind, MtfOnnxValue *x, 
 MtfOnnxValue *mtf_onnx_softmax(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes);
 MtfOnnxValue *mtf_onnx_log_softmax(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes);
 
+/* (x - mean) scale / sqrt(variance + epsilon) + bias and x scale / sqrt(mean of x^2 + epsilon) over the axes in the
+ * mask; scale 1 and bias 0 where they are NULL. */
+MtfOnnxValue *mtf_onnx_layer_norm(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes,
+                                  MtfOnnxValue *scale, MtfOnnxValue *bias, double epsilon);
+MtfOnnxValue *mtf_onnx_rms_norm(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes,
+                                MtfOnnxValue *scale, double epsilon);
+
 /* The sum of products of inputs whose axes have letters, as einsum has them: "ab,bc->ac". A letter of
  * one element goes with any size. */
 MtfOnnxValue *mtf_onnx_product(MtfOnnxTranslation *t, const char *letters, int n,

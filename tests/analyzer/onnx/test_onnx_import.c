@@ -225,6 +225,22 @@ static void quantising_to_wide_types_is_refused(void **state) {
     fails_with(g, "m.onnx: node 0 (QuantizeLinear): quantising to int64 is not supported");
 }
 
+static void heads_that_do_not_go_together_are_refused(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "q", MTF_ONNX_FLOAT, "2,3,4,8");
+    mtf_make_input(g, 11, "k", MTF_ONNX_FLOAT, "2,2,6,8");
+    mtf_make_node(g, "Attention", "q,k,k", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,3,4,8");
+    fails_with(g, "m.onnx: node 0 (Attention): 3 heads cannot share 2 of keys");
+    g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,4,8");
+    mtf_make_input(g, 11, "c", MTF_ONNX_FLOAT, "2,4,3");
+    mtf_make_node(g, "RotaryEmbedding", "x,c,c", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,3,4,8");
+    fails_with(g, "m.onnx: node 0 (RotaryEmbedding): 8 features of 8 cannot turn by 3 angles");
+}
+
 /* ConstantOfShape of 2^60 elements, and a tensor that claims them. */
 static void claims_of_size_allocate_nothing(void **state) {
     (void)state;
@@ -312,6 +328,7 @@ int main(void) {
         cmocka_unit_test(ways_to_resize_that_are_none_are_refused),
         cmocka_unit_test(borders_longer_than_the_axis_are_refused),
         cmocka_unit_test(quantising_to_wide_types_is_refused),
+        cmocka_unit_test(heads_that_do_not_go_together_are_refused),
         cmocka_unit_test(claims_of_size_allocate_nothing),
         cmocka_unit_test(a_batch_that_the_file_fixes_can_be_another),
         cmocka_unit_test(light_networks_have_their_multiply_adds_and_parameters),

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Cases for operators that libonnx-testdata 1.12 does not have yet, in its form: NAME/model.onnx and
+# NAME/test_data_set_0/{input,output}_K.pb. Outputs are PyTorch's; files are written by hand, since Debian's onnx does
+# not know the operators. From the top of the tree: python3 tests/golden/onnx/make_cases.py tests/golden/onnx
+import os, struct, sys
+import torch
+import torch.nn.functional as F
+
+FLOAT, INT64, BOOL = 1, 7, 9
+
+
+def varint(n):
+    out = b''
+    n &= (1 << 64) - 1
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def number(field, n):
+    return varint(field << 3) + varint(n)
+
+
+def message(field, data):
+    data = data.encode() if isinstance(data, str) else data
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+def kind_of(x):
+    return {torch.float32: FLOAT, torch.int64: INT64, torch.bool: BOOL}[x.dtype]
+
+
+def tensor(name, x):
+    data = x.contiguous().numpy().tobytes()
+    return b''.join(number(1, n) for n in x.shape) + number(2, kind_of(x)) + message(8, name) + message(9, data)
+
+
+def info(name, x):
+    shape = b''.join(message(1, number(1, n)) for n in x.shape)
+    return message(1, name) + message(2, message(1, number(1, kind_of(x)) + message(2, shape)))
+
+
+def attribute(name, value):
+    if isinstance(value, float):
+        return message(1, name) + varint(2 << 3 | 5) + struct.pack('<f', value) + number(20, 1)
+    return message(1, name) + number(3, value) + number(20, 2)
+
+
+def case(name, op, inputs, outputs, opset=23, domain='', held=(), **attributes):
+    """Inputs and outputs by name, None where one is left out; those in `held` are the file's."""
+    node = b''.join(message(1, k if x is not None else '') for k, x in inputs.items())
+    node += b''.join(message(2, k if x is not None else '') for k, x in outputs.items()) + message(4, op)
+    node += b''.join(message(5, attribute(k, v)) for k, v in attributes.items()) + message(7, domain)
+    graph = message(1, node) + message(2, name)
+    fed = {k: x for k, x in inputs.items() if x is not None and k not in held}
+    made = {k: x for k, x in outputs.items() if x is not None}
+    graph += b''.join(message(5, tensor(k, inputs[k])) for k in held)
+    graph += b''.join(message(11, info(k, x)) for k, x in fed.items())
+    graph += b''.join(message(12, info(k, x)) for k, x in made.items())
+    model = number(1, 10) + message(7, graph) + message(8, message(1, '') + number(2, opset))
+    if domain:
+        model += message(8, message(1, domain) + number(2, 1))
+    folder = os.path.join(sys.argv[1], name)
+    os.makedirs(os.path.join(folder, 'test_data_set_0'), exist_ok=True)
+    open(os.path.join(folder, 'model.onnx'), 'wb').write(model)
+    for kind, values in ('input', fed), ('output', made):
+        for i, (k, x) in enumerate(values.items()):
+            open(os.path.join(folder, 'test_data_set_0', f'{kind}_{i}.pb'), 'wb').write(tensor(k, x))
+
+
+torch.manual_seed(1)
+rand = torch.randn
+
+# ---- Attention: scores = softmax(cap tanh(q k / cap) + mask) ----
+
+
+def attend(q, k, v, mask=None, causal=False, scale=None, cap=0):
+    k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
+    v = v.repeat_interleave(q.shape[1] // v.shape[1], 1)
+    scores = q @ k.mT * (q.shape[3] ** -0.5 if scale is None else scale)
+    if cap > 0:
+        scores = cap * torch.tanh(scores / cap)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+    if causal:
+        places = torch.ones(q.shape[2], k.shape[2]).tril(k.shape[2] - q.shape[2])
+        scores = scores.masked_fill(places == 0, -torch.inf)
+    return scores.softmax(-1) @ v
+
+
+def heads(x, n):
+    return x.unflatten(2, (n, -1)).transpose(1, 2)
+
+
+def flat(x):
+    return x.transpose(1, 2).flatten(2)
+
+
+q, k, v = rand(2, 3, 4, 8), rand(2, 3, 6, 8), rand(2, 3, 6, 10)
+case('attention', 'Attention', dict(q=q, k=k, v=v), dict(y=attend(q, k, v)))
+case('attention_scale', 'Attention', dict(q=q, k=k, v=v), dict(y=attend(q, k, v, scale=0.1)), scale=0.1)
+mask = rand(4, 6)
+case('attention_mask', 'Attention', dict(q=q, k=k, v=v, mask=mask), dict(y=attend(q, k, v, mask)))
+bits = rand(2, 1, 4, 6) > -0.5
+bits[..., 0] = True
+case('attention_bool_mask', 'Attention', dict(q=q, k=k, v=v, mask=bits), dict(y=attend(q, k, v, bits)))
+q = rand(2, 3, 6, 8)
+case('attention_causal', 'Attention', dict(q=q, k=k, v=v), dict(y=attend(q, k, v, causal=True)), is_causal=1)
+case('attention_softcap', 'Attention', dict(q=q, k=k, v=v), dict(y=attend(q, k, v, causal=True, cap=1.5)), is_causal=1, softcap=1.5)
+q = rand(2, 6, 4, 8)
+case('attention_groups', 'Attention', dict(q=q, k=k, v=v), dict(y=attend(q, k, v)))
+q, k, v = rand(2, 4, 32), rand(2, 6, 16), rand(2, 6, 20)
+case('attention_3d', 'Attention', dict(q=q, k=k, v=v), dict(y=flat(attend(heads(q, 4), heads(k, 2), heads(v, 2)))), q_num_heads=4, kv_num_heads=2)
+q, k, v = rand(2, 2, 3, 8), rand(2, 2, 3, 8), rand(2, 2, 3, 8)
+past_k, past_v = rand(2, 2, 5, 8), rand(2, 2, 5, 8)
+now_k, now_v = torch.cat((past_k, k), 2), torch.cat((past_v, v), 2)
+case('attention_past', 'Attention', dict(q=q, k=k, v=v, mask=None, past_k=past_k, past_v=past_v),
+     dict(y=attend(q, now_k, now_v, causal=True), now_k=now_k, now_v=now_v), is_causal=1)
+
+# ---- Rotary positions, by complex numbers ----
+
+
+def rotate(x, cos, sin, neighbours=False):
+    """x [batch, heads, places, features] by angles [batch, places, pairs]."""
+    turns = 2 * cos.shape[-1]
+    part, rest = x[..., :turns], x[..., turns:]
+    pairs = part.unflatten(3, (-1, 2)) if neighbours else part.unflatten(3, (2, -1)).mT
+    turned = torch.view_as_complex(pairs.contiguous()) * torch.complex(cos, sin)[:, None]
+    pairs = torch.view_as_real(turned)
+    return torch.cat(((pairs if neighbours else pairs.mT).flatten(3), rest), 3)
+
+
+angles = torch.outer(torch.arange(9.), 10. ** -torch.arange(0, 1, 0.25))
+cos, sin = angles.cos(), angles.sin()
+ids = torch.tensor([[0, 1, 2, 3, 4], [3, 4, 5, 6, 7]])
+x = rand(2, 3, 5, 8)
+case('rotary', 'RotaryEmbedding', dict(x=x, cos=cos, sin=sin, ids=ids), dict(y=rotate(x, cos[ids], sin[ids])), held=('cos', 'sin'))
+case('rotary_neighbours', 'RotaryEmbedding', dict(x=x, cos=cos, sin=sin, ids=ids), dict(y=rotate(x, cos[ids], sin[ids], True)), interleaved=1)
+case('rotary_no_ids', 'RotaryEmbedding', dict(x=x, cos=cos[ids], sin=sin[ids]), dict(y=rotate(x, cos[ids], sin[ids])))
+x = rand(2, 3, 5, 12)
+case('rotary_part', 'RotaryEmbedding', dict(x=x, cos=cos, sin=sin, ids=ids), dict(y=rotate(x, cos[ids], sin[ids], True)), interleaved=1, rotary_embedding_dim=8)
+x = rand(2, 5, 24)
+y = flat(rotate(heads(x, 3), cos[ids], sin[ids]))
+case('rotary_3d', 'RotaryEmbedding', dict(x=x, cos=cos, sin=sin, ids=ids), dict(y=y), num_heads=3)
+case('microsoft_rotary', 'RotaryEmbedding', dict(x=x, ids=ids, cos=cos, sin=sin), dict(y=y), 17, 'com.microsoft', num_heads=3, interleaved=0)
+
+# ---- Norms and functions ----
+
+x, skip, bias, scale = rand(2, 5, 8), rand(2, 5, 8), rand(8), rand(8)
+all = x + skip + bias
+rms = all * (all.square().mean(-1, True) + 1e-5).rsqrt() * scale
+case('rms_norm', 'RMSNormalization', dict(x=all, scale=scale), dict(y=rms), axis=-1, epsilon=1e-5)
+none = dict(mean=None, deviation=None)
+case('microsoft_skip_rms_norm', 'SkipSimplifiedLayerNormalization', dict(x=x, skip=skip, scale=scale, bias=bias),
+     dict(y=rms, **none, sum=all), 17, 'com.microsoft', epsilon=1e-5)
+shift = rand(8)
+case('microsoft_skip_layer_norm', 'SkipLayerNormalization', dict(x=x, skip=skip, scale=scale, shift=shift, bias=bias),
+     dict(y=F.layer_norm(all, (8,), scale, shift, 1e-5), **none, sum=all), 17, 'com.microsoft', epsilon=1e-5)
+case('microsoft_bias_gelu', 'BiasGelu', dict(x=x, bias=bias), dict(y=F.gelu(x + bias)), 17, 'com.microsoft')
+case('microsoft_fast_gelu', 'FastGelu', dict(x=x, bias=bias), dict(y=F.gelu(x + bias, approximate='tanh')), 17, 'com.microsoft')
+case('gelu', 'Gelu', dict(x=x), dict(y=F.gelu(x)), 20)
+x, scale, bias = rand(2, 6, 3, 4), rand(6), rand(6)
+case('group_norm', 'GroupNormalization', dict(x=x, scale=scale, bias=bias), dict(y=F.group_norm(x, 3, scale, bias)), 21, num_groups=3, epsilon=1e-5)
