@@ -6,6 +6,11 @@
 /* As far as numbers go where there is none, as masks have it. */
 #define NOTHING 1e30
 
+/* The blocks in which the largest of many elements of few rows are looked for. */
+#define MOST_BLOCKS 64
+#define LEAST_BLOCK 4096
+#define MANY_ROWS 8
+
 /* ---- Scans ----------------------------------------------------------------------------------- */
 
 /* log(e^x + e^y) = max + log(1 + e^(min - max)). */
@@ -171,6 +176,7 @@ static int ranked(MtfComposite *c, const char *suffix, int x, int from, int to, 
     MtfBuilder *b = c->b;
     b->attributes.from = from;
     b->attributes.to = to;
+    b->attributes.blocks = 1;
     int largest = mtf_composite_mapped(c, MTF_OP_TOP_K, suffix, x, -1);
     if (largest < 0)
         return -1;
@@ -211,15 +217,26 @@ static int candidate_places(MtfComposite *c, int blocks, int64_t block, int with
     return mtf_composite_converted(c, "places/wide", size < 1 << 24 ? MTF_F32 : MTF_F64, joined);
 }
 
+/* Where nobody says how many blocks there are: one, so that rows are split, unless these are few; then as
+ * many as leave each so long that its own best are few beside it. */
+static int64_t chosen_blocks(const MtfComposite *c, int64_t size, int64_t wanted) {
+    int64_t n = MOST_BLOCKS, rows = mtf_graph_elements(c->b->graph, c->shape) / wanted;
+    while (n > 1 &&
+           (rows >= MANY_ROWS || size % n != 0 || size / n < MAX(LEAST_BLOCK, 16 * wanted)))
+        n--;
+    return n;
+}
+
 /* Of the largest of each block, one block behind the other, the largest: equal ones stand among them in
  * the order in which they stand in x. Where blocks are split nothing but these candidates travels. */
 int mtf_expand_top_k(MtfComposite *c) {
     MtfBuilder *b = c->b;
     const MtfAttributes *a = &c->op->attributes;
-    if (a->blocks <= 1)
+    int64_t size = mtf_graph_size(b->graph, a->from), wanted = mtf_graph_size(b->graph, a->to);
+    int64_t n = a->blocks == 0 ? chosen_blocks(c, size, wanted) : (int64_t)a->blocks;
+    if (n == 1)
         return mtf_composite_copy(c);
-    int64_t n = (int64_t)a->blocks, each = mtf_graph_size(b->graph, a->from) / n;
-    int64_t few = MIN(each, mtf_graph_size(b->graph, a->to));
+    int64_t each = size / n, few = MIN(each, wanted);
     int blocks = mtf_composite_dimension(c, "blocks", n),
         block = mtf_composite_dimension(c, "block", each);
     int some = mtf_composite_dimension(c, "few", few),

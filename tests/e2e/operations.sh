@@ -153,6 +153,23 @@ cat >"$work/best.json" <<'EOF'
   "loss": "loss", "optimizer": {"kind": "sgd", "rate": 0.0001}
 }
 EOF
+# Without being asked to, the search takes 16 blocks of 65,536 scores: 48 candidates of an example.
+sed 's/"scores": 600/"scores": 65536/; s/, "blocks": 12//; s/0.0001/1e-8/' "$work/best.json" >"$work/many.json"
+run meshtf-plan search "$work/many.json" --mesh rows:4 --machine cpu-host -o "$work/plan.json"
+sent=$(jq '[.predicted.collectives[]? | select(.kind != "allreduce") | .elements] | add // 0' "$work/plan.json")
+claim "the best of many scores are found where these are split, exchanging $sent elements" between "$sent" 192
+run mpirun -n 4 meshtf-run "$work/plan.json" --steps 4 --verify
+claim "so they are as on one processor" says "the same training as on one processor"
+# losses GRAPH RANKS: of three steps, to six digits.
+losses() {
+    meshtf-plan search "$1" --mesh rows:"$2" --machine cpu-host -o "$work/plan.json" >/dev/null 2>&1
+    rm -f "$work/losses.jsonl"
+    mpirun -n "$2" meshtf-run "$work/plan.json" --steps 3 --metrics "$work/losses.jsonl" >/dev/null 2>&1
+    jq -r '.loss' "$work/losses.jsonl" | awk '{ printf "%.6g ", $1 }'
+}
+sed 's/"to": "best"/&, "blocks": 1/' "$work/many.json" >"$work/whole.json"
+whole=$(losses "$work/whole.json" 1)
+claim "they are what all in one block give: $whole" test "$(losses "$work/many.json" 4)" = "$whole"
 for ranks in 3 4; do
     run meshtf-plan estimate "$work/best.json" --mesh rows:$ranks --precision f64 --layout 'scores:rows;z/blocks:rows' -o "$work/plan.json"
     run meshtf-plan estimate "$work/best.json" --mesh rows:$ranks --precision f64 --layout 'scores:rows;z/blocks:rows' --json
