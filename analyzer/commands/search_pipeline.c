@@ -328,9 +328,10 @@ static void print_stages(const MtfPipelinePlan *pipeline, const cJSON *stages, i
     g_autofree char *name =
         from == to ? g_strdup_printf("stage %d", from) : g_strdup_printf("stages %d-%d", from, to);
     g_autofree char *flight =
-        plan->graph->in_flight == end->graph->in_flight
-            ? g_strdup_printf("%d", plan->graph->in_flight)
-            : g_strdup_printf("%d to %d", plan->graph->in_flight, end->graph->in_flight);
+        plan->layout->execution.stage.in_flight == end->layout->execution.stage.in_flight
+            ? g_strdup_printf("%d", plan->layout->execution.stage.in_flight)
+            : g_strdup_printf("%d to %d", plan->layout->execution.stage.in_flight,
+                              end->layout->execution.stage.in_flight);
     g_autofree char *again =
         differ ? g_strdup_printf(", recomputation %s", stage_recomputation(stages, from))
                : g_strdup("");

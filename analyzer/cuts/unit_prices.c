@@ -67,8 +67,9 @@ static void measure_bytes(const MtfProgram *program, MtfUnitPrice *price) {
             price->flight += (double)mtf_buffer_stride(buffer);
     }
     double most = (double)mtf_program_most_live(program);
-    price->work = MAX(0, most - price->fixed -
-                             (double)program->graph->in_flight * (price->flight + received));
+    price->work =
+        MAX(0, most - price->fixed -
+                   (double)program->layout->execution.stage.in_flight * (price->flight + received));
 }
 
 static MtfUnitPrice price_layout(const MtfPricer *pricer, const MtfGraph *graph,
@@ -97,6 +98,9 @@ static MtfUnitWay *way_of_style(MeshPrices *prices, const MtfStandardLayout *sta
     return *way;
 }
 
+/* So that what waits for the backward pass is seen. */
+static const MtfStageExecution two_in_flight = { .in_flight = 2, .weight_versions = 1 };
+
 static void price_kind(MeshPrices *prices, int kind) {
     const MtfGraph *graph = g_ptr_array_index(prices->parts, kind);
     MtfPricer pricer;
@@ -106,6 +110,7 @@ static void price_kind(MeshPrices *prices, int kind) {
         mtf_free_problem_new(graph, &prices->mesh, &pricer, NULL, 0, NULL);
     if (problem == NULL)
         return;
+    mtf_free_problem_set_stage(problem, &two_in_flight);
     g_autoptr(GPtrArray) standards = mtf_standard_layouts(problem);
     for (guint i = 0; i < standards->len; i++) {
         const MtfStandardLayout *standard = g_ptr_array_index(standards, i);
@@ -135,7 +140,7 @@ static MtfGraph *training_graph(const MtfUnitPricing *pricing, GError **error) {
     return training;
 }
 
-/* One part a kind of unit, with two micro-batches in flight, so that what waits is seen. */
+/* One part a kind of unit. */
 static GPtrArray *find_parts(const MtfUnitPricing *pricing, GError **error) {
     g_autoptr(MtfGraph) training = training_graph(pricing, error);
     g_autoptr(MtfStageSplit) split = training != NULL ? mtf_stage_split(training, error) : NULL;
@@ -148,7 +153,6 @@ static GPtrArray *find_parts(const MtfUnitPricing *pricing, GError **error) {
         if (*part != NULL)
             continue;
         *part = mtf_graph_copy(g_ptr_array_index(split->graphs, u));
-        (*part)->in_flight = 2;
         if (pricing->variant.fuses)
             mtf_graph_mark_near(*part);
     }

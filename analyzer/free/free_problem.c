@@ -16,6 +16,7 @@ struct MtfFreeProblem {
     const MtfGraph *graph;
     const MtfMesh *mesh;
     const MtfPricer *pricer;
+    MtfStageExecution stage; /* of the layouts */
     MtfLayoutProblem *problem;
     MtfOperationProfiles *profiles;
     MtfReshardPrices *prices;
@@ -644,8 +645,13 @@ const MtfPricer *mtf_free_problem_pricer(const MtfFreeProblem *problem) {
     return problem->pricer;
 }
 
+void mtf_free_problem_set_stage(MtfFreeProblem *problem, const MtfStageExecution *stage) {
+    problem->stage = *stage;
+}
+
 MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *choice) {
     MtfLayout *layout = mtf_layout_new(problem->graph, problem->mesh);
+    layout->execution.stage = problem->stage;
     for (int i = 0; i < layout->n_operations; i++) {
         const MtfOperation *op = mtf_graph_operation(problem->graph, i);
         const MtfOperationProfile *profile = problem->operations[i];

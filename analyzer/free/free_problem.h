@@ -54,6 +54,9 @@ const MtfGraph *mtf_free_problem_graph(const MtfFreeProblem *problem);
 const MtfMesh *mtf_free_problem_mesh(const MtfFreeProblem *problem);
 const MtfPricer *mtf_free_problem_pricer(const MtfFreeProblem *problem);
 
+/* Says how its layouts are run: what a pipeline asks of them; nothing, unless this is called. */
+void mtf_free_problem_set_stage(MtfFreeProblem *problem, const MtfStageExecution *stage);
+
 /* The layout of a choice of strategies. */
 MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *choice);
 

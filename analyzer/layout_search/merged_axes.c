@@ -58,6 +58,7 @@ static MtfPlacement expand_placement(const MtfMesh *mesh, const MtfAxisMerge *me
 MtfLayout *mtf_axis_merge_expand(const MtfGraph *graph, const MtfMesh *mesh,
                                  const MtfAxisMerge *merge, const MtfLayout *layout) {
     MtfLayout *expanded = mtf_layout_new(graph, mesh);
+    expanded->execution.stage = layout->execution.stage;
     for (int t = 0; t < layout->n_tensors; t++) {
         expanded->tensors[t] = expand_placement(mesh, merge, &layout->tensors[t]);
         for (int phase = 0; phase < MTF_PHASES; phase++) {

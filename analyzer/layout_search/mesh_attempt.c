@@ -46,6 +46,13 @@ double mtf_plan_search_gap(const MtfPlanSearch *search) {
                                               : FREE_GAP;
 }
 
+MtfLayout *mtf_plan_search_rules(const MtfPlanSearch *search, const MtfMesh *mesh,
+                                 const MtfRules *rules) {
+    MtfLayout *layout = mtf_layout_from_rules(search->graph, mesh, rules);
+    layout->execution.stage = search->options->stage;
+    return layout;
+}
+
 /* ---- Rules of one mesh ------------------------------------------------------------------------ */
 
 /* The best rules on the attempt's mesh as it is laid; in order they are known for the best mesh. */
@@ -88,7 +95,10 @@ static bool pose_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt, G
     attempt->problem =
         mtf_free_problem_new(search->graph, &attempt->mesh, &attempt->pricer,
                              (const MtfPin *)(void *)pins->data, (int)pins->len, error);
-    if (attempt->problem != NULL && search->options->uniform != MTF_UNIFORM_NEVER)
+    if (attempt->problem == NULL)
+        return false;
+    mtf_free_problem_set_stage(attempt->problem, &search->options->stage);
+    if (search->options->uniform != MTF_UNIFORM_NEVER)
         attempt->ties = mtf_layer_ties_new(attempt->problem);
     return attempt->problem != NULL;
 }
@@ -98,8 +108,7 @@ static void gather_incumbents(const MtfPlanSearch *search, MtfMeshAttempt *attem
     const MtfRuleAnswer *rules = &attempt->rules;
     attempt->incumbents = mtf_incumbents_new(search->graph, &attempt->pricer);
     if (rules->found) {
-        g_autoptr(MtfLayout) layout =
-            mtf_layout_from_rules(search->graph, &attempt->mesh, rules->rules);
+        g_autoptr(MtfLayout) layout = mtf_plan_search_rules(search, &attempt->mesh, rules->rules);
         if (rules->other_order)
             mtf_layout_improve_order(search->graph, layout, &attempt->pricer,
                                      search->options->memory_limit);
@@ -180,5 +189,5 @@ MtfMeshAttempt *mtf_mesh_attempt(const MtfPlanSearch *search, const MtfMesh *mes
 MtfLayout *mtf_mesh_attempt_layout(const MtfPlanSearch *search, const MtfMeshAttempt *attempt) {
     if (attempt->free.layout != NULL)
         return mtf_layout_copy(attempt->free.layout);
-    return mtf_layout_from_rules(search->graph, &attempt->mesh, attempt->rules.rules);
+    return mtf_plan_search_rules(search, &attempt->mesh, attempt->rules.rules);
 }

@@ -42,7 +42,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfMeshAttempt, mtf_mesh_attempt_free)
 /* A copy of the best layout; there must be one. */
 MtfLayout *mtf_mesh_attempt_layout(const MtfPlanSearch *search, const MtfMeshAttempt *attempt);
 
-/* What a search over the attempt's free layouts is told. */
+/* The layout of some rules, run as the search says. */
+MtfLayout *mtf_plan_search_rules(const MtfPlanSearch *search, const MtfMesh *mesh,
+                                 const MtfRules *rules);
+
+/* The options of a search over the attempt's free layouts. */
 MtfFreeSearchOptions mtf_mesh_attempt_options(const MtfPlanSearch *search,
                                               const MtfMeshAttempt *attempt);
 

@@ -18,8 +18,7 @@ static void try_other_order(const MtfPlanSearch *search, const GArray *meshes,
         return;
     if (mapping != NULL)
         pricer.map.mapping = *mapping;
-    g_autoptr(MtfLayout) layout =
-        mtf_layout_from_rules(search->graph, &answer->mesh, answer->rules);
+    g_autoptr(MtfLayout) layout = mtf_plan_search_rules(search, &answer->mesh, answer->rules);
     if (!mtf_layout_improve_order(search->graph, layout, &pricer, search->options->memory_limit))
         return;
     g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
@@ -51,6 +50,7 @@ bool mtf_mesh_rules(const MtfPlanSearch *search, const GArray *meshes, const Mtf
     MtfRuleSearchOptions rule_options = {
         .machine = options->machine,
         .mapping = mapping,
+        .stage = options->stage,
         .memory_limit = options->memory_limit,
         .pins = options->pins,
         .forbids = options->forbids,

@@ -22,7 +22,9 @@ MtfLayout *mtf_plan_answer_layout(const MtfPlanAnswer *answer, const MtfGraph *g
         return mtf_layout_copy(answer->fastest);
     if (answer->free.layout != NULL)
         return mtf_layout_copy(answer->free.layout);
-    return mtf_layout_from_rules(graph, &answer->rules.mesh, answer->rules.rules);
+    MtfLayout *layout = mtf_layout_from_rules(graph, &answer->rules.mesh, answer->rules.rules);
+    layout->execution.stage = answer->stage;
+    return layout;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

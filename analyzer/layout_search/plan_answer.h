@@ -15,6 +15,7 @@ typedef struct {
 } MtfMergedProof;
 
 typedef struct {
+    MtfStageExecution stage;   /* how the layouts are run that were searched */
     bool found;                /* a layout that fits */
     bool in_order;             /* the mesh lies on the machine in order */
     int64_t cost;              /* of the cheapest layout, nanoseconds */

@@ -53,7 +53,7 @@ static bool mapping_of_rules(const MtfPlanSearch *search, const MtfMesh *mesh,
         !mtf_mesh_equal(&rules->mesh, mesh) ||
         !mtf_pricer_init(&pricer, search->options->machine, mesh, NULL))
         return false;
-    g_autoptr(MtfLayout) layout = mtf_layout_from_rules(search->graph, mesh, rules->rules);
+    g_autoptr(MtfLayout) layout = mtf_plan_search_rules(search, mesh, rules->rules);
     g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
     mtf_program_map(&pricer, program, MOST_MAPPINGS);
     *mapping = pricer.map.mapping;
@@ -199,7 +199,9 @@ static bool may_merge(const MtfPlanSearchOptions *options) {
 
 bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
                      const MtfPlanSearchOptions *options, MtfPlanAnswer *answer, GError **error) {
-    *answer = (MtfPlanAnswer){ .meshes = (int)meshes->len, .in_order_cost = INT64_MAX };
+    *answer = (MtfPlanAnswer){ .stage = options->stage,
+                               .meshes = (int)meshes->len,
+                               .in_order_cost = INT64_MAX };
     MtfRuleAnswer in_order = { 0 };
     MtfPlanSearchOptions own = *options;
     g_autoptr(MtfMergedMeshes) merged =

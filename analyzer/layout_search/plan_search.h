@@ -27,6 +27,7 @@
 
 typedef struct {
     const MtfMachine *machine;
+    MtfStageExecution stage; /* how the layouts are run that are searched */
     int64_t memory_limit;    /* bytes of one device */
     const char *const *pins; /* as of MtfRuleSearchOptions */
     const char *const *forbids;

@@ -82,8 +82,9 @@ static bool is_beaten(const MtfPipelinePlan *pipeline, const MtfPipelineRequest 
 static MtfPlan *plan_stage(const MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
                            MtfStagePlanner *planner, int stage, Planned *planned, GError **error) {
     GError *cause = NULL;
-    g_autoptr(MtfGraph) graph = mtf_pipeline_stage_graph(pipeline, stage);
-    MtfPlan *plan = mtf_stage_planner_plan(planner, graph, meshes_of(request, stage),
+    MtfStageExecution execution = mtf_pipeline_stage_execution(pipeline, stage);
+    MtfPlan *plan = mtf_stage_planner_plan(planner, mtf_pipeline_stage_graph(pipeline, stage),
+                                           &execution, meshes_of(request, stage),
                                            planned[stage].limit, &planned[stage].seconds, &cause);
     if (cause != NULL)
         g_propagate_error(error, cause);
@@ -164,8 +165,8 @@ static cJSON *stage_prediction(const MtfPipelinePlan *pipeline, int stage,
     mtf_json_add_number(object, "weight_gradient_seconds", seconds->weight_gradient);
     mtf_json_add_number(object, "once_seconds", seconds->once);
     mtf_json_add_number(object, "transfer_seconds", times->transfer_forward);
-    mtf_json_add_integer(object, "in_flight", plan->graph->in_flight);
-    mtf_json_add_integer(object, "weight_versions", plan->graph->weight_versions);
+    mtf_json_add_integer(object, "in_flight", plan->layout->execution.stage.in_flight);
+    mtf_json_add_integer(object, "weight_versions", plan->layout->execution.stage.weight_versions);
     mtf_json_add_number(object, "bytes_a_microbatch_in_flight", seconds->held_bytes);
     mtf_json_add_number(object, "peak_memory_bytes",
                         mtf_json_number_of(plan->predicted, "peak_memory_bytes", 0));

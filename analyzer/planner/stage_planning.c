@@ -82,22 +82,24 @@ static MtfStageSeconds stage_seconds(const MtfPricer *pricer, const MtfProgram *
 /* ---- Plans that do again ------------------------------------------------------------------- */
 
 /* Whether the plan of one stage is as good for another, whose graph is alike, where it fits. */
-static bool does_again(const MtfStagePlanner *planner, const Known *known, const MtfGraph *graph,
-                       int64_t limit) {
-    bool same_row = known->row == planner->row &&
-                    known->graph->splits_backward == graph->splits_backward &&
-                    graph->in_flight <= known->graph->in_flight;
-    bool had_no_less = known->limit >= limit && known->graph->in_flight <= graph->in_flight;
+static bool does_again(const MtfStagePlanner *planner, const Known *known,
+                       const MtfStageExecution *stage, int64_t limit) {
+    const MtfStageExecution *then = &known->layout->execution.stage;
+    bool same_row = known->row == planner->row && then->splits_backward == stage->splits_backward &&
+                    stage->in_flight <= then->in_flight;
+    bool had_no_less = known->limit >= limit && then->in_flight <= stage->in_flight;
     bool had_enough = known->peak_bytes <= SHORT_OF_MEMORY * (double)limit;
     return same_row || had_no_less || had_enough;
 }
 
 /* The known layout for a graph like its own; in a program whose backward pass is split as the known one
  * was not, or the other way round, instructions stand in another order. NULL where it does not fit. */
-static MtfPlan *plan_again(const Known *known, const MtfGraph *graph, int64_t limit,
+static MtfPlan *plan_again(const Known *known, const MtfGraph *graph,
+                           const MtfStageExecution *stage, int64_t limit,
                            MtfStageSeconds *seconds) {
     g_autoptr(MtfLayout) layout = mtf_layout_copy(known->layout);
-    bool same_order = known->graph->splits_backward == graph->splits_backward;
+    bool same_order = layout->execution.stage.splits_backward == stage->splits_backward;
+    layout->execution.stage = *stage;
     if (!same_order) {
         mtf_layout_set_order(layout, NULL, 0);
         layout->execution.bucket_bytes = 0;
@@ -112,14 +114,15 @@ static MtfPlan *plan_again(const Known *known, const MtfGraph *graph, int64_t li
 }
 
 static MtfPlan *plan_alike(const MtfStagePlanner *planner, const MtfGraph *graph,
-                           const GArray *meshes, int64_t limit, MtfStageSeconds *seconds) {
+                           const MtfStageExecution *stage, const GArray *meshes, int64_t limit,
+                           MtfStageSeconds *seconds) {
     int devices = mtf_mesh_size(&g_array_index(meshes, MtfMesh, 0));
     for (guint k = 0; k < planner->known->len; k++) {
         const Known *known = g_ptr_array_index(planner->known, k);
         if (mtf_mesh_size(&known->layout->mesh) != devices ||
-            !does_again(planner, known, graph, limit) || !mtf_graphs_are_alike(graph, known->graph))
+            !does_again(planner, known, stage, limit) || !mtf_graphs_are_alike(graph, known->graph))
             continue;
-        MtfPlan *plan = plan_again(known, graph, limit, seconds);
+        MtfPlan *plan = plan_again(known, graph, stage, limit, seconds);
         if (plan != NULL)
             return plan;
     }
@@ -173,9 +176,9 @@ static MtfPlan *plan_of(const MtfPlanAnswer *answer, const MtfGraph *stage, int6
 }
 
 MtfPlan *mtf_stage_planner_plan(MtfStagePlanner *planner, const MtfGraph *graph,
-                                const GArray *meshes, int64_t limit, MtfStageSeconds *seconds,
-                                GError **error) {
-    MtfPlan *plan = plan_alike(planner, graph, meshes, limit, seconds);
+                                const MtfStageExecution *stage, const GArray *meshes, int64_t limit,
+                                MtfStageSeconds *seconds, GError **error) {
+    MtfPlan *plan = plan_alike(planner, graph, stage, meshes, limit, seconds);
     if (plan != NULL)
         return plan;
     MtfPlanSearchOptions search = planner->search;
@@ -184,6 +187,7 @@ MtfPlan *mtf_stage_planner_plan(MtfStagePlanner *planner, const MtfGraph *graph,
     mtf_search_control_init(&control, planner->seconds);
     search.control = &control;
     search.memory_limit = limit;
+    search.stage = *stage;
     if (mtf_plan_search(graph, meshes, &search, &answer, error) && answer.found) {
         plan = plan_of(&answer, graph, limit, seconds);
         keep(planner, plan, &answer.pricer, limit, seconds);

@@ -35,10 +35,11 @@ void mtf_stage_planner_clear(MtfStagePlanner *planner);
 /* Begins another row. */
 void mtf_stage_planner_next_row(MtfStagePlanner *planner);
 
-/* The plan of a stage's graph, which is copied, on the best of `meshes` (MtfMesh), all of equal size,
- * within `limit` bytes a device; and the times of its passes. NULL where none fits, or on an error. */
+/* The plan of a stage's graph, which is copied, run as the schedule asks for, on the best of `meshes`
+ * (MtfMesh), all of equal size, within `limit` bytes a device; and the times of its passes. NULL where
+ * none fits, or on an error. */
 MtfPlan *mtf_stage_planner_plan(MtfStagePlanner *planner, const MtfGraph *graph,
-                                const GArray *meshes, int64_t limit, MtfStageSeconds *seconds,
-                                GError **error);
+                                const MtfStageExecution *stage, const GArray *meshes, int64_t limit,
+                                MtfStageSeconds *seconds, GError **error);
 
 #endif

@@ -158,6 +158,7 @@ static int64_t arena_of(const Attempt *attempt, const MtfRules *rules, int64_t *
     if (attempt->search->options->modelled)
         return mtf_rule_tables_memory(attempt->tables, rules, &half_step);
     g_autoptr(MtfLayout) layout = mtf_layout_from_rules(graph, attempt->mesh, rules);
+    layout->execution.stage = attempt->search->options->stage;
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     *price = mtf_price_program(&attempt->pricer, program);
     int64_t least = mtf_arena_lower_bound(program);

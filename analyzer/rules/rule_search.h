@@ -23,6 +23,7 @@
 typedef struct {
     const MtfMachine *machine;
     const MtfMapping *mapping;  /* how the one mesh lies on it; NULL: every mesh in order */
+    MtfStageExecution stage;    /* how the layouts are run */
     int64_t memory_limit;       /* bytes of one device */
     bool modelled;              /* what arenas surely need stands for them: nothing is lowered */
     const char *const *pins;    /* "d_ff:cols": the dimension lies on that axis; NULL-terminated */

@@ -78,7 +78,7 @@ MtfGraph *mtf_graph_new(const char *name) {
     graph->repeats = new_array(sizeof(MtfRepeat), clear_name);
     graph->loops = new_array(sizeof(MtfLoop), clear_name);
     graph->loss = -1;
-    graph->microbatches = graph->in_flight = graph->weight_versions = 1;
+    graph->microbatches = 1;
     graph->batch = -1;
     graph->tensor_ids = g_hash_table_new(g_str_hash, g_str_equal);
     graph->dimension_ids = g_hash_table_new(g_str_hash, g_str_equal);
@@ -392,9 +392,6 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
     }
     copy->loss = graph->loss;
     copy->microbatches = graph->microbatches;
-    copy->in_flight = graph->in_flight;
-    copy->weight_versions = graph->weight_versions;
-    copy->splits_backward = graph->splits_backward;
     copy->batch = graph->batch;
     copy_optimizer(copy, graph);
     return copy;

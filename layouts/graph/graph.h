@@ -268,10 +268,6 @@ typedef struct {
     int loss;           /* the scalar to be minimised, or -1 */
     MtfOptimizer optimizer;
     int microbatches; /* of a training graph: parts a step's batch is worked through in; 1 */
-    int in_flight; /* of the graph of a pipeline stage: micro-batches whose forward pass is done and
-                      whose backward pass is not, at most; else 1 */
-    int weight_versions; /* of such a graph: that variables are kept in, of steps that overlap; else 1 */
-    bool splits_backward; /* of such a graph: weight gradients may be computed apart, later */
     int batch; /* with several: the dimension whose size is that of one micro-batch; else -1 */
     GHashTable *tensor_ids;    /* name -> index + 1 */
     GHashTable *dimension_ids; /* name -> index + 1 */

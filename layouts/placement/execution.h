@@ -5,7 +5,16 @@
 #ifndef MTF_EXECUTION_H
 #define MTF_EXECUTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* What a pipeline's schedule asks of a stage (layouts/program/pipeline_plan.h). All zero: there is no
+ * pipeline. */
+typedef struct {
+    int in_flight;        /* micro-batches between their forward and their backward pass, at most */
+    int weight_versions;  /* that variables are kept in, of steps that overlap */
+    bool splits_backward; /* weight gradients may be computed apart, later (split_backward.h) */
+} MtfStageExecution;
 
 typedef struct {
     int *order; /* of the program's instructions, NULL for the order of operations: instruction i is
@@ -16,6 +25,7 @@ typedef struct {
     unsigned char *algorithms; /* of the program's instructions, MtfExchangeAlgorithm each
                                   (layouts/program/algorithm_list.h); NULL: all direct */
     int n_algorithms;
+    MtfStageExecution stage;
 } MtfExecution;
 
 #endif

@@ -222,7 +222,7 @@ static void give_versions(MtfProgram *program) {
             MtfBuffer *owner = owner_of(program, instruction->inputs[k]);
             if (owner->persistent && !mtf_buffer_is_fed(program, owner) &&
                 is_updated(program->graph, owner->tensor))
-                owner->slots = program->graph->weight_versions;
+                owner->slots = program->layout->execution.stage.weight_versions;
         }
     }
 }
@@ -264,16 +264,16 @@ static void give_slots(MtfProgram *program) {
         MtfBuffer *owner = mtf_program_buffer(program, b);
         if (owner->storage != b || sums[b] || !waits_in_flight(program, owner, forward))
             continue;
-        owner->slots = program->graph->in_flight;
+        owner->slots = program->layout->execution.stage.in_flight;
         owner->first = 0;
         owner->last = owner->persistent ? owner->last : program->n_repeated - 1;
     }
 }
 
 static void add_slots(MtfProgram *program) {
-    if (program->graph->in_flight > 1)
+    if (program->layout->execution.stage.in_flight > 1)
         give_slots(program);
-    if (program->graph->weight_versions > 1)
+    if (program->layout->execution.stage.weight_versions > 1)
         give_versions(program);
 }
 

@@ -179,15 +179,20 @@ static bool splits_backward(const MtfPipelineOrder *order, int stage) {
     return false;
 }
 
-MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int stage) {
-    MtfGraph *graph = mtf_graph_copy(pipeline->split->graphs->pdata[stage]);
-    g_autofree int *slots = g_new(int, graph->microbatches);
-    graph->in_flight = mtf_pipeline_slots(pipeline->order, stage, slots);
-    if (mtf_pipeline_is_asynchronous(pipeline->schedule))
-        graph->in_flight = 1 + mtf_pipeline_lookahead(pipeline->order, stage);
-    graph->weight_versions = 1 + mtf_pipeline_delay(pipeline->schedule, pipeline->order, stage);
-    graph->splits_backward = splits_backward(pipeline->order, stage);
-    return graph;
+const MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int stage) {
+    return pipeline->split->graphs->pdata[stage];
+}
+
+MtfStageExecution mtf_pipeline_stage_execution(const MtfPipelinePlan *pipeline, int stage) {
+    const MtfPipelineOrder *order = pipeline->order;
+    g_autofree int *slots = g_new(int, order->microbatches);
+    bool overlaps = mtf_pipeline_is_asynchronous(pipeline->schedule);
+    return (MtfStageExecution){
+        .in_flight = overlaps ? 1 + mtf_pipeline_lookahead(order, stage)
+                              : mtf_pipeline_slots(order, stage, slots),
+        .weight_versions = 1 + mtf_pipeline_delay(pipeline->schedule, order, stage),
+        .splits_backward = splits_backward(order, stage),
+    };
 }
 
 int mtf_pipeline_domain_size(const MtfPipelinePlan *pipeline, int domain) {
@@ -276,8 +281,9 @@ static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, GErr
     int stage = (int)pipeline->stages->len;
     if (!mtf_json_keys(where, keys, error) || !check_first_device(pipeline, where, stage, error))
         return false;
-    g_autoptr(MtfGraph) graph = mtf_pipeline_stage_graph(pipeline, stage);
-    MtfPlan *plan = mtf_plan_read_stage(where, graph, error);
+    MtfStageExecution execution = mtf_pipeline_stage_execution(pipeline, stage);
+    MtfPlan *plan =
+        mtf_plan_read_stage(where, mtf_pipeline_stage_graph(pipeline, stage), &execution, error);
     return plan != NULL &&
            (mtf_pipeline_plan_add(pipeline, plan, &cause) || mtf_field_relay(where, cause, error));
 }

@@ -37,9 +37,11 @@ typedef struct {
 MtfPipelinePlan *mtf_pipeline_plan_new(MtfGraph *graph, const char *schedule,
                                        MtfPipelineOrder *order, GError **error);
 
-/* The graph of a stage, as its plan holds it: with the micro-batches in flight that the order has.
- * Free with mtf_graph_free. */
-MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int stage);
+/* The graph of a stage, as its plan holds it; the pipeline owns it. */
+const MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int stage);
+
+/* What the schedule and the order of passes ask of a stage. */
+MtfStageExecution mtf_pipeline_stage_execution(const MtfPipelinePlan *pipeline, int stage);
 
 /* Appends the plan of the next stage; takes it over. Fails (bad input) where stages of one domain
  * are of different sizes. */

@@ -39,8 +39,9 @@ char *mtf_plan_print(const MtfPlan *plan);
  * digest names tensors by number. */
 bool mtf_plan_save(const MtfPlan *plan, const char *path, GError **error);
 /* The plan of one pipeline stage, of which the file holds everything but the graph, a copy of which
- * it takes; the graph has the micro-batches. */
-MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph, GError **error);
+ * it takes, and what the schedule asks of it; the graph has the micro-batches. */
+MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph,
+                             const MtfStageExecution *execution, GError **error);
 
 /* Parts of a plan's file, for pipelines (pipeline_plan.h): the micro-batches of a graph, read and
  * written, and everything behind the graph. */

@@ -94,7 +94,7 @@ static int same_loop_end(const MtfProgram *program, int index) {
 
 int mtf_program_part_end(const MtfProgram *program, int index) {
     int n = mtf_program_length(program);
-    int forward = program->graph->in_flight > 1 ? mtf_program_forward(program) : 0;
+    int forward = program->layout->execution.stage.in_flight > 1 ? mtf_program_forward(program) : 0;
     int end = n, ends[] = { program->n_repeated, program->weight_gradients, forward };
     for (int e = 0; e < (int)G_N_ELEMENTS(ends); e++)
         end = index < ends[e] ? ends[e] : end;

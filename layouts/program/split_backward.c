@@ -53,7 +53,7 @@ static bool *find_leading(const MtfProgram *program, int forward) {
 
 void mtf_program_split_backward(MtfProgram *program) {
     program->weight_gradients = program->n_repeated;
-    if (!program->graph->splits_backward)
+    if (!program->layout->execution.stage.splits_backward)
         return;
     int n = mtf_program_length(program), forward = mtf_program_forward(program);
     g_autofree bool *leads = find_leading(program, forward);

@@ -10,7 +10,7 @@
 
 #include "layouts/program/program.h"
 
-/* Of the graph of a stage whose backward pass is split (graph->splits_backward): puts the
+/* Of a stage whose backward pass is split (MtfStageExecution): puts the
  * instructions of the backward pass that some tensor sent to another stage depends on before the
  * others, both in their order, and notes where those begin in program->weight_gradients. Of any
  * other that is n_repeated. */

@@ -20,7 +20,7 @@ static bool read_program(const MtfPlan *plan, MtfStageFacts *stage, GError **err
             stage->per_flight += (double)mtf_buffer_stride(buffer);
     }
     stage->peak = (double)arena->bytes;
-    stage->fixed = stage->peak - plan->graph->in_flight * stage->per_flight;
+    stage->fixed = stage->peak - plan->layout->execution.stage.in_flight * stage->per_flight;
     return true;
 }
 

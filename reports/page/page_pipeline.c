@@ -117,8 +117,8 @@ static void add_stage(GString *page, const MtfPipelineFacts *facts, int stage, c
     mtf_markup(page,
                "<td class=\"n\">%s</td><td class=\"n\">%s</td><td class=\"n\">%d × %s</td><td "
                "class=\"n\">%s</td><td>%s</td></tr>\n",
-               input, plan->graph->splits_backward ? weight : "–", plan->graph->in_flight, each,
-               peak, *again != '\0' ? again : "–");
+               input, plan->layout->execution.stage.splits_backward ? weight : "–",
+               plan->layout->execution.stage.in_flight, each, peak, *again != '\0' ? again : "–");
 }
 
 static void add_stages(GString *page, const MtfPipelineFacts *facts, char *const *folders) {

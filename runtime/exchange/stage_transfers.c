@@ -277,7 +277,7 @@ MtfStageTransfers *mtf_stage_transfers_new(MPI_Comm communicator, const MtfStage
     t->communicator = communicator;
     t->pipeline = place->pipeline;
     t->program = place->program;
-    t->slots = place->program->graph->in_flight;
+    t->slots = place->program->layout->execution.stage.in_flight;
     t->microbatches = place->program->microbatches;
     t->events = g_array_new(FALSE, FALSE, sizeof(Event));
     for (int i = 0; i < (int)place->pipeline->split->transfers->len; i++)

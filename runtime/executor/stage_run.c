@@ -39,7 +39,7 @@ static bool load_chunk(MtfStageRun *run, int stage, GError **error) {
     chunk->arena = mtf_arena_pack(chunk->program);
     chunk->slot_of = g_new(int, run->pipeline->graph->microbatches);
     chunk->n_slots = mtf_pipeline_slots(run->pipeline->order, stage, chunk->slot_of);
-    chunk->n_versions = chunk->plan->graph->weight_versions;
+    chunk->n_versions = chunk->plan->layout->execution.stage.weight_versions;
     chunk->delay = chunk->n_versions - 1;
     if (run->asynchronous) {
         chunk->lookahead = mtf_pipeline_lookahead(run->pipeline->order, stage);

@@ -14,7 +14,8 @@
 typedef struct {
     MtfMachine *machine;
     MtfGraph *written;
-    MtfGraph *stage; /* its training graph in four micro-batches, two of them in flight */
+    MtfGraph *stage;             /* its training graph in four micro-batches */
+    MtfStageExecution execution; /* two of them in flight */
     GArray *meshes;
     MtfStagePlanner planner;
 } Case;
@@ -30,7 +31,7 @@ static void case_init(Case *c) {
     c->machine = mtf_planning_machine("cpu-host", NULL, NULL);
     c->written = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
     c->stage = mtf_planning_training_graph(c->written, &variant, NULL);
-    c->stage->in_flight = 2;
+    c->execution = (MtfStageExecution){ .in_flight = 2, .weight_versions = 1 };
     c->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
     g_array_append_val(c->meshes, mesh);
     MtfPlanSearchOptions search = options_of(c);
@@ -48,7 +49,8 @@ static void case_clear(Case *c) {
 static MtfPlan *plan(Case *c, MtfStagePlanner *planner, int64_t limit, MtfStageSeconds *seconds) {
     GError *error = NULL;
     mtf_stage_planner_next_row(planner);
-    MtfPlan *found = mtf_stage_planner_plan(planner, c->stage, c->meshes, limit, seconds, &error);
+    MtfPlan *found =
+        mtf_stage_planner_plan(planner, c->stage, &c->execution, c->meshes, limit, seconds, &error);
     assert_null(error);
     return found;
 }
@@ -84,7 +86,7 @@ static void another_order_of_passes_takes_the_known_layout(void **state) {
     MtfStageSeconds whole, split, own;
     case_init(&c);
     g_autoptr(MtfPlan) first = plan(&c, &c.planner, c.machine->memory_bytes, &whole);
-    c.stage->splits_backward = true;
+    c.execution.splits_backward = true;
     g_autoptr(MtfPlan) known = plan(&c, &c.planner, c.machine->memory_bytes, &split);
     assert_int_equal(c.planner.known->len, 1);
     MtfStagePlanner fresh;

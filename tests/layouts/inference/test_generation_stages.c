@@ -68,7 +68,7 @@ static MtfPipelinePlan *trained_pipeline(const char *config) {
     assert_true(mtf_mesh_parse("rows:1", 0, &mesh, NULL));
     for (int s = 0; s < STAGES; s++) {
         MtfPlan *plan = g_new0(MtfPlan, 1);
-        plan->graph = mtf_pipeline_stage_graph(pipeline, s);
+        plan->graph = mtf_graph_copy(mtf_pipeline_stage_graph(pipeline, s));
         plan->layout = mtf_layout_new(plan->graph, &mesh);
         assert_true(mtf_pipeline_plan_add(pipeline, plan, NULL));
     }

@@ -12,7 +12,6 @@
 /* The last of two stages of the library's mlp, under a schedule, on one device. */
 typedef struct {
     MtfPipelinePlan *pipeline;
-    MtfGraph *graph;
     MtfLayout *layout;
     MtfProgram *program;
 } Last;
@@ -27,16 +26,16 @@ static Last last_of(const char *schedule) {
     MtfPipelineOrder *order = mtf_pipeline_schedule_order(schedule, 2, 4, 1, NULL);
     Last last = { .pipeline = mtf_pipeline_plan_new(training, schedule, order, NULL) };
     assert_non_null(last.pipeline);
-    last.graph = mtf_pipeline_stage_graph(last.pipeline, 1);
-    last.layout = mtf_layout_new(last.graph, &one);
-    last.program = mtf_lower(last.graph, last.layout);
+    const MtfGraph *graph = mtf_pipeline_stage_graph(last.pipeline, 1);
+    last.layout = mtf_layout_new(graph, &one);
+    last.layout->execution.stage = mtf_pipeline_stage_execution(last.pipeline, 1);
+    last.program = mtf_lower(graph, last.layout);
     return last;
 }
 
 static void last_clear(Last *last) {
     mtf_program_free(last->program);
     mtf_layout_free(last->layout);
-    mtf_graph_free(last->graph);
     mtf_pipeline_plan_free(last->pipeline);
 }
 
@@ -86,7 +85,8 @@ static void what_waits_for_weight_gradients_has_slots(void **state) {
     Last last = last_of("zb-h1");
     const MtfProgram *program = last.program;
     int waiting = 0, half = program->weight_gradients;
-    assert_true(last.graph->in_flight > 1);
+    int in_flight = last.layout->execution.stage.in_flight;
+    assert_true(in_flight > 1);
     for (int i = mtf_program_forward(program); i < half; i++) {
         int buffer = mtf_program_instruction(program, i)->outputs[0];
         bool waits = false;
@@ -95,7 +95,7 @@ static void what_waits_for_weight_gradients_has_slots(void **state) {
         const MtfBuffer *owner =
             mtf_program_buffer(program, mtf_program_buffer(program, buffer)->storage);
         if (waits)
-            assert_int_equal(owner->slots, last.graph->in_flight);
+            assert_int_equal(owner->slots, in_flight);
         waiting += waits;
     }
     assert_true(waiting > 0);
