@@ -3,42 +3,10 @@
 
 #include "layouts/graph/random.h"
 #include "tests/support/reference_expression.h"
+#include "tests/support/reference_point.h"
 
 #include <math.h>
 #include <string.h>
-
-/* One point of an operation's space, and everything a term may depend on. */
-typedef struct {
-    const MtfReference *reference;
-    const MtfOperation *operation;
-    const MtfAttributes *a;
-    int output;          /* which output is computed */
-    int n;               /* inputs */
-    double *x;           /* the inputs at this point */
-    int64_t *coordinate; /* by dimension */
-    double count;        /* points that meet in one output element */
-    int64_t element;     /* global index of the output element */
-    double t;            /* number of this step, from 1 */
-    uint64_t step;       /* the same from 0 */
-} Point;
-
-typedef double (*Term)(const Point *p);
-
-static const MtfTensor *input(const Point *p, int k) {
-    return mtf_graph_tensor(p->reference->graph, p->operation->inputs[k]);
-}
-
-static const MtfTensor *output(const Point *p) {
-    return mtf_graph_tensor(p->reference->graph, p->operation->outputs[p->output]);
-}
-
-/* The dimension that `whole` has and `part` lacks. */
-static int missing(const MtfShape *whole, const MtfShape *part) {
-    for (int i = 0; i < whole->rank; i++)
-        if (mtf_shape_find(part, whole->dims[i]) < 0)
-            return whole->dims[i];
-    g_return_val_if_reached(0);
-}
 
 static double einsum(const Point *p) {
     double product = 1;
@@ -53,35 +21,6 @@ static double add(const Point *p) {
         sum += p->x[k];
     return sum;
 }
-
-/* The input's value at this point, but at `place` along `dim`. */
-static double at(const Point *p, int k, int dim, int64_t place) {
-    const MtfTensor *tensor = input(p, k);
-    int64_t offset = 0;
-    for (int i = 0; i < tensor->shape.rank; i++) {
-        int d = tensor->shape.dims[i];
-        offset =
-            offset * mtf_graph_size(p->reference->graph, d) + (d == dim ? place : p->coordinate[d]);
-    }
-    return p->reference->values[p->operation->inputs[k]][offset];
-}
-
-static int64_t size_of(const Point *p, int dim) {
-    return mtf_graph_size(p->reference->graph, dim);
-}
-
-/* One-line terms; x is the first input, y the second, z the third and so on. */
-#define TERM(name, expression)              \
-    static double name(const Point *p) {    \
-        double x = p->n > 0 ? p->x[0] : 0;  \
-        double y = p->n > 1 ? p->x[1] : 0;  \
-        double z = p->n > 2 ? p->x[2] : 0;  \
-        double u = p->n > 3 ? p->x[3] : 0;  \
-        double v = p->n > 4 ? p->x[4] : 0;  \
-        (void)x, (void)y, (void)z, (void)u; \
-        (void)v;                            \
-        return (expression);                \
-    }
 
 static double sigmoid_of(double x) {
     return 1 / (1 + exp(-x));
@@ -267,95 +206,6 @@ static double rotary(const Point *p) {
     return p->a->gain * (p->x[0] * cos(u) + (second ? partner : -partner) * sin(u));
 }
 
-static double learning_rate(const Point *p) {
-    const MtfAttributes *a = p->a;
-    const char *schedule = a->schedule != NULL ? a->schedule : "constant";
-    double warm = a->warmup > 0 ? fmin(1, p->t / a->warmup) : 1;
-    if (strcmp(schedule, "constant") == 0)
-        return a->rate;
-    if (strcmp(schedule, "linear_warmup") == 0)
-        return a->rate * warm;
-    if (strcmp(schedule, "inverse_sqrt") == 0)
-        return a->rate * fmin(warm, sqrt(fmax(a->warmup, 1) / p->t));
-    if (strcmp(schedule, "step") == 0)
-        return a->rate * warm * pow(a->drop, floor(fmax(0, p->t - a->warmup) / a->period));
-    if (strcmp(schedule, "wsd") == 0) {
-        bool stable = p->t <= a->total - a->cooldown;
-        double left = fmax(0, a->total - p->t) / a->cooldown;
-        return a->rate * warm * (stable ? 1 : a->final + (1 - a->final) * left);
-    }
-    double length = a->total - a->warmup;
-    double done = length > 0 ? CLAMP((p->t - a->warmup) / length, 0, 1) : 1;
-    if (strcmp(schedule, "linear") == 0)
-        return a->rate * warm * (1 - done + done * a->final);
-    if (strcmp(schedule, "polynomial") == 0)
-        return a->rate * warm * (a->final + (1 - a->final) * pow(1 - done, a->power));
-    g_assert(strcmp(schedule, "cosine") == 0);
-    return a->rate * warm * (a->final + (1 - a->final) * (1 + cos(G_PI * done)) / 2);
-}
-
-static double sgd(const Point *p) {
-    const double *x = p->x;
-    double g = x[1] * (p->n > 3 ? x[3] : 1) + p->a->weight_decay * x[0];
-    return x[0] - x[2] * g;
-}
-
-static double momentum(const Point *p) {
-    const double *x = p->x;
-    double g = x[1] * (p->n > 4 ? x[4] : 1) + p->a->weight_decay * x[0];
-    double v = p->a->beta1 * x[2] + g;
-    return p->output == 1 ? v : x[0] - x[3] * v;
-}
-
-static double lion(const Point *p) {
-    const double *x = p->x;
-    const MtfAttributes *a = p->a;
-    double g = x[1] * (p->n > 4 ? x[4] : 1);
-    if (p->output == 1)
-        return a->beta2 * x[2] + (1 - a->beta2) * g;
-    double mixed = a->beta1 * x[2] + (1 - a->beta1) * g;
-    return x[0] - x[3] * ((mixed > 0) - (mixed < 0) + a->weight_decay * x[0]);
-}
-
-static double adam(const Point *p) {
-    const double *x = p->x;
-    const MtfAttributes *a = p->a;
-    double g = x[1] * (p->n > 5 ? x[5] : 1);
-    double m = a->beta1 * x[2] + (1 - a->beta1) * g;
-    double v = a->beta2 * x[3] + (1 - a->beta2) * g * g;
-    if (p->output > 0)
-        return p->output == 1 ? m : v;
-    double m_hat = m / (1 - pow(a->beta1, p->t)), v_hat = v / (1 - pow(a->beta2, p->t));
-    return x[0] - x[4] * (m_hat / (sqrt(v_hat) + a->epsilon) + a->weight_decay * x[0]);
-}
-
-static double lamb_direction(const Point *p) {
-    const double *x = p->x;
-    const MtfAttributes *a = p->a;
-    double g = x[1] * (p->n > 4 ? x[4] : 1);
-    double m = a->beta1 * x[2] + (1 - a->beta1) * g;
-    double v = a->beta2 * x[3] + (1 - a->beta2) * g * g;
-    if (p->output > 0)
-        return p->output == 1 ? m : v;
-    double m_hat = m / (1 - pow(a->beta1, p->t)), v_hat = v / (1 - pow(a->beta2, p->t));
-    return m_hat / (sqrt(v_hat) + a->epsilon) + a->weight_decay * x[0];
-}
-
-TERM(lamb_apply, x - v * (z > 0 && u > 0 ? sqrt(z / u) : 1) * y)
-
-static double adafactor_moment(const Point *p) {
-    double b = 1 - pow(p->t, -p->a->decay);
-    return b * p->x[0] + (1 - b) * (p->x[1] + p->a->epsilon);
-}
-
-TERM(adafactor_direction, p->n == 2 ? x / sqrt(y) : x / sqrt(y * z / u))
-
-static double adafactor_apply(const Point *p) {
-    const double *x = p->x;
-    double n = (double)mtf_graph_elements(p->reference->graph, &output(p)->shape);
-    return x[0] - x[3] * x[1] / fmax(1, sqrt(x[2] / n) / p->a->threshold);
-}
-
 static double log_sum_exp(const Point *p, int dim) {
     double highest = -INFINITY, sum = 0;
     for (int64_t i = 0; i < size_of(p, dim); i++)
@@ -400,246 +250,8 @@ static double softmax_cross_entropy(const Point *p) {
 /* The logarithm of the sum: evaluate_output takes it. */
 TERM(log_sum_exp_all, exp(x))
 
-/* Its place, where no earlier element is as large and no later one larger; else nothing. */
-static double argmax(const Point *p) {
-    int dim = missing(&input(p, 0)->shape, &output(p)->shape);
-    int64_t here = p->coordinate[dim];
-    for (int64_t i = 0; i < size_of(p, dim); i++)
-        if (i < here ? at(p, 0, dim, i) >= p->x[0] : at(p, 0, dim, i) > p->x[0])
-            return 0;
-    return (double)here;
-}
-
-static double resample(const Point *p) {
-    double t = (double)p->coordinate[p->a->to], size = (double)size_of(p, p->a->from);
-    double at_source = (p->a->start + p->a->stride * t) / p->a->dilation;
-    if (p->a->wrap == 1)
-        at_source -= size * floor(at_source / size);
-    return (double)p->coordinate[p->a->from] == at_source ? p->x[0] : 0;
-}
-
-static double slice(const Point *p) {
-    double t = (double)p->coordinate[p->a->to];
-    return (double)p->coordinate[p->a->from] == p->a->start + p->a->stride * t ? p->x[0] : 0;
-}
-
-/* The value counts once, at the first of the points that meet. */
-static double pad(const Point *p) {
-    double f = (double)p->coordinate[p->a->to] - p->a->before;
-    bool outside = f < 0 || f >= (double)size_of(p, p->a->from);
-    if (outside)
-        return p->coordinate[p->a->from] == 0 ? p->a->value : 0;
-    return (double)p->coordinate[p->a->from] == f ? p->x[0] : 0;
-}
-
-static double reverse(const Point *p) {
-    int dim = p->a->dimension;
-    return at(p, 0, dim, size_of(p, dim) - 1 - p->coordinate[dim]);
-}
-
-static double roll(const Point *p) {
-    int dim = p->a->dimension;
-    int64_t size = size_of(p, dim), back = p->coordinate[dim] - (int64_t)p->a->shift;
-    return at(p, 0, dim, ((back % size) + size) % size);
-}
-
-TERM(select_term, (double)p->coordinate[p->a->dimension] == p->a->index ? x : 0)
-
-/* Of each input what stands at this place, at the first of all points of what only it has. */
-static double concat(const Point *p) {
-    const MtfShape *whole = &output(p)->shape;
-    int64_t offset = 0;
-    int to = -1;
-    for (int i = 0; i < whole->rank; i++) {
-        bool has = false;
-        for (int k = 0; k < p->n; k++)
-            has = has || mtf_shape_find(&input(p, k)->shape, whole->dims[i]) >= 0;
-        to = has ? to : whole->dims[i];
-    }
-    for (int k = 0; k < p->n; k++) {
-        const MtfShape *shape = &input(p, k)->shape;
-        int from = shape->rank == whole->rank ? missing(shape, whole) : -1;
-        int64_t given = from < 0 ? 1 : size_of(p, from), here = p->coordinate[to] - offset;
-        offset += given;
-        if (here >= given || here < 0)
-            continue;
-        for (int j = 0; j < p->n; j++) {
-            const MtfShape *other = &input(p, j)->shape;
-            int others = other->rank == whole->rank ? missing(other, whole) : -1;
-            if (others >= 0 && p->coordinate[others] != 0)
-                return 0;
-        }
-        return from < 0 ? p->x[k] : at(p, k, from, here);
-    }
-    return 0;
-}
-
-static double cumulative_sum(const Point *p) {
-    int dim = p->a->dimension;
-    double sum = 0;
-    for (int64_t i = 0; i < size_of(p, dim); i++) {
-        int64_t apart = p->a->reverse != 0 ? i - p->coordinate[dim] : p->coordinate[dim] - i;
-        sum += apart > 0 || (apart == 0 && p->a->exclusive == 0) ? at(p, 0, dim, i) : 0;
-    }
-    return sum;
-}
-
-/* Of the elements up to this one, or before it. */
-static double scan(const Point *p) {
-    int dim = p->a->dimension, kind = p->operation->kind;
-    double least = 1e30, most = -1e30, sum = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (int64_t i = 0; i < size_of(p, dim); i++) {
-            int64_t apart = p->a->reverse != 0 ? i - p->coordinate[dim] : p->coordinate[dim] - i;
-            if (apart < (p->a->exclusive != 0))
-                continue;
-            least = fmin(least, at(p, 0, dim, i));
-            most = fmax(most, at(p, 0, dim, i));
-            sum += pass == 1 ? exp(at(p, 0, dim, i) - most) : 0;
-        }
-    return kind == MTF_OP_CUMULATIVE_MIN                      ? least
-           : kind == MTF_OP_CUMULATIVE_LOG_SUM_EXP && sum > 0 ? most + log(sum)
-                                                              : most;
-}
-
-static double local_response(const Point *p) {
-    int dim = p->a->dimension;
-    int64_t here = p->coordinate[dim], size = (int64_t)p->a->size;
-    double sum = 0;
-    for (int64_t i = here - (size - 1) / 2; i <= here + size / 2; i++)
-        sum += i >= 0 && i < size_of(p, dim) ? at(p, 0, dim, i) * at(p, 0, dim, i) : 0;
-    return p->x[0] / pow(p->a->bias + p->a->alpha / (double)size * sum, p->a->beta);
-}
-
-/* The element that as many others come before as its place says. */
-static double top_k(const Point *p) {
-    int64_t before = 0, here = p->coordinate[p->a->from];
-    for (int64_t i = 0; i < size_of(p, p->a->from); i++) {
-        double other = at(p, 0, p->a->from, i);
-        before += other > p->x[0] || (other == p->x[0] && i < here);
-    }
-    if (before != p->coordinate[p->a->to])
-        return 0;
-    return p->output == 1 ? (double)here : p->x[0];
-}
-
-/* Whether element i of two comes first along `dim`. */
-static bool is_sorted_before(const Point *p, int dim, int64_t i, int64_t j) {
-    double x = at(p, 0, dim, i), y = at(p, 0, dim, j);
-    return x == y ? i < j : (p->a->reverse != 0) == (x > y);
-}
-
-/* Likewise among all. */
-static double sort(const Point *p) {
-    int dim = p->a->dimension;
-    int64_t here = 0;
-    for (int64_t before = -1; before != p->coordinate[dim]; here++) {
-        before = 0;
-        for (int64_t i = 0; i < size_of(p, dim); i++)
-            before += is_sorted_before(p, dim, i, here);
-    }
-    return p->output == 1 ? (double)here - 1 : at(p, 0, dim, here - 1);
-}
-
-/* The number of this point's place among the dimensions of `of` that neither the slots nor the tokens
- * have. */
-static int64_t place(const Point *p, const MtfShape *of, const MtfShape *slot,
-                     const MtfShape *tokens) {
-    int64_t number = 0;
-    for (int i = 0; i < of->rank; i++)
-        if (mtf_shape_find(slot, of->dims[i]) < 0 && mtf_shape_find(tokens, of->dims[i]) < 0)
-            number = number * size_of(p, of->dims[i]) + p->coordinate[of->dims[i]];
-    return number;
-}
-
-static double dispatch(const Point *p) {
-    int64_t here = place(p, &output(p)->shape, &input(p, 1)->shape, &input(p, 0)->shape);
-    return p->x[1] == (double)here ? p->x[0] * (p->n > 2 ? p->x[2] : 1) : 0;
-}
-
-static double combine(const Point *p) {
-    int64_t here = place(p, &input(p, 0)->shape, &input(p, 1)->shape, &output(p)->shape);
-    return p->x[1] == (double)here ? p->x[0] * (p->n > 2 ? p->x[2] : 1) : 0;
-}
-
-static double combine_gate_grad(const Point *p) {
-    int64_t here = place(p, &input(p, 0)->shape, &input(p, 2)->shape, &input(p, 1)->shape);
-    return p->x[2] == (double)here ? p->x[0] * p->x[1] : 0;
-}
-
-static double slot_ids(const Point *p) {
-    const MtfShape *slot = &input(p, 1)->shape;
-    return p->x[1] == (double)place(p, &output(p)->shape, slot, slot) ? p->x[0] : -1;
-}
-
-static double expert_einsum(const Point *p) {
-    return p->x[2] == (double)p->coordinate[p->a->experts] ? p->x[0] * p->x[1] : 0;
-}
-
 static double quantized(const Point *p) {
     return p->x[0] * p->x[1] * p->x[2];
-}
-
-/* Input `k` of this point's group, at a token's choice. */
-static double of_choice(const Point *p, int k, int64_t token, int64_t choice) {
-    const int64_t kept[] = { p->coordinate[p->a->dimension], p->coordinate[p->a->choices] };
-    p->coordinate[p->a->dimension] = token;
-    p->coordinate[p->a->choices] = choice;
-    double value = at(p, k, -1, 0);
-    p->coordinate[p->a->dimension] = kept[0];
-    p->coordinate[p->a->choices] = kept[1];
-    return value;
-}
-
-typedef struct {
-    int64_t token, choice;
-} Choice;
-
-/* Whether one choice is served before another. */
-static bool comes_first(const Point *p, Choice a, Choice b) {
-    bool earlier = p->a->queue == 1
-                       ? a.choice < b.choice || (a.choice == b.choice && a.token < b.token)
-                       : a.token < b.token || (a.token == b.token && a.choice < b.choice);
-    if (p->a->priority == 0)
-        return earlier;
-    if (p->a->priority == 2 && p->a->queue == 1 && a.choice != b.choice)
-        return a.choice < b.choice;
-    bool by_token = p->a->priority == 2;
-    double x = of_choice(p, 1, a.token, by_token ? 0 : a.choice);
-    double y = of_choice(p, 1, b.token, by_token ? 0 : b.choice);
-    bool before = a.token < b.token || (a.token == b.token && a.choice < b.choice);
-    return x > y || (x == y && before);
-}
-
-/* How many of the same expert are served before a choice. */
-static int64_t waiting_before(const Point *p, Choice c) {
-    int64_t n = 0;
-    for (int64_t t = 0; t < size_of(p, p->a->dimension); t++)
-        for (int64_t k = 0; k < size_of(p, p->a->choices); k++)
-            n += of_choice(p, 0, t, k) == of_choice(p, 0, c.token, c.choice) &&
-                 comes_first(p, (Choice){ t, k }, c);
-    return n;
-}
-
-/* Those who came first have the places; by gates, they take them in the order of tokens. */
-static double slot(const Point *p) {
-    Choice here = { p->coordinate[p->a->dimension], p->coordinate[p->a->choices] };
-    double expert = p->x[0], lesser = 0;
-    int64_t capacity = p->a->capacity < 0 ? INT64_MAX : size_of(p, p->a->capacity), before = 0;
-    bool by_gate = p->a->priority == 1;
-    if (expert < 0 || expert >= (double)size_of(p, p->a->experts) ||
-        waiting_before(p, here) >= capacity)
-        return -1;
-    for (int64_t t = 0; t < size_of(p, p->a->dimension); t++)
-        for (int64_t k = 0; k < size_of(p, p->a->choices); k++) {
-            double other = of_choice(p, 0, t, k);
-            bool earlier = t < here.token || (t == here.token && k < here.choice);
-            lesser += other >= 0 && other < expert;
-            before += by_gate && other == expert && earlier &&
-                      waiting_before(p, (Choice){ t, k }) < capacity;
-        }
-    double start = p->a->capacity < 0 ? lesser : expert * (double)capacity;
-    return start + (double)(by_gate ? before : waiting_before(p, here));
 }
 
 static MtfRandom stream(const Point *p) {
@@ -660,104 +272,6 @@ static double random_normal(const Point *p) {
 
 static double one_hot(const Point *p) {
     return chosen(p, missing(&output(p)->shape, &input(p, 0)->shape), p->x[0], 1);
-}
-
-/* ---- Windows: every pair of elements, asked whether they meet ---------------------------------- */
-
-/* Where in window `w` the elements meet at which we stand, whose larger side is `large`; -1: nowhere.
- */
-static int64_t met(const Point *p, int w, int large, int small) {
-    const MtfWindow *window = &p->a->windows[w];
-    int64_t far = p->coordinate[large] - p->coordinate[small] * window->stride + window->before;
-    int64_t n = window->kernel < 0 ? window->size : size_of(p, window->kernel);
-    for (int64_t place = 0; place < n; place++)
-        if (place * window->dilation == far)
-            return place;
-    return -1;
-}
-
-static bool in_filter(const Point *p, bool spreads) {
-    for (int w = 0; w < p->a->n_windows; w++) {
-        const MtfWindow *window = &p->a->windows[w];
-        int large = spreads ? window->to : window->from, small = window->from + window->to - large;
-        if (met(p, w, large, small) != p->coordinate[window->kernel])
-            return false;
-    }
-    return true;
-}
-
-static double conv(const Point *p) {
-    return in_filter(p, false) ? p->x[0] * p->x[1] : 0;
-}
-
-static double conv_transpose(const Point *p) {
-    return in_filter(p, true) ? p->x[0] * p->x[1] : 0;
-}
-
-/* The number of the place in the whole window, or -1. */
-static double place_in_window(const Point *p) {
-    double number = 0;
-    for (int w = 0; w < p->a->n_windows; w++) {
-        int64_t place = met(p, w, p->a->windows[w].from, p->a->windows[w].to);
-        if (place < 0)
-            return -1;
-        number = number * p->a->windows[w].size + (double)place;
-    }
-    return number;
-}
-
-/* The largest element of the window where we stand. */
-static double largest_of_window(const Point *p) {
-    Point q = *p;
-    double largest = -INFINITY;
-    g_autofree int64_t *coordinate =
-        g_memdup2(p->coordinate, p->reference->graph->dimensions->len * sizeof *coordinate);
-    q.coordinate = coordinate;
-    int64_t points = 1;
-    for (int w = 0; w < p->a->n_windows; w++)
-        points *= size_of(p, p->a->windows[w].from);
-    for (int64_t i = 0; i < points; i++) {
-        int64_t rest = i;
-        for (int w = 0; w < p->a->n_windows; w++) {
-            coordinate[p->a->windows[w].from] = rest % size_of(p, p->a->windows[w].from);
-            rest /= size_of(p, p->a->windows[w].from);
-        }
-        if (place_in_window(&q) >= 0)
-            largest = fmax(largest, at(&q, 0, -1, 0));
-    }
-    return largest;
-}
-
-/* Output 1, where they meet by the largest of the negatives: the first place of the largest. */
-static double max_pool(const Point *p) {
-    double place = place_in_window(p);
-    if (p->output == 0)
-        return place < 0 ? -INFINITY : p->x[0];
-    return place < 0 || p->x[0] < largest_of_window(p) ? -INFINITY : -place;
-}
-
-static double max_pool_grad(const Point *p) {
-    return place_in_window(p) == p->x[0] ? p->x[1] : 0;
-}
-
-/* Elements of the window where we stand that count. */
-static double window_count(const Point *p) {
-    double count = 1;
-    for (int w = 0; w < p->a->n_windows; w++) {
-        const MtfWindow *window = &p->a->windows[w];
-        int64_t pad = p->a->counted != 0, n = 0, size = size_of(p, window->from);
-        for (int64_t at_place = 0; at_place < window->size; at_place++) {
-            int64_t i = p->coordinate[window->to] * window->stride - window->before +
-                        at_place * window->dilation;
-            n += i >= -pad * window->before && i < size + pad * window->after;
-        }
-        count *= (double)n;
-    }
-    return count;
-}
-
-static double average_pool(const Point *p) {
-    return place_in_window(p) < 0 ? 0 : p->x[p->n - 1] / window_count(p);
 }
 
 static double expression(const Point *p) {
@@ -787,7 +301,7 @@ static const Joining slots[MTF_OPERATIONS] = {
     [MTF_OP_LOG_SUM_EXP] = { 0, sum_of, log },       [MTF_OP_REDUCE_PROD] = { 1, product_of, NULL },
 };
 
-static const Term terms[MTF_OPERATIONS] = {
+static const MtfReferenceTerm terms[MTF_OPERATIONS] = {
     [MTF_OP_EINSUM] = einsum,
     [MTF_OP_ADD] = add,
     [MTF_OP_SUBTRACT] = subtract,
@@ -797,30 +311,8 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_MINIMUM] = minimum,
     [MTF_OP_EQUAL] = equal,
     [MTF_OP_RESHAPE] = same,
-    [MTF_OP_RESAMPLE] = resample,
-    [MTF_OP_CONCAT] = concat,
     [MTF_OP_RANDOM_UNIFORM] = random_uniform,
     [MTF_OP_RANDOM_NORMAL] = random_normal,
-    [MTF_OP_CONV] = conv,
-    [MTF_OP_CONV_TRANSPOSE] = conv_transpose,
-    [MTF_OP_CONV_FILTER_GRAD] = conv,
-    [MTF_OP_MAX_POOL] = max_pool,
-    [MTF_OP_AVERAGE_POOL] = average_pool,
-    [MTF_OP_MAX_POOL_GRAD] = max_pool_grad,
-    [MTF_OP_AVERAGE_POOL_GRAD] = average_pool,
-    [MTF_OP_CUMULATIVE_SUM] = cumulative_sum,
-    [MTF_OP_TOP_K] = top_k,
-    [MTF_OP_SORT] = sort,
-    [MTF_OP_CUMULATIVE_MAX] = scan,
-    [MTF_OP_CUMULATIVE_MIN] = scan,
-    [MTF_OP_CUMULATIVE_LOG_SUM_EXP] = scan,
-    [MTF_OP_LOCAL_RESPONSE_NORM] = local_response,
-    [MTF_OP_SLICE] = slice,
-    [MTF_OP_PAD] = pad,
-    [MTF_OP_REVERSE] = reverse,
-    [MTF_OP_ROLL] = roll,
-    [MTF_OP_SELECT] = select_term,
-    [MTF_OP_STACK] = concat,
     [MTF_OP_GATHER] = embedding,
     [MTF_OP_SCATTER_ADD] = embedding_grad,
     [MTF_OP_REDUCE_PROD] = same,
@@ -853,7 +345,6 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_REDUCE_ANY] = truth,
     [MTF_OP_REDUCE_ALL] = truth,
     [MTF_OP_LOG_SUM_EXP] = log_sum_exp_all,
-    [MTF_OP_ARGMAX] = argmax,
     [MTF_OP_ONE_HOT] = one_hot,
     [MTF_OP_SCALE] = scale,
     [MTF_OP_RELU] = relu,
@@ -887,14 +378,7 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_CAUSAL_MASK] = causal_mask,
     [MTF_OP_ROTARY] = rotary,
     [MTF_OP_EMBEDDING] = embedding,
-    [MTF_OP_SLOTS] = slot,
-    [MTF_OP_SLOT_IDS] = slot_ids,
-    [MTF_OP_DISPATCH] = dispatch,
-    [MTF_OP_COMBINE] = combine,
-    [MTF_OP_COMBINE_GATE_GRAD] = combine_gate_grad,
     [MTF_OP_QUANTIZED_EINSUM] = quantized,
-    [MTF_OP_EXPERT_EINSUM] = expert_einsum,
-    [MTF_OP_EXPERT_EINSUM_GRAD] = expert_einsum,
     [MTF_OP_SOFTMAX] = softmax,
     [MTF_OP_LAYER_NORM] = layer_norm,
     [MTF_OP_RMS_NORM] = rms_norm,
@@ -919,18 +403,18 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_CROSS_ENTROPY_GRAD] = cross_entropy_grad,
     [MTF_OP_ACCUMULATE] = same,
     [MTF_OP_CLIP_FACTOR] = clip_factor,
-    [MTF_OP_LEARNING_RATE] = learning_rate,
-    [MTF_OP_SGD] = sgd,
-    [MTF_OP_MOMENTUM] = momentum,
-    [MTF_OP_LION] = lion,
-    [MTF_OP_ADAM] = adam,
-    [MTF_OP_LAMB_DIRECTION] = lamb_direction,
-    [MTF_OP_LAMB_APPLY] = lamb_apply,
-    [MTF_OP_ADAFACTOR_MOMENT] = adafactor_moment,
-    [MTF_OP_ADAFACTOR_DIRECTION] = adafactor_direction,
-    [MTF_OP_ADAFACTOR_APPLY] = adafactor_apply,
     [MTF_OP_EXPRESSION] = expression,
 };
+
+static MtfReferenceTerm term_of(int kind) {
+    static const MtfReferenceTerm *const files[] = { terms, mtf_reference_updates,
+                                                     mtf_reference_moves, mtf_reference_routing,
+                                                     mtf_reference_windows };
+    for (int f = 0; f < (int)G_N_ELEMENTS(files); f++)
+        if (files[f][kind] != NULL)
+            return files[f][kind];
+    g_assert_not_reached();
+}
 
 /* The dimensions of all the operation's tensors, each once; of a rename only the new name. */
 static MtfShape space_of(const MtfGraph *graph, const MtfOperation *operation) {
@@ -942,13 +426,6 @@ static MtfShape space_of(const MtfGraph *graph, const MtfOperation *operation) {
                 g_assert(mtf_shape_append(&space, shape->dims[i]));
     }
     return space;
-}
-
-static int64_t offset_of(const Point *p, const MtfShape *shape) {
-    int64_t offset = 0;
-    for (int i = 0; i < shape->rank; i++)
-        offset = offset * size_of(p, shape->dims[i]) + p->coordinate[shape->dims[i]];
-    return offset;
 }
 
 /* Sets the coordinates of the `number`-th point of `space`. */
@@ -969,156 +446,19 @@ static void evaluate_output(Point *p, const MtfShape *space) {
     double *result = p->reference->values[p->operation->outputs[p->output]];
     int64_t elements = mtf_graph_elements(p->reference->graph, &output(p)->shape);
     int64_t points = mtf_graph_elements(p->reference->graph, space);
+    MtfReferenceTerm term = term_of(p->operation->kind);
     p->count = (double)points / (double)elements;
     for (int64_t i = 0; i < elements; i++)
         result[i] = m->start;
     for (int64_t i = 0; i < points; i++) {
         move_to(p, space, i);
-        result[p->element] = m->meet(result[p->element], terms[p->operation->kind](p));
+        result[p->element] = m->meet(result[p->element], term(p));
     }
     for (int64_t i = 0; p->operation->kind == MTF_OP_MAX_POOL && p->output == 1 && i < elements;
          i++)
         result[i] = isinf(result[i]) ? 0 : fabs(result[i]);
     for (int64_t i = 0; m->last != NULL && i < elements; i++)
         result[i] = m->last(result[i]);
-}
-
-/* ---- Attention: what it means, from all scores at once ------------------------------------- */
-
-/* The coordinates of `like` in element `number` of `shape`, and 0 elsewhere. */
-static void stand_at(Point *p, const MtfShape *shape, int64_t number) {
-    for (int i = shape->rank - 1; i >= 0; i--) {
-        p->coordinate[shape->dims[i]] = number % size_of(p, shape->dims[i]);
-        number /= size_of(p, shape->dims[i]);
-    }
-}
-
-static double value_at(const Point *p, int tensor) {
-    return p->reference
-        ->values[tensor][offset_of(p, &mtf_graph_tensor(p->reference->graph, tensor)->shape)];
-}
-
-/* The sum over features of x y where we stand. */
-static double over_features(Point *p, int x, int y) {
-    double sum = 0;
-    for (int64_t f = 0; f < size_of(p, p->a->dimension); f++) {
-        p->coordinate[p->a->dimension] = f;
-        sum += value_at(p, x) * value_at(p, y);
-    }
-    return sum;
-}
-
-static bool looks(const Point *p) {
-    bool cached = p->operation->kind == MTF_OP_CACHED_ATTENTION;
-    int64_t behind = p->coordinate[p->a->query] - p->coordinate[p->a->memory];
-    if (cached)
-        behind += (int64_t)value_at(p, p->operation->inputs[3]);
-    if (p->a->parts >= 0)
-        behind -= p->coordinate[p->a->parts] * size_of(p, p->a->memory);
-    return (p->a->causal == 0 && !cached) ||
-           (behind >= 0 && (p->a->window == 0 || (double)behind < p->a->window));
-}
-
-/* What is added to the score where we stand: input `bias`, where the operation has so many. */
-static double bias_at(const Point *p, int bias) {
-    bool has = p->operation->kind != MTF_OP_CACHED_ATTENTION && bias < p->operation->n_inputs;
-    return has ? value_at(p, p->operation->inputs[bias]) : 0;
-}
-
-/* The score where we stand, and how fast it grows with factor q k. */
-static double score_of(Point *p, int q, int k, double *growth) {
-    double s = p->a->factor * over_features(p, q, k), cap = p->a->softcap;
-    double t = cap > 0 ? tanh(s / cap) : 0;
-    *growth = 1 - t * t;
-    return cap > 0 ? cap * t : s;
-}
-
-/* What the share where we stand is multiplied by: its number counts heads, then queries, then parts of
- * memory, then memory. */
-static double kept_share(const Point *p, const MtfShape *rest) {
-    const int last[] = { p->a->query, p->a->parts, p->a->memory };
-    const char *name = p->a->stream != NULL ? p->a->stream : p->operation->name;
-    int64_t number = 0;
-    if (p->operation->kind == MTF_OP_CACHED_ATTENTION || p->a->rate == 0)
-        return 1;
-    for (int i = 0; i < rest->rank; i++)
-        if (rest->dims[i] != p->a->query && rest->dims[i] != p->a->parts)
-            number = number * size_of(p, rest->dims[i]) + p->coordinate[rest->dims[i]];
-    for (int i = 0; i < 3; i++)
-        if (last[i] >= 0)
-            number = number * size_of(p, last[i]) + p->coordinate[last[i]];
-    MtfRandom random = mtf_random_stream(p->reference->seed, name,
-                                         p->step | (uint64_t)p->reference->element << 40);
-    return mtf_random_keeps(&random, p->a->rate, number) ? 1 / (1 - p->a->rate) : 0;
-}
-
-/* Each query: its largest score first, as is usual. */
-static void attention(Point *p) {
-    const int *in = p->operation->inputs, *out = p->operation->outputs;
-    double *o = p->reference->values[out[0]], *lse = p->reference->values[out[1]];
-    int64_t keys = size_of(p, p->a->memory), features = size_of(p, p->a->dimension);
-    const MtfShape *rest = &mtf_graph_tensor(p->reference->graph, out[1])->shape;
-    const MtfShape *whole = &mtf_graph_tensor(p->reference->graph, out[0])->shape;
-    g_autofree double *share = g_new(double, (gsize)keys);
-    for (int64_t i = 0; i < mtf_graph_elements(p->reference->graph, rest); i++) {
-        double max = -INFINITY, sum = 0, growth;
-        stand_at(p, rest, i);
-        for (int64_t t = 0; t < keys; t++) {
-            p->coordinate[p->a->memory] = t;
-            share[t] = looks(p) ? score_of(p, in[0], in[1], &growth) + bias_at(p, 3) : -INFINITY;
-            max = fmax(max, share[t] <= MTF_MASKED_SCORE ? -INFINITY : share[t]);
-        }
-        for (int64_t t = 0; t < keys; t++)
-            sum += share[t] = share[t] <= MTF_MASKED_SCORE ? 0 : exp(share[t] - max);
-        lse[i] = max + log(sum);
-        for (int64_t t = 0; t < keys; t++) {
-            p->coordinate[p->a->memory] = t;
-            share[t] *= kept_share(p, rest);
-        }
-        for (int64_t f = 0; f < features; f++) {
-            double total = 0;
-            p->coordinate[p->a->dimension] = f;
-            for (int64_t t = 0; t < keys; t++) {
-                p->coordinate[p->a->memory] = t;
-                total += share[t] > 0 ? share[t] / sum * value_at(p, in[2]) : 0;
-            }
-            o[offset_of(p, whole)] = sum > 0 ? total : 0;
-        }
-    }
-}
-
-/* Every pair of a query and a position of memory, from (q, k, v, o, lse, do). */
-static void attention_grad(Point *p) {
-    const MtfGraph *graph = p->reference->graph;
-    const int *in = p->operation->inputs, *out = p->operation->outputs;
-    const MtfShape *rest = &mtf_graph_tensor(graph, in[4])->shape;
-    for (int k = 0; k < 3; k++) {
-        const MtfShape *shape = &mtf_graph_tensor(graph, out[k])->shape;
-        memset(p->reference->values[out[k]], 0,
-               (size_t)mtf_graph_elements(graph, shape) * sizeof(double));
-    }
-    for (int64_t i = 0; i < mtf_graph_elements(graph, rest); i++)
-        for (int64_t t = 0; t < size_of(p, p->a->memory); t++) {
-            stand_at(p, rest, i);
-            p->coordinate[p->a->memory] = t;
-            if (!looks(p))
-                continue;
-            double growth, score = score_of(p, in[0], in[1], &growth) + bias_at(p, 6);
-            if (score <= MTF_MASKED_SCORE)
-                continue;
-            double share = exp(score - value_at(p, in[4]));
-            double kept = kept_share(p, rest);
-            double slope = p->a->factor * growth * share *
-                           (kept * over_features(p, in[5], in[2]) - over_features(p, in[5], in[3]));
-            for (int64_t f = 0; f < size_of(p, p->a->dimension); f++) {
-                p->coordinate[p->a->dimension] = f;
-                int64_t query = offset_of(p, &mtf_graph_tensor(graph, in[0])->shape);
-                int64_t key = offset_of(p, &mtf_graph_tensor(graph, in[1])->shape);
-                p->reference->values[out[0]][query] += slope * value_at(p, in[1]);
-                p->reference->values[out[1]][key] += slope * value_at(p, in[0]);
-                p->reference->values[out[2]][key] += kept * share * value_at(p, in[5]);
-            }
-        }
 }
 
 /* Between one element of a tensor along the loop's dimension and a tensor without it. */
@@ -1142,20 +482,6 @@ static void hand_on(MtfReference *reference, const MtfOperation *next) {
            sizeof(double) * (size_t)mtf_graph_elements(reference->graph, shape));
 }
 
-/* (x, cache, position), element by element of the cache. */
-static void cache_update(Point *p) {
-    const int *in = p->operation->inputs;
-    const MtfShape *shape = &mtf_graph_tensor(p->reference->graph, p->operation->outputs[0])->shape;
-    double *out = p->reference->values[p->operation->outputs[0]];
-    for (int64_t i = 0; i < mtf_graph_elements(p->reference->graph, shape); i++) {
-        stand_at(p, shape, i);
-        int64_t token = p->coordinate[p->a->to] - (int64_t)value_at(p, in[2]);
-        bool new = token >= 0 && token < size_of(p, p->a->from);
-        p->coordinate[p->a->from] = new ? token : 0;
-        out[i] = value_at(p, new ? in[0] : in[1]);
-    }
-}
-
 static void evaluate(MtfReference *reference, const MtfOperation *operation, uint64_t step) {
     g_autofree double *x = g_new0(double, operation->n_inputs);
     g_autofree int64_t *coordinate = g_new0(int64_t, reference->graph->dimensions->len);
@@ -1166,7 +492,8 @@ static void evaluate(MtfReference *reference, const MtfOperation *operation, uin
                     .a = &operation->attributes,
                     .coordinate = coordinate };
     if (operation->kind == MTF_OP_ATTENTION || operation->kind == MTF_OP_ATTENTION_GRAD) {
-        (operation->kind == MTF_OP_ATTENTION ? attention : attention_grad)(&whole);
+        (operation->kind == MTF_OP_ATTENTION ? mtf_reference_attention
+                                             : mtf_reference_attention_grad)(&whole);
         return;
     }
     if (operation->kind == MTF_OP_LOOP_SLICE || operation->kind == MTF_OP_LOOP_STACK) {
@@ -1180,11 +507,11 @@ static void evaluate(MtfReference *reference, const MtfOperation *operation, uin
         return;
     }
     if (operation->kind == MTF_OP_CACHED_ATTENTION) {
-        attention(&whole);
+        mtf_reference_attention(&whole);
         return;
     }
     if (operation->kind == MTF_OP_CACHE_UPDATE) {
-        cache_update(&whole);
+        mtf_reference_cache_update(&whole);
         return;
     }
     if (operation->kind == MTF_OP_RESHAPE) {
