@@ -44,7 +44,7 @@ static bool most_more(const MtfCertifiedProblem *problem, int edge, int node, in
     return found;
 }
 
-/* Whether value p can take the place of value r in every choice: never dearer, never larger. */
+/* Whether value p can take the place of value r in every choice: never costlier, never larger. */
 static bool replaces(const MtfCertifiedProblem *problem, int index, const GPtrArray *spans, int p,
                      int r) {
     const MtfCertifiedNode *node = &problem->nodes[index];

@@ -187,7 +187,7 @@ static bool check_options(const Options *options, GError **error) {
         return mtf_input_error(error, "--mesh is missing, as in --mesh 'rows:2;cols:2'");
     return options->layout != NULL ||
            mtf_input_error(error, "--layout is missing, as in --layout 'batch:rows;d_ff:cols' "
-                                  "('' keeps everything whole)");
+                                  "('' keeps everything replicated)");
 }
 
 static void clear_options(Options *options) {
@@ -214,10 +214,10 @@ int mtf_command_estimate(int argc, char **argv) {
         MTF_COLLECTIVES_OPTION(o.collectives),
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         { "microbatches", 0, 0, G_OPTION_ARG_INT, &o.microbatches,
-          "Work through the batch in M parts (1)", "M" },
+          "Run the batch in M micro-batches (1)", "M" },
         TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
              "NAME"),
-        TEXT("recompute", 0, recompute, "What the backward pass computes again (none)",
+        TEXT("recompute", 0, recompute, "What the backward pass recomputes (none)",
              "none|cheap|layers|layers:K"),
         TEXT("offload", 0, offload, "What waits for the backward pass in the host's memory (none)",
              "none|layers|activations|layers:K|activations:K"),

@@ -108,7 +108,7 @@ static void choose_anew(Explanation *e) {
                                 .gap = ANEW_GAP,
                                 .threads = mtf_in_parallel_threads(),
                                 .start = start,
-                                .no_misfit = true };
+                                .no_infeasibility = true };
     e->anew = mtf_layout_solve_next_best(problem, &chosen, e->node, &options, NULL);
 }
 

@@ -263,7 +263,7 @@ static bool prepare(Run *run, const char *path, GError **error) {
 static MtfPlan *plan_of(Run *run) {
     MtfVariantAnswer *found = &run->found;
     int64_t limit = run->search.memory_limit;
-    mtf_variant_answer_settle(&run->search, found);
+    mtf_variant_answer_tune(&run->search, found);
     cJSON *search_json = mtf_plan_answer_to_json(&found->answer, limit);
     mtf_search_add_variants(search_json, found);
     if (found->frontier != NULL)
@@ -589,9 +589,9 @@ int mtf_command_search(int argc, char **argv) {
               "Positions in an example of a published model (what it was made for, at most 2048)",
               "N"),
         LOSS_AND_INFERENCE_OPTIONS,
-        TEXT("microbatches", 0, microbatches, "Work through the batch in M parts (auto)", "M|auto"),
+        TEXT("microbatches", 0, microbatches, "Run the batch in M micro-batches (auto)", "M|auto"),
         TEXT("batch-dim", 0, batch_dim, "What counts examples (inputs' first dimension)", "NAME"),
-        TEXT("recompute", 0, recompute, "What the backward pass computes again (auto)",
+        TEXT("recompute", 0, recompute, "What the backward pass recomputes (auto)",
              "none|cheap|layers|layers:K|auto|LIST"),
         TEXT("offload", 0, offload, "What waits in the host's memory for the backward pass (auto)",
              "none|layers|activations|layers:K|activations:K|auto"),

@@ -23,7 +23,7 @@ typedef struct {
     double formula, simulated; /* of one call under the simulated algorithm; NAN where none was */
 } MtfPlanSimulationRow;
 
-/* The rows of a program, as an array of MtfPlanSimulationRow to be freed by g_array_unref, the dearest
+/* The rows of a program, as an array of MtfPlanSimulationRow to be freed by g_array_unref, the costliest
  * first. */
 GArray *mtf_plan_simulate(const MtfPricer *pricer, const MtfProgram *program);
 

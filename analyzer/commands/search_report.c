@@ -198,7 +198,7 @@ static void print_mapping(const MtfSearchReport *report, const MtfPlan *plan) {
 }
 
 /* Step and needs of the fastest, the gap of the cheapest layout under each limit. */
-/* What is computed again, waits with the host and is in parts: "recompute layers, offload layers:3". */
+/* What is recomputed, waits with the host and is in parts: "recompute layers, offload layers:3". */
 static char *format_kept(const MtfStepVariant *variant) {
     g_autofree char *recompute =
         mtf_recompute_format(variant->recompute, variant->recomputed_layers);
@@ -256,7 +256,7 @@ static void print_incumbents(const MtfSearchReport *report) {
 
 /* What a pipeline of the same devices might save at most, were there no bubble: the time in which only
  * exchanges run, and of the kernels' what is no work of the model (several devices do the same, or it is
- * computed again). */
+ * recomputed). */
 static double wasted_seconds(const cJSON *predicted, int devices) {
     double waits = mtf_json_number_of(predicted, "exposed_communication_seconds", 0);
     double kernels = mtf_json_number_of(predicted, "compute_seconds", 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The search for where to cut a graph into pipeline stages, together with the devices of each stage,
- * the micro-batches and what is computed again:
+ * the micro-batches and what is recomputed:
  *
  *     forward graph ──► units ──► prices of each unit on 1, 2, 4 … devices (unit_prices.h)
  *                                       │ for each number of micro-batches, and recomputation

@@ -21,7 +21,7 @@ int64_t mtf_edge_cost(const MtfLayoutProblem *problem, const MtfLayoutEdge *edge
 /* All strategies of `node`, the cheapest first, ties by number; free with g_array_unref. */
 GArray *mtf_alternatives(const MtfLayoutProblem *problem, const int *choice, int node);
 
-/* The `most` operations whose next best strategy costs most, dearest first, as a JSON list of
+/* The `most` operations whose next best strategy costs most, costliest first, as a JSON list of
  * {"operation", "strategy", "next_best", "nanoseconds"}; the caller owns it. */
 cJSON *mtf_alternatives_that_matter(const MtfFreeProblem *problem, const int *choice, int most);
 

@@ -27,7 +27,7 @@ struct MtfFreeProblem {
     GArray *edge_uses;      /* EdgeUse, in the order of the edges */
     const MtfOperationProfile **operations; /* one an operation, node i */
     int *tensor_node;                       /* for each tensor: its node, or -1 */
-    int *gathered_node;         /* MTF_PHASES a tensor: the node of its reading, or -1 */
+    int *gathered_node;         /* MTF_PHASES a tensor: the node of its gathered copy, or -1 */
     GArray *node_tensors;       /* int: for each node: its tensor, or -1 */
     GArray *node_phases;        /* int: for each node: the phase whose reading it is, or -1 */
     GPtrArray *node_names;      /* for each node: its name */
@@ -84,7 +84,7 @@ static bool has_node(const MtfFreeProblem *problem, int tensor) {
            (consumer_count(problem, tensor) > 1 && problem->updated_variable[tensor] < 0);
 }
 
-/* What a node stands for: an operation, a tensor (with a phase: its reading there), named `name`,
+/* What a node stands for: an operation, a tensor (with a phase: its copy there), named `name`,
  * which it takes over. */
 static void describe_node(MtfFreeProblem *problem, int tensor, int phase, GArray *placements,
                           char *name) {
@@ -156,8 +156,8 @@ static GPtrArray *lists_of(const MtfFreeProblem *problem, int tensor) {
  * other pipeline stages read, without pending reductions. */
 static GArray *merge_lists(const GPtrArray *lists, bool computed) {
     GArray *merged = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
-    MtfPlacement whole = mtf_placement_replicated();
-    mtf_placements_add(merged, &whole);
+    MtfPlacement replicated = mtf_placement_replicated();
+    mtf_placements_add(merged, &replicated);
     for (guint l = 0; l < lists->len; l++) {
         const GArray *list = g_ptr_array_index(lists, l);
         for (guint i = 0; i < list->len; i++) {
@@ -242,7 +242,7 @@ static bool has_gathered_copy(const MtfFreeProblem *problem, int tensor, MtfPhas
            !is_updated_in(problem, tensor, phase);
 }
 
-/* The phase of the tensor's last consumer, where it has a reading and all its consumers come after
+/* The phase of the tensor's last consumer, where it has a copy and all its consumers come after
  * all others: the kept slice may go when the first of them has fetched. Otherwise -1. */
 static int last_gathered_copy(const MtfFreeProblem *problem, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
@@ -488,7 +488,7 @@ static void add_output_edges(MtfFreeProblem *problem, int operation) {
     }
 }
 
-/* The end that a consumer fetches a tensor from: the node of its reading, its own or its
+/* The end that a consumer fetches a tensor from: the node of its copy, its own or its
  * producer's. */
 static End source_end(const MtfFreeProblem *problem, int tensor, MtfPhase phase) {
     int gathered_copy = problem->gathered_node[tensor * MTF_PHASES + (int)phase];

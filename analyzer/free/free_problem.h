@@ -3,18 +3,18 @@
  *
  *     node of an operation   one strategy each way to run it; costs its kernel
  *     node of a tensor       one strategy each placement it may be kept in; costs nothing
- *     node of a reading      one strategy each placement that a phase may fetch it from
+ *     node of a copy         one strategy each placement that a phase may fetch it from
  *     edge                   the price of the cheapest resharding between what one end leaves and
  *                            what the other end wants
  *
- *        producer ──reshard──► tensor ──reshard──► reading ──reshard──► consumer
+ *        producer ──reshard──► tensor ──reshard──► copy ──reshard──► consumer
  *           │                    │                    └────reshard──► consumer
  *           │                    └─────reshard──► only consumer of another phase
  *           └────────reshard────────► only consumer            (tensor kept as produced)
  *
  * Variables, inputs and results with several consumers have a node; other results are kept as they
  * are produced and resharded by their consumer. Where several consumers belong to one phase, and
- * others to another, the phase has a reading (layout.h): one copy, paid once, serves them all; in
+ * others to another, the phase has a gathered copy (layout.h), which is paid once and serves them; in
  * the kept placement it costs nothing. The next value of a variable is resharded into the
  * variable's placement; where the kernel can write it in place that is free. Every term is the
  * price of instructions that lowering emits for that choice, so the value of a choice is the price
@@ -25,7 +25,7 @@
  * With micro-batches a term counts as often as a step runs its instructions.
  *
  * Memory: a tensor's slice from its producer to its last consumer (operations are the time points),
- * variables and optimizer state always. In the last phase that reads it the reading stands for it.
+ * variables and optimizer state always. In the last phase that reads it the copy stands for it.
  * Other gathered copies, copies made while resharding and scratch are left out, so the limit in the
  * problem is a relaxation: its bounds hold, and a choice is checked by packing. */
 #ifndef MTF_FREE_PROBLEM_H
@@ -65,7 +65,7 @@ MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *cho
 bool mtf_free_problem_choice(const MtfFreeProblem *problem, const MtfLayout *layout, int *choice);
 
 /* What a node stands for: an operation (>= 0) with its strategies, else a tensor, with a phase (>=
- * 0) its reading there. */
+ * 0) its gathered copy there. */
 int mtf_free_problem_node_operation(const MtfFreeProblem *problem, int node);
 int mtf_free_problem_node_tensor(const MtfFreeProblem *problem, int node);
 int mtf_free_problem_node_phase(const MtfFreeProblem *problem, int node);
@@ -80,7 +80,7 @@ int mtf_free_problem_find_placement(const MtfFreeProblem *problem, int node,
 /* Whether the strategies of two nodes of a kind are the same, in the same order. */
 bool mtf_free_problem_nodes_alike(const MtfFreeProblem *problem, int a, int b);
 
-/* The name of the operation or tensor that a node stands for, "TENSOR@PHASE" of a reading; owned by
+/* The name of the operation or tensor that a node stands for, "TENSOR@PHASE" of a copy; owned by
  * the problem. */
 const char *mtf_free_problem_node_name(const MtfFreeProblem *problem, int node);
 

@@ -101,9 +101,10 @@ static int64_t take_choice(Search *search, const int *choice) {
 
 /* ---- The solver ---------------------------------------------------------------------------- */
 
-/* Solves under the problem's present limit; `misfit` may be NULL. Only bounds under the user's
+/* Solves under the problem's present limit; `infeasibility` may be NULL. Only bounds under the user's
  * limit are told. Half of the processors: two variants of the step are searched at once. */
-static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, GError **error) {
+static MtfLayoutSolution *solve(const Search *search, MtfInfeasibility *infeasibility,
+                                GError **error) {
     const MtfFreeSearchOptions *options = search->options;
     int64_t limit = mtf_layout_problem_limit(search->limited);
     bool tightened = limit < options->memory_limit;
@@ -121,18 +122,18 @@ static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, G
         .known_bound = tightened && known_bound > 0 ? &known_bound : NULL,
         .leader = options->leader,
         .draft = options->draft,
-        .no_misfit = misfit == NULL,
+        .no_infeasibility = infeasibility == NULL,
         .control = limit == options->memory_limit ? options->control : &part
     };
-    return mtf_layout_solve(search->limited, &solve_options, misfit, error);
+    return mtf_layout_solve(search->limited, &solve_options, infeasibility, error);
 }
 
 /* ---- Nothing fits -------------------------------------------------------------------------- */
 
-static void name_peak(Search *search, const MtfLayoutMisfit *misfit) {
+static void name_peak(Search *search, const MtfInfeasibility *infeasibility) {
     search->answer->peak = g_ptr_array_new_with_free_func(g_free);
-    for (int i = 0; i < misfit->node_count && i < MAX_NAMED; i++) {
-        const char *name = mtf_free_problem_node_name(search->problem, misfit->nodes[i]);
+    for (int i = 0; i < infeasibility->node_count && i < MAX_NAMED; i++) {
+        const char *name = mtf_free_problem_node_name(search->problem, infeasibility->nodes[i]);
         g_ptr_array_add(search->answer->peak, g_strdup(name));
     }
 }
@@ -186,17 +187,17 @@ static void note_incumbents(Search *search) {
 /* Nothing fitted: tries the smallest layouts there are, whatever the limit, and says what would do
  * when they are too large as well. */
 static void search_smallest(Search *search) {
-    MtfLayoutMisfit misfit = { 0 };
+    MtfInfeasibility infeasibility = { 0 };
     mtf_layout_problem_set_limit(search->limited, 0);
-    mtf_layout_solution_free(solve(search, &misfit, NULL));
-    if (misfit.possible) {
-        search->answer->limit_bound = misfit.needed;
-        name_peak(search, &misfit);
+    mtf_layout_solution_free(solve(search, &infeasibility, NULL));
+    if (infeasibility.possible) {
+        search->answer->limit_bound = infeasibility.needed;
+        name_peak(search, &infeasibility);
         try_smallest_slices(search);
-        try_small_limits(search, misfit.enough);
+        try_small_limits(search, infeasibility.enough);
         note_incumbents(search);
     }
-    g_free(misfit.nodes);
+    g_free(infeasibility.nodes);
 }
 
 /* ---- The loop ------------------------------------------------------------------------------ */
@@ -246,7 +247,7 @@ bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *
     };
     begin_with_incumbents(&search);
     bool done = solve_until_it_fits(&search, error);
-    if (done && answer->layout == NULL && !options->no_misfit &&
+    if (done && answer->layout == NULL && !options->no_infeasibility &&
         !mtf_search_is_over(options->control))
         search_smallest(&search);
     /* An incumbent may be cheaper than the bound where it is no choice of the problem. */

@@ -10,7 +10,7 @@
  *       +------------------------> memory limit
  *
  * Searches minimise the additive cost, but people wait for the step, in which a machine may hide
- * transfers behind kernels. So a layout found under a lower limit may be dearer and yet the
+ * transfers behind kernels. So a layout found under a lower limit may be costlier and yet the
  * fastest: each limit has its cheapest layout, of which the bound says how good it is, and its
  * fastest. Neither gets worse with more memory. */
 #ifndef MTF_FRONTIER_H

@@ -21,7 +21,7 @@ struct MtfReshardPrices {
     const MtfGraph *graph;
     const MtfPricer *pricer;
     MtfLayout *layout;  /* for its mesh */
-    GHashTable *tables; /* PriceTableKey -> Sheet */
+    GHashTable *tables; /* PriceTableKey -> PriceTable */
     Shard shards[SHARDS];
 };
 
@@ -35,10 +35,10 @@ typedef struct {
     guint64 hash; /* of all before it */
 } PathKey;
 
-/* ---- Sheets ----------------------------------------------------------------------------------
+/* ---- Tables ----------------------------------------------------------------------------------
  *
  * Most pairs of placements are asked for again by other edges of the same tensor, or of one alike.
- * A sheet numbers the placements of such tensors and keeps the price of each pair in its place. */
+ * A table numbers the placements of such tensors and keeps the price of each pair in its place. */
 
 /* A placement in so many bits an axis: the place of the dimension that it splits in the tensor's
  * shape, or the lowest bits of what else it may be. */
@@ -179,7 +179,7 @@ static Code encode(const MtfShape *shape, const MtfPlacement *placement) {
     return codes;
 }
 
-/* The sheet of a tensor on its way, ready for prices. */
+/* The table of a tensor on its way, ready for prices. */
 static PriceTable *ready_table(MtfReshardPrices *prices, MtfTravel travel) {
     PriceTableKey key = key_of(prices, travel);
     PriceTable *table = g_hash_table_lookup(prices->tables, &key);
@@ -221,7 +221,7 @@ static bool shares_dimension(const PriceTable *table, Code from, Code to, int ax
     return false;
 }
 
-/* Makes axes whole that have no part in a resharding: those which split a dimension of their own
+/* Makes axes replicated that have no part in a resharding: those which split a dimension of their own
  * evenly, before and after, so that every processor moves as much as if the dimension were that
  * much smaller; and those that hold terms of one reduction before and after. Returns by how much.
  */

@@ -114,7 +114,7 @@ static bool casts_weight(const Context *context, int operation) {
 }
 
 /* Casts run once a micro-batch. With one, half the bytes travel where pieces are cast and then
- * gathered; with several, variables are gathered once a step, whole. */
+ * gathered; with several, variables are gathered once a step and replicated. */
 static bool casts_in_pieces(const Context *context, Sharding sharding, int operation) {
     return casts_weight(context, operation) &&
            (sharding == VARIABLES_IN_PIECES || context->graph->microbatches == 1);
@@ -259,7 +259,7 @@ static int64_t operations_cost(const Context *context, const int *choice, int no
     return cost;
 }
 
-/* Gives reading `node` the best of `trials` while the tensor is kept as `choice` says. Returns what
+/* Gives gathered copy `node` the best of `trials` while the tensor is kept as `choice` says. Returns what
  * it costs. */
 static int64_t choose_gathered_copy(const Context *context, int *choice, int node,
                                     const MtfLayoutEdge *kept, const Trials *trials) {
@@ -452,7 +452,7 @@ static gint compare(gconstpointer a, gconstpointer b) {
 /* All recipes, and what they make. */
 typedef struct {
     const Context *context;
-    GArray *style_choices;    /* Recipe */
+    GArray *style_choices;    /* StandardStyle */
     MtfStandardLayout **made; /* one a recipe, or NULL */
 } StyleChoices;
 

@@ -35,7 +35,7 @@ bool mtf_alike_find(const MtfFreeProblem *problem, const MtfLayerTies *ties, con
         return true;
     }
     tied.leader = ties->leader;
-    tied.no_misfit = true;
+    tied.no_infeasibility = true;
     bool done = mtf_free_search(problem, &tied, &answer, error);
     *alike = g_steal_pointer(&answer.layout);
     mtf_free_answer_clear(&answer);

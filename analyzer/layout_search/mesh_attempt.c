@@ -100,7 +100,7 @@ static bool pose_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt, G
     mtf_free_problem_set_stage(attempt->problem, &search->options->stage);
     if (search->options->uniform != MTF_UNIFORM_NEVER)
         attempt->ties = mtf_layer_ties_new(attempt->problem);
-    return attempt->problem != NULL;
+    return true;
 }
 
 static void gather_incumbents(const MtfPlanSearch *search, MtfMeshAttempt *attempt,

@@ -118,7 +118,7 @@ static bool search_meshes(const MtfPlanSearch *search, MtfMeshAttempt **best, in
 
 /* ---- Entry ----------------------------------------------------------------------------------- */
 
-/* Measures the incumbents that will be shown, while another form of the step may still be searched.
+/* Measures the incumbents that will be shown, while another variant of the step may still be searched.
  */
 static void measure_shown(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
     if (best->incumbents != NULL && !mtf_plan_search_is_late(search))

@@ -86,7 +86,7 @@ static void row_init(Row *row, const MtfPlanSearch *search, const MtfMeshAttempt
         options->most_seconds = TIGHTER_STEP * best->free.step_seconds;
         options->work = work;
         options->program_work = TIGHTER_PROGRAM;
-        options->no_misfit = true;
+        options->no_infeasibility = true;
         options->control = &limited->control;
         mtf_incumbents_best(best->incumbents, limit); /* measured now: the threads only read */
     }

@@ -40,7 +40,7 @@ static int embed_patches(MtfAssembly *m, const Picture *d, int image) {
     return mtf_parts_apply(m->p, MTF_OP_RESHAPE, "patches", &shape, grid, -1);
 }
 
-/* A place of its own before the patches, whose result is what the picture's class is told from. */
+/* A place of its own before the patches, from whose result the picture's class is read. */
 static int add_class_place(MtfAssembly *m, int patches) {
     g_autofree char *place =
         g_strdup_printf("embeddings.cls_token[1,1,%" PRId64 "]", m->n->d_model);

@@ -85,7 +85,7 @@ MtfShape mtf_assembly_query_heads(const MtfAssembly *m);
 /* Self-attention of the layer (architecture_attention.c): the branch, without norms around it. */
 int mtf_assembly_self_attention(MtfAssembly *m, int x);
 
-/* Pictures as places of the stack, a patch each behind the one that the class is told from; and the
+/* Pictures as places of the stack, a patch each behind the one that the class is read from; and the
  * loss of their classes from that one's result (architecture_image.c). */
 int mtf_assembly_image(MtfAssembly *m);
 void mtf_assembly_classify(MtfAssembly *m, int first);

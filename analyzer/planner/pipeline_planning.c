@@ -215,7 +215,7 @@ static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
         cJSON_AddItemToArray(list, stage_prediction(pipeline, s, &seconds[s], &times[s]));
 }
 
-/* What each stage computes again. */
+/* What each stage recomputes. */
 static void say_recomputation(MtfPipelinePlan *pipeline, const MtfStepVariant *form) {
     cJSON *stages = cJSON_GetObjectItem(pipeline->predicted, "stages");
     for (int s = 0; s < (int)pipeline->stages->len; s++) {

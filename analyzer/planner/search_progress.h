@@ -11,7 +11,7 @@
 
 typedef struct MtfSearchProgress MtfSearchProgress;
 
-/* Begins to say what is told below, from a thread of its own. */
+/* Begins to print what is set below, from a thread of its own. */
 MtfSearchProgress *mtf_search_progress_begin(void);
 
 /* Stops and frees; NULL is accepted. */

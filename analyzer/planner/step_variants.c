@@ -268,7 +268,7 @@ static bool consider_lines(Variants *variants, GError **error) {
     return take_trials(&lines, variants->candidates, error);
 }
 
-/* The variant that was asked for, or the plainest one: it must exist. */
+/* The variant that was asked for, or the one without any: it must exist. */
 static bool make_unsplit(Variants *variants, GError **error) {
     MtfStepVariant variant = variant_of(variants, 0, (int)first_recompute(variants->options));
     variants->unsplit_outcome = make_trial(variants, variant, &variants->unsplit, error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Which variants of a step are worth a search: how many micro-batches, and what is computed again.
+/* Which variants of a step are worth a search: how many micro-batches, and what is recomputed.
  *
  *     micro-batches    1   2   4   8  16 …    divisors of the batch, each at least twice the last
  *     none             x   x   .   o   o      x  cannot fit (memory_bound.h)

@@ -32,7 +32,7 @@ GArray *mtf_variant_points_new(void);
 void mtf_variant_points_add(GArray *points, const GArray *frontier, int variant);
 
 /* The best of all points under at most `n` limits, 2 or more, from the least that any needs to the most, and
- * `own` where it lies between; ascending, neither dearer nor slower. */
+ * `own` where it lies between; ascending, neither costlier nor slower. */
 GArray *mtf_variant_frontier(const GArray *points, int n, int64_t own);
 
 /* As mtf_frontier_to_json, with "microbatches" of the variants (MtfStepCandidate) and what

@@ -45,7 +45,7 @@ typedef struct Trial {
     MtfVariantAnswer found;
     MtfVariantRace *race; /* with the variants that are searched beside it; or NULL */
     int runner;           /* its number there */
-    int64_t known;        /* what the variant beside it is told beforehand; INT64_MAX: nothing */
+    int64_t known;        /* what the variant beside it starts from; INT64_MAX: nothing */
     bool done;
     GError *error;
 } Trial;
@@ -150,7 +150,7 @@ static bool search_variant(Trial *trial, int frontier, GError **error) {
     return mtf_plan_search(found->graph, trial->options->meshes, &options, &found->answer, error);
 }
 
-void mtf_variant_answer_settle(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer) {
+void mtf_variant_answer_tune(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer) {
     if (answer->layout != NULL)
         return;
     answer->layout = mtf_plan_answer_layout(&answer->answer, answer->graph);
@@ -217,7 +217,7 @@ static void search_trial(int i, void *data) {
         trial->found.graph != NULL && trial->found.graph->operations->len > VERY_LARGE_OPERATIONS;
     if (trial->found.answer.found && !trial->found.answer.hopeless &&
         !mtf_search_is_stopped(&trial->control) && !very_large)
-        mtf_variant_answer_settle(trial->options, &trial->found); /* others may still be searched */
+        mtf_variant_answer_tune(trial->options, &trial->found); /* others may still be searched */
 }
 
 /* Bytes that would do where nothing fits. */
@@ -250,7 +250,7 @@ static bool is_better(const MtfVariantAnswer *other, const MtfVariantAnswer *bes
 static bool exceeds_host(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer) {
     if (bytes_to_host(options, answer->graph, false) <= 0 || !answer->answer.found)
         return false;
-    mtf_variant_answer_settle(options, answer);
+    mtf_variant_answer_tune(options, answer);
     g_autoptr(MtfProgram) program = mtf_lower(answer->graph, answer->layout);
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
     return !holds(options->machine, (double)arena->host_bytes);
@@ -338,7 +338,7 @@ static bool search_variants(const MtfVariantSearchOptions *options, MtfVariantAn
 /* Of --seconds, after which no further number is tried. */
 #define COUNTS_SHARE 0.6
 
-/* The least number of layers to compute again that may do: what a step needs at least falls evenly
+/* The least number of layers to recompute that may do: what a step needs at least falls evenly
  * with each, and a layout needs as much more as that of all layers did. */
 static int guess_layers(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best,
                         int layers) {
@@ -454,7 +454,7 @@ static bool is_pressed(const MtfVariantSearchOptions *options, const MtfVariantA
             variant->microbatches > MAX(1, options->microbatches));
 }
 
-/* What was computed again waits with the host instead; or what layers hand on does, beside recomputation. */
+/* What was recomputed waits with the host instead; or what layers hand on does, beside recomputation. */
 static bool search_offload(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
                            GError **error) {
     if (!is_pressed(options, best))

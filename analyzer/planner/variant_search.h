@@ -67,6 +67,6 @@ bool mtf_variant_search(const MtfVariantSearchOptions *options, MtfVariantAnswer
 void mtf_variant_answer_clear(MtfVariantAnswer *answer);
 
 /* Settles the layout of an answer that was found, where that is not done yet. */
-void mtf_variant_answer_settle(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer);
+void mtf_variant_answer_tune(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer);
 
 #endif

@@ -400,7 +400,7 @@ static Choice measure_choice(const MtfStagePricer *pricer, const MtfStageSpan *s
     return choice;
 }
 
-/* Swaps that turned out to be more than needed are taken back, the dearest first. */
+/* Swaps that turned out to be more than needed are taken back, the costliest first. */
 static void take_back(MtfStagePricer *pricer, const GArray *swaps, guint made, double room) {
     for (guint s = made; s-- > 0;) {
         const Swap *swap = &g_array_index(swaps, Swap, s);

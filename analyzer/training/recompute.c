@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* A chain of more operations is not computed again for one result. */
+/* A chain of more operations is not recomputed for one result. */
 #define MAX_CHAIN 16
 
 /* A result this much smaller than what it is computed from is kept. */
@@ -75,9 +75,9 @@ MtfRecompute *mtf_recompute_parse_stages(const char *text, int stages, GError **
     g_auto(GStrv) words = g_strsplit(text, ",", -1);
     int count = (int)g_strv_length(words);
     if (count != stages) {
-        mtf_input_error(
-            error, "--recompute \"%s\" says of %d what is computed again, and there are %d stages",
-            text, count, stages);
+        mtf_input_error(error,
+                        "--recompute \"%s\" says of %d what is recomputed, and there are %d stages",
+                        text, count, stages);
         return NULL;
     }
     g_autofree MtfRecompute *each = g_new(MtfRecompute, stages);
@@ -240,7 +240,7 @@ static bool is_cheap(const Recomputation *r, int tensor) {
 
 /* What computing one result again would take. */
 typedef struct {
-    GArray *chain;  /* int: results computed again, this one included */
+    GArray *chain;  /* int: results recomputed, this one included */
     GArray *leaves; /* int: results they start from */
     double kept;    /* bytes of leaves that would else be gone by then */
 } Chain;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Recomputation: what the backward pass reads of the forward pass need not stay in memory until
- * then. For chosen results it reads clones, "recompute/NAME", which are computed again from what is
+ * then. For chosen results it reads clones, "recompute/NAME", which are recomputed from what is
  * kept, right before their first use:
  *
  *     forward     x ──► a ──► b ──► y ──► …                  x, y kept; a, b dropped after use
@@ -9,7 +9,7 @@
  *     cheap    results of element by element work, casts and attention scores are dropped, where
  *              what they follow from is there anyway or smaller
  *     layers   of every repeated block only what later blocks read is kept; all inside it is
- *              computed again, one block at a time
+ *              recomputed, one block at a time
  *     layers:K of the first K of them, which wait longest for the backward pass
  *
  * Each stage of a pipeline may have its own: the first stages, which hold the most micro-batches, need it most.
@@ -56,7 +56,7 @@ bool mtf_graph_recompute_stages(MtfGraph *graph, const MtfRecompute *each, GErro
  * are. */
 int mtf_graph_number_layers(const MtfGraph *graph, int *layer);
 
-/* How many layers "layers" computes again. */
+/* How many layers "layers" recomputes. */
 int mtf_graph_recomputable_layers(const MtfGraph *graph);
 
 #endif

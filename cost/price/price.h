@@ -19,7 +19,7 @@
  * carries: 2mnk flops over the bytes of three matrices of b-byte elements give h = 3/2 b flops /
  * traffic_bytes. Attention never holds all scores and works in blocks, so there h is that of the
  * blocks (mtf_operation_block_side): 64 queries, 512 keys and 64 features give 90 and not the
- * length of the sequence. Its flops count the scores that the gradient computes again; the
+ * length of the sequence. Its flops count the scores that the gradient recomputes; the
  * exponentials between the products are not counted, a few percent of them. All other kernels are
  * bound by memory and computed at the peak.
  *

@@ -96,7 +96,7 @@ static double gathers_in(const MtfRunDevice *device, MtfPassKind pass) {
 }
 
 /* Messages of one layer's weights in a pass: gathered in both, gradients scattered in the second;
- * with whole weights (ZeRO-2) only the latter. Where parts of ranks are put in their places one by
+ * with replicated weights (ZeRO-2) only the latter. Where parts of ranks are put in their places one by
  * one, the host launches that for each before the next message. */
 static double sharded_seconds(const MtfRunDevice *device, MtfPassKind pass) {
     const MtfTrainingRun *run = device->run;

@@ -48,7 +48,7 @@ MtfParallelism mtf_parallelism(const MtfGraph *graph, const MtfLayout *layout);
 char *mtf_parallelism_format(const MtfGraph *graph, const MtfLayout *layout);
 
 /* Whether Megatron-LM runs layouts of the kind: each axis does one thing in all products, data or tensor
- * parallelism, and what is kept is whole but for that, or its optimizer distributed (ZeRO-1). */
+ * parallelism, and what is kept is replicated but for that, or its optimizer distributed (ZeRO-1). */
 bool mtf_parallelism_is_megatron(const MtfParallelism *parallelism);
 
 /* {"data_parallel", "tensor_parallel", "context_parallel", "expert_parallel", "replicated",

@@ -15,12 +15,12 @@ typedef struct {
     guint64 waits;                                  /* for these of the window */
     int64_t written, first_written, scratch, dead;  /* bytes; `dead` of what nobody reads */
     int read_begin, read_end, take_begin, take_end; /* in Window.reads and Window.takes */
-} Step;
+} Item;
 
 typedef struct {
     const MtfOrderModel *model;
     int count;
-    Step steps[MTF_WINDOW_MOST];
+    Item items[MTF_WINDOW_MOST];
     GArray *values;        /* Value */
     GArray *reads, *takes; /* int: indexes into values */
 } Window;
@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
     guint64 done;
     int64_t live, peak;
-    int parent, step; /* the state before, and what was run */
+    int parent, item; /* the state before, and what was run */
 } State;
 
 /* ---- Reading the window ---------------------------------------------------------------------- */
@@ -53,37 +53,37 @@ static int value_index(Window *window, const MtfOrderReplay *replay, GHashTable 
     return (int)window->values->len - 1;
 }
 
-static void read_writes(const Window *window, const MtfOrderReplay *replay, Step *step, int i) {
+static void read_writes(const Window *window, const MtfOrderReplay *replay, Item *item, int i) {
     const MtfOrderModel *model = window->model;
     for (int k = model->write_begins[i]; k < model->write_begins[i + 1]; k++) {
         int value = model->writes[k];
         int64_t bytes = model->bytes[value];
-        step->written += model->early[value] ? 0 : bytes;
-        step->dead += replay->last[value] < 0 ? bytes : 0;
+        item->written += model->early[value] ? 0 : bytes;
+        item->dead += replay->last[value] < 0 ? bytes : 0;
     }
     int first = model->writes[model->write_begins[i]];
-    step->first_written = model->early[first] ? 0 : model->bytes[first];
+    item->first_written = model->early[first] ? 0 : model->bytes[first];
 }
 
-static void read_step(Window *window, const MtfOrderReplay *replay, GHashTable *known, int i,
+static void read_item(Window *window, const MtfOrderReplay *replay, GHashTable *known, int i,
                       int place, int end) {
     const MtfOrderModel *model = window->model;
-    Step *step = &window->steps[place];
-    step->scratch = model->scratch[i];
-    read_writes(window, replay, step, i);
-    step->read_begin = (int)window->reads->len;
+    Item *item = &window->items[place];
+    item->scratch = model->scratch[i];
+    read_writes(window, replay, item, i);
+    item->read_begin = (int)window->reads->len;
     for (int k = model->read_begins[i]; k < model->read_begins[i + 1]; k++) {
         int index = value_index(window, replay, known, model->reads[k], end);
         g_array_index(window->values, Value, index).readers |= G_GUINT64_CONSTANT(1) << place;
         g_array_append_val(window->reads, index);
     }
-    step->read_end = (int)window->reads->len;
-    step->take_begin = (int)window->takes->len;
+    item->read_end = (int)window->reads->len;
+    item->take_begin = (int)window->takes->len;
     for (int k = model->take_begins[i]; k < model->take_begins[i + 1]; k++) {
         int index = value_index(window, replay, known, model->takes[k], end);
         g_array_append_val(window->takes, index);
     }
-    step->take_end = (int)window->takes->len;
+    item->take_end = (int)window->takes->len;
 }
 
 static void window_init(Window *window, const MtfOrderModel *model, const MtfOrderReplay *replay,
@@ -99,11 +99,11 @@ static void window_init(Window *window, const MtfOrderModel *model, const MtfOrd
         g_hash_table_insert(places, GINT_TO_POINTER(order[from + p]), GINT_TO_POINTER(p));
     for (int p = 0; p < count; p++) {
         int i = order[from + p];
-        read_step(window, replay, known, i, p, from + count);
+        read_item(window, replay, known, i, p, from + count);
         for (int k = model->waits->begins[i]; k < model->waits->begins[i + 1]; k++) {
             int place = place_of(places, model->waits->before[k]);
             if (place >= 0)
-                window->steps[p].waits |= G_GUINT64_CONSTANT(1) << place;
+                window->items[p].waits |= G_GUINT64_CONSTANT(1) << place;
         }
     }
 }
@@ -114,47 +114,47 @@ static void window_clear(Window *window) {
     g_array_unref(window->takes);
 }
 
-/* ---- Running a step -------------------------------------------------------------------------- */
+/* ---- Running an item ------------------------------------------------------------------------- */
 
-/* Whether the value is read by `step` for the last time. */
-static bool dies_at(const Window *window, int value, guint64 done, int step) {
+/* Whether the value is read by `item` for the last time. */
+static bool dies_at(const Window *window, int value, guint64 done, int item) {
     const Value *v = &g_array_index(window->values, Value, value);
-    return v->dies && (v->readers & ~done) == G_GUINT64_CONSTANT(1) << step;
+    return v->dies && (v->readers & ~done) == G_GUINT64_CONSTANT(1) << item;
 }
 
-static int overwritten(const Window *window, guint64 done, int step) {
-    for (int k = window->steps[step].take_begin; k < window->steps[step].take_end; k++) {
+static int overwritten(const Window *window, guint64 done, int item) {
+    for (int k = window->items[item].take_begin; k < window->items[item].take_end; k++) {
         int value = g_array_index(window->takes, int, k);
-        if (dies_at(window, value, done, step))
+        if (dies_at(window, value, done, item))
             return value;
     }
     return -1;
 }
 
 /* The instructions that may be run now, a bit each. */
-static guint64 ready_steps(const Window *window, guint64 done) {
+static guint64 ready_items(const Window *window, guint64 done) {
     guint64 ready = 0;
-    for (int step = 0; step < window->count; step++)
-        ready |= (guint64)((window->steps[step].waits & ~done) == 0) << step;
+    for (int item = 0; item < window->count; item++)
+        ready |= (guint64)((window->items[item].waits & ~done) == 0) << item;
     return ready & ~done;
 }
 
-/* The state after a step; false where its peak is not below the ceiling. */
-static bool run_step(const Window *window, const State *state, int index, int step, int64_t ceiling,
+/* The state after an item; false where its peak is not below the ceiling. */
+static bool run_item(const Window *window, const State *state, int index, int item, int64_t ceiling,
                      State *next) {
-    const Step *s = &window->steps[step];
-    int taken = overwritten(window, state->done, step);
+    const Item *s = &window->items[item];
+    int taken = overwritten(window, state->done, item);
     int64_t live = state->live + s->written - (taken >= 0 ? s->first_written : 0);
-    *next = (State){ .done = state->done | G_GUINT64_CONSTANT(1) << step,
+    *next = (State){ .done = state->done | G_GUINT64_CONSTANT(1) << item,
                      .peak = MAX(state->peak, live + s->scratch),
                      .live = live - s->dead,
                      .parent = index,
-                     .step = step };
+                     .item = item };
     if (next->peak >= ceiling)
         return false;
     for (int k = s->read_begin; k < s->read_end; k++) {
         int value = g_array_index(window->reads, int, k);
-        if (value != taken && dies_at(window, value, state->done, step))
+        if (value != taken && dies_at(window, value, state->done, item))
             next->live -= g_array_index(window->values, Value, value).bytes;
     }
     return true;
@@ -228,8 +228,8 @@ static void make_level(const Window *window, Search *search, int begin, int end,
     search->level = end;
     for (int index = begin; index < end; index++) {
         State state = g_array_index(search->states, State, index), next;
-        for (guint64 left = ready_steps(window, state.done); left != 0; left &= left - 1)
-            if (run_step(window, &state, index, __builtin_ctzll(left), ceiling, &next))
+        for (guint64 left = ready_items(window, state.done); left != 0; left &= left - 1)
+            if (run_item(window, &state, index, __builtin_ctzll(left), ceiling, &next))
                 add_state(search, &next);
     }
     int made = (int)search->states->len - end;
@@ -245,7 +245,7 @@ static void put_in_order(const GArray *states, int index, int *order, int count)
     g_autofree int *old = g_memdup2(order, (gsize)count * sizeof *order);
     for (int p = count - 1; p >= 0; p--) {
         const State *state = &g_array_index(states, State, index);
-        order[p] = old[state->step];
+        order[p] = old[state->item];
         index = state->parent;
     }
 }
@@ -254,7 +254,7 @@ bool mtf_order_window(const MtfOrderModel *model, const MtfOrderReplay *replay, 
                       int from, int count, int64_t *work) {
     Window window;
     int64_t ceiling = replay->during[replay->peak];
-    State start = { .live = replay->before[from], .parent = -1, .step = -1 };
+    State start = { .live = replay->before[from], .parent = -1, .item = -1 };
     Search search = { g_array_new(FALSE, FALSE, sizeof(State)), g_new(int, TABLE_SIZE), 0 };
     window_init(&window, model, replay, order, from, count);
     memset(search.table, -1, TABLE_SIZE * sizeof *search.table);

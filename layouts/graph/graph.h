@@ -196,7 +196,7 @@ typedef struct {
 typedef enum {
     MTF_ORIGIN_WRITTEN,  /* by the user; or a step on the way to something below */
     MTF_ORIGIN_GRADIENT, /* its result is the gradient of the loss by a tensor */
-    MTF_ORIGIN_CLONE,    /* it computes again what another operation computed */
+    MTF_ORIGIN_CLONE,    /* it recomputes what another operation computed */
     MTF_ORIGIN_PART,     /* it helps to compute an operation that was written as one */
     MTF_ORIGIN_BACKWARD, /* it helps to pass the gradient of an operation's result on to inputs */
     MTF_ORIGIN_UPDATE,   /* it helps to update a variable */
@@ -223,7 +223,7 @@ typedef struct {
     unsigned near_inputs, near_outputs; /* bit k: need not pass through memory where one kernel
                                            computes neighbours (kernel_work/fusable.h); not
                                            written to files */
-    bool near_redone; /* likewise: reads what recomputation computes again, and is not itself */
+    bool near_redone; /* likewise: reads what recomputation recomputes, and is not itself */
 } MtfOperation;
 
 /* After each step the variable takes the value of the tensor. Same shape and dtype. */

@@ -159,7 +159,7 @@ char *mtf_graph_step_format(const MtfGraph *graph) {
     if (graph->microbatches > 1 && mtf_graph_has_batch_statistics(graph))
         g_string_append(text, ", batch statistics of each");
     if (recomputed > 0)
-        g_string_append_printf(text, ", %d operation%s computed again", recomputed,
+        g_string_append_printf(text, ", %d operation%s recomputed", recomputed,
                                recomputed == 1 ? "" : "s");
     int waiting = count_waiting(graph);
     if (waiting > 0)

@@ -4,12 +4,12 @@
  * sum), lowering reshards right after the operation. A consumer that wants yet another placement
  * fetches a copy of its own from there.
  *
- * What several consumers of one phase want is moved once: a layout may give a tensor a *reading* in
- * a phase, a copy in a placement of its own that lowering makes before the phase's first consumer
+ * What several consumers of one phase want is moved once: a layout may give a tensor a *gathered
+ * copy* in a phase, in a placement of its own that lowering makes before the phase's first consumer
  * and from which all its consumers fetch.
  *
- *     producer ──► kept ──► reading (forward) ──► q, k, v         one allgather, not three
- *                    └────► reading (backward) ─► grad/wq, grad/wk, grad/wv */
+ *     producer ──► kept ──► copy (forward) ──► q, k, v         one allgather, not three
+ *                    └────► copy (backward) ─► grad/wq, grad/wk, grad/wv */
 #ifndef MTF_LAYOUT_H
 #define MTF_LAYOUT_H
 
@@ -31,19 +31,19 @@ typedef struct {
     MtfExecution execution;           /* owned: how it is run */
 } MtfLayout;
 
-/* Everything whole, every operation in copies: always legal. */
+/* Everything replicated, every operation duplicated: always legal. */
 MtfLayout *mtf_layout_new(const MtfGraph *graph, const MtfMesh *mesh);
 MtfLayout *mtf_layout_copy(const MtfLayout *layout);
 void mtf_layout_free(MtfLayout *layout);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLayout, mtf_layout_free)
 
-/* Where the consumers of `phase` fetch a tensor from: the placement of its reading, or the one it
- * is kept in when it has none. */
+/* Where the consumers of `phase` fetch a tensor from: the placement of its gathered copy, or the one
+ * it is kept in when it has none. */
 const MtfPlacement *mtf_layout_phase_placement(const MtfLayout *layout, int tensor, MtfPhase phase);
 void mtf_layout_set_gathered_copy(MtfLayout *layout, int tensor, MtfPhase phase,
                                   const MtfPlacement *placement);
 
-/* Whether the reading is a copy, in another placement than the kept one. */
+/* Whether the phase has a gathered copy, in another placement than the kept one. */
 bool mtf_layout_has_gathered_copy(const MtfLayout *layout, int tensor, MtfPhase phase);
 
 /* Gives the execution another order of instructions, or with NULL the order of operations. Takes over

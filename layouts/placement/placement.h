@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Where a tensor is: on each mesh axis it is
  *
- *     whole      every processor along the axis holds the same elements
- *     split d    the axis cuts dimension d; each processor holds one part
- *     partial    every processor holds a term; their sum (or maximum) is the tensor
+ *     replicated   every processor along the axis holds the same elements
+ *     sharded d    the axis cuts dimension d; each processor holds one part
+ *     partial      every processor holds a term; their sum (or maximum) is the tensor
  *
- * Two axes may split one dimension: major to minor in mesh order, so that on rows:2;cols:2 with
- * both splitting a dimension, processor (r, c) holds part 2r + c of 4. Part i of p over n elements
+ * Two axes may shard one dimension: major to minor in mesh order, so that on rows:2;cols:2 with
+ * both sharding a dimension, processor (r, c) holds part 2r + c of 4. Part i of p over n elements
  * is [floor(i n / p), floor((i + 1) n / p)): sizes need not divide, and parts may be empty. */
 #ifndef MTF_PLACEMENT_H
 #define MTF_PLACEMENT_H

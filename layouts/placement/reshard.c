@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Weights of the search: a collective costs this many elements besides what it moves, so that of
- * two paths of equal traffic the shorter wins; a local step costs next to nothing. */
+ * two paths of equal traffic the shorter wins; a local op costs next to nothing. */
 #define COLLECTIVE_OVERHEAD 1024.0
 #define LOCAL_OVERHEAD 1.0
 
@@ -107,7 +107,7 @@ static int placement_state(const Space *space, const MtfPlacement *placement) {
     return state;
 }
 
-/* ---- The steps out of a placement ---------------------------------------------------------- */
+/* ---- The ops out of a placement ------------------------------------------------------------ */
 
 /* Whether no axis behind `axis` splits `dim`. */
 static bool is_minor_most(const Space *space, const MtfPlacement *placement, int axis, int dim) {
@@ -117,7 +117,7 @@ static bool is_minor_most(const Space *space, const MtfPlacement *placement, int
     return true;
 }
 
-/* The kind of step that changes one axis alone, from what `placement` says to `after`; MTF_RESHARD_KINDS
+/* The kind of op that changes one axis alone, from what `placement` says to `after`; MTF_RESHARD_KINDS
  * when there is none. */
 static MtfReshardKind kind_of(const Space *space, const MtfPlacement *placement, int axis,
                               int after) {
@@ -135,7 +135,7 @@ static MtfReshardKind kind_of(const Space *space, const MtfPlacement *placement,
     return after == MTF_REPLICATED ? MTF_RESHARD_ALLGATHER : MTF_RESHARD_ALLTOALL;
 }
 
-/* That step. */
+/* That op. */
 static MtfReshardOp single_op(const MtfPlacement *placement, int axis, int after,
                               MtfReshardKind kind) {
     MtfReshardOp op = { .kind = kind, .reduction = MTF_REDUCE_NONE };
@@ -148,8 +148,8 @@ static MtfReshardOp single_op(const MtfPlacement *placement, int axis, int after
     return op;
 }
 
-/* What a step costs whose payload is so large. */
-static double step_cost(const Space *space, const MtfReshardOp *op, double elements) {
+/* What an op costs whose payload is so large. */
+static double op_cost(const Space *space, const MtfReshardOp *op, double elements) {
     if (!mtf_reshard_row(op->kind)->collective)
         return LOCAL_OVERHEAD;
     double members = mtf_mesh_group_size(space->mesh, op->axes);
@@ -159,8 +159,8 @@ static double step_cost(const Space *space, const MtfReshardOp *op, double eleme
 }
 
 /* The same of its largest payload. */
-static double step_cost_of(const Space *space, const MtfReshardOp *op) {
-    return step_cost(
+static double op_cost_of(const Space *space, const MtfReshardOp *op) {
+    return op_cost(
         space, op,
         (double)mtf_reshard_largest_payload(space->graph, space->mesh, space->shape, op));
 }
@@ -203,7 +203,7 @@ static bool gather_together(const Space *space, MtfReshardOp *op, int axis) {
     return (op->axes & (op->axes - 1)) != 0;
 }
 
-/* Where an exchange takes an axis: to its target, or to whole when the target is partial. */
+/* Where an exchange takes an axis: to its target, or to replicated when the target is partial. */
 static int exchange_target(const Space *space, int axis) {
     int target = space->to->axis[axis];
     return mtf_axis_is_partial(target) ? MTF_REPLICATED : target;
@@ -247,11 +247,11 @@ static double cost_at_once(const Space *space) {
     double cost = 0;
     for (int kind = MTF_PARTIAL_MAX; kind <= MTF_PARTIAL_SUM; kind++) {
         reduce_together(space, &op, kind);
-        cost += op.axes != 0 ? step_cost_of(space, &op) : 0;
+        cost += op.axes != 0 ? op_cost_of(space, &op) : 0;
         op.from = op.to;
     }
     if (exchange_rest(space, &op))
-        cost += step_cost_of(space, &op);
+        cost += op_cost_of(space, &op);
     for (int i = 0; i < space->n_axes; i++)
         if (mtf_axis_is_partial(space->to->axis[space->axes[i]]))
             cost += LOCAL_OVERHEAD;
@@ -265,7 +265,7 @@ typedef struct {
     MtfReshardOp op;
 } Arrival;
 
-/* The states reached so far. Every step costs something, so a state that costs as much as the
+/* The states reached so far. Every op costs something, so a state that costs as much as the
  * target is known to cost is on no cheapest path to it. */
 typedef struct {
     const Space *space;
@@ -278,7 +278,7 @@ typedef struct {
     int n_open;
 } Search;
 
-/* No step of its kind costs less. */
+/* No op of its kind costs less. */
 static double least_step(MtfReshardKind kind) {
     return mtf_reshard_row(kind)->collective ? COLLECTIVE_OVERHEAD : LOCAL_OVERHEAD;
 }
@@ -300,7 +300,7 @@ static bool turns_one_axis(const MtfReshardOp *op) {
     return op->axes == 1U << axis && op->from.axis[axis] >= 0 && op->to.axis[axis] >= 0;
 }
 
-/* As mtf_reshard_largest_payload, of a step from one state to the other. */
+/* As mtf_reshard_largest_payload, of an op from one state to the other. */
 static double payload_of(Search *search, int state, int next, const MtfReshardOp *op) {
     const Space *space = search->space;
     const MtfReshardRow *row = mtf_reshard_row(op->kind);
@@ -321,7 +321,7 @@ static void relax(Search *search, int state, int next, const MtfReshardOp *op) {
     double before = search->cost[state], most = most_of(search, next);
     if (before + least_step(op->kind) >= most)
         return;
-    double cost = before + step_cost(search->space, op, payload_of(search, state, next, op));
+    double cost = before + op_cost(search->space, op, payload_of(search, state, next, op));
     if (cost >= most)
         return;
     if (isinf(search->cost[next]))
@@ -331,7 +331,7 @@ static void relax(Search *search, int state, int next, const MtfReshardOp *op) {
     search->arrivals[next].op = *op;
 }
 
-/* All steps that change the i-th changing axis alone, whose value has the number `own`. */
+/* All ops that change the i-th changing axis alone, whose value has the number `own`. */
 static void relax_axis(Search *search, int state, const MtfPlacement *placement, int i, int own) {
     const Space *space = search->space;
     for (int c = 0; c < space->n_choices[i]; c++) {
@@ -434,7 +434,7 @@ static MtfRange wanted_range(const MtfGraph *graph, const MtfMesh *mesh, const M
                : mtf_placement_range(mesh, &op->to, dim, mtf_graph_size(graph, dim), rank);
 }
 
-/* Whether `rank` serves `peer` in an all-to-all: along axes where the source is whole, a processor
+/* Whether `rank` serves `peer` in an all-to-all: along axes where the source is replicated, a processor
  * is served by the copy at its own coordinate. */
 static bool serves(const MtfMesh *mesh, const MtfReshardOp *op, int rank, int peer) {
     for (int a = 0; a < mesh->n_axes; a++)
@@ -484,7 +484,7 @@ int64_t mtf_reshard_payload(const MtfGraph *graph, const MtfMesh *mesh, const Mt
 
 /* What one processor can send, summed over its peers. Of one dimension it is what the processor
  * holds, or what a peer wants, summed over the peers that differ on it: the target splits it over
- * axes whose coordinate the peer shares with the sender (they take no part, or the source is whole
+ * axes whose coordinate the peer shares with the sender (they take no part, or the source is replicated
  * there) and over others, which are summed over. */
 static int64_t largest_exchange(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                                 const MtfReshardOp *op) {

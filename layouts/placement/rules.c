@@ -290,7 +290,7 @@ typedef struct {
     MtfLayout *layout;
 } Derivation;
 
-/* Split by the rules of its dimensions, whole elsewhere. */
+/* Sharded by the rules of its dimensions, replicated elsewhere. */
 static MtfPlacement settled(const Derivation *derivation, int tensor) {
     const MtfShape *shape = &mtf_graph_tensor(derivation->scopes->graph, tensor)->shape;
     MtfPlacement placement = mtf_placement_replicated();

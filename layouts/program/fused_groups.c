@@ -5,19 +5,19 @@
 
 #include <string.h>
 
-/* A row of kernels that grows. */
+/* A group that grows. */
 typedef struct {
     MtfProgram *program;
-    int64_t cache;  /* bytes of a band */
-    int number;     /* of the row, from 1 */
+    int64_t cache;  /* bytes of a tile */
+    int number;     /* of the group, from 1 */
     int begin, end; /* instructions */
     int n_dims;
     int dims[MTF_MAX_RANK];      /* that are cut, outermost first */
     unsigned axes[MTF_MAX_RANK]; /* that split each of them */
     int64_t bytes;               /* of the storages that are cut */
-    int64_t live;                /* of all storages that live somewhere in the row */
-    int *touched;                /* by storage: the last row that touches it; 0: none */
-    int *written;                /* by buffer: the last row that writes it */
+    int64_t live;                /* of all storages that live somewhere in the group */
+    int *touched;                /* by storage: the last group that touches it; 0: none */
+    int *written;                /* by buffer: the last group that writes it */
     int64_t *live_at;            /* by instruction */
     int64_t *begun_at;           /* … of storages that begin to live there */
     int64_t most;                /* of live_at */
@@ -54,8 +54,8 @@ static bool is_whole(const Group *group, int buffer) {
     return true;
 }
 
-/* Whether those of them that the tensor has lead it in their order and are split as in the row, so
- * that a band of it is one piece. */
+/* Whether those of them that the tensor has lead it in their order and are split as in the group, so
+ * that a tile of it is one piece. */
 static bool is_in_pieces(const Group *group, int buffer) {
     const MtfShape *shape = shape_of(group, buffer);
     const MtfPlacement *placement = &buffer_at(group, buffer)->placement;
@@ -83,7 +83,7 @@ static int summed_input(const Group *group, const MtfInstruction *instruction) {
 }
 
 /* Whether the kernel sums what is cut into a result that lacks it: element by element, since the
- * parts of a sum that runs along a piece of memory would depend on the bands. */
+ * parts of a sum that runs along a piece of memory would depend on the tiles. */
 static bool sums_over_tiles(const Group *group, const MtfInstruction *instruction) {
     const MtfOperation *op = mtf_graph_operation(group->program->graph, instruction->operation);
     int summed = summed_input(group, instruction);
@@ -105,7 +105,7 @@ static bool needs_what_is_cut(const Group *group, const MtfInstruction *instruct
     return false;
 }
 
-/* Whether the kernel can be a part of the row as that is cut now. */
+/* Whether the kernel can be a part of the group as that is cut now. */
 static bool can_be_cut(const Group *group, const MtfInstruction *instruction) {
     if (needs_what_is_cut(group, instruction))
         return false;
@@ -137,7 +137,7 @@ static bool is_fit(const MtfProgram *program, int index) {
            row->dims != MTF_DIMS_RESHAPED;
 }
 
-/* ---- How a row grows ------------------------------------------------------------------------- */
+/* ---- How a group grows ----------------------------------------------------------------------- */
 
 /* Calls `use` for every buffer that an instruction touches. */
 static void each_buffer(const MtfInstruction *instruction, void (*use)(Group *group, int buffer),
@@ -214,7 +214,7 @@ static bool begin_group(Group *group, int index) {
            (summed >= 0 && cut_along(group, instruction, summed));
 }
 
-/* Lets the next kernel join, cut along fewer dimensions if need be, while a band of one row stays
+/* Lets the next kernel join, cut along fewer dimensions if need be, while a tile of one row stays
  * in the cache. */
 static bool grow(Group *group) {
     const MtfInstruction *next = mtf_program_instruction(group->program, group->end);
@@ -251,7 +251,7 @@ static void finish_group(Group *group) {
         each_buffer(mtf_program_instruction(group->program, i), keep, group);
 }
 
-/* The row that begins at `index` and ends before `end`; returns where it ends. */
+/* The group that begins at `index` and ends before `end`; returns where it ends. */
 static int find_group(Group *group, int index, int end) {
     if (!is_fit(group->program, index) || !begin_group(group, index))
         return index + 1;

@@ -172,7 +172,7 @@ static bool read_strategy(const MtfPlan *plan, const MtfJson *where, GError **er
     return true;
 }
 
-/* Reads a map of names; what is not in it stays whole, or in copies. */
+/* Reads a map of names; what is not in it stays replicated, or duplicated. */
 static bool read_map(const MtfPlan *plan, const MtfJson *layout, const char *key,
                      bool (*read)(const MtfPlan *plan, const MtfJson *where, GError **error),
                      GError **error) {
@@ -407,10 +407,10 @@ static void add_placement(const MtfPlan *plan, cJSON *map, const char *key,
 
 static cJSON *placements_to_json(const MtfPlan *plan) {
     const MtfLayout *layout = plan->layout;
-    MtfPlacement whole = mtf_placement_replicated();
+    MtfPlacement replicated = mtf_placement_replicated();
     cJSON *map = cJSON_CreateObject();
     for (int t = 0; t < layout->n_tensors; t++)
-        if (!mtf_placement_equal(&layout->tensors[t], &whole))
+        if (!mtf_placement_equal(&layout->tensors[t], &replicated))
             add_placement(plan, map, mtf_graph_tensor(plan->graph, t)->name, &layout->tensors[t]);
     return map;
 }

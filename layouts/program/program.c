@@ -294,6 +294,7 @@ static void append_instruction(GString *text, const MtfInstruction *instruction)
     if (instruction->loop > 0)
         g_string_append_printf(text, " loop %d", instruction->loop);
     if (instruction->fused.kernels > 0) {
+        /* Digests keep the words that they were first made of. */
         g_string_append_printf(text, " band %d:", instruction->fused.kernels);
         append_numbers(text, instruction->fused.dims, instruction->fused.n_dims);
     }
@@ -354,7 +355,7 @@ static void format_kernel(GString *text, const MtfProgram *program,
 
 static void format_fused_group(GString *text, const MtfProgram *program,
                                const MtfFusedGroup *fused) {
-    g_string_append_printf(text, ", with the next %d band by band of", fused->kernels - 1);
+    g_string_append_printf(text, ", with the next %d tile by tile of", fused->kernels - 1);
     for (int i = 0; i < fused->n_dims; i++)
         g_string_append_printf(text, "%s%s", i == 0 ? " " : ",",
                                mtf_graph_dimension(program->graph, fused->dims[i])->name);

@@ -3,7 +3,7 @@
  * cost, reports and runtime all read, so what is predicted is what runs.
  *
  *     instruction  kernel   buffers 3 5 -> 9          einsum on local slices
- *                  step     buffer 9 -> 9  allreduce  over {cols}
+ *                  reshard  buffer 9 -> 9  allreduce  over {cols}
  *
  * Each buffer holds one tensor in one placement. Its size is that of the largest local slice over
  * all processors, so that every rank lays out the same arena. A buffer may *share* the storage of
@@ -49,12 +49,12 @@ typedef struct {
 
 typedef enum { MTF_INSTRUCTION_KERNEL, MTF_INSTRUCTION_RESHARD } MtfInstructionKind;
 
-/* A row of kernels that run together, band by band (fused_groups.h). */
+/* Kernels that run together, tile by tile (fused_groups.h). */
 typedef struct {
-    int kernels; /* this instruction and those behind it; 0: it is not the first of a row */
+    int kernels; /* this instruction and those behind it; 0: it is not the first of a group */
     int n_dims;
     int dims[MTF_MAX_RANK]; /* that are cut, outermost first */
-    int64_t tile_rows;      /* of the tensors, in a band: an index of each of them is one */
+    int64_t tile_rows;      /* of the tensors, in a tile: an index of each of them is one */
 } MtfFusedGroup;
 
 typedef struct {
@@ -62,7 +62,7 @@ typedef struct {
     MtfExchangeAlgorithm algorithm; /* of collectives (collective_messages.h) */
     int operation;                  /* the graph operation it runs, or that made it necessary */
     int loop;                       /* whose iterations run it, from 1; 0: none */
-    MtfReshardOp reshard;           /* of steps */
+    MtfReshardOp reshard;           /* of reshard ops */
     int n_inputs;
     int *inputs; /* buffers */
     int n_outputs;
@@ -114,7 +114,7 @@ MtfProgram *mtf_lower_as_written(const MtfGraph *graph, const MtfLayout *layout)
  * layout's placements: for local pricing. */
 MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, int operation);
 
-/* The steps alone that take a tensor from one placement to another, without lifetimes: for pricing.
+/* The reshard ops alone that take a tensor from one placement to another, without lifetimes: for pricing.
  */
 MtfProgram *mtf_lower_path(const MtfGraph *graph, const MtfLayout *layout, int tensor,
                            const MtfPlacement *from, const MtfPlacement *to);
@@ -176,7 +176,7 @@ MtfReshardOp mtf_reshard_of_tensor(const MtfProgram *program, const MtfInstructi
 bool mtf_reshard_is_contiguous(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                                const MtfReshardOp *op);
 
-/* Elements of scratch a collective step needs, on the processor that needs most: allgather the
+/* Elements of scratch a collective needs, on the processor that needs most: allgather the
  * gathered result and reduce-scatter the whole input unless contiguous; all-to-all and halo what is
  * sent followed by what is received. */
 int64_t mtf_reshard_scratch(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,

@@ -285,7 +285,7 @@ typedef struct {
     Agraph_t **sections;
     Agnode_t **nodes;
     bool *touched; /* boxes that have an arrow */
-    int64_t dearest;
+    int64_t costliest;
 } Drawing;
 
 static Agraph_t *add_cluster(Agraph_t *parent, const char *name, const char *title) {
@@ -363,7 +363,7 @@ static void draw_arrow(Drawing *drawing, const MtfViewArrow *arrow) {
     if (arrow->nanoseconds == 0)
         return;
     char width[G_ASCII_DTOSTR_BUF_SIZE];
-    double share = (double)arrow->nanoseconds / (double)MAX(drawing->dearest, 1);
+    double share = (double)arrow->nanoseconds / (double)MAX(drawing->costliest, 1);
     g_ascii_formatd(width, sizeof width, "%.2f", 1 + 4 * sqrt(MIN(share, 1)));
     set(edge, "color", MTF_COLOR_TRAFFIC);
     set(edge, "penwidth", width);
@@ -388,12 +388,12 @@ static void set_in_columns(const Drawing *drawing, int section) {
     }
 }
 
-static int64_t dearest_of(const MtfStepFacts *facts) {
-    int64_t dearest = 0;
+static int64_t costliest_of(const MtfStepFacts *facts) {
+    int64_t costliest = 0;
     for (int i = 0; i < facts->schedule->length; i++)
         if (mtf_step_facts_is_collective(facts, i))
-            dearest = MAX(dearest, facts->schedule->ends[i] - facts->schedule->starts[i]);
-    return dearest;
+            costliest = MAX(costliest, facts->schedule->ends[i] - facts->schedule->starts[i]);
+    return costliest;
 }
 
 static void draw(Drawing *drawing) {
@@ -441,7 +441,7 @@ char *mtf_dot_graph(const MtfPartitionView *view, const MtfDotStyle *style, GErr
                         .sections = sections,
                         .nodes = nodes,
                         .touched = touched,
-                        .dearest = dearest_of(view->parts->facts) };
+                        .costliest = costliest_of(view->parts->facts) };
     draw(&drawing);
     char *text = write_graph(graph);
     agclose(graph);

@@ -79,7 +79,7 @@ static void add_dimension(const Builder *builder, GArray *cells, const MtfPlacem
                  : g_strdup_printf("%s %" PRId64 "/%d", dimension->name, dimension->size, parts));
 }
 
-/* Every mesh axis longer than 1 is told of: it splits a dimension, sums up, or holds copies. */
+/* Every mesh axis longer than 1 is shown: it splits a dimension, sums up, or holds copies. */
 static GArray *cells_of(const Builder *builder, int tensor, const MtfPlacement *placement) {
     GArray *cells = new_array(sizeof(MtfViewCell), clear_cell);
     const MtfMesh *mesh = &builder->program->layout->mesh;
@@ -252,7 +252,7 @@ static bool casts_weight(const MtfGraph *graph, int operation) {
            mtf_graph_tensor(graph, op->inputs[0])->source == MTF_SOURCE_VARIABLE;
 }
 
-/* Whether a tensor is told of inside the boxes that take it: variables, inputs, what another phase
+/* Whether a tensor is named inside the boxes that take it: variables, inputs, what another phase
  * made, and the numbers that every update takes. */
 static bool is_row(const Builder *builder, int tensor, const MtfOperation *reader) {
     if (mtf_part_phase(reader->phase) == MTF_PART_PHASES - 1 &&

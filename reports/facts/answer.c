@@ -45,7 +45,7 @@ static char *layout_text(const MtfStepFacts *facts) {
     const MtfPlan *plan = facts->plan;
     if (plan->layout->rules != NULL)
         return g_strdup(*plan->layout->rules != '\0' ? plan->layout->rules
-                                                     : "no rule: everything whole");
+                                                     : "no rule: everything replicated");
     bool exact;
     g_autofree char *rules = mtf_closest_rules(plan->graph, plan->layout, &exact);
     if (exact)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The collectives of a program by what they move and what asked for them, layers taken together:
- * the dearest transfers of a step, each with the operation that causes it. */
+ * the costliest transfers of a step, each with the operation that causes it. */
 #ifndef MTF_TRANSFERS_H
 #define MTF_TRANSFERS_H
 
@@ -16,7 +16,7 @@ typedef struct {
     int64_t nanoseconds; /* of all together */
 } MtfTransfer;
 
-/* All transfers (MtfTransfer *), the dearest first; free with g_ptr_array_unref. */
+/* All transfers (MtfTransfer *), the costliest first; free with g_ptr_array_unref. */
 GPtrArray *mtf_transfers_new(const MtfStepFacts *facts);
 
 #endif

@@ -27,20 +27,20 @@ static void add_legend(GString *page, const MtfMesh *mesh) {
 
 /* ---- The parts and their phases ------------------------------------------------------------ */
 
-static int64_t dearest_section(const MtfStepParts *parts) {
-    int64_t dearest = 1;
+static int64_t costliest_section(const MtfStepParts *parts) {
+    int64_t costliest = 1;
     for (int p = 0; p < (int)parts->parts->len; p++)
         for (int f = 0; f < MTF_PART_PHASES; f++)
-            dearest = MAX(dearest, mtf_step_part(parts, p)->figures[f].nanoseconds);
-    return dearest;
+            costliest = MAX(costliest, mtf_step_part(parts, p)->figures[f].nanoseconds);
+    return costliest;
 }
 
 /* Time as a bar, what the network takes of it apart; the words say the same. */
-static void add_figures(GString *page, const MtfPartFigures *figures, int64_t dearest) {
+static void add_figures(GString *page, const MtfPartFigures *figures, int64_t costliest) {
     g_autofree char *time = mtf_seconds_format((double)figures->nanoseconds / 1e9);
     g_autofree char *payload = mtf_bytes_format((double)figures->payload);
-    double local = BAR * (double)(figures->nanoseconds - figures->network) / (double)dearest;
-    double network = BAR * (double)figures->network / (double)dearest;
+    double local = BAR * (double)(figures->nanoseconds - figures->network) / (double)costliest;
+    double network = BAR * (double)figures->network / (double)costliest;
     if (figures->operations == 0) {
         g_string_append(page, "<td class=\"soft\">–</td>");
         return;
@@ -59,7 +59,7 @@ static void add_figures(GString *page, const MtfPartFigures *figures, int64_t de
 }
 
 static void add_overview(GString *page, const MtfStepParts *parts) {
-    int64_t dearest = dearest_section(parts);
+    int64_t costliest = costliest_section(parts);
     g_string_append(page, "<div class=\"wide\"><table class=\"step\"><thead><tr><th>part of the "
                           "step</th><th>forward ↓</th><th>backward ↑</th><th>update</th></tr>"
                           "</thead><tbody>\n");
@@ -73,7 +73,7 @@ static void add_overview(GString *page, const MtfStepParts *parts) {
                        mtf_step_part(parts, part->alike)->title);
         g_string_append(page, "</td>");
         for (int f = 0; f < MTF_PART_PHASES; f++)
-            add_figures(page, &part->figures[f], dearest);
+            add_figures(page, &part->figures[f], costliest);
         g_string_append(page, "</tr>\n");
     }
     g_string_append(page, "</tbody></table></div><ul class=\"legend\"><li><span class=\"swatch "
@@ -124,7 +124,7 @@ static int64_t time_of_kind(const MtfStepParts *parts, int kind, int *layers) {
     return nanoseconds;
 }
 
-static int dearest_kind(const MtfStepParts *parts) {
+static int costliest_kind(const MtfStepParts *parts) {
     int best = 0, layers;
     for (int p = 1; p < (int)parts->parts->len; p++)
         if (time_of_kind(parts, p, &layers) > time_of_kind(parts, best, &layers))
@@ -139,7 +139,7 @@ static void add_kind(GString *page, const MtfStepParts *parts, const MtfDrawings
     int64_t nanoseconds = time_of_kind(parts, kind, &layers);
     g_autofree char *time = mtf_seconds_format((double)nanoseconds / 1e9);
     mtf_markup(page, "<details class=\"part\" id=\"part-%d\"", kind);
-    g_string_append(page, kind == dearest_kind(parts) ? " open=\"\">" : ">");
+    g_string_append(page, kind == costliest_kind(parts) ? " open=\"\">" : ">");
     mtf_markup(page, "<summary><b>%s</b>", mtf_step_part(parts, kind)->title);
     if (layers > 1)
         mtf_markup(page, " <span class=\"times\">× %d</span>", layers);

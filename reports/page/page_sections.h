@@ -29,7 +29,7 @@ void mtf_page_why(GString *page, const MtfStepFacts *facts, const cJSON *why);
 /* Step time against memory: what was searched under other limits, and layouts by hand. */
 void mtf_page_frontier(GString *page, const MtfStepFacts *facts);
 
-/* The collectives by kind and axes, and the dearest transfers. */
+/* The collectives by kind and axes, and the costliest transfers. */
 void mtf_page_traffic(GString *page, const MtfStepFacts *facts);
 
 /* Every tensor, and which slice sits on which processor. */

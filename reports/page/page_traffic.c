@@ -38,10 +38,10 @@ static void add_transfer(GString *page, const MtfStepFacts *facts, const MtfTran
                transfer->count, payload, seconds, share_of(facts, transfer->nanoseconds));
 }
 
-static void add_dearest(GString *page, const MtfStepFacts *facts) {
+static void add_costliest(GString *page, const MtfStepFacts *facts) {
     g_autoptr(GPtrArray) transfers = mtf_transfers_new(facts);
     g_string_append(page,
-                    "<h3>The dearest transfers</h3><div class=\"wide\"><table><thead><tr>"
+                    "<h3>The costliest transfers</h3><div class=\"wide\"><table><thead><tr>"
                     "<th>operation that causes it</th><th>tensor</th><th>collective</th>"
                     "<th>over</th><th class=\"n\">times</th><th class=\"n\">payload each</th>"
                     "<th class=\"n\">time, all</th><th class=\"n\">of the step</th></tr></thead>"
@@ -67,5 +67,5 @@ void mtf_page_traffic(GString *page, const MtfStepFacts *facts) {
     for (guint i = 0; i < facts->traffic->len; i++)
         add_row(page, facts, &g_array_index(facts->traffic, MtfTrafficRow, i));
     g_string_append(page, "</tbody></table></div>");
-    add_dearest(page, facts);
+    add_costliest(page, facts);
 }

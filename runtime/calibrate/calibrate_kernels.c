@@ -23,21 +23,21 @@
 /* Trials of one size, what they are samples of, and how many runs one of them holds. */
 typedef struct {
     int n;
-    MtfKernelTrial *trials;
+    MtfKernelBenchmark *trials;
     MtfSample *samples;
     double *runs;
 } Set;
 
 static void set_init(Set *set, int most) {
     set->n = 0;
-    set->trials = g_new0(MtfKernelTrial, most);
+    set->trials = g_new0(MtfKernelBenchmark, most);
     set->samples = g_new0(MtfSample, most);
     set->runs = g_new0(double, most);
 }
 
 static void set_clear(Set *set) {
     for (int i = 0; i < set->n; i++) {
-        mtf_kernel_trial_clear(&set->trials[i]);
+        mtf_kernel_benchmark_clear(&set->trials[i]);
         g_free(set->samples[i].name);
     }
     g_free(set->trials);
@@ -46,7 +46,7 @@ static void set_clear(Set *set) {
 }
 
 /* Takes the trial. */
-static void set_add(Set *set, const MtfKernelTrial *trial, const MtfCurveName *name, double x,
+static void set_add(Set *set, const MtfKernelBenchmark *trial, const MtfCurveName *name, double x,
                     double runs) {
     set->trials[set->n] = *trial;
     set->samples[set->n] = (MtfSample){ .name = mtf_curve_name_format(name), .x = x };
@@ -58,7 +58,7 @@ static int chunk_end(const Set *set, int first, double bytes) {
     int end = first;
     double sum = 0;
     for (; end < set->n; end++) {
-        sum += mtf_kernel_trial_instruction(&set->trials[end])->traffic_bytes;
+        sum += mtf_kernel_benchmark_instruction(&set->trials[end])->traffic_bytes;
         if (end > first && sum > bytes)
             break;
     }
@@ -70,12 +70,12 @@ static bool measure_chunk(const Set *set, int first, int end, const MtfArenaMemo
                           MtfSamples *samples, GError **error) {
     int n = end - first;
     g_autofree double *seconds = g_new(double, (gsize)n);
-    MtfKernelTrial *trials = &set->trials[first];
+    MtfKernelBenchmark *trials = &set->trials[first];
     MtfArenaMemory memory;
-    if (!mtf_kernel_trials_open(trials, n, &memory, error))
+    if (!mtf_kernel_benchmarks_open(trials, n, &memory, error))
         return false;
-    mtf_kernel_trials_measure(trials, n, PATIENCE, swept, seconds);
-    mtf_kernel_trials_close(trials, n, &memory);
+    mtf_kernel_benchmarks_measure(trials, n, PATIENCE, swept, seconds);
+    mtf_kernel_benchmarks_close(trials, n, &memory);
     for (int i = 0; i < n; i++) {
         const MtfSample *sample = &set->samples[first + i];
         mtf_samples_add(samples, sample->name, sample->x, seconds[i] / set->runs[first + i]);
@@ -109,7 +109,7 @@ static bool set_measure(const Set *set, const MtfArenaMemory *swept, MtfSamples 
 #define BOTH 3, false, false
 #define BOTH_KEPT 3, true, false
 #define SLOW 1, true, true
-static const MtfTrialOperation operations[] = {
+static const MtfBenchmarkOperation operations[] = {
     { MTF_OP_EINSUM, { "rc", "rc" }, "r", NOTHING },
     { MTF_OP_ADD, { "rc", "rc" }, NULL, FIRST },
     { MTF_OP_SUBTRACT, { "rc", "rc" }, NULL, FIRST },
@@ -224,16 +224,16 @@ static int64_t rows_of(size_t shape, MtfDtype dtype) {
 }
 
 /* With short rows (a length) those operations alone that have rows. */
-static void add_operation(Set *set, const MtfTrialOperation *operation, MtfDtype dtype,
+static void add_operation(Set *set, const MtfBenchmarkOperation *operation, MtfDtype dtype,
                           const int64_t *size_of, int64_t short_row) {
-    MtfKernelTrial trial;
-    mtf_kernel_trial_init(&trial, operation, dtype, size_of);
+    MtfKernelBenchmark trial;
+    mtf_kernel_benchmark_init(&trial, operation, dtype, size_of);
     MtfCurveName name = {
         .kind = MTF_CURVE_OPERATION, .operation = operation->kind, .dtype = dtype, .m = short_row
     };
-    const MtfInstruction *instruction = mtf_kernel_trial_instruction(&trial);
+    const MtfInstruction *instruction = mtf_kernel_benchmark_instruction(&trial);
     if (short_row > 0 && instruction->row_length != (double)short_row) {
-        mtf_kernel_trial_clear(&trial);
+        mtf_kernel_benchmark_clear(&trial);
         return;
     }
     set_add(set, &trial, &name, mtf_kernel_curve_work(instruction), 1);
@@ -301,7 +301,7 @@ static const int64_t places[] = { 16, 32, 128, 512 }, widths[] = { 16, 32, 64, 1
 
 /* As attention's heads lie where there are several products: b examples of h heads, of which all
  * rows of one place are neighbours. */
-static const MtfTrialOperation products[MTF_PRODUCT_FORMS] = {
+static const MtfBenchmarkOperation products[MTF_PRODUCT_FORMS] = {
     [MTF_PRODUCT_NN] = { MTF_OP_EINSUM, { "bhmk", "bkhn" }, "bmhn", FIRST_KEPT },
     [MTF_PRODUCT_NT] = { MTF_OP_EINSUM, { "bmhk", "bnhk" }, "bhmn", FIRST_KEPT },
     [MTF_PRODUCT_TN] = { MTF_OP_EINSUM, { "bhkm", "bkhn" }, "bmhn", SECOND_KEPT },
@@ -312,7 +312,7 @@ static const MtfTrialOperation products[MTF_PRODUCT_FORMS] = {
                                      NOTHING },
 };
 
-static bool is_among(const MtfTrialOperation *list, size_t n, int kind) {
+static bool is_among(const MtfBenchmarkOperation *list, size_t n, int kind) {
     for (size_t i = 0; i < n; i++)
         if (list[i].kind == kind)
             return true;
@@ -343,19 +343,19 @@ static void add_products(Set *set, const MtfCurveName *name, int64_t k) {
                             ['m' - 'a'] = name->m,
                             ['n' - 'a'] = name->n,
                             ['k' - 'a'] = k };
-    MtfKernelTrial trial;
-    mtf_kernel_trial_init(&trial, &products[name->form], name->dtype, size_of);
+    MtfKernelBenchmark trial;
+    mtf_kernel_benchmark_init(&trial, &products[name->form], name->dtype, size_of);
     set_add(set, &trial, name, (double)k, (double)(batch / heads * heads));
 }
 
 /* What a call takes beside its products: that of one of 2 x 2 by 2 x 2, whose own work is nothing
  * beside it. */
 static void add_call(Set *set, MtfDtype dtype) {
-    static const MtfTrialOperation product = { MTF_OP_EINSUM, { "mk", "kn" }, "mn", NOTHING };
+    static const MtfBenchmarkOperation product = { MTF_OP_EINSUM, { "mk", "kn" }, "mn", NOTHING };
     int64_t size_of[26] = { ['m' - 'a'] = 2, ['n' - 'a'] = 2, ['k' - 'a'] = 2 };
     MtfCurveName name = { .kind = MTF_CURVE_PRODUCT_CALL, .dtype = dtype };
-    MtfKernelTrial trial;
-    mtf_kernel_trial_init(&trial, &product, dtype, size_of);
+    MtfKernelBenchmark trial;
+    mtf_kernel_benchmark_init(&trial, &product, dtype, size_of);
     set_add(set, &trial, &name, 0, 1);
 }
 

@@ -7,19 +7,18 @@
 #define PATIENCE 0.03
 
 double mtf_gemm_peak(MtfDtype dtype) {
-    static const MtfTrialOperation product = {
-        MTF_OP_EINSUM, { "ab", "bc" }, "ac", 0, false, false
-    };
+    static const MtfBenchmarkOperation product = { MTF_OP_EINSUM, { "ab", "bc" }, "ac", 0,
+                                                   false,         false };
     static const int64_t sizes[26] = { SIDE, SIDE, SIDE };
-    MtfKernelTrial trial;
+    MtfKernelBenchmark trial;
     double seconds;
     MtfArenaMemory memory;
-    mtf_kernel_trial_init(&trial, &product, dtype, sizes);
-    bool opened = mtf_kernel_trials_open(&trial, 1, &memory, NULL);
+    mtf_kernel_benchmark_init(&trial, &product, dtype, sizes);
+    bool opened = mtf_kernel_benchmarks_open(&trial, 1, &memory, NULL);
     if (opened) {
-        mtf_kernel_trials_measure(&trial, 1, PATIENCE, NULL, &seconds);
-        mtf_kernel_trials_close(&trial, 1, &memory);
+        mtf_kernel_benchmarks_measure(&trial, 1, PATIENCE, NULL, &seconds);
+        mtf_kernel_benchmarks_close(&trial, 1, &memory);
     }
-    mtf_kernel_trial_clear(&trial);
+    mtf_kernel_benchmark_clear(&trial);
     return opened ? 2.0 * SIDE * SIDE * SIDE / seconds : 0;
 }

@@ -98,7 +98,7 @@ static int add_operand(MtfGraph *graph, const char *name, const char *letters, M
 }
 
 /* Whether an operand has the dimension; t is what a new name is given to. */
-static bool needs_dimension(const MtfTrialOperation *operation, char letter) {
+static bool needs_dimension(const MtfBenchmarkOperation *operation, char letter) {
     for (int k = 0; k < MTF_TRIAL_INPUTS && operation->inputs[k] != NULL; k++)
         if (strchr(operation->inputs[k], letter) != NULL)
             return true;
@@ -106,7 +106,8 @@ static bool needs_dimension(const MtfTrialOperation *operation, char letter) {
            letter == renamed_letter(operation->kind);
 }
 
-static int add_input(MtfGraph *graph, const MtfTrialOperation *operation, int k, MtfDtype dtype) {
+static int add_input(MtfGraph *graph, const MtfBenchmarkOperation *operation, int k,
+                     MtfDtype dtype) {
     const MtfOperationRow *row = mtf_operation_row(operation->kind);
     char name[] = { 'i', (char)('0' + k), 0 }, result[] = { 'r', (char)('0' + k), 0 };
     bool wide = mtf_operation_mask_has(row->wide_inputs, k);
@@ -116,7 +117,7 @@ static int add_input(MtfGraph *graph, const MtfTrialOperation *operation, int k,
     return dies ? add_result(graph, result, input) : input;
 }
 
-static MtfGraph *new_graph(const MtfTrialOperation *operation, MtfDtype dtype,
+static MtfGraph *new_graph(const MtfBenchmarkOperation *operation, MtfDtype dtype,
                            const int64_t *size_of) {
     MtfGraph *graph = mtf_graph_new("trial");
     int inputs[MTF_TRIAL_INPUTS], n = 0;
@@ -158,18 +159,18 @@ static void fill_operand(const MtfOperand *operand, int64_t id_bound) {
                bytes * (gsize)MIN(pattern, elements - i));
 }
 
-static void fill_operands(const MtfKernelTrial *trial) {
+static void fill_operands(const MtfKernelBenchmark *trial) {
     for (int t = 0; t < (int)trial->graph->tensors->len; t++)
         if (mtf_graph_tensor(trial->graph, t)->source != MTF_SOURCE_OPERATION)
             fill_operand(mtf_worker_tensor(trial->worker, t), mtf_data_id_bound(trial->graph, t));
 }
 
-void mtf_kernel_trial_init(MtfKernelTrial *trial, const MtfTrialOperation *operation,
-                           MtfDtype dtype, const int64_t *size_of) {
+void mtf_kernel_benchmark_init(MtfKernelBenchmark *trial, const MtfBenchmarkOperation *operation,
+                               MtfDtype dtype, const int64_t *size_of) {
     MtfMesh mesh;
     mtf_mesh_parse("one:1", 0, &mesh, NULL);
-    *trial = (MtfKernelTrial){ .graph = new_graph(operation, dtype, size_of),
-                               .fresh = operation->fresh };
+    *trial = (MtfKernelBenchmark){ .graph = new_graph(operation, dtype, size_of),
+                                   .fresh = operation->fresh };
     trial->layout = mtf_layout_new(trial->graph, &mesh);
     trial->program = mtf_lower(trial->graph, trial->layout);
     trial->arena = mtf_arena_pack(trial->program);
@@ -178,7 +179,7 @@ void mtf_kernel_trial_init(MtfKernelTrial *trial, const MtfTrialOperation *opera
         trial->kernel++;
 }
 
-static bool open_trial(MtfKernelTrial *trial, char *base, GError **error) {
+static bool open_trial(MtfKernelBenchmark *trial, char *base, GError **error) {
     trial->worker = mtf_worker_new_at(trial->program, trial->arena, 0, 0, base, error);
     if (trial->worker == NULL)
         return false;
@@ -187,7 +188,8 @@ static bool open_trial(MtfKernelTrial *trial, char *base, GError **error) {
     return true;
 }
 
-bool mtf_kernel_trials_open(MtfKernelTrial *trials, int n, MtfArenaMemory *memory, GError **error) {
+bool mtf_kernel_benchmarks_open(MtfKernelBenchmark *trials, int n, MtfArenaMemory *memory,
+                                GError **error) {
     int64_t bytes = 0;
     for (int i = 0; i < n; i++)
         bytes += trials[i].arena->bytes;
@@ -200,25 +202,25 @@ bool mtf_kernel_trials_open(MtfKernelTrial *trials, int n, MtfArenaMemory *memor
         base += trials[i].arena->bytes;
     }
     if (!opened)
-        mtf_kernel_trials_close(trials, n, memory);
+        mtf_kernel_benchmarks_close(trials, n, memory);
     return opened;
 }
 
-void mtf_kernel_trials_close(MtfKernelTrial *trials, int n, MtfArenaMemory *memory) {
+void mtf_kernel_benchmarks_close(MtfKernelBenchmark *trials, int n, MtfArenaMemory *memory) {
     for (int i = 0; i < n; i++)
         g_clear_pointer(&trials[i].worker, mtf_worker_free);
     mtf_arena_memory_clear(memory);
 }
 
-void mtf_kernel_trial_clear(MtfKernelTrial *trial) {
+void mtf_kernel_benchmark_clear(MtfKernelBenchmark *trial) {
     mtf_arena_free(trial->arena);
     mtf_program_free(trial->program);
     mtf_layout_free(trial->layout);
     mtf_graph_free(trial->graph);
-    *trial = (MtfKernelTrial){ 0 };
+    *trial = (MtfKernelBenchmark){ 0 };
 }
 
-const MtfInstruction *mtf_kernel_trial_instruction(const MtfKernelTrial *trial) {
+const MtfInstruction *mtf_kernel_benchmark_instruction(const MtfKernelBenchmark *trial) {
     return mtf_program_instruction(trial->program, trial->kernel);
 }
 
@@ -238,7 +240,7 @@ static double clock_seconds(void) {
     return least;
 }
 
-static void freshen(const MtfKernelTrial *trial) {
+static void freshen(const MtfKernelBenchmark *trial) {
     const MtfKernelCall *call = &trial->worker->calls[trial->kernel];
     for (int k = 0; k < call->operation->n_inputs; k++)
         if (trial->fresh >> k & 1)
@@ -247,8 +249,8 @@ static void freshen(const MtfKernelTrial *trial) {
 
 /* Runs trial i once what the next one finds fresh is written: so what a trial finds fresh was
  * computed just before the kernel that ran before it. */
-static double run_after_next(const MtfKernelTrial *trials, int n, int i) {
-    const MtfKernelTrial *trial = &trials[i];
+static double run_after_next(const MtfKernelBenchmark *trials, int n, int i) {
+    const MtfKernelBenchmark *trial = &trials[i];
     freshen(&trials[(i + 1) % n]);
     double start = mtf_processor_seconds();
     mtf_worker_run_kernel(trial->worker, trial->kernel, 1);
@@ -262,8 +264,8 @@ static void sweep(const MtfArenaMemory *memory) {
         (void)bytes[i];
 }
 
-void mtf_kernel_trials_measure(const MtfKernelTrial *trials, int n, double patience,
-                               const MtfArenaMemory *swept, double *seconds) {
+void mtf_kernel_benchmarks_measure(const MtfKernelBenchmark *trials, int n, double patience,
+                                   const MtfArenaMemory *swept, double *seconds) {
     g_autofree double *samples = g_new(double, (gsize)n *ROUNDS_MOST);
     double clock = clock_seconds();
     int rounds = 0;

@@ -28,7 +28,7 @@ typedef struct {
     unsigned fresh;     /* bit k: input k */
     bool kept;          /* the fresh inputs */
     bool is_slow;       /* takes so long for an element that where operands lie is no matter */
-} MtfTrialOperation;
+} MtfBenchmarkOperation;
 
 typedef struct {
     MtfGraph *graph;
@@ -38,30 +38,31 @@ typedef struct {
     MtfWorker *worker; /* NULL while it is not open */
     int kernel;        /* the instruction that is measured */
     unsigned fresh;    /* bit k: input k of the instruction */
-} MtfKernelTrial;
+} MtfKernelBenchmark;
 
 /* Makes the trial of an operation in `dtype`; size_of[letter - 'a'] are the dimensions' sizes. */
-void mtf_kernel_trial_init(MtfKernelTrial *trial, const MtfTrialOperation *operation,
-                           MtfDtype dtype, const int64_t *size_of);
-void mtf_kernel_trial_clear(MtfKernelTrial *trial);
+void mtf_kernel_benchmark_init(MtfKernelBenchmark *trial, const MtfBenchmarkOperation *operation,
+                               MtfDtype dtype, const int64_t *size_of);
+void mtf_kernel_benchmark_clear(MtfKernelBenchmark *trial);
 
 /* Maps `memory` for the arenas of all trials, and makes them ready to run. Fails when memory is
  * short; then there is nothing to close. */
-bool mtf_kernel_trials_open(MtfKernelTrial *trials, int n, MtfArenaMemory *memory, GError **error);
-void mtf_kernel_trials_close(MtfKernelTrial *trials, int n, MtfArenaMemory *memory);
+bool mtf_kernel_benchmarks_open(MtfKernelBenchmark *trials, int n, MtfArenaMemory *memory,
+                                GError **error);
+void mtf_kernel_benchmarks_close(MtfKernelBenchmark *trials, int n, MtfArenaMemory *memory);
 
 /* Whether the operation updates what is kept between steps: its operands are variables, and it
  * overwrites some of them. */
 bool mtf_kernel_is_update(int kind);
 
 /* The kernel instruction, with its bytes and products. */
-const MtfInstruction *mtf_kernel_trial_instruction(const MtfKernelTrial *trial);
+const MtfInstruction *mtf_kernel_benchmark_instruction(const MtfKernelBenchmark *trial);
 
 /* Runs all trials in turn, round after round for about `patience` seconds: seconds[i] is the
  * processor time that one run of trial i takes, the median of its rounds (medians add up, as the
  * instructions of a step do). A round that comes first does not count. Before each round all of
  * `swept` is read, so that operands come from memory; NULL = nothing. */
-void mtf_kernel_trials_measure(const MtfKernelTrial *trials, int n, double patience,
-                               const MtfArenaMemory *swept, double *seconds);
+void mtf_kernel_benchmarks_measure(const MtfKernelBenchmark *trials, int n, double patience,
+                                   const MtfArenaMemory *swept, double *seconds);
 
 #endif

@@ -3,11 +3,11 @@
  * one host exchange through the window of their arenas, others by MPI. An exchange may be under way
  * while the rank computes:
  *
- *     begin   tells the others that mine is ready, or starts MPI's non-blocking collective
- *     push    between kernels and in their pauses: what can be done without waiting
- *     end     waits for what is left
+ *     begin     tells the others that mine is ready, or starts MPI's non-blocking collective
+ *     progress  between kernels and inside long ones: what can be done without waiting
+ *     end       waits for what is left
  *
- * Those under way are pushed and ended in the order in which they were begun, which is the
+ * Those under way progress and end in the order in which they were begun, which is the
  * program's, so no two ranks wait for each other. */
 #ifndef MTF_COLLECTIVES_H
 #define MTF_COLLECTIVES_H

@@ -74,11 +74,11 @@ static void run_instruction(MtfExecutor *executor, MtfExchanges *under_way, int 
     note(executor, step, index, false, begin);
 }
 
-/* What a kernel does in its pauses, while exchanges are under way. */
+/* The progress hook of a kernel, while exchanges are under way. */
 typedef struct {
     const MtfExecutor *executor;
     MtfExchanges *under_way;
-    double seconds; /* of the processor, in pauses */
+    double seconds; /* of the processor, in the hook */
 } Progressing;
 
 static void progress_exchanges(void *user) {
@@ -101,7 +101,7 @@ static void run_timed(MtfExecutor *executor, MtfExchanges *under_way, int index,
                              mtf_processor_seconds() - begin - progressing.seconds);
 }
 
-/* A row of kernels, each noted as if it had run behind those before it, as long as it took. */
+/* A fused group, each kernel noted as if it had run behind those before it, as long as it took. */
 static void run_fused(MtfExecutor *executor, int index, int64_t step) {
     int kernels = mtf_program_instruction(executor->worker->program, index)->fused.kernels;
     double seconds[MTF_FUSED_KERNELS] = { 0 }, begin = now(executor);

@@ -50,7 +50,7 @@ bool mtf_executor_loop(MtfExecutor *executor, const MtfMicrobatchLoop *loop, GEr
 bool mtf_executor_step(MtfExecutor *executor, int64_t step, GError **error);
 
 /* The two halves of a step: all that comes before the first variable is written, the loss included,
- * and the rest. Between them the step can be judged while it can still be computed again. */
+ * and the rest. Between them the step can be judged while it can still be done again. */
 bool mtf_executor_compute(MtfExecutor *executor, int64_t step, GError **error);
 void mtf_executor_update(MtfExecutor *executor, int64_t step);
 

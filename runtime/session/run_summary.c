@@ -210,7 +210,7 @@ static void append_traffic(GString *text, const MtfSession *session) {
                                 : "  calls and bytes are NOT the program's on some rank\n");
 }
 
-char *mtf_closing_table(const MtfSession *session) {
+char *mtf_run_summary(const MtfSession *session) {
     GString *text = g_string_new(NULL);
     g_string_append_printf(text, "\n  %-16s %12s %12s\n", "", "predicted", "measured");
     append_times(text, session);

@@ -13,7 +13,7 @@
 
 /* Collective over session->control: the table, on every rank; free with g_free. Traffic is that of
  * the rank with most; the last line says whether every rank's counts equal the program's. */
-char *mtf_closing_table(const MtfSession *session);
+char *mtf_run_summary(const MtfSession *session);
 
 /* The same for a pipeline: step, memory, and what goes between stages. */
 char *mtf_pipeline_table(const MtfSession *session);

@@ -412,7 +412,7 @@ static void describe_step(const MtfSession *session, MtfStepRecord *record) {
     record->dropped_share = record->drops ? dropped_share(session) : 0;
 }
 
-/* One step, and the batch of the next. What cannot be read is told with the next step. */
+/* One step, and the batch of the next. What cannot be read is reported with the next step. */
 static bool run_step(MtfSession *session, MtfStepRecord *record, int *asked, GError **error) {
     double before = communication_seconds(session);
     if (!compute(session, record, asked, error))

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* As many whole inner dimensions as fit a band, and of the next one equal parts that do. */
+/* As many whole inner dimensions as fit a tile, and of the next one equal parts that do. */
 static void choose_counts(MtfFusedTile *tile) {
     int64_t rows = tile->fused->tile_rows;
     for (int i = tile->fused->n_dims - 1; i >= 0; i--) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The bands in which the kernels of a row run together (layouts/program/fused_groups.h) on one rank: some rows of
+/* The tiles in which the kernels of a fused group run (layouts/program/fused_groups.h) on one rank: some rows of
  * the leading dimensions at a time.
  *
  *     batch 0   length 0 … 31 | 32 … 63 | …        batch 1   length 0 … 31 | …
@@ -14,23 +14,23 @@
 #include "layouts/program/program.h"
 #include "runtime/kernels/base/kernel.h"
 
-/* One band of a slice: indexes first … first + count of each dimension that is cut. */
+/* One tile of a slice: indexes first … first + count of each dimension that is cut. */
 typedef struct {
     const MtfFusedGroup *fused; /* borrowed */
     int64_t size[MTF_MAX_RANK], first[MTF_MAX_RANK], count[MTF_MAX_RANK];
     int64_t most[MTF_MAX_RANK]; /* of count */
 } MtfFusedTile;
 
-/* Stands at the first band, `size` being the local sizes of the dimensions that are cut, none of
+/* Stands at the first tile, `size` being the local sizes of the dimensions that are cut, none of
  * them 0. Then at each further one, until false. */
 void mtf_tile_first(MtfFusedTile *tile, const MtfFusedGroup *fused, const int64_t *size);
 bool mtf_tile_next(MtfFusedTile *tile);
 
-/* Makes `part`, a copy of `whole`, the band's piece of it. */
+/* Makes `part`, a copy of `whole`, the tile's piece of it. */
 void mtf_tile_operand(const MtfFusedTile *tile, const MtfOperand *whole, MtfOperand *part);
 
-/* Whether the tensor of an operand lacks all that is cut, and this is not the first band: what the
- * bands before have folded into it is in it. */
+/* Whether the tensor of an operand lacks all that is cut, and this is not the first tile: what the
+ * tiles before have folded into it is in it. */
 bool mtf_tile_continues(const MtfFusedTile *tile, const MtfOperand *output);
 
 #endif

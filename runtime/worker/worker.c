@@ -283,7 +283,7 @@ void mtf_worker_run_kernel(MtfWorker *worker, int index, int64_t step) {
     call_kernel(&worker->calls[index]);
 }
 
-/* ---- Rows of kernels ------------------------------------------------------------------------- */
+/* ---- Fused groups ---------------------------------------------------------------------------- */
 
 /* The operands of a call, inputs first, which are the worker's own. */
 static MtfOperand *operands_of(const MtfWorker *worker, int index) {
@@ -296,7 +296,7 @@ static int buffer_of(const MtfInstruction *instruction, int k) {
                                      : instruction->outputs[k - instruction->n_inputs];
 }
 
-/* Gives the call the band's pieces of its operands; all of them where `cut` is NULL. */
+/* Gives the call the tile's pieces of its operands; all of them where `cut` is NULL. */
 static void cut_operands(MtfWorker *worker, int index, const MtfFusedTile *cut) {
     const MtfInstruction *instruction = mtf_program_instruction(worker->program, index);
     MtfOperand *operands = operands_of(worker, index);
@@ -327,7 +327,7 @@ static bool find_sizes(const MtfWorker *worker, int index, int64_t *size) {
     return true;
 }
 
-/* Runs the kernels of a row on one band; on their whole slices where `cut` is NULL. */
+/* Runs the kernels of a group on one tile; on their whole slices where `cut` is NULL. */
 static void run_tile(MtfWorker *worker, int index, const MtfFusedTile *cut, double *seconds) {
     int kernels = mtf_program_instruction(worker->program, index)->fused.kernels;
     double begin = seconds != NULL ? mtf_processor_seconds() : 0;

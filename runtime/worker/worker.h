@@ -36,7 +36,7 @@ typedef struct {
         host; /* what lies in the host's memory; nothing where the arena has none there */
     const MtfArena *arena; /* borrowed */
     MtfMove *moves;        /* one an instruction; zero for kernels */
-    MtfKernelCall *calls;  /* one an instruction; zero for steps */
+    MtfKernelCall *calls;  /* one an instruction; zero for reshard ops */
     void *workspace;       /* of all calls, outside the arena */
     MtfOperand *operands;  /* one a buffer */
     MtfOperand *arguments; /* those the calls point to */
@@ -67,16 +67,16 @@ void mtf_worker_set_microbatch(MtfWorker *worker, int microbatch);
 /* Runs kernel instruction `index` of step `step` (the first is 1). */
 void mtf_worker_run_kernel(MtfWorker *worker, int index, int64_t step);
 
-/* Runs the row of kernels that begins at instruction `index` (layouts/program/fused_groups.h), band by band. The
+/* Runs the fused group that begins at instruction `index` (layouts/program/fused_groups.h), tile by tile. The
  * processor time that each takes is added to seconds[0], seconds[1], … unless that is NULL. */
 void mtf_worker_run_fused(MtfWorker *worker, int index, int64_t step, double *seconds);
 
-/* The local halves of step instruction `index`, before and after the exchange that
+/* The local halves of reshard instruction `index`, before and after the exchange that
  * worker->moves[index] describes. */
 void mtf_worker_begin_move(MtfWorker *worker, int index);
 void mtf_worker_end_move(MtfWorker *worker, int index);
 
-/* Makes `move` what the worker of rank `peer` has for step instruction `index` of the same program,
+/* Makes `move` what the worker of rank `peer` has for reshard instruction `index` of the same program,
  * with that worker's arena at `base`. Clear it with mtf_move_clear. */
 bool mtf_worker_peer_move(const MtfWorker *worker, int index, int peer, char *base, MtfMove *move,
                           GError **error);

@@ -42,7 +42,7 @@ VARIANTS = {
     "2B search": {"ranks": 2, "batches": 2, "machine": True},
     "2B at once": {"ranks": 2, "batches": 2, "options": ["--no-overlap"]},
 }
-# What plans are asked for beside the layout: GPT-2 small computes again what is cheap, for memory.
+# What plans are asked for beside the layout: GPT-2 small recomputes what is cheap, for memory.
 PLANS = {"gpt2-256": ["--recompute=cheap"], "gpt2-64": ["--recompute=cheap"]}
 
 

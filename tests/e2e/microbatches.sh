@@ -58,9 +58,9 @@ claim "it runs" exits 0
 sed 's/.*"loss": *\([0-9.]*\).*/\1/' "$work/metrics" >"$work/auto.losses"
 claim "its losses are the same" sh -c "paste '$work/1.losses' '$work/auto.losses' |
     awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-4 || d < -1e-4) exit 1 } END { exit NR != 6 }'"
-# Of gpt-small's four layers three are computed again where that is enough.
+# Of gpt-small's four layers three are recomputed where that is enough.
 run meshtf-plan search gpt-small --mesh 'rows:2;cols:2' --machine cpu-host --microbatches 1 --offload none --memory 8000000 -o "$work/some.json"
-claim "no more layers are computed again than memory asks for" says "recompute layers:3"
+claim "no more layers are recomputed than memory asks for" says "recompute layers:3"
 claim "the plan says how many" grep -q '"recompute": "layers:3"' "$work/some.json"
 run mpirun -n 4 meshtf-run "$work/some.json" --data LICENSE --steps 3
 claim "memory is that of its plan" says "equal to the byte"

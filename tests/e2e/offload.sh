@@ -80,12 +80,12 @@ claim "its plan says so" grep -q '"offload": *"layers"' "$work/p.json"
 claim "and what is the matter with it" says 'recompute layers, offload layers'
 run meshtf-plan export "$work/p.json" --to megatron
 claim "Megatron-LM has no flag for it" bad_input
-# Memory asks for three of four layers to be computed again; that they wait with the host is shorter.
+# Memory asks for three of four layers to be recomputed; that they wait with the host is shorter.
 search_small() {
     run meshtf-plan search gpt-small --mesh 'rows:2;cols:2' --machine cpu-host --microbatches 1 --memory 8000000 "$@"
 }
 search_small --offload none -o "$work/again.json"
-claim "without the host layers are computed again" says 'recompute layers:3'
+claim "without the host layers are recomputed" says 'recompute layers:3'
 search_small -o "$work/auto.json"
 claim "the search leaves activations with the host by itself" says 'recompute none, offload activations'
 claim "it fits" test "$(number peak_memory_bytes "$work/auto.json")" -le 8000000

@@ -43,14 +43,14 @@ claim "with as many layers a stage as the plan has" [ "$(cat "$work/layers")" = 
 claim "that begins with the embedding and ends with the loss" grep -qE 'layout "Et[^"]*L"' "$work/text"
 export_to megatron chunks
 claim "chunks are exported" exits 0
-claim "with what is computed again" grep -qF -- "--recompute-granularity full" "$work/text"
+claim "with what is recomputed" grep -qF -- "--recompute-granularity full" "$work/text"
 claim "their batch is four micro-batches of four" grep -qF -- "--micro-batch-size 4 --global-batch-size 16" "$work/text"
 case "$(layers_of chunks)" in
 "2 2 2 2") claim "as layers a virtual stage" grep -qF -- "--num-layers-per-virtual-pipeline-stage 2" "$work/text" ;;
 *) claim "as a layout of four" [ "$(tr -cd '|' <"$work/text")" = '|||' ] ;;
 esac
 search some --devices 2 --stages 2 --recompute layers:3
-claim "the first layers of every stage are computed again" [ "$(jq -c '[.graph.operations[] | select(.name | test("^recompute/.*attention/q$")) |
+claim "the first layers of every stage are recomputed" [ "$(jq -c '[.graph.operations[] | select(.name | test("^recompute/.*attention/q$")) |
     [.stage, .iteration]] | group_by(.[0]) | map(map(.[1]) | sort)' "$work/some.json")" = '[[0,1,2],[4,5,6]]' ]
 export_to megatron some
 claim "which Megatron-LM is told" grep -qF -- "--recompute-method block --recompute-num-layers 3" "$work/text"

@@ -214,8 +214,8 @@ train partly 2 --data LICENSE
 claim "so do stages that compute two of their layers again" same "$work/one.metrics" "$work/partly.metrics" 1e-10
 claim "whose memory is that of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
 
-# What each stage computes again is its own matter: the first stages hold the most micro-batches. Four stages hold
-# 5.9, 4.6, 3.5, 2.3 MiB where all is kept, the first 2.5 where its layers are computed again.
+# What each stage recomputes is its own matter: the first stages hold the most micro-batches. Four stages hold
+# 5.9, 4.6, 3.5, 2.3 MiB where all is kept, the first 2.5 where its layers are recomputed.
 meshtf-plan model gpt --preset tiny --layers 8 --batch 16 --length 64 --d-model 32 --d-ff 128 --heads 2 --d-kv 16 -o "$work/narrow.json" >"$work/out"
 plan kept "$work/narrow.json" --mesh rows:1 --microbatches 8 --precision f64 --recompute none
 train kept 1 --data LICENSE
@@ -223,20 +223,20 @@ for case in "2 4500KiB layers,none" "4 4500KiB layers,layers,none,none"; do
     # shellcheck disable=SC2086
     set -- $case
     plan "own-$1" "$work/narrow.json" --devices "$1" --stages "$1" --microbatches 8 --precision f64 --memory "$2" --schedule 1f1b
-    claim "early stages alone compute again" says "recomputation of each stage its own"
+    claim "early stages alone recompute" says "recomputation of each stage its own"
     claim "which is said of each" says "recomputation layers"
     train "own-$1" "$1" --data LICENSE
     claim "losses are those of one processor that keeps all" same "$work/kept.metrics" "$work/own-$1.metrics" 1e-10
     claim "memory and transfers are those of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
     run meshtf-plan check "$work/own-$1.json" --json
-    claim "check says what each stage computes again" [ "$(jq -r .recompute "$work/out")" = "$3" ]
+    claim "check says what each stage recomputes" [ "$(jq -r .recompute "$work/out")" = "$3" ]
     run meshtf-plan search "$work/narrow.json" --machine cpu-host --devices "$1" --stages "$1" --microbatches 8 --precision f64 --memory "$2" \
         --schedule 1f1b --recompute layers --json
     claim "all stages doing so take longer" [ "$(jq --slurpfile own "$work/own-$1.json" '.step_seconds > $own[0].predicted.step_seconds' "$work/out")" = true ]
 done
 # The user may say it of each stage, and of each of several parts that a domain has.
 plan listed "$work/narrow.json" --devices 2 --stages 2 --microbatches 8 --precision f64 --recompute none,layers
-claim "each stage computes again what it is told" sh -c "[ \"\$(meshtf-plan check '$work/listed.json' --json | jq -r .recompute)\" = none,layers ]"
+claim "each stage recomputes what it is told" sh -c "[ \"\$(meshtf-plan check '$work/listed.json' --json | jq -r .recompute)\" = none,layers ]"
 train listed 2 --data LICENSE
 claim "to the losses of one processor that keeps all" same "$work/kept.metrics" "$work/listed.metrics" 1e-10
 claim "with memory and transfers of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
@@ -248,7 +248,7 @@ claim "as much memory as planned" sh -c "[ \$(grep -c 'equal to the byte on ever
 plan listed-mesh "$work/narrow.json" --mesh rows:1 --stages 2 --microbatches 8 --recompute layers,none
 claim "and stages of equal work" says "recomputation of each stage its own"
 run meshtf-plan search "$work/narrow.json" --machine cpu-host --devices 2 --stages 2 --recompute layers,none,none
-claim "a list of another length is bad input" says_error "says of 3 what is computed again, and there are 2 stages"
+claim "a list of another length is bad input" says_error "says of 3 what is recomputed, and there are 2 stages"
 run meshtf-plan search "$work/narrow.json" --machine cpu-host --devices 2 --stages auto --recompute layers,none
 claim "so is a list without a number of stages" says_error "as many stages as --stages N says"
 plan own-float "$work/narrow.json" --devices 4 --stages 4 --microbatches 8 --precision f32 --memory 2250KiB --schedule 1f1b
@@ -256,7 +256,7 @@ claim "so it is in float32" says "recomputation of each stage its own"
 run meshtf-plan export "$work/own-float.json" --to megatron
 claim "Megatron's flags say one thing for all stages" says_error "runs all stages alike; stage"
 run meshtf-plan report "$work/own-4.json" -o "$work/own-page"
-claim "the page says what each computes again" [ "$(grep -c '<td>layers</td></tr>' "$work/own-page/index.html")" = 2 ]
+claim "the page says what each recomputes" [ "$(grep -c '<td>layers</td></tr>' "$work/own-page/index.html")" = 2 ]
 
 run meshtf-plan export "$work/interleaved.json" --to torch-pipelining -o "$work/order.csv"
 claim "the order goes to PyTorch" exits 0

@@ -12,6 +12,7 @@ for tool in clang-format cppcheck shellcheck pkg-config; do
 done
 c_files=$(find analyzer cost layouts reports runtime tests -name '*.[ch]' 2>/dev/null | sort)
 headers=$(echo "$c_files" | grep '\.h$')
+readmes=$(find README.md analyzer cost layouts reports runtime tests -name README.md 2>/dev/null | sort)
 scripts=$(find analyzer cost layouts reports runtime tests .ci -name '*.sh' 2>/dev/null | sort)
 
 # The lists of files are split into words on purpose, here and below; no path holds a space.
@@ -51,7 +52,7 @@ check_prototypes() {
 
 # shellcheck disable=SC2086
 check_words() {
-    awk -f "$here/words.awk" $c_files $scripts
+    awk -f "$here/words.awk" $c_files $scripts $readmes
 }
 
 # shellcheck disable=SC2086

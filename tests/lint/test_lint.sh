@@ -159,6 +159,14 @@ file cost/machine/a.c 'const char *path = "../sha''red/data";'
 complains "../shared outside tests/ is found" words "outside tests/"
 
 fresh
+file cost/machine/a.c '/* The gradient needs it, so it is computed'' again. */'
+complains "a word of our own is found where the field has one" words "a.c:2: the field's word is recomputation"
+file cost/machine/a.c '    printf("recomputed, replicated");'
+accepts "the field's word is right" words
+echo 'Kernels run together, band by'' band.' >cost/README.md
+complains "and in a README" words "cost/README.md:1: the field's word is tile by tile"
+
+fresh
 file cost/machine/a.c '    case MTF_OP_ADD:'
 complains "a case for an operation outside its row is found" kinds "cost/machine/a.c:2: asks which"
 file cost/machine/a.c '    if (kind != MTF_OP_ADD)'

@@ -147,7 +147,7 @@ static void turn_to(MtfLockstep *lockstep, int microbatch, int64_t step) {
     }
 }
 
-/* Runs an instruction, or the row of kernels that begins there. Returns the next one. */
+/* Runs an instruction, or the fused group that begins there. Returns the next one. */
 static int run_from(MtfLockstep *lockstep, int index, int64_t step) {
     int kernels = mtf_program_instruction(lockstep->workers[0]->program, index)->fused.kernels;
     if (kernels == 0) {

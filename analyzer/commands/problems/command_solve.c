@@ -97,7 +97,7 @@ static void print_text(const MtfLayoutProblem *problem, const MtfLayoutSolution 
     puts(list);
 }
 
-/* How the answer is told. */
+/* How the answer is printed. */
 typedef struct Output {
     bool json;
     const char *certificate; /* a file, or NULL */

@@ -23,9 +23,9 @@ struct MtfExactBound {
     int *end_at;         /* [nodes] the number of its first end */
     gsize *message_at;   /* [ends] where the values of an end begin */
     int *end_of;         /* [2 edges] the ends of an edge, the earlier node's first */
-    int64_t *theta;      /* by spot, value: less its minimum; NEVER where shut */
+    int64_t *theta;      /* by node, value: less its minimum; NEVER where shut */
     int64_t *regret;     /* likewise */
-    int64_t *message;    /* by end, value: to this end's spot */
+    int64_t *message;    /* by end, value: to this end's node */
     int64_t *least;      /* by end, value: least held beside the value, less the edge's least */
     int64_t *edge_least; /* [edges] */
     int64_t *price, *prefix;
@@ -79,12 +79,12 @@ static gsize number_ends(MtfExactBound *exact) {
     int ends = 0;
     gsize values = 0;
     for (int i = 0; i < messages->count; i++) {
-        const MtfNodeState *spot = &messages->node_states[i];
+        const MtfNodeState *at = &messages->node_states[i];
         exact->end_at[i] = ends;
-        for (int k = 0; k < spot->behind + spot->ahead; k++) {
+        for (int k = 0; k < at->behind + at->ahead; k++) {
             exact->message_at[ends] = values;
-            exact->end_of[2 * spot->half_edges[k].edge + (k < spot->behind)] = ends++;
-            values += (gsize)spot->values;
+            exact->end_of[2 * at->half_edges[k].edge + (k < at->behind)] = ends++;
+            values += (gsize)at->values;
         }
     }
     return values;
@@ -191,24 +191,24 @@ static MtfInt128 paid_rooms(const MtfExactBound *exact) {
     return down > 126 ? (sum > 0) : -((-sum) >> down);
 }
 
-/* An edge's message to a spot, with what the spot sent on to it in the pass back: that moves from
+/* An edge's message to a node, with what the node sent on to it in the pass back: that moves from
  * the node's term to the edge's. */
-static void round_messages(MtfExactBound *exact, const MtfNodeState *spot, int first) {
+static void round_messages(MtfExactBound *exact, const MtfNodeState *at, int first) {
     double unit = ldexp(1, exact->shift);
-    for (int k = 0; k < spot->behind + spot->ahead; k++) {
-        const double *in = spot->half_edges[k].in;
+    for (int k = 0; k < at->behind + at->ahead; k++) {
+        const double *in = at->half_edges[k].in;
         int64_t *to = exact->message + exact->message_at[first + k];
-        double share = k < spot->behind ? spot->share : 0;
-        for (int p = 0; p < spot->values; p++)
-            to[p] = whole(share > 0 ? in[p] - share * (spot->theta[p] - spot->least) : in[p], unit);
+        double share = k < at->behind ? at->share : 0;
+        for (int p = 0; p < at->values; p++)
+            to[p] = whole(share > 0 ? in[p] - share * (at->theta[p] - at->least) : in[p], unit);
     }
 }
 
 /* ---- the terms of the bound ---- */
 
-static bool is_open(const MtfExactBound *exact, const MtfNodeState *spot, int p) {
-    return spot->priced[p] < INFINITY &&
-           exact->messages->core->nodes[spot->node].cost[p] < MTF_CORE_IMPOSSIBLE;
+static bool is_open(const MtfExactBound *exact, const MtfNodeState *at, int p) {
+    return at->priced[p] < INFINITY &&
+           exact->messages->core->nodes[at->node].cost[p] < MTF_CORE_IMPOSSIBLE;
 }
 
 /* Own cost and priced memory of a value. */
@@ -226,23 +226,23 @@ static MtfInt128 own_cost(const MtfExactBound *exact, const MtfCoreNode *node, i
 /* Fills theta, the values' costs less their minimum, which goes into the bound. False where no value
  * is open. */
 static bool sum_spot(MtfExactBound *exact, int i) {
-    const MtfNodeState *spot = &exact->messages->node_states[i];
-    const MtfCoreNode *node = &exact->messages->core->nodes[spot->node];
+    const MtfNodeState *at = &exact->messages->node_states[i];
+    const MtfCoreNode *node = &exact->messages->core->nodes[at->node];
     int64_t *theta = exact->theta + exact->state_at[i];
-    g_autofree MtfInt128 *sums = g_new(MtfInt128, spot->values);
+    g_autofree MtfInt128 *sums = g_new(MtfInt128, at->values);
     MtfInt128 least = 0;
     bool found = false;
-    for (int p = 0; p < spot->values; p++) {
-        theta[p] = is_open(exact, spot, p) ? 0 : NEVER;
+    for (int p = 0; p < at->values; p++) {
+        theta[p] = is_open(exact, at, p) ? 0 : NEVER;
         if (theta[p] == NEVER)
             continue;
         sums[p] = own_cost(exact, node, p);
-        for (int k = 0; k < spot->behind + spot->ahead; k++)
+        for (int k = 0; k < at->behind + at->ahead; k++)
             sums[p] += exact->message[exact->message_at[exact->end_at[i] + k] + (gsize)p];
         least = found ? MIN(least, sums[p]) : sums[p];
         found = true;
     }
-    for (int p = 0; p < spot->values; p++)
+    for (int p = 0; p < at->values; p++)
         if (theta[p] < NEVER)
             theta[p] = (int64_t)MIN(sums[p] - least, NEVER - 1);
     exact->bound += least;
@@ -325,7 +325,7 @@ static Side side_of(const MtfExactBound *exact, int i, const MtfHalfEdge *end, i
                    .lowered = is_rows ? exact->row_least : exact->column_least };
 }
 
-/* The term of an edge, seen from its earlier spot. False where nothing is possible. */
+/* The term of an edge, seen from its earlier node. False where nothing is possible. */
 static bool sum_edge(MtfExactBound *exact, int i, const MtfHalfEdge *end) {
     Side here = side_of(exact, i, end, 0, !end->turned);
     Side there = side_of(exact, end->other, end, 1, end->turned);
@@ -348,12 +348,12 @@ static int64_t add_regrets(int64_t a, int64_t b) {
 }
 
 static void sum_regrets(MtfExactBound *exact, int i) {
-    const MtfNodeState *spot = &exact->messages->node_states[i];
+    const MtfNodeState *at = &exact->messages->node_states[i];
     int64_t *regret = exact->regret + exact->state_at[i];
-    memcpy(regret, exact->theta + exact->state_at[i], (gsize)spot->values * sizeof *regret);
-    for (int k = 0; k < spot->behind + spot->ahead; k++) {
+    memcpy(regret, exact->theta + exact->state_at[i], (gsize)at->values * sizeof *regret);
+    for (int k = 0; k < at->behind + at->ahead; k++) {
         const int64_t *least = exact->least + exact->message_at[exact->end_at[i] + k];
-        for (int p = 0; p < spot->values; p++)
+        for (int p = 0; p < at->values; p++)
             regret[p] = add_regrets(regret[p], least[p]);
     }
 }
@@ -366,9 +366,9 @@ static bool sum_terms(MtfExactBound *exact) {
             return false;
     }
     for (int i = 0; i < messages->count; i++) {
-        const MtfNodeState *spot = &messages->node_states[i];
-        for (int k = spot->behind; k < spot->behind + spot->ahead; k++)
-            if (!sum_edge(exact, i, &spot->half_edges[k]))
+        const MtfNodeState *at = &messages->node_states[i];
+        for (int k = at->behind; k < at->behind + at->ahead; k++)
+            if (!sum_edge(exact, i, &at->half_edges[k]))
                 return false;
     }
     for (int i = 0; i < messages->count; i++)
@@ -407,21 +407,20 @@ int64_t mtf_exact_bound_slack(const MtfExactBound *exact, int64_t cutoff) {
 }
 
 /* The matrix of an edge with what the cutoff excludes made impossible, or NULL when that is nothing
- * new. Seen from the earlier spot i. */
+ * new. Seen from the earlier at i. */
 static int64_t *pruned_matrix(const MtfExactBound *exact, int i, const MtfHalfEdge *end,
                               int64_t slack) {
     const MtfMessages *messages = exact->messages;
-    const MtfNodeState *spot = &messages->node_states[i],
-                       *other = &messages->node_states[end->other];
+    const MtfNodeState *at = &messages->node_states[i], *other = &messages->node_states[end->other];
     MtfCoreView view =
-        mtf_core_view(messages->core, mtf_core_edge(messages->core, end->edge), spot->node);
+        mtf_core_view(messages->core, mtf_core_edge(messages->core, end->edge), at->node);
     gsize here = exact->message_at[exact->end_of[2 * end->edge]];
     gsize there = exact->message_at[exact->end_of[2 * end->edge + 1]];
     const int64_t *regret = exact->regret + exact->state_at[i];
     const int64_t *other_regret = exact->regret + exact->state_at[end->other];
-    int64_t *matrix = mtf_core_new_costs((gsize)spot->values * (gsize)other->values);
+    int64_t *matrix = mtf_core_new_costs((gsize)at->values * (gsize)other->values);
     bool changed = false;
-    for (int p = 0; p < spot->values; p++) {
+    for (int p = 0; p < at->values; p++) {
         /* regrets beside this edge, less its least and the messages */
         int64_t row = regret[p] - exact->least[here + (gsize)p] - exact->edge_least[end->edge] -
                       exact->message[here + (gsize)p];
@@ -445,25 +444,25 @@ static int64_t *pruned_matrix(const MtfExactBound *exact, int i, const MtfHalfEd
 }
 
 static bool prune_values(const MtfExactBound *exact, MtfCore *core, int i, int64_t slack) {
-    const MtfNodeState *spot = &exact->messages->node_states[i];
+    const MtfNodeState *at = &exact->messages->node_states[i];
     const int64_t *regret = exact->regret + exact->state_at[i];
     bool changed = false;
-    int64_t *cost = mtf_core_new_costs((gsize)spot->values);
-    for (int p = 0; p < spot->values; p++) {
-        cost[p] = regret[p] <= slack ? core->nodes[spot->node].cost[p] : MTF_CORE_IMPOSSIBLE;
+    int64_t *cost = mtf_core_new_costs((gsize)at->values);
+    for (int p = 0; p < at->values; p++) {
+        cost[p] = regret[p] <= slack ? core->nodes[at->node].cost[p] : MTF_CORE_IMPOSSIBLE;
         changed |= regret[p] > slack;
     }
-    mtf_certify_values(core, spot->node, cost);
-    mtf_core_set_cost(core, spot->node, cost);
+    mtf_certify_values(core, at->node, cost);
+    mtf_core_set_cost(core, at->node, cost);
     return changed;
 }
 
 /* Where nothing is possible at all the regrets say nothing: one node without values says it. */
-static bool prune_all(MtfCore *core, const MtfNodeState *spot) {
-    int64_t *cost = mtf_core_new_costs((gsize)spot->values);
-    for (int p = 0; p < spot->values; p++)
+static bool prune_all(MtfCore *core, const MtfNodeState *at) {
+    int64_t *cost = mtf_core_new_costs((gsize)at->values);
+    for (int p = 0; p < at->values; p++)
         cost[p] = MTF_CORE_IMPOSSIBLE;
-    mtf_core_set_cost(core, spot->node, cost);
+    mtf_core_set_cost(core, at->node, cost);
     return true;
 }
 
@@ -474,15 +473,15 @@ static bool prune(const MtfExactBound *exact, MtfCore *core, int64_t slack) {
         return prune_all(core, &messages->node_states[0]);
     bool changed = false;
     for (int i = 0; i < messages->count; i++) {
-        const MtfNodeState *spot = &messages->node_states[i];
+        const MtfNodeState *at = &messages->node_states[i];
         changed |= prune_values(exact, core, i, slack);
-        for (int k = spot->behind; k < spot->behind + spot->ahead; k++) {
-            int64_t *matrix = pruned_matrix(exact, i, &spot->half_edges[k], slack);
+        for (int k = at->behind; k < at->behind + at->ahead; k++) {
+            int64_t *matrix = pruned_matrix(exact, i, &at->half_edges[k], slack);
             changed |= matrix != NULL;
             if (matrix == NULL)
                 continue;
-            mtf_certify_entries(core, spot->half_edges[k].edge, matrix);
-            mtf_core_set_matrix(core, spot->half_edges[k].edge, matrix);
+            mtf_certify_entries(core, at->half_edges[k].edge, matrix);
+            mtf_core_set_matrix(core, at->half_edges[k].edge, matrix);
         }
     }
     return changed;

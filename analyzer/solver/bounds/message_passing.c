@@ -14,7 +14,7 @@ static double *new_block(MtfMessages *messages, gsize count) {
 }
 
 /* Edges count as ahead of their earlier node and behind their later one. */
-static void make_spots(MtfMessages *messages) {
+static void make_node_states(MtfMessages *messages) {
     const MtfCore *core = messages->core;
     int most = 1;
     for (int v = 0; v < core->node_count; v++) {
@@ -53,7 +53,7 @@ static const MtfDistinctMatrix *matrix_of(MtfMessages *messages, const MtfCoreEd
     return matrix;
 }
 
-/* Adds one end to its spot: of the matrix as it stands, or turned. */
+/* Adds one half-edge to its node: of the matrix as it stands, or turned. */
 static void add_half_edge(MtfNodeState *node_state, const MtfDistinctMatrix *matrix, bool turned,
                           MtfHalfEdge half_edge) {
     half_edge.rows = turned ? matrix->columns : matrix->rows;
@@ -107,7 +107,7 @@ static MtfMessages *new_messages(const MtfCore *core, const MtfLayerQuotient *qu
     messages->position = g_new(int, core->node_count + 1);
     messages->price = new_block(messages, (gsize)core->rows);
     messages->prefix = new_block(messages, (gsize)core->rows + 1);
-    make_spots(messages);
+    make_node_states(messages);
     for (guint e = 0; e < core->edges->len; e++)
         if (mtf_core_edge(core, (int)e)->a >= 0)
             add_edge(messages, (int)e);
@@ -265,7 +265,7 @@ double mtf_messages_pass(MtfMessages *messages) {
     return messages->bound;
 }
 
-/* The numbers of a state: for each spot the messages to it, then its theta. */
+/* The numbers of a state: for each node the messages to it, then its theta. */
 static gsize state_size(const MtfMessages *messages) {
     gsize size = 0;
     for (int i = 0; i < messages->count; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/reduce/reductions.h"
 
-/* Cheap and powerful steps first; dominance, the dearest, works on what they leave. */
+/* Cheap and powerful steps first; dominance, the costliest, works on what they leave. */
 static bool (*const steps[])(MtfCore *) = {
     mtf_reduce_rows,        mtf_reduce_consistency, mtf_reduce_contraction,
     mtf_reduce_elimination, mtf_reduce_dominance,

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#define TELLING 0.9     /* of the proven gap, below which a bound to a tolerance is told instead */
+#define TELLING 0.9     /* of the proven gap, below which a bound to a tolerance is given instead */
 #define TOLERANCE 1e-6  /* of the cost, within which the integer program's bound holds */
 #define STALE_ROUNDS 12 /* without a gap so much smaller, after which limited work ends */
 #define STALE_GAP 0.95
@@ -340,7 +340,8 @@ static MtfLayoutSolution *make_solution(MtfSolver *solver) {
     return solution;
 }
 
-static MtfLayoutSolution *answer(MtfSolver *solver, MtfLayoutMisfit *misfit, GError **error) {
+static MtfLayoutSolution *answer(MtfSolver *solver, MtfInfeasibility *infeasibility,
+                                 GError **error) {
     if (mtf_solver_is_abandoned(solver)) {
         mtf_failure(error, "the search was abandoned");
         return NULL;
@@ -352,25 +353,25 @@ static MtfLayoutSolution *answer(MtfSolver *solver, MtfLayoutMisfit *misfit, GEr
                            "proved that none does): give it more time");
         return NULL;
     }
-    if (solver->options->no_misfit) {
+    if (solver->options->no_infeasibility) {
         g_set_error_literal(error, MTF_ERROR, MTF_ERROR_FIT, "no layout fits");
         return NULL;
     }
-    MtfLayoutMisfit local = { 0 };
-    MtfLayoutMisfit *found = misfit != NULL ? misfit : &local;
-    *found = mtf_least_limit(solver->problem, &solver->control);
-    mtf_misfit_explain(solver->problem, found, error);
+    MtfInfeasibility local = { 0 };
+    MtfInfeasibility *found = infeasibility != NULL ? infeasibility : &local;
+    *found = mtf_minimum_memory(solver->problem, &solver->control);
+    mtf_infeasibility_explain(solver->problem, found, error);
     g_clear_pointer(&local.nodes, g_free);
     return NULL;
 }
 
 MtfLayoutSolution *mtf_layout_solve(const MtfLayoutProblem *problem, const MtfSolveOptions *options,
-                                    MtfLayoutMisfit *misfit, GError **error) {
+                                    MtfInfeasibility *infeasibility, GError **error) {
     static const MtfSolveOptions none = { 0 };
     MtfSolver solver = { .problem = problem, .options = options != NULL ? options : &none };
     begin(&solver);
     search(&solver);
-    MtfLayoutSolution *solution = answer(&solver, misfit, error);
+    MtfLayoutSolution *solution = answer(&solver, infeasibility, error);
     finish(&solver);
     return solution;
 }

@@ -35,11 +35,11 @@ typedef struct MtfSolveOptions {
                         * NULL: all do */
     bool draft;        /* ends with the best choice in which repeated layers are alike, without
                                     a bound, where there are such */
-    bool no_misfit;    /* when nothing fits, say only that */
+    bool no_infeasibility; /* when nothing fits, say only that */
     MtfCertificate
         *certificate; /* an empty one, which gets what proves the bound, or that nothing fits
                                   * (certificate.h); NULL: none is kept. Not with leaders; not covered
-                                  * are `known_bound`, bounds with a tolerance, `needed` of a misfit, and
+                                  * are `known_bound`, bounds with a tolerance, `needed` of an infeasibility, and
                                   * what a tree that is not searched to its end adds to the bound */
     MtfSearchControl
         *control; /* time, and who listens; or NULL. Told: the bound; and, before there is
@@ -59,21 +59,21 @@ typedef struct MtfLayoutSolution {
 } MtfLayoutSolution;
 
 /* Why nothing fits: found by mtf_layout_solve when it fails with MTF_ERROR_FIT. */
-typedef struct MtfLayoutMisfit {
+typedef struct MtfInfeasibility {
     bool possible;  /* false: no choice is possible whatever the limit; the rest is then unset */
     int64_t time;   /* where the choice of least peak found peaks */
     int64_t enough; /* the smallest limit found that would do */
     int64_t needed; /* proven: no smaller limit would do */
     int *nodes;     /* the nodes that make that peak, the largest first; g_free */
     int node_count;
-} MtfLayoutMisfit;
+} MtfInfeasibility;
 
 /* Returns the best choice found, to be freed by mtf_layout_solution_free. NULL with MTF_ERROR_FIT
- * when it is proven that nothing fits (then `misfit`, when not NULL, is filled), and with
+ * when it is proven that nothing fits (then `infeasibility`, when not NULL, is filled), and with
  * MTF_ERROR_FAILED when the limits ended the search before any legal choice was found.
  * `options` may be NULL. */
 MtfLayoutSolution *mtf_layout_solve(const MtfLayoutProblem *problem, const MtfSolveOptions *options,
-                                    MtfLayoutMisfit *misfit, GError **error);
+                                    MtfInfeasibility *infeasibility, GError **error);
 void mtf_layout_solution_free(MtfLayoutSolution *solution);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLayoutSolution, mtf_layout_solution_free)
 

@@ -33,7 +33,7 @@ struct MtfLocalSearch {
     GRand *rand;
     int *living; /* the living nodes */
     int living_count;
-    int64_t impossible; /* what an impossible term weighs here: dear, but sums do not overflow */
+    int64_t impossible; /* what an impossible term weighs here: much, but sums do not overflow */
     int *values;
     int64_t **cost;    /* [node][value]: own cost and edges beside the neighbours' values */
     GArray **shares;   /* [node]: Share */
@@ -430,7 +430,7 @@ static void descend_pairs(MtfLocalSearch *search) {
 #define MOST_COST (INT64_MAX / 4)
 
 /* The cost of the moves since the log was `length` long, by taking them back and doing them again
- * is dear; instead the cost of the core's values is recomputed. */
+ * is costly; instead the cost of the core's values is recomputed. */
 static int64_t total_cost(const MtfLocalSearch *search) {
     const MtfCore *core = search->core;
     int64_t sum = 0;

@@ -3,7 +3,7 @@
  *
  *     repair    while a memory row is overfull: the move that relieves it at the least cost for
  *               what it relieves; a node that moved waits before it may move again
- *     polish    single nodes, then pairs across an edge, to cheaper values that fit; then dear
+ *     polish    single nodes, then pairs across an edge, to cheaper values that fit; then costly
  *               nodes are pushed to a cheaper value that does not fit, and the rest is repaired
  *
  * Only rows that were overfull once are watched during moves; the others are looked at when a

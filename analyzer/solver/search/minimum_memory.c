@@ -73,41 +73,42 @@ static int compare_held(const void *left, const void *right) {
 }
 
 static void note_choice(const MtfLayoutProblem *problem, const int *choice,
-                        MtfLayoutMisfit *misfit) {
+                        MtfInfeasibility *infeasibility) {
     MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
-    misfit->enough = value.peak > MTF_LAYOUT_MAX_COST * 512 ? INT64_MAX : (int64_t)value.peak;
-    misfit->time = value.peak_time;
+    infeasibility->enough =
+        value.peak > MTF_LAYOUT_MAX_COST * 512 ? INT64_MAX : (int64_t)value.peak;
+    infeasibility->time = value.peak_time;
     int count = mtf_layout_problem_node_count(problem);
     g_autofree Held *held = g_new(Held, count + 1);
-    misfit->node_count = 0;
+    infeasibility->node_count = 0;
     for (int v = 0; v < count; v++) {
         const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
-        bool there = node->start <= misfit->time && misfit->time < node->end;
+        bool there = node->start <= infeasibility->time && infeasibility->time < node->end;
         if (there && node->usages[choice[v]] > 0)
-            held[misfit->node_count++] = (Held){ v, node->usages[choice[v]] };
+            held[infeasibility->node_count++] = (Held){ v, node->usages[choice[v]] };
     }
-    qsort(held, (gsize)misfit->node_count, sizeof *held, compare_held);
-    g_free(misfit->nodes);
-    misfit->nodes = g_new(int, misfit->node_count + 1);
-    for (int i = 0; i < misfit->node_count; i++)
-        misfit->nodes[i] = held[i].node;
+    qsort(held, (gsize)infeasibility->node_count, sizeof *held, compare_held);
+    g_free(infeasibility->nodes);
+    infeasibility->nodes = g_new(int, infeasibility->node_count + 1);
+    for (int i = 0; i < infeasibility->node_count; i++)
+        infeasibility->nodes[i] = held[i].node;
 }
 
 /* Tries one limit; true when it narrowed the interval. */
 static bool try_limit(MtfLayoutProblem *problem, int64_t limit, const MtfSearchControl *control,
-                      MtfLayoutMisfit *misfit) {
+                      MtfInfeasibility *infeasibility) {
     g_autoptr(GError) error = NULL;
     MtfSearchControl part;
-    MtfSolveOptions options = { .no_misfit = true, .control = &part };
+    MtfSolveOptions options = { .no_infeasibility = true, .control = &part };
     double seconds = mtf_search_seconds_left(control) / TRY_PARTS;
     mtf_search_control_init_part(&part, control, isfinite(seconds) ? fmax(LEAST_TRY, seconds) : 0);
     options.work = mtf_search_has_deadline(control) ? 0 : TRY_WORK;
     mtf_layout_problem_set_limit(problem, limit);
     g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, &error);
     if (solution != NULL)
-        note_choice(problem, solution->choice, misfit);
+        note_choice(problem, solution->choice, infeasibility);
     else if (g_error_matches(error, MTF_ERROR, MTF_ERROR_FIT))
-        misfit->needed = limit < MTF_NO_LIMIT ? limit + 1 : limit;
+        infeasibility->needed = limit < MTF_NO_LIMIT ? limit + 1 : limit;
     else
         return false;
     return true;
@@ -115,7 +116,7 @@ static bool try_limit(MtfLayoutProblem *problem, int64_t limit, const MtfSearchC
 
 /* Every node at its smallest possible usage: no limit below that peak can do, and where nothing is
  * impossible about the choice, that limit does. */
-static void try_smallest(const MtfLayoutProblem *problem, MtfLayoutMisfit *misfit) {
+static void try_smallest(const MtfLayoutProblem *problem, MtfInfeasibility *infeasibility) {
     int count = mtf_layout_problem_node_count(problem);
     g_autofree int *choice = g_new0(int, count + 1);
     for (int v = 0; v < count; v++) {
@@ -129,11 +130,11 @@ static void try_smallest(const MtfLayoutProblem *problem, MtfLayoutMisfit *misfi
     }
     MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
     if (value.peak <= INT64_MAX)
-        misfit->needed = MAX(misfit->needed, (int64_t)value.peak);
+        infeasibility->needed = MAX(infeasibility->needed, (int64_t)value.peak);
     if (value.impossible > 0)
         return;
-    note_choice(problem, choice, misfit);
-    misfit->possible = true;
+    note_choice(problem, choice, infeasibility);
+    infeasibility->possible = true;
 }
 
 /* How many limits are tried: a number that depends on no clock. */
@@ -141,43 +142,46 @@ static int tries_for(const MtfLayoutProblem *problem) {
     return CLAMP(TRIED_NODES / (mtf_layout_problem_node_count(problem) + 1), MIN_TRIES, MAX_TRIES);
 }
 
-MtfLayoutMisfit mtf_least_limit(const MtfLayoutProblem *problem, const MtfSearchControl *control) {
-    MtfLayoutMisfit misfit = { 0 };
+MtfInfeasibility mtf_minimum_memory(const MtfLayoutProblem *problem,
+                                    const MtfSearchControl *control) {
+    MtfInfeasibility infeasibility = { 0 };
     MtfSearchControl all;
     g_autoptr(MtfLayoutProblem) bare = without_costs(problem);
     mtf_search_control_init_part(&all, control,
                                  mtf_search_has_deadline(control) ? MOST_SECONDS : 0);
     int64_t limit = mtf_layout_problem_limit(problem);
-    misfit.needed = limit < MTF_NO_LIMIT ? limit + 1 : 0;
+    infeasibility.needed = limit < MTF_NO_LIMIT ? limit + 1 : 0;
     int tries = tries_for(problem);
-    try_smallest(problem, &misfit);
-    if (!misfit.possible)
-        misfit.possible = try_limit(bare, MTF_NO_LIMIT, &all, &misfit) && misfit.nodes != NULL;
-    for (int i = 0; misfit.possible && misfit.needed < misfit.enough && i < tries; i++) {
-        int64_t middle = misfit.needed + (misfit.enough - misfit.needed) / 2;
-        if (mtf_search_is_over(&all) || !try_limit(bare, middle, &all, &misfit))
+    try_smallest(problem, &infeasibility);
+    if (!infeasibility.possible)
+        infeasibility.possible =
+            try_limit(bare, MTF_NO_LIMIT, &all, &infeasibility) && infeasibility.nodes != NULL;
+    for (int i = 0;
+         infeasibility.possible && infeasibility.needed < infeasibility.enough && i < tries; i++) {
+        int64_t middle = infeasibility.needed + (infeasibility.enough - infeasibility.needed) / 2;
+        if (mtf_search_is_over(&all) || !try_limit(bare, middle, &all, &infeasibility))
             break;
     }
-    return misfit;
+    return infeasibility;
 }
 
-bool mtf_misfit_explain(const MtfLayoutProblem *problem, const MtfLayoutMisfit *misfit,
-                        GError **error) {
+bool mtf_infeasibility_explain(const MtfLayoutProblem *problem,
+                               const MtfInfeasibility *infeasibility, GError **error) {
     g_autoptr(GString) text = g_string_new("no layout fits: ");
-    if (!misfit->possible) {
+    if (!infeasibility->possible) {
         g_string_append(text, "no choice of strategies is possible, whatever the limit");
     } else {
         g_string_append_printf(text,
                                "the limit is %" PRId64 ", at least %" PRId64
                                " is needed (proven), and the smallest limit found that would do "
                                "is %" PRId64 "; it is reached at time %" PRId64 " by node",
-                               mtf_layout_problem_limit(problem), misfit->needed, misfit->enough,
-                               misfit->time);
-        g_string_append(text, misfit->node_count > 1 ? "s" : "");
-        for (int i = 0; i < MIN(NAMED_NODES, misfit->node_count); i++)
-            g_string_append_printf(text, "%s %d", i > 0 ? "," : "", misfit->nodes[i]);
-        if (misfit->node_count > NAMED_NODES)
-            g_string_append_printf(text, " and %d more", misfit->node_count - NAMED_NODES);
+                               mtf_layout_problem_limit(problem), infeasibility->needed,
+                               infeasibility->enough, infeasibility->time);
+        g_string_append(text, infeasibility->node_count > 1 ? "s" : "");
+        for (int i = 0; i < MIN(NAMED_NODES, infeasibility->node_count); i++)
+            g_string_append_printf(text, "%s %d", i > 0 ? "," : "", infeasibility->nodes[i]);
+        if (infeasibility->node_count > NAMED_NODES)
+            g_string_append_printf(text, " and %d more", infeasibility->node_count - NAMED_NODES);
     }
     g_set_error_literal(error, MTF_ERROR, MTF_ERROR_FIT, text->str);
     return false;

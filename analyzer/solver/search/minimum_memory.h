@@ -12,10 +12,11 @@
 
 /* Spends what is left of the time (or of some seconds) on narrowing the two numbers; without a
  * deadline, work that depends on the problem alone, which narrows them less where it is large. */
-MtfLayoutMisfit mtf_least_limit(const MtfLayoutProblem *problem, const MtfSearchControl *control);
+MtfInfeasibility mtf_minimum_memory(const MtfLayoutProblem *problem,
+                                    const MtfSearchControl *control);
 
 /* Sets `error` (MTF_ERROR_FIT) to one sentence that says all of it. Always returns false. */
-bool mtf_misfit_explain(const MtfLayoutProblem *problem, const MtfLayoutMisfit *misfit,
-                        GError **error);
+bool mtf_infeasibility_explain(const MtfLayoutProblem *problem,
+                               const MtfInfeasibility *infeasibility, GError **error);
 
 #endif

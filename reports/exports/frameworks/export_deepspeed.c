@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* DeepSpeed's configuration: batches, precision, ZeRO stage, clipping, and AutoTP's degree, for plans of
- * data and tensor parallelism with whole weights or ZeRO. What of the forward pass is computed again is the
+ * data and tensor parallelism with replicated weights or ZeRO. What of the forward pass is recomputed is the
  * model's own code there; the section says that it is to be. */
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* MaxText's settings, one a line, as its command line takes them: how many ways each kind of parallelism
- * splits inside a slice, batch a device, micro-batches, types and what is computed again. ZeRO-3 is its
+ * splits inside a slice, batch a device, micro-batches, types and what is recomputed. ZeRO-3 is its
  * fsdp, ZeRO-1 its optimizer sharded over data. */
 #include "layouts/base/error.h"
 #include "layouts/graph/microbatches.h"
@@ -29,7 +29,7 @@ char *mtf_export_maxtext(const MtfStepFacts *facts, GError **error) {
         mtf_input_error(error, "MaxText has no setting for %s",
                         p.recomputed_layers > 0
                             ? "recomputing some layers alone (search --recompute none or layers)"
-                            : "gradients sharded beside whole weights (ZeRO-2)");
+                            : "gradients sharded beside replicated weights (ZeRO-2)");
         return NULL;
     }
     GString *text = g_string_new(NULL);

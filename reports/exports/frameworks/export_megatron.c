@@ -103,11 +103,12 @@ static bool fail_free(const MtfStepFacts *facts, GError **error) {
     GError *cause = NULL;
     Groups groups;
     groups_of_rules(facts, &groups, &cause);
-    mtf_input_error(error,
-                    "%s; Megatron-LM runs one kind of parallelism an axis, data or tensor, with a "
-                    "whole or a distributed optimizer, and the plan is \"%s\"; search --exportable "
-                    "megatron finds one",
-                    cause != NULL ? cause->message : "the layout is not Megatron-LM's", words);
+    mtf_input_error(
+        error,
+        "%s; Megatron-LM runs one kind of parallelism an axis, data or tensor, with a "
+        "replicated or a distributed optimizer, and the plan is \"%s\"; search --exportable "
+        "megatron finds one",
+        cause != NULL ? cause->message : "the layout is not Megatron-LM's", words);
     g_clear_error(&cause);
     return false;
 }

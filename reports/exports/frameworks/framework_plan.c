@@ -51,7 +51,7 @@ static bool check_kind(const MtfPlan *plan, const char *framework, const MtfPara
                                            : "the optimizer's state";
     return mtf_input_error(
         error,
-        "%s runs one kind of parallelism an axis, data or tensor, with whole "
+        "%s runs one kind of parallelism an axis, data or tensor, with replicated "
         "weights or ZeRO; %s %s stands in the way, and the plan is \"%s\"; search "
         "--exportable megatron finds one",
         framework, odd >= 0 ? "mesh axis" : "how it keeps", where, words);

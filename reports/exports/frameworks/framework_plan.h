@@ -9,7 +9,7 @@
 
 typedef enum {
     MTF_FRAMEWORK_KEEPS_ALL,
-    MTF_FRAMEWORK_SELECTIVE, /* cheap results are computed again */
+    MTF_FRAMEWORK_SELECTIVE, /* cheap results are recomputed */
     MTF_FRAMEWORK_LAYERS,
 } MtfFrameworkRecompute;
 
@@ -27,7 +27,7 @@ typedef struct {
 bool mtf_framework_plan(const MtfPlan *plan, const char *framework, MtfFrameworkPlan *found,
                         GError **error);
 
-/* Sets what the plan computes again and leaves with the host. Fails where it says that in no known way,
+/* Sets what the plan recomputes and leaves with the host. Fails where it says that in no known way,
  * or leaves there what no framework does. */
 bool mtf_framework_recomputation(const MtfPlan *plan, MtfFrameworkPlan *found, GError **error);
 

@@ -5,7 +5,7 @@
 
 #include "reports/exports/frameworks/framework_plan.h"
 
-/* Appends precision, sequence parallelism, the distributed optimizer and what is computed again, where that is
+/* Appends precision, sequence parallelism, the distributed optimizer and what is recomputed, where that is
  * not what Megatron-LM does unasked. */
 void mtf_megatron_append_execution(GString *text, const MtfPlan *plan,
                                    const MtfFrameworkPlan *framework);

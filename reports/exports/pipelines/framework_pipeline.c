@@ -146,9 +146,9 @@ static bool compare_parallelism(const MtfFrameworkPipeline *p, const char *frame
 }
 
 static char *describe_recomputation(const MtfFrameworkStage *stage) {
-    return stage->selective ? g_strdup("cheap results computed again")
-                            : g_strdup_printf("%d of %d layers computed again", stage->recomputed,
-                                              stage->layers);
+    return stage->selective
+               ? g_strdup("cheap results recomputed")
+               : g_strdup_printf("%d of %d layers recomputed", stage->recomputed, stage->layers);
 }
 
 bool mtf_framework_pipeline_each(const MtfFrameworkPipeline *p, const char *framework,

@@ -12,8 +12,8 @@
 #include "reports/exports/frameworks/framework_plan.h"
 
 typedef struct {
-    int layers, recomputed; /* layers, and those of them that are computed again */
-    bool selective;         /* some results are computed again that take no products */
+    int layers, recomputed; /* layers, and those of them that are recomputed */
+    bool selective;         /* some results are recomputed that take no products */
     MtfFrameworkPlan plan;
 } MtfFrameworkStage;
 
@@ -32,7 +32,7 @@ void mtf_framework_pipeline_free(MtfFrameworkPipeline *pipeline);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfFrameworkPipeline, mtf_framework_pipeline_free)
 
 /* Fails, with the first stage that is run in another way than the first one, where all are to be run alike:
- * degrees of parallelism, ZeRO, what is computed again. `*each` becomes that way; it recomputes so many
+ * degrees of parallelism, ZeRO, what is recomputed. `*each` becomes that way; it recomputes so many
  * layers of each stage, 0: all. */
 bool mtf_framework_pipeline_each(const MtfFrameworkPipeline *pipeline, const char *framework,
                                  MtfFrameworkPlan *each, GError **error);

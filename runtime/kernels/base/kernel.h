@@ -45,7 +45,7 @@ typedef struct {
     void *user;
 } MtfProgressHook;
 
-/* Accepts NULL, which is no pause. */
+/* Accepts NULL, which does nothing. */
 static inline void mtf_progress_hook_run(const MtfProgressHook *progress) {
     if (progress != NULL)
         progress->call(progress->user);

@@ -32,7 +32,7 @@ void mtf_stream_copy(void *to, const void *from, int64_t bytes) {
         for (int k = 0; k < LINE / WORD; k++)
             store(target + i + (int64_t)k * WORD, words[k]);
     }
-    /* Before anybody is told that it is there. */
+    /* Before anybody learns that it is there. */
     _mm_sfence();
     memcpy(target + i, source + i, (size_t)(bytes - i));
 }

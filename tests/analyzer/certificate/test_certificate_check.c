@@ -41,7 +41,7 @@ static bool compare(const MtfLayoutProblem *problem, MtfSolveMethods methods, in
     g_autoptr(MtfCertificate) certificate = mtf_certificate_new();
     MtfSolveOptions options = { .work = work,
                                 .without = (MtfSolveMethods)(MTF_METHODS_ALL & ~methods),
-                                .no_misfit = true,
+                                .no_infeasibility = true,
                                 .certificate = certificate };
     g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
     MtfProven proven = check(problem, certificate);
@@ -86,22 +86,23 @@ static void bounds_of_searches_that_end_early_are_certified(void **state) {
     }
 }
 
-/* `needed` of a misfit: one byte less, and a certificate says that nothing fits. */
+/* `needed` of an infeasibility: one byte less, and a certificate says that nothing fits. */
 static void what_is_needed_at_least_is_certified(void **state) {
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(64);
     int misfits = 0;
     for (int round = 0; round < ROUNDS / 2; round++) {
         g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
-        MtfLayoutMisfit misfit = { 0 };
-        g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, NULL, &misfit, NULL);
-        if (solution == NULL && misfit.possible && misfit.needed > 0) {
-            mtf_layout_problem_set_limit(problem, misfit.needed - 1);
+        MtfInfeasibility infeasibility = { 0 };
+        g_autoptr(MtfLayoutSolution) solution =
+            mtf_layout_solve(problem, NULL, &infeasibility, NULL);
+        if (solution == NULL && infeasibility.possible && infeasibility.needed > 0) {
+            mtf_layout_problem_set_limit(problem, infeasibility.needed - 1);
             assert_true(compare(problem, MTF_METHODS_ALL, 0));
-            assert_true(misfit.needed == mtf_test_least_peak(problem));
+            assert_true(infeasibility.needed == mtf_test_least_peak(problem));
             misfits++;
         }
-        g_free(misfit.nodes);
+        g_free(infeasibility.nodes);
     }
     assert_true(misfits > ROUNDS / 40);
 }

@@ -226,7 +226,7 @@ static void no_forgery_proves_what_is_false(void **state) {
         int choice[MAX_NODES];
         bool fits = mtf_test_exhaustive_search(problem, &optimum, choice);
         g_autoptr(MtfCertificate) certificate = mtf_certificate_new();
-        MtfSolveOptions options = { .no_misfit = true, .certificate = certificate };
+        MtfSolveOptions options = { .no_infeasibility = true, .certificate = certificate };
         g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
         for (int i = 0; i < FORGERIES; i++) {
             g_autofree char *text = forged(mtf_certificate_text(certificate), rand);

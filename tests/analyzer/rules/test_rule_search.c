@@ -256,7 +256,7 @@ static void steps_of_micro_batches_are_searched_exactly_too(void **state) {
     }
 }
 
-/* The proof is a checker: told that keeping everything whole is best, it finds what is. */
+/* The proof is a checker: told that keeping everything replicated is best, it finds what is. */
 static void the_proof_finds_what_a_wrong_answer_missed(void **state) {
     (void)state;
     for (guint32 seed = 0; seed < 60; seed++) {

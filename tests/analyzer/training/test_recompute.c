@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* What is computed again, and when. That it gives the same bits is shown in
+/* What is recomputed, and when. That it gives the same bits is shown in
  * tests/runtime/session/test_recomputed_bits.c. */
 #include "tests/support/cmocka.h"
 
@@ -80,7 +80,7 @@ static void of_layers_only_what_the_next_one_reads_is_kept(void **state) {
     assert_false(has(graph, "recompute/layer/0/n"));
 }
 
-/* Layer 1 is computed again when the gradient of its result is there, not before. */
+/* Layer 1 is recomputed when the gradient of its result is there, not before. */
 static void one_layer_is_computed_again_at_a_time(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = recomputed("gelu", 3, MTF_RECOMPUTE_LAYERS);

@@ -24,66 +24,66 @@ static int64_t sizes[26] = { ['r' - 'a'] = 8, ['c' - 'a'] = 4 };
 /* w, g, m, v in, w, m, v out, of 32 floats each; and the rate. */
 static void an_optimizer_writes_over_what_it_updates(void **state) {
     (void)state;
-    static const MtfTrialOperation adam = { MTF_OP_ADAM, { "rc", "rc", "rc", "rc", "" },
-                                            NULL,        0,
-                                            false,       false };
-    MtfKernelTrial trial;
-    mtf_kernel_trial_init(&trial, &adam, MTF_F32, sizes);
-    const MtfInstruction *instruction = mtf_kernel_trial_instruction(&trial);
+    static const MtfBenchmarkOperation adam = { MTF_OP_ADAM, { "rc", "rc", "rc", "rc", "" },
+                                                NULL,        0,
+                                                false,       false };
+    MtfKernelBenchmark trial;
+    mtf_kernel_benchmark_init(&trial, &adam, MTF_F32, sizes);
+    const MtfInstruction *instruction = mtf_kernel_benchmark_instruction(&trial);
     assert_int_equal(mtf_program_length(trial.program), 1);
     assert_close(instruction->traffic_bytes, 7 * 32 * 4 + 4);
     assert_int_equal(mtf_program_buffer(trial.program, instruction->outputs[0])->storage,
                      mtf_program_buffer(trial.program, instruction->inputs[0])->storage);
-    mtf_kernel_trial_clear(&trial);
+    mtf_kernel_benchmark_clear(&trial);
 }
 
 static void another_name_is_measured_in_place(void **state) {
     (void)state;
     int64_t with_t[26] = { ['r' - 'a'] = 8, ['c' - 'a'] = 4, ['t' - 'a'] = 8 };
-    static const MtfTrialOperation rename = { MTF_OP_RENAME, { "rc" }, NULL, 1, false, false };
-    MtfKernelTrial trial;
-    mtf_kernel_trial_init(&trial, &rename, MTF_F32, with_t);
-    const MtfInstruction *instruction = mtf_kernel_trial_instruction(&trial);
+    static const MtfBenchmarkOperation rename = { MTF_OP_RENAME, { "rc" }, NULL, 1, false, false };
+    MtfKernelBenchmark trial;
+    mtf_kernel_benchmark_init(&trial, &rename, MTF_F32, with_t);
+    const MtfInstruction *instruction = mtf_kernel_benchmark_instruction(&trial);
     assert_int_equal(instruction->operation, 1);
     assert_int_equal(mtf_program_buffer(trial.program, instruction->outputs[0])->storage,
                      mtf_program_buffer(trial.program, instruction->inputs[0])->storage);
-    mtf_kernel_trial_clear(&trial);
+    mtf_kernel_benchmark_clear(&trial);
 }
 
 /* relu may write over what it reads for the last time; of gelu the backward pass wants it. */
 static void a_fresh_operand_is_written_over_unless_it_is_kept(void **state) {
     (void)state;
-    static const MtfTrialOperation operations[] = {
+    static const MtfBenchmarkOperation operations[] = {
         { MTF_OP_RELU, { "rc" }, NULL, 1, false, false },
         { MTF_OP_GELU, { "rc" }, NULL, 1, true, false },
     };
     for (int i = 0; i < 2; i++) {
-        MtfKernelTrial trial;
-        mtf_kernel_trial_init(&trial, &operations[i], MTF_F32, sizes);
-        const MtfInstruction *instruction = mtf_kernel_trial_instruction(&trial);
+        MtfKernelBenchmark trial;
+        mtf_kernel_benchmark_init(&trial, &operations[i], MTF_F32, sizes);
+        const MtfInstruction *instruction = mtf_kernel_benchmark_instruction(&trial);
         bool in_place = mtf_program_buffer(trial.program, instruction->outputs[0])->storage ==
                         mtf_program_buffer(trial.program, instruction->inputs[0])->storage;
         assert_int_equal(in_place, !operations[i].kept);
-        mtf_kernel_trial_clear(&trial);
+        mtf_kernel_benchmark_clear(&trial);
     }
 }
 
 static void more_work_takes_more_time(void **state) {
     (void)state;
-    static const MtfTrialOperation gelu = { MTF_OP_GELU, { "rc" }, NULL, 1, true, false };
+    static const MtfBenchmarkOperation gelu = { MTF_OP_GELU, { "rc" }, NULL, 1, true, false };
     int64_t large[26] = { ['r' - 'a'] = 512, ['c' - 'a'] = 64 };
-    MtfKernelTrial trials[2];
+    MtfKernelBenchmark trials[2];
     double seconds[2];
     MtfArenaMemory memory;
-    mtf_kernel_trial_init(&trials[0], &gelu, MTF_F32, sizes);
-    mtf_kernel_trial_init(&trials[1], &gelu, MTF_F32, large);
-    assert_true(mtf_kernel_trials_open(trials, 2, &memory, NULL));
-    mtf_kernel_trials_measure(trials, 2, 0.01, NULL, seconds);
-    mtf_kernel_trials_close(trials, 2, &memory);
+    mtf_kernel_benchmark_init(&trials[0], &gelu, MTF_F32, sizes);
+    mtf_kernel_benchmark_init(&trials[1], &gelu, MTF_F32, large);
+    assert_true(mtf_kernel_benchmarks_open(trials, 2, &memory, NULL));
+    mtf_kernel_benchmarks_measure(trials, 2, 0.01, NULL, seconds);
+    mtf_kernel_benchmarks_close(trials, 2, &memory);
     assert_true(seconds[0] > 0);
     assert_true(seconds[1] > 4 * seconds[0]);
     for (int i = 0; i < 2; i++)
-        mtf_kernel_trial_clear(&trials[i]);
+        mtf_kernel_benchmark_clear(&trials[i]);
 }
 
 /* One table an operation, each of as many sizes, in every type. */

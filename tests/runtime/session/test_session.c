@@ -115,7 +115,7 @@ static void check_plan(const MtfTrainingPlan *wanted, bool only_mpi) {
     mtf_expect(done, "%s: %s", wanted->rules, error != NULL ? error->message : "");
     if (done) {
         check_traffic(&session, wanted->rules);
-        g_autofree char *table = mtf_closing_table(&session);
+        g_autofree char *table = mtf_run_summary(&session);
         mtf_expect(strstr(table, "NOT") == NULL, "%s", table);
         mtf_expect(strstr(table, "equal to the byte") != NULL, "%s", table);
     }

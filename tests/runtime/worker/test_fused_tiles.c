@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // seconds: 300
-/* Kernels that run together, band by band, come to the same bits as kernels that run one after the
- * other: every loss and every variable, under any layout and with bands of any size. */
+/* Kernels that run together, tile by tile, come to the same bits as kernels that run one after the
+ * other: every loss and every variable, under any layout and with tiles of any size. */
 #include "tests/support/cmocka.h"
 
 #include "analyzer/training/training_graph.h"
@@ -25,7 +25,7 @@ static int count_rows(const MtfProgram *program, int *kernels) {
     return rows;
 }
 
-/* Trains with bands of `cache` bytes and without any. Returns the kernels in rows. */
+/* Trains with tiles of `cache` bytes and without any. Returns the kernels in fused groups. */
 static int check_layout(const MtfGraph *graph, const MtfLayout *layout, int64_t cache,
                         const char *text) {
     int kernels = 0;

@@ -158,7 +158,7 @@ static void claims_about_huge_costs_match_exhaustive_search(void **state) {
         MtfInt128 optimum = 0;
         int choice[MAX_NODES];
         bool fits = mtf_test_exhaustive_search(problem, &optimum, choice);
-        MtfSolveOptions options = { .no_misfit = true };
+        MtfSolveOptions options = { .no_infeasibility = true };
         g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
         assert_int_equal(solution != NULL, fits);
         if (!fits)

@@ -37,7 +37,7 @@ static void random_problems_match_exhaustive_search(void **state) {
         int choice[MAX_NODES];
         bool fits = mtf_test_exhaustive_search(problem, &optimum, choice);
         g_autoptr(GError) error = NULL;
-        MtfSolveOptions options = { .no_misfit = true };
+        MtfSolveOptions options = { .no_infeasibility = true };
         g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, &error);
         if (!fits) {
             assert_null(solution);
@@ -60,7 +60,7 @@ static void a_bound_is_never_above_the_optimum(void **state) {
         MtfInt128 optimum = 0;
         int choice[MAX_NODES];
         bool fits = mtf_test_exhaustive_search(problem, &optimum, choice);
-        MtfSolveOptions options = { .work = 1, .no_misfit = true };
+        MtfSolveOptions options = { .work = 1, .no_infeasibility = true };
         g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
         assert_true(fits || solution == NULL);
         assert_true(solution == NULL || solution->bound <= optimum);
@@ -74,21 +74,22 @@ static void what_would_do_is_the_least_peak_when_nothing_fits(void **state) {
     int misfits = 0;
     for (int round = 0; round < ROUNDS / 4; round++) {
         g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
-        MtfLayoutMisfit misfit = { 0 };
+        MtfInfeasibility infeasibility = { 0 };
         g_autoptr(GError) error = NULL;
-        g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, NULL, &misfit, &error);
+        g_autoptr(MtfLayoutSolution) solution =
+            mtf_layout_solve(problem, NULL, &infeasibility, &error);
         int64_t least = mtf_test_least_peak(problem);
         if (solution == NULL) {
             assert_int_equal(mtf_error_exit_status(error), 3);
-            assert_int_equal(misfit.possible, least >= 0);
+            assert_int_equal(infeasibility.possible, least >= 0);
             misfits++;
         }
-        if (solution == NULL && misfit.possible) {
-            assert_true(misfit.enough == least);
-            assert_true(misfit.needed == least);
-            assert_true(misfit.node_count > 0);
+        if (solution == NULL && infeasibility.possible) {
+            assert_true(infeasibility.enough == least);
+            assert_true(infeasibility.needed == least);
+            assert_true(infeasibility.node_count > 0);
         }
-        g_free(misfit.nodes);
+        g_free(infeasibility.nodes);
     }
     assert_true(misfits > ROUNDS / 40);
 }
@@ -120,7 +121,7 @@ static void more_memory_is_never_dearer(void **state) {
         MtfInt128 last = (MtfInt128)1 << 100;
         for (int64_t limit = 0; limit < 60; limit += 6) {
             mtf_layout_problem_set_limit(problem, limit);
-            MtfSolveOptions options = { .no_misfit = true };
+            MtfSolveOptions options = { .no_infeasibility = true };
             g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
             assert_true(solution != NULL || last == (MtfInt128)1 << 100);
             if (solution == NULL)
@@ -185,7 +186,7 @@ static void nodes_take_what_their_leaders_take(void **state) {
         int leader[MAX_NODES], choice[MAX_NODES];
         draw_leaders(rand, problem, leader);
         bool fits = search_followers(problem, leader, &alike);
-        MtfSolveOptions options = { .leader = leader, .no_misfit = true };
+        MtfSolveOptions options = { .leader = leader, .no_infeasibility = true };
         g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
         assert_int_equal(solution != NULL, fits);
         if (!fits)
@@ -226,7 +227,7 @@ static void the_same_work_gives_the_same_answer(void **state) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(6);
     for (int round = 0; round < 200; round++) {
         g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
-        MtfSolveOptions options = { .work = 2, .seed = 7, .no_misfit = true };
+        MtfSolveOptions options = { .work = 2, .seed = 7, .no_infeasibility = true };
         g_autoptr(MtfLayoutSolution) one = mtf_layout_solve(problem, &options, NULL, NULL);
         g_autoptr(MtfLayoutSolution) two = mtf_layout_solve(problem, &options, NULL, NULL);
         assert_int_equal(one == NULL, two == NULL);
@@ -272,7 +273,7 @@ static void an_abandoned_search_has_no_answer_though_it_began_with_one(void **st
         asks_left = 1 + round % 4;
         g_autoptr(GError) error = NULL;
         MtfSolveOptions options = { .control = &control,
-                                    .no_misfit = true,
+                                    .no_infeasibility = true,
                                     .start = best != NULL ? best->choice : NULL };
         g_autoptr(MtfLayoutSolution) none = mtf_layout_solve(problem, &options, NULL, &error);
         if (asks_left > 0)
