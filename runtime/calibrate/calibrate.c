@@ -10,13 +10,12 @@
 #include "runtime/support/mpi_check.h"
 #include "runtime/support/threads.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-
-#define ROUNDS 4
 
 /* What kernels compute in or store. */
 static const MtfDtype dtypes[] = { MTF_F32, MTF_F64, MTF_BF16 };
@@ -24,6 +23,7 @@ static const MtfDtype dtypes[] = { MTF_F32, MTF_F64, MTF_BF16 };
 typedef struct {
     MPI_Comm control;
     int rank, ranks;
+    int64_t rounds; /* over all kernels */
     MtfThreads threads;
     MtfSamples *samples;
 } Calibration;
@@ -46,8 +46,9 @@ static bool measure_dtype(Calibration *calibration, MtfDtype dtype, GError **err
 /* All kernels are measured in several rounds, so that what disturbs the machine for a second does
  * not spoil all samples of a kernel. */
 static bool measure(Calibration *calibration, GError **error) {
-    for (int round = 1; round <= ROUNDS; round++) {
-        g_autofree char *text = g_strdup_printf("measuring kernels, round %d of %d", round, ROUNDS);
+    for (int64_t round = 1; round <= calibration->rounds; round++) {
+        g_autofree char *text = g_strdup_printf("measuring kernels, round %" PRId64 " of %" PRId64,
+                                                round, calibration->rounds);
         say(calibration, text);
         for (size_t i = 0; i < G_N_ELEMENTS(dtypes); i++)
             if (!measure_dtype(calibration, dtypes[i], error))
@@ -159,10 +160,12 @@ static cJSON *describe_sources(const Calibration *calibration) {
               "the nearest measured sizes take of theirs"
             : "one rank alone has no network: half of memory bandwidth and 1 us "
               "are assumed");
-    cJSON_AddStringToObject(
-        sources, "curves",
+    g_autofree char *curves = g_strdup_printf(
         "mean over ranks, all at once; kernels: processor time, the median of a round's calls, the "
-        "first quarter of four rounds; collectives: elapsed time, the first quarter of calls");
+        "first quarter of %" PRId64
+        " rounds; collectives: elapsed time, the first quarter of calls",
+        calibration->rounds);
+    cJSON_AddStringToObject(sources, "curves", curves);
     if (calibration->threads.ranks > calibration->threads.cores)
         cJSON_AddStringToObject(sources, "shared cores",
                                 "more ranks than cores: kernels are priced as if each rank had "
@@ -205,8 +208,10 @@ static bool write_machine(const Calibration *calibration, const char *path, GErr
     return mtf_file_write(path, text, strlen(text), error);
 }
 
-bool mtf_calibrate(MPI_Comm control, const char *path, GError **error) {
-    Calibration calibration = { .control = control, .samples = mtf_samples_new() };
+bool mtf_calibrate(MPI_Comm control, int64_t rounds, const char *path, GError **error) {
+    Calibration calibration = { .control = control,
+                                .rounds = rounds,
+                                .samples = mtf_samples_new() };
     mtf_mpi_require(MPI_Comm_rank(control, &calibration.rank), "MPI_Comm_rank");
     mtf_mpi_require(MPI_Comm_size(control, &calibration.ranks), "MPI_Comm_size");
     calibration.threads = mtf_threads_set(control);

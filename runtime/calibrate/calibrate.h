@@ -15,7 +15,8 @@
 #include <stdbool.h>
 
 /* Collective over `control`: measures, and rank 0 writes the machine to `path` ("-": standard
- * output) and says on standard error what it does. Takes less than a minute on a few cores. */
-bool mtf_calibrate(MPI_Comm control, const char *path, GError **error);
+ * output) and says on standard error what it does. Kernels are measured in `rounds` of about 12 s, at least 1:
+ * each counts as its first quarter. */
+bool mtf_calibrate(MPI_Comm control, int64_t rounds, const char *path, GError **error);
 
 #endif

@@ -200,7 +200,7 @@ static bool train(MtfSession *session, GError **error) {
 
 static bool run(MPI_Comm control, const MtfRunOptions *options, bool *stopped, GError **error) {
     if (options->calibrate)
-        return mtf_calibrate(control, options->output, error);
+        return mtf_calibrate(control, options->rounds, options->output, error);
     MtfSession session;
     bool done = mtf_session_load(&session, control, options, error);
     if (done) {

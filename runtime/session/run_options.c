@@ -93,6 +93,9 @@ static bool check_training(const MtfRunOptions *options, GError **error) {
 
 /* Whether the options go together: those of training, or those of --calibrate. */
 static bool check(const MtfRunOptions *options, GError **error) {
+    if (options->rounds < 1)
+        return mtf_input_error(error, "--rounds is %" PRId64 ", must be at least 1",
+                               options->rounds);
     if (options->calibrate)
         return (options->plan == NULL && options->output != NULL) ||
                mtf_input_error(error, "--calibrate wants -o MACHINE and no plan");
@@ -143,6 +146,7 @@ static const MtfRunOptions standard = { .steps = STEPS_UNSAID,
                                         .temperature = MTF_STANDARD_TEMPERATURE,
                                         .serve = -1,
                                         .slots = MTF_STANDARD_SLOTS,
+                                        .rounds = MTF_STANDARD_ROUNDS,
                                         .eval_batches = MTF_STANDARD_EVAL_BATCHES };
 
 static const MtfUsage usage = { "PLAN", summary, 0, 1,
@@ -257,6 +261,9 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
         OPTION(NONE, "verify", 0, verify, "run the same steps on one processor and compare", NULL),
         OPTION(NONE, "calibrate", 0, calibrate,
                "measure this machine instead of training, and write it to -o", NULL),
+        OPTION(INT64, "rounds", 0, rounds,
+               "rounds of --calibrate over all kernels (4): more where others use the machine",
+               "N"),
         OPTION(FILENAME, "output", 'o', output, "the machine file that --calibrate writes",
                "MACHINE"),
         { 0 },

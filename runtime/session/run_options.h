@@ -25,6 +25,7 @@
 #define MTF_STANDARD_TEMPERATURE 0.8
 #define MTF_STANDARD_PORT 8000
 #define MTF_STANDARD_SLOTS 8
+#define MTF_STANDARD_ROUNDS 4
 
 typedef struct {
     char *plan;           /* NULL with --calibrate */
@@ -59,6 +60,7 @@ typedef struct {
     gboolean ema;              /* running means of the weights are evaluated and used */
     gboolean resume, new_data; /* …, on other data than the checkpoint's */
     gboolean dry_run, verify, only_mpi, no_overlap, trial, calibrate;
+    int64_t rounds; /* of --calibrate, at least 1 */
 } MtfRunOptions;
 
 /* Reads the command line; --help prints and ends the process. Fails (bad input) on anything
