@@ -29,7 +29,8 @@
 #define PAIR_GAIN 0.02          /* such a share of the gap */
 #define FIRST_ELIMINATION 4e6   /* values tried and labels combined of the first elimination; */
 #define MORE_ELIMINATION 4      /* times as many later */
-#define EARLY_ELIMINATION 1e8   /* before nodes are joined */
+#define EARLY_ELIMINATION 1e8   /* before nodes are joined, */
+#define COUNTED_EARLY 2e7       /* where work is limited */
 #define MOST_ELIMINATION 4e9    /* where time is limited */
 #define COUNTED_ELIMINATION 4e6 /* where work is */
 #define LEAST_ELIMINATION 0.1   /* share of the gap that is too small for another try */
@@ -319,7 +320,7 @@ static bool eliminate_early(MtfSolver *solver) {
     if (!awaits_elimination(solver))
         return false;
     solver->elimination_work *= MORE_ELIMINATION;
-    solver->stale_rounds = 0;
+    solver->stale_rounds -= 2; /* neither this round nor the next is stale */
     if (awaits_elimination(solver))
         return true;
     solver->early_elimination = 0;
@@ -427,7 +428,7 @@ void mtf_solver_begin_rounds(MtfSolver *solver) {
     solver->guess_wait = GUESS_ROUNDS;
     solver->guess_bound = -INFINITY;
     solver->elimination_work = FIRST_ELIMINATION;
-    solver->early_elimination = EARLY_ELIMINATION;
+    solver->early_elimination = counts_work(solver) ? COUNTED_EARLY : EARLY_ELIMINATION;
     solver->elimination_share = 1;
 }
 
