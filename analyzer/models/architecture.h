@@ -26,6 +26,8 @@ typedef struct {
     const char *q, *k, *v, *o;
     const char *qkv; /* all three in one tensor, rows of q first */
     const char *q_norm, *k_norm;
+    const char *q_down, *kv_down,
+        *kv_up;              /* by way of a few features; q is from the first of them */
     const char *before_both; /* norm of what parts side by side look at */
     const char *gate, *up, *down;
     const char *gate_up; /* both in one tensor, rows of the gate first */
@@ -65,6 +67,10 @@ static inline bool mtf_layers_have(const MtfLayerSet layers, int64_t layer) {
 /* A stack of equal layers. */
 typedef struct {
     int64_t layers, heads, kv_heads, d_kv, d_ff; /* heads: of queries, a multiple of kv_heads */
+    int64_t d_latent;       /* features that keys and values of all heads come from; 0: from x */
+    int64_t d_query_latent; /* likewise of queries */
+    int64_t d_turned,
+        d_value; /* with d_latent: features of d_kv, the last, that turn; of a value */
     bool causal, cross;
     bool gated;
     const char *activation; /* an operation's name */
@@ -95,8 +101,9 @@ typedef struct {
     int64_t d_shared;    /* width of what all tokens go through beside experts; 0: nothing */
     int64_t sparse_step; /* every so many layers have experts, and those of a mask have none */
     uint64_t dense_layers[4];
-    bool renormalise;   /* shares of the chosen experts add up to 1 */
-    MtfRouting routing; /* how tokens are sent to experts; sizes are those above */
+    double expert_scale; /* of what experts make together; 0: 1 */
+    bool renormalise;    /* shares of the chosen experts add up to 1 */
+    MtfRouting routing;  /* how tokens are sent to experts; sizes are those above */
     MtfStackNames names;
 } MtfStack;
 

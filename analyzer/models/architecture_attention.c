@@ -78,11 +78,11 @@ static bool has_window(const MtfAssembly *m) {
 }
 
 /* By angles that nothing stretches. */
-static int turn_as_it_is(MtfAssembly *m, const char *name, int x) {
+static int turn_as_it_is(MtfAssembly *m, const char *name, int dim, int x) {
     const MtfStack *s = m->stack;
     MtfAttributes *a = &m->p->b.attributes;
     a->position = m->length;
-    a->dimension = m->d_kv;
+    a->dimension = dim;
     a->base = s->window_rotary_base;
     a->rotated = s->rotary_share < 1 ? floor(s->rotary_share * (double)s->d_kv) : 0;
     a->angle = a->stretch = a->low = a->gain = 1;
@@ -90,13 +90,12 @@ static int turn_as_it_is(MtfAssembly *m, const char *name, int x) {
     return mtf_parts_apply(m->p, MTF_OP_ROTARY, name, NULL, x, -1);
 }
 
-/* Heads turned by their positions. */
-static int turn(MtfAssembly *m, const char *name, int x) {
+int mtf_assembly_turn(MtfAssembly *m, const char *name, int dim, int x) {
     const MtfStack *s = m->stack;
     if (s->rotary_base == 0 || mtf_layers_have(s->straight_layers, m->layer))
         return x;
     if (s->window_rotary_base > 0 && has_window(m))
-        return turn_as_it_is(m, name, x);
+        return turn_as_it_is(m, name, dim, x);
     g_autofree char *divisors = number_list(s->rotary_short, s->rotary_divided);
     g_autofree char *long_divisors = number_list(s->rotary_long, s->rotary_divided);
     MtfAttributes *a = &m->p->b.attributes;
@@ -104,7 +103,7 @@ static int turn(MtfAssembly *m, const char *name, int x) {
     a->divisors = divisors;
     a->long_divisors = long_divisors;
     a->position = m->length;
-    a->dimension = m->d_kv;
+    a->dimension = dim;
     a->base = s->rotary_base;
     a->rotated = s->rotary_share < 1 ? floor(s->rotary_share * (double)s->d_kv) : 0;
     a->angle = s->rotary_angle;
@@ -148,10 +147,12 @@ static int attend(MtfAssembly *m, const Heads *h, const Looks *looks, int bias) 
 }
 
 static int project_out(MtfAssembly *m, const Names *names, int context) {
+    MtfShape in = mtf_assembly_query_heads(m);
+    in.dims[in.rank - 1] = mtf_assembly_value_dimension(m);
     return mtf_assembly_linear(m,
                                &(MtfLinear){ .name = "out",
                                              .file = names->o,
-                                             .in = mtf_assembly_query_heads(m),
+                                             .in = in,
                                              .out = MTF_SHAPE(m->d_model),
                                              .bias = m->stack->o_bias,
                                              .spread = m->residual_spread },
@@ -187,25 +188,37 @@ static int look(MtfAssembly *m, const Heads *heads, const Looks *looks) {
     return attend(m, heads, looks, looks->bias >= 0 ? looks->bias : looks->mask);
 }
 
-int mtf_assembly_self_attention(MtfAssembly *m, int x) {
+/* Queries, keys and values of the layer's own input. */
+static void own_heads(MtfAssembly *m, const Names *names, int x, int heads[3]) {
     const MtfStackNames *n = &m->stack->names;
-    Names names = { n->q, n->k, n->v, n->o, n->qkv };
-    int q = project(m, &names, 0, x), k = project(m, &names, 1, x), v = project(m, &names, 2, x);
+    for (int which = 0; which < 3; which++)
+        heads[which] = project(m, names, which, x);
     if (m->stack->qk_norm) {
-        q = mtf_assembly_norm(m, "q_norm", n->q_norm, m->d_kv, q);
-        k = mtf_assembly_norm(m, "k_norm", n->k_norm, m->d_kv, k);
+        heads[0] = mtf_assembly_norm(m, "q_norm", n->q_norm, m->d_kv, heads[0]);
+        heads[1] = mtf_assembly_norm(m, "k_norm", n->k_norm, m->d_kv, heads[1]);
     }
     if (m->stack->wide_qk_norm) {
         MtfShape queries = mtf_assembly_query_heads(m), keys = MTF_SHAPE(m->heads, m->d_kv);
-        q = mtf_assembly_wide_norm(m, "q_norm", n->q_norm, &queries, q);
-        k = mtf_assembly_wide_norm(m, "k_norm", n->k_norm, &keys, k);
+        heads[0] = mtf_assembly_wide_norm(m, "q_norm", n->q_norm, &queries, heads[0]);
+        heads[1] = mtf_assembly_wide_norm(m, "k_norm", n->k_norm, &keys, heads[1]);
     }
-    q = turn(m, "q_turned", q);
-    k = turn(m, "k_turned", k);
-    Heads heads = { q, remember(m, "key", m->length, m->memory_length, k),
-                    remember(m, "value", m->length, m->memory_length, v) };
+    heads[0] = mtf_assembly_turn(m, "q_turned", m->d_kv, heads[0]);
+    heads[1] = mtf_assembly_turn(m, "k_turned", m->d_kv, heads[1]);
+}
+
+int mtf_assembly_self_attention(MtfAssembly *m, int x) {
+    const MtfStackNames *n = &m->stack->names;
+    Names names = { n->q, n->k, n->v, n->o, n->qkv };
+    int h[3];
+    if (m->stack->d_latent > 0)
+        mtf_assembly_latent_heads(m, x, h);
+    else
+        own_heads(m, &names, x, h);
+    Heads heads = { h[0], remember(m, "key", m->length, m->memory_length, h[1]),
+                    remember(m, "value", m->length, m->memory_length, h[2]) };
     Looks looks = { m->memory_length, m->stack->causal, m->buckets, m->mask };
-    return project_out(m, &names, look(m, &heads, &looks));
+    int context = mtf_assembly_latent_values(m, look(m, &heads, &looks));
+    return project_out(m, &names, context);
 }
 
 int mtf_assembly_cross_attention(MtfAssembly *m, int x, int source) {

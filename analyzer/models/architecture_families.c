@@ -134,6 +134,10 @@ static const MtfModelPreset deepseek_presets[] = {
                 "\"num_experts_per_tok\":2,\"moe_intermediate_size\":32"),
     PRESET("deepseek-moe-16b", "16,375,728,128 parameters, 64 experts, 6 a token, and 2 of all",
            "\"deepseek\""),
+    PRESET("deepseek-v2-lite",
+           "15,706,484,224 parameters, keys and values from 512 features, 64 experts, 6 a token",
+           "\"deepseek_v2\",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":40,\"mscale\":0.707,"
+           "\"mscale_all_dim\":0.707,\"original_max_position_embeddings\":4096}"),
     END,
 };
 
@@ -264,8 +268,8 @@ FAMILY(mtf_model_qwen, "qwen", "Qwen 2, 2.5 and 3: Llama with biases or norms of
 FAMILY(mtf_model_gemma, "gemma",
        "Gemma 1 and 2: wide heads, soft caps, windows in every other layer", gemma_presets);
 FAMILY(mtf_model_mixtral, "mixtral", "Mixtral: Llama with experts", mixtral_presets);
-FAMILY(mtf_model_deepseek, "deepseek", "DeepSeekMoE: many small experts beside shared ones",
-       deepseek_presets);
+FAMILY(mtf_model_deepseek, "deepseek",
+       "DeepSeekMoE and V2-Lite: many small experts beside shared ones", deepseek_presets);
 FAMILY(mtf_model_bert, "bert", "BERT and RoBERTa: encoders that learn from hidden tokens",
        bert_presets);
 FAMILY(mtf_model_t5, "t5", "T5: encoder and decoder with relative positions", t5_presets);

@@ -149,8 +149,10 @@ static int expert_ffn(MtfAssembly *m, int x) {
                        .spread = m->residual_spread };
     int sent = mtf_parts_apply(m->p, MTF_OP_DISPATCH, "sent", &places, x, e.routed.slot);
     int made = expert_product(m, &e, &down, expert_hidden(m, &e, sent));
-    return mtf_parts_apply_shape_to(m->p, MTF_OP_COMBINE, "combined", &all, 3,
-                                    (int[]){ made, e.routed.slot, e.routed.gate });
+    int y = mtf_parts_apply_shape_to(m->p, MTF_OP_COMBINE, "combined", &all, 3,
+                                     (int[]){ made, e.routed.slot, e.routed.gate });
+    double scale = m->stack->expert_scale;
+    return mtf_assembly_scale(m, "combined_scaled", scale > 0 ? scale : 1, y);
 }
 
 /* The part of y that a token gets, sigmoid(x w) with one column w. */

@@ -85,6 +85,15 @@ MtfShape mtf_assembly_query_heads(const MtfAssembly *m);
 /* Self-attention of the layer (architecture_attention.c): the branch, without norms around it. */
 int mtf_assembly_self_attention(MtfAssembly *m, int x);
 
+/* x turned by its positions along `dim`; x itself in layers that do not turn. */
+int mtf_assembly_turn(MtfAssembly *m, const char *name, int dim, int x);
+
+/* Queries, keys and values whose keys and values come from a few features (architecture_latent.c), all as wide
+ * as queries; what attention made of them as wide as values; and that dimension. */
+void mtf_assembly_latent_heads(MtfAssembly *m, int x, int heads[3]);
+int mtf_assembly_latent_values(MtfAssembly *m, int context);
+int mtf_assembly_value_dimension(MtfAssembly *m);
+
 /* Pictures as places of the stack, a patch each behind the one that the class is read from; and the
  * loss of their classes from that one's result (architecture_image.c). */
 int mtf_assembly_image(MtfAssembly *m);

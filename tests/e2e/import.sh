@@ -57,6 +57,11 @@ count qwen1.5-moe-a2.7b 14315784192 '{"model_type":"qwen2_moe","num_experts":60,
 # router's 64 2048 and 64 + 2 experts of 3 2048 1408; the last norm.
 count deepseek-moe-16b 16375728128 '{"model_type":"deepseek","hidden_size":2048,"n_routed_experts":64,"n_shared_experts":2,
   "first_k_dense_replace":1,"moe_layer_freq":1,"scoring_func":"softmax","aux_loss_alpha":0.001,"seq_aux":true}'
+# Published; two tables of 102400 x 2048; in each of 27 layers 2048 16 192 of queries, 2048 576 and 512 of what keys and values come
+# from, 512 16 256 of those, 16 128 2048 back and two norms; in the first 3 2048 10944, in the others as above; the last norm.
+count deepseek-v2-lite 15706484224 '{"model_type":"deepseek_v2","q_lora_rank":null,"kv_lora_rank":512,"n_group":1,"topk_group":1,
+  "topk_method":"greedy","routed_scaling_factor":1.0,"norm_topk_prob":false,"pretraining_tp":1,"rope_scaling":{"beta_fast":32,
+  "beta_slow":1,"factor":40,"mscale":0.707,"mscale_all_dim":0.707,"original_max_position_embeddings":4096,"type":"yarn"}}'
 count gemma3-1b 999885952 '{"model_type":"gemma3_text","hidden_size":1152,"intermediate_size":6912,"num_attention_heads":4,
   "num_key_value_heads":1,"vocab_size":262144,"sliding_window":512,"use_bidirectional_attention":false}'
 count smollm3-3b 3075098624 '{"model_type":"smollm3","no_rope_layer_interval":4,"max_window_layers":28}'
@@ -161,6 +166,11 @@ refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known
 refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, stablelm"
 refuse "llama4" '{"model_type":"llama4","text_config":{}}' 'model type "llama4" is not one that is known'
 refuse "deepseek" '{"model_type":"deepseek_v3","n_group":8}' 'model type "deepseek_v3" is not one that is known'
+refuse "experts by groups" '{"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":8}' "/topk_method: only greedy"
+refuse "another width of keys that turn" '{"model_type":"deepseek_v2","head_dim":128}' "/head_dim: qk_rope_head_dim, 64, is expected"
+refuse "another epsilon of inner norms" '{"model_type":"deepseek_v2","rms_norm_eps":1e-5}' "/rms_norm_eps: only 1e-6"
+refuse "shares that add up to a factor" '{"model_type":"deepseek_v2","norm_topk_prob":true,"routed_scaling_factor":2}' \
+    "/routed_scaling_factor: a factor above 0"
 refuse "experts in every other layer" '{"model_type":"deepseek","moe_layer_freq":2}' "/moe_layer_freq: experts in all layers"
 refuse "experts by sigmoids" '{"model_type":"deepseek","scoring_func":"sigmoid"}' "/scoring_func: only softmax"
 refuse "norms of heads in phi" '{"model_type":"phi","qk_layernorm":true}' "/qk_layernorm: only false"

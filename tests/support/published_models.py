@@ -27,7 +27,7 @@ if sys.argv[1] in ("write", "behind", "all-behind", "made"):
 LENGTH = 12
 PROMPT = LENGTH  # tokens that are read at once; others follow one by one
 SHARDED = {"qwen2", "mixtral"}
-ADJACENT = {"gptj", "glm", "glm4", "cohere", "cohere2"}  # types whose rotary pairs lie side by side
+ADJACENT = {"gptj", "glm", "glm4", "cohere", "cohere2", "deepseek_v2"}  # types whose rotary pairs lie side by side
 
 
 class Weights:
@@ -385,6 +385,46 @@ def llama_like(w, c, tokens):
     logits = x @ head.T / c.get("logits_scaling", 1)
     cap = c.get("final_logit_softcapping")
     return cap * torch.tanh(logits / cap) if cap else logits
+
+
+def deepseek_v2(w, c, tokens):
+    """Keys and values from a few features (multi-head latent attention); one turned key for all heads."""
+    h, heads, latent = c["hidden_size"], c["num_attention_heads"], c["kv_lora_rank"]
+    still, turned, wide = c["qk_nope_head_dim"], c["qk_rope_head_dim"], c["v_head_dim"]
+    scaling, scale = c.get("rope_scaling"), (still + turned) ** -0.5
+    if scaling:
+        scale *= (0.1 * scaling["mscale_all_dim"] * math.log(scaling["factor"]) + 1) ** 2
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), 1e-6)
+
+    def gated(p, x, width):
+        return linear(w, p + "down_proj", silu(linear(w, p + "gate_proj", x, width)) * linear(w, p + "up_proj", x, width), h)
+
+    x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        a, y = p + "self_attn.", norm(p + "input_layernorm", x)
+        if c["q_lora_rank"]:
+            q = linear(w, a + "q_b_proj", norm(a + "q_a_layernorm", linear(w, a + "q_a_proj", y, c["q_lora_rank"])), heads * (still + turned))
+        else:
+            q = linear(w, a + "q_proj", y, heads * (still + turned))
+        q_still, q_turned = heads_of(q, heads).split([still, turned], -1)
+        few, k_turned = linear(w, a + "kv_a_proj_with_mqa", y, latent + turned).split([latent, turned], -1)
+        kv = heads_of(linear(w, a + "kv_b_proj", norm(a + "kv_a_layernorm", few), heads * (still + wide)), heads)
+        k_still, v = kv.split([still, wide], -1)
+        k = torch.cat([k_still, rotate(k_turned[None], c).expand(heads, -1, -1)], -1)
+        y = attend(torch.cat([q_still, rotate(q_turned, c)], -1), k, v, scale)
+        x = x + linear(w, a + "o_proj", joined(y), h)
+        y, p = norm(p + "post_attention_layernorm", x), p + "mlp."
+        if i < c["first_k_dense_replace"]:
+            x = x + gated(p, y, c["intermediate_size"])
+            continue
+        width = c["moe_intermediate_size"]
+        x = x + gated(p + "shared_experts.", y, c["n_shared_experts"] * width) + c["routed_scaling_factor"] * experts(
+            w, c, p, y, ("gate", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj", c["n_routed_experts"],
+                         c["num_experts_per_tok"], width, c["norm_topk_prob"]))
+    return linear(w, "lm_head", norm("model.norm", x), c["vocab_size"])
 
 
 def olmo2(w, c, tokens):
@@ -847,6 +887,15 @@ NEOX = {"hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num
 FALCON = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 6, "vocab_size": 50, "layer_norm_epsilon": 1e-5,
           "max_position_embeddings": 32, "bias": False, "multi_query": True, "parallel_attn": True, "alibi": False,
           "new_decoder_architecture": False}
+DEEPSEEK_V2 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4,
+               "vocab_size": 50, "rms_norm_eps": 1e-6, "rope_theta": 1e4, "tie_word_embeddings": False, "max_position_embeddings": 64,
+               "kv_lora_rank": 14, "q_lora_rank": None, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 6,
+               "n_routed_experts": 6, "num_experts_per_tok": 3, "n_shared_experts": 2, "moe_intermediate_size": 12,
+               "norm_topk_prob": False, "first_k_dense_replace": 1, "moe_layer_freq": 1, "scoring_func": "softmax",
+               "topk_method": "greedy", "n_group": 1, "topk_group": 1, "routed_scaling_factor": 1.0,
+               "rope_scaling": {"type": "yarn", "factor": 4, "beta_fast": 32, "beta_slow": 1, "mscale": 0.707,
+                                "mscale_all_dim": 0.707, "original_max_position_embeddings": 16}}
+
 MODELS = {
     "gpt2": (gpt2, {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_inner": 40, "n_positions": 32,
                     "vocab_size": 50, "layer_norm_epsilon": 1e-5}),
@@ -912,6 +961,9 @@ MODELS = {
     "deepseek": (llama_like, {**LLAMA, "n_routed_experts": 6, "num_experts_per_tok": 3, "n_shared_experts": 2,
                               "moe_intermediate_size": 12, "norm_topk_prob": True, "first_k_dense_replace": 1,
                               "moe_layer_freq": 1, "scoring_func": "softmax", "aux_loss_alpha": 0.001, "seq_aux": True}),
+    "deepseek_v2": (deepseek_v2, DEEPSEEK_V2),
+    "deepseek_v2-compressed": (deepseek_v2, {**DEEPSEEK_V2, "q_lora_rank": 10, "v_head_dim": 12, "routed_scaling_factor": 2.5,
+                                             "rope_scaling": None}),
     "bert": (bert, BERT),
     "roberta": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),
     "xlm-roberta": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),

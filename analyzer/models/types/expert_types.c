@@ -2,6 +2,7 @@
 /* Decoders like Llama whose feed-forward layers are experts. */
 #include "analyzer/models/types/type_parts.h"
 
+#include <math.h>
 #include <string.h>
 
 static void check_experts(MtfConfig *c, const MtfStack *s) {
@@ -117,14 +118,8 @@ static void read_qwen2_moe(MtfConfig *c, MtfArchitecture *n) {
     s->names.shared_share = "mlp.shared_expert_gate";
 }
 
-/* DeepSeekMoE (the first, without compressed keys): the first layers have no experts, the shared ones are one
- * that is so many times as wide. Sizes that are left out: the published model's. */
-static void read_deepseek(MtfConfig *c, MtfArchitecture *n) {
-    static const MtfTypeSizes standard = { 102400, 2048, 10944, 28,  16,   16,
-                                           0,      4096, 1e-6,  1e4, false };
-    MtfStack *s = &n->decoder;
-    mtf_type_llama(c, n, &standard);
-    mtf_type_attention_bias(c, s);
+/* DeepSeek's experts: the first layers have none, the shared ones are one that is so many times as wide. */
+static void read_deepseek_experts(MtfConfig *c, MtfStack *s) {
     s->experts = mtf_config_integer(c, "n_routed_experts", 0, 64);
     s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 6);
     check_experts(c, s);
@@ -145,7 +140,82 @@ static void read_deepseek(MtfConfig *c, MtfArchitecture *n) {
     s->names.shared_down = "mlp.shared_experts.down_proj";
 }
 
+/* DeepSeekMoE (the first, without compressed keys). Sizes that are left out: the published model's. */
+static void read_deepseek(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 102400, 2048, 10944, 28,  16,   16,
+                                           0,      4096, 1e-6,  1e4, false };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    read_deepseek_experts(c, s);
+}
+
+/* Scores are multiplied by the square of 1 + w ln(stretch) / 10 where positions are stretched (YaRN). */
+static double stretched_scale(MtfConfig *c, const MtfStack *s) {
+    MtfJson object, value;
+    double weight = 0;
+    if (mtf_json_find(c->root, "rope_scaling", &object) && cJSON_IsObject(object.node) &&
+        mtf_json_find(&object, "mscale_all_dim", &value) && cJSON_IsNumber(value.node))
+        weight = value.node->valuedouble;
+    double gain = s->rotary_stretch > 1 ? 1 + weight * log(s->rotary_stretch) / 10 : 1;
+    return gain * gain;
+}
+
+/* Keys and values from a few features of their own (architecture_latent.c). */
+static void read_latent(MtfConfig *c, MtfArchitecture *n, int64_t turned) {
+    MtfStack *s = &n->decoder;
+    int64_t still = mtf_config_size(c, "qk_nope_head_dim", 128);
+    if (s->d_kv != turned)
+        mtf_config_fail(c, "head_dim", "qk_rope_head_dim, %d, is expected", (int)turned);
+    if (n->epsilon != 1e-6)
+        mtf_config_fail(c, "rms_norm_eps", "only 1e-6 is supported, as inner norms have it");
+    s->d_latent = mtf_config_size(c, "kv_lora_rank", 512);
+    s->d_query_latent = mtf_config_integer(c, "q_lora_rank", 1, 0);
+    s->d_turned = turned;
+    s->d_value = mtf_config_size(c, "v_head_dim", 128);
+    s->d_kv = still + turned;
+    s->kv_heads = s->heads;
+    s->rotary_adjacent = true;
+    s->scale = stretched_scale(c, s) / sqrt((double)s->d_kv);
+    s->names.k = s->names.v = NULL;
+    s->names.kv_down = "self_attn.kv_a_proj_with_mqa";
+    s->names.k_norm = "self_attn.kv_a_layernorm";
+    s->names.kv_up = "self_attn.kv_b_proj";
+    if (s->d_query_latent == 0)
+        return;
+    s->names.q = "self_attn.q_b_proj";
+    s->names.q_down = "self_attn.q_a_proj";
+    s->names.q_norm = "self_attn.q_a_layernorm";
+}
+
+/* DeepSeek-V2 with experts chosen from all, as the Lite models have them; sizes that are left out: V2-Lite's. */
+static void read_deepseek_v2(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    int64_t turned = mtf_config_size(c, "qk_rope_head_dim", 64);
+    const MtfTypeSizes standard = { 102400, 2048,   10944, 27,  16,   16,
+                                    turned, 163840, 1e-6,  1e4, false };
+    mtf_type_llama(c, n, &standard);
+    if (mtf_config_flag(c, "attention_bias", false))
+        mtf_config_fail(c, "attention_bias", "only false is supported");
+    read_latent(c, n, turned);
+    read_deepseek_experts(c, s);
+    s->expert_scale = mtf_config_number(c, "routed_scaling_factor", 1);
+    mtf_type_ignore(c, (const char *const[]){ "ep_size", "num_nextn_predict_layers", NULL });
+    if (strcmp(mtf_config_word(c, "topk_method", "greedy"), "greedy") != 0)
+        mtf_config_fail(c, "topk_method", "only greedy is supported: experts chosen from all");
+    else
+        mtf_type_ignore(c, (const char *const[]){ "n_group", "topk_group", NULL });
+    if (!(s->expert_scale > 0) || (s->renormalise && s->expert_scale != 1))
+        mtf_config_fail(c, "routed_scaling_factor",
+                        "a factor above 0 is expected, and 1 with norm_topk_prob");
+}
+
 const MtfArchitectureType mtf_expert_types[] = {
-    { "mixtral", read_mixtral }, { "qwen2_moe", read_qwen2_moe }, { "qwen3_moe", read_qwen3_moe },
-    { "olmoe", read_olmoe },     { "deepseek", read_deepseek },   { NULL, NULL },
+    { "mixtral", read_mixtral },
+    { "qwen2_moe", read_qwen2_moe },
+    { "qwen3_moe", read_qwen3_moe },
+    { "olmoe", read_olmoe },
+    { "deepseek", read_deepseek },
+    { "deepseek_v2", read_deepseek_v2 },
+    { NULL, NULL },
 };
