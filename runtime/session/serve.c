@@ -13,7 +13,6 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 
 #define BODY_BYTES (1 << 20)
@@ -25,10 +24,6 @@
 #define LEAVING_SECONDS 0.3
 #define IDLE_SECONDS 0.2 /* from one look at the signals to the next */
 #define STOP INT_MAX     /* asked for instead of words */
-/* Of ranks that wait for rank 0: looks without sleep, then sleeps that grow. */
-#define EAGER_LOOKS 2000
-#define SLEEP_MICROSECONDS 50
-#define LONGEST_SLEEP 5000
 
 enum { PAGE_COMPLETIONS, PAGE_MODELS, PAGE_HEALTH, PAGE_TRY, PAGES };
 
@@ -171,32 +166,12 @@ static void read_round(Serving *s) {
     }
 }
 
-/* Waits until all ranks have come, asleep where that takes long: an allreduce would look all the
- * time. */
-static void meet(MPI_Comm control) {
-    MPI_Request request;
-    int met = 0;
-    gulong sleep = SLEEP_MICROSECONDS;
-    mtf_mpi_require(MPI_Ibarrier(control, &request), "MPI_Ibarrier");
-    for (int looks = 0; !met; looks++) {
-        mtf_mpi_require(MPI_Test(&request, &met, MPI_STATUS_IGNORE), "MPI_Test");
-        if (met)
-            return;
-        if (looks < EAGER_LOOKS) {
-            sched_yield();
-            continue;
-        }
-        g_usleep(sleep);
-        sleep = MIN(2 * sleep, LONGEST_SLEEP);
-    }
-}
-
 /* All ranks learn the words of the round, or that some rank was asked to stop: false. */
 static bool share_round(Serving *s) {
     MPI_Comm control = s->session->control;
     GError *error = NULL;
     int asked = s->session->rank == 0 ? (int)s->round->len : 0;
-    meet(control);
+    mtf_meet(control);
     if (mtf_stop_signals_take() == MTF_ASKED_STOP)
         asked = STOP;
     mtf_agree_on(control, NULL, &asked, &error);

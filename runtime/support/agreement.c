@@ -5,9 +5,13 @@
 #include "runtime/support/mpi_check.h"
 
 #include <limits.h>
+#include <sched.h>
 #include <string.h>
 
 #define MESSAGE_BYTES 2048
+#define EAGER_LOOKS 200 /* of a rank that waits for others, without sleep; */
+#define FIRST_SLEEP 50  /* microseconds, then twice as long each time */
+#define LONGEST_SLEEP 2000
 
 /* An error as it travels. */
 typedef struct {
@@ -29,8 +33,27 @@ static void fill_report(Report *report, int rank, const GError *local) {
         g_snprintf(report->message, MESSAGE_BYTES, "rank %d: %s", rank, local->message);
 }
 
+void mtf_meet(MPI_Comm control) {
+    MPI_Request request;
+    int met = 0;
+    gulong sleep = FIRST_SLEEP;
+    mtf_mpi_require(MPI_Ibarrier(control, &request), "MPI_Ibarrier");
+    for (int looks = 0; !met; looks++) {
+        mtf_mpi_require(MPI_Test(&request, &met, MPI_STATUS_IGNORE), "MPI_Test");
+        if (met)
+            return;
+        if (looks < EAGER_LOOKS) {
+            sched_yield();
+            continue;
+        }
+        g_usleep(sleep);
+        sleep = MIN(2 * sleep, LONGEST_SLEEP);
+    }
+}
+
 bool mtf_agree(MPI_Comm control, GError *local, GError **error) {
     int request = 0;
+    mtf_meet(control);
     return mtf_agree_on(control, local, &request, error);
 }
 

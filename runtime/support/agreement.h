@@ -16,11 +16,16 @@
 #include <mpi.h>
 #include <stdbool.h>
 
+/* Waits until all ranks have come, asleep where that takes long: MPI's own barrier looks all the time,
+ * and takes the processor from those who are still at work where ranks outnumber cores. */
+void mtf_meet(MPI_Comm control);
+
 /* True on every rank when no rank brought an error; otherwise false on every rank, with the error
- * of the lowest rank that did (its message begins "rank R: " unless R is 0). Takes `local`. */
+ * of the lowest rank that did (its message begins "rank R: " unless R is 0). Takes `local`. Ranks meet
+ * first. */
 bool mtf_agree(MPI_Comm control, GError *local, GError **error);
 
-/* The same, and `*request` becomes the largest over the ranks, which they all learn in the same
+/* The same for ranks that come at about the same time, and `*request` becomes the largest over the ranks, which they all learn in the same
  * allreduce. It is 0 on failure. */
 bool mtf_agree_on(MPI_Comm control, GError *local, int *request, GError **error);
 

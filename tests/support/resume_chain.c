@@ -2,6 +2,7 @@
 #include "tests/support/resume_chain.h"
 
 #include "runtime/session/session.h"
+#include "runtime/support/agreement.h"
 #include "tests/support/mpi_verdict.h"
 
 #include <math.h>
@@ -15,17 +16,6 @@ static int world_rank(void) {
     return rank;
 }
 
-/* A barrier that takes no processor time from those who are still at work: most ranks have no part
- * in most links. */
-static void wait_for_all(void) {
-    MPI_Request request;
-    int over = 0;
-    PMPI_Ibarrier(MPI_COMM_WORLD, &request);
-    for (PMPI_Test(&request, &over, MPI_STATUS_IGNORE); !over;
-         PMPI_Test(&request, &over, MPI_STATUS_IGNORE))
-        g_usleep(500);
-}
-
 /* A folder that all ranks know by its name. */
 static char *shared_folder(void) {
     char name[256];
@@ -36,7 +26,7 @@ static char *shared_folder(void) {
 }
 
 static void remove_folder(const char *folder) {
-    wait_for_all();
+    mtf_meet(MPI_COMM_WORLD);
     g_autoptr(GDir) files = world_rank() == 0 ? g_dir_open(folder, 0, NULL) : NULL;
     const char *name;
     while (files != NULL && (name = g_dir_read_name(files)) != NULL) {
@@ -92,7 +82,7 @@ static void run_link(const MtfChain *chain, const MtfChainLink *link, const char
         mtf_expect(made != NULL && mtf_plan_save(made, plan, &error), "%s: %s", link->rules,
                    error != NULL ? error->message : "");
     }
-    wait_for_all();
+    mtf_meet(MPI_COMM_WORLD);
     char *text[] = { (char[]){ "LICENSE" }, NULL };
     MtfRunOptions options = { .plan = plan,
                               .data = strcmp(chain->graph, "mlp") != 0 ? text : NULL,
@@ -106,7 +96,7 @@ static void run_link(const MtfChain *chain, const MtfChainLink *link, const char
         run(control, &options, losses);
         PMPI_Comm_free(&control);
     }
-    wait_for_all();
+    mtf_meet(MPI_COMM_WORLD);
     if (world_rank() == 0)
         unlink(plan);
 }

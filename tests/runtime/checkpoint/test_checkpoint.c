@@ -74,7 +74,7 @@ static void write_checkpoint(const Model *model, const char *path) {
 static void write_bytes(const char *path, const char *bytes, gsize length) {
     if (rank == 0)
         mtf_expect(g_file_set_contents(path, bytes, (gssize)length, NULL), "no %s", path);
-    PMPI_Barrier(control);
+    mtf_meet(control);
 }
 
 /* The initial value of an element, rounded as the variable is. */
@@ -345,7 +345,7 @@ static void a_full_disk_is_a_failure_that_leaves_the_older_checkpoint(void **sta
     mtf_expect(mtf_error_exit_status(error) == 1 &&
                    strstr(error->message, "cannot be written") != NULL,
                "%s", error != NULL ? error->message : "");
-    PMPI_Barrier(control);
+    mtf_meet(control);
     mtf_expect(access(newer, F_OK) != 0 && access(partial, F_OK) != 0, "there is a file");
     g_clear_error(&error);
     mtf_expect(verdict_on(&model, older, &error) == MTF_CHECKPOINT_READ, "the older is lost");
@@ -408,7 +408,7 @@ int main(int argc, char **argv) {
     folder = name;
     g_mkdir_with_parents(folder, 0700);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    PMPI_Barrier(control);
+    mtf_meet(control);
     if (rank == 0) {
         g_autofree char *command = g_strdup_printf("rm -rf '%s'", folder);
         failed += g_spawn_command_line_sync(command, NULL, NULL, NULL, NULL) ? 0 : 1;

@@ -8,6 +8,7 @@
 #include "runtime/kernels/base/slice.h"
 #include "runtime/session/first_nan.h"
 #include "runtime/session/session.h"
+#include "runtime/support/agreement.h"
 #include "tests/support/mpi_verdict.h"
 #include "tests/support/training_plan.h"
 
@@ -33,7 +34,7 @@ static void open_session(MtfSession *session, const MtfRunOptions *options, cons
         g_autoptr(MtfPlan) plan = mtf_training_plan(&wanted, NULL);
         mtf_expect(mtf_plan_save(plan, options->plan, NULL), "no plan");
     }
-    PMPI_Barrier(control);
+    mtf_meet(control);
     mtf_expect(mtf_session_load(session, control, options, &error) &&
                    mtf_session_open(session, &error) &&
                    mtf_data_fill_inputs(session->data, session->worker, 1, &error),
@@ -63,7 +64,7 @@ static void expect_cause(const char *rules, const char *name, double value, cons
     g_autofree char *there = g_strdup_printf(wanted, ranks - 1);
     mtf_expect(g_strcmp0(cause, there) == 0, "%s, not %s", cause, there);
     mtf_session_close(&session);
-    PMPI_Barrier(control);
+    mtf_meet(control);
     unlink(path);
 }
 
@@ -102,7 +103,7 @@ static void an_operation_whose_result_is_the_first_bad_one_is_named(void **state
     g_autofree char *named = g_strdup_printf("that of \"%s\" (einsum) on rank 0", first->name);
     mtf_expect(cause != NULL && strstr(cause, named) != NULL, "%s, not %s", cause, named);
     mtf_session_close(&session);
-    PMPI_Barrier(control);
+    mtf_meet(control);
     unlink(path);
     assert_true(mtf_verdict());
 }

@@ -40,7 +40,7 @@ static void write_plan(const MtfTrainingPlan *wanted, char *path, gsize size) {
         mtf_expect(plan != NULL && mtf_plan_save(plan, path, &error), "no plan: %s",
                    error != NULL ? error->message : "");
     }
-    PMPI_Barrier(MPI_COMM_WORLD);
+    mtf_meet(control);
 }
 
 /* `data` is one file or NULL; the options last until the next are made. */
@@ -120,7 +120,7 @@ static void check_plan(const MtfTrainingPlan *wanted, bool only_mpi) {
         mtf_expect(strstr(table, "equal to the byte") != NULL, "%s", table);
     }
     mtf_session_close(&session);
-    PMPI_Barrier(MPI_COMM_WORLD);
+    mtf_meet(control);
     unlink(path);
 }
 
@@ -265,7 +265,7 @@ static int compare_bits(const MtfTrainingPlan *wanted) {
         g_autofree char *without = trained_bits(&options, &room);
         mtf_expect(strcmp(with, without) == 0, "%s: other bits", wanted->rules);
     }
-    PMPI_Barrier(MPI_COMM_WORLD);
+    mtf_meet(control);
     unlink(path);
     return room;
 }
@@ -296,7 +296,7 @@ static char *bits_of_plan(const MtfTrainingPlan *wanted, int *exchanges) {
     *exchanges = 0;
     for (int i = 0; i < mtf_program_length(program); i++)
         *exchanges += mtf_instruction_calls(program, i);
-    PMPI_Barrier(MPI_COMM_WORLD);
+    mtf_meet(control);
     unlink(path);
     return bits;
 }
