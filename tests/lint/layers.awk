@@ -48,7 +48,7 @@ FNR == 1 {
         if (!(room in allowed))
             find(room "/ is no room of rooms.txt")
         name = substr(FILENAME, length(room) + 2)
-        if (name ~ /\.h$/)
+        if (name ~ /\.[ch]$/)
             defined_once("file", name)
         sub(/\.[a-z]*$/, "", name)
         if (!((room, name) in pair)) {

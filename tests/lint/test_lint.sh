@@ -90,6 +90,10 @@ complains "a file outside the rooms is found" layers "layouts/ is no room"
 file layouts/base/a.h '#ifndef A_H' '#define A_H' 'typedef struct {' '    int a;' '} MtfA;' '#endif'
 cp layouts/base/a.h cost/machine/a.h
 complains "a file name used twice is found" layers "file a.h is defined in cost/machine/a.h already"
+file layouts/base/b.c ''
+file cost/machine/b.c ''
+complains "of sources, too" layers "file b.c is defined in cost/machine/b.c already"
+rm layouts/base/b.c cost/machine/b.c
 complains "an include guard used twice is found" layers "guard A_H is defined in cost/machine/a.h already"
 complains "a public type defined twice is found" layers "type MtfA is defined in cost/machine/a.h already"
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do file "reports/drawing/f$i.c" ''; done

@@ -8,8 +8,8 @@
  *                                      checkpoint's), or ConstantOfShape where none is given
  *     what a loss compares        ──►  the model's output
  *
- * The operations' writers are tables in onnx_elementwise.c, onnx_sums.c, onnx_places.c, onnx_attention.c and
- * onnx_windows.c; what stands in none of them (tokens sent to experts, loops) is refused by name. */
+ * The operations' writers are tables in the files onnx_KIND_nodes.c, of elementwise, sum, place, attention
+ * and window operations; what stands in none of them (tokens sent to experts, loops) is refused by name. */
 #ifndef MTF_EXPORT_ONNX_H
 #define MTF_EXPORT_ONNX_H
 
