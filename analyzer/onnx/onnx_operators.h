@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The operators of ONNX that can be translated, one row each. A row says what the operator becomes in
- * steps (onnx_steps.h); those of which all inputs are known are worked out instead (onnx_fold.h),
+ * steps (onnx_steps.h); those of which all inputs are known are worked out instead (onnx_known.h),
  * where that is small. */
 #ifndef MTF_ONNX_OPERATORS_H
 #define MTF_ONNX_OPERATORS_H

@@ -30,7 +30,7 @@ typedef struct {
     char *name;
     int64_t size;     /* >= 1 */
     int64_t unpadded; /* below `size`: the elements from there on are padding, which variables hold
-                         zeros in and files do not have (analyzer/training/padding.h); 0: none are */
+                         zeros in and files do not have (analyzer/rewriting/padding.h); 0: none are */
     bool even;        /* layouts split it into equal parts alone; not written to files */
 } MtfDimension;
 

@@ -65,6 +65,11 @@ check_facts() {
     awk -f "$here/facts.awk" $c_files
 }
 
+# shellcheck disable=SC2086
+check_mentions() {
+    awk -f "$here/mentions.awk" $c_files $readmes
+}
+
 # One run for all files: cppcheck judges what is static or unused over the whole tree.
 # shellcheck disable=SC2086
 check_cppcheck() {
@@ -87,7 +92,7 @@ check_shell() {
     shellcheck --shell=sh --format=gcc --exclude=SC1091,SC2317 $scripts
 }
 
-checks=${*:-format headers layers functions prototypes words kinds facts cppcheck shell}
+checks=${*:-format headers layers functions prototypes words kinds facts mentions cppcheck shell}
 for check in $checks; do
     "check_$check" | sed "s/\$/ ($check)/" >>"$findings"
 done

@@ -51,7 +51,7 @@ function_of() {
 fresh
 file cost/machine/a.c '#include "layouts/base/a.h"' '' 'int mtf_a(void) {' '    return 1;' '}'
 file layouts/base/a.h '#ifndef A_H' '#define A_H' '' '/* One. */' 'int mtf_a(void);' 'void mtf_a_free(int a);' '' '#endif'
-for check in format headers layers functions prototypes words kinds facts cppcheck shell; do
+for check in format headers layers functions prototypes words kinds facts mentions cppcheck shell; do
     accepts "a right tree passes: $check" "$check"
 done
 
@@ -180,6 +180,18 @@ complains "and one with a resharding operation" kinds "let its row answer"
 file cost/machine/a.c '    [MTF_OP_ADD] = 1,' '    k < MTF_RESHARD_KINDS;' '    mtf_build(MTF_OP_ADD);'
 file runtime/kernels/products/a.c '    case MTF_OP_ADD:'
 accepts "tables by operation, makers and kernels are right" kinds
+
+fresh
+file cost/machine/a.c '/* As ring_price.c does (layouts/base/a.h, cost/b.h). */'
+file layouts/base/a.h ''
+complains "a file that is spoken of and not there is found" mentions "a.c:2: speaks of ring_price.c, which is not there"
+complains "so is a path" mentions "a.c:2: speaks of cost/b.h"
+echo 'See cost/machine/a.c and ring_price.h.' >cost/README.md
+rm cost/machine/a.c
+complains "in a README, too" mentions "cost/README.md:1: speaks of cost/machine/a.c"
+file cost/machine/ring_price.c '#include <graphviz/c_graph.h>' '/* As a.c, GLib.h and layouts/base/a.h say; NAME_price.c. */'
+rm cost/README.md
+accepts "files that are there and names of no file are right" mentions
 
 fresh
 file cost/machine/a.c 'int mtf_a(int *p) {' '    int x = *p;' '    if (p == 0)' '        return 1;' '    return x;' '}'

@@ -22,7 +22,7 @@ MtfDual *mtf_dual_new(MtfCore *core);
 void mtf_dual_free(MtfDual *dual);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfDual, mtf_dual_free)
 
-/* Where the core repeats layers, goes on with a quotient of it (layer_fold.h), whose steps take the
+/* Where the core repeats layers, goes on with a quotient of it (layer_quotient.h), whose steps take the
  * time of a few layers: values are those of the whole core, and the bound is -INFINITY as nothing
  * is proven. False when nothing repeats. */
 bool mtf_dual_quotient(MtfDual *dual);
