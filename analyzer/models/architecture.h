@@ -30,7 +30,8 @@ typedef struct {
         *kv_up;              /* by way of a few features; q is from the first of them */
     const char *before_both; /* norm of what parts side by side look at */
     const char *gate, *up, *down;
-    const char *gate_up; /* both in one tensor, rows of the gate first */
+    const char *gate_up;     /* both in one tensor, rows of the gate first */
+    const char *choice_bias; /* added to shares where they are compared; its whole name */
     const char *router, *expert_gate, *expert_up, *expert_down; /* "{}" stands for the expert */
     const char *shared_gate, *shared_up, *shared_down;          /* beside them */
     const char *shared_share; /* of it in what a token gets; NULL: all */

@@ -138,6 +138,10 @@ static const MtfModelPreset deepseek_presets[] = {
            "15,706,484,224 parameters, keys and values from 512 features, 64 experts, 6 a token",
            "\"deepseek_v2\",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":40,\"mscale\":0.707,"
            "\"mscale_all_dim\":0.707,\"original_max_position_embeddings\":4096}"),
+    PRESET("deepseek-v3",
+           "671,026,404,352 parameters and 14,848 biases, 256 experts in 8 groups, 8 a token",
+           "\"deepseek_v3\",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":40,\"mscale\":1.0,"
+           "\"mscale_all_dim\":1.0,\"original_max_position_embeddings\":4096}"),
     END,
 };
 
@@ -269,7 +273,7 @@ FAMILY(mtf_model_gemma, "gemma",
        "Gemma 1 and 2: wide heads, soft caps, windows in every other layer", gemma_presets);
 FAMILY(mtf_model_mixtral, "mixtral", "Mixtral: Llama with experts", mixtral_presets);
 FAMILY(mtf_model_deepseek, "deepseek",
-       "DeepSeekMoE and V2-Lite: many small experts beside shared ones", deepseek_presets);
+       "DeepSeekMoE, V2-Lite and V3: many small experts beside shared ones", deepseek_presets);
 FAMILY(mtf_model_bert, "bert", "BERT and RoBERTa: encoders that learn from hidden tokens",
        bert_presets);
 FAMILY(mtf_model_t5, "t5", "T5: encoder and decoder with relative positions", t5_presets);

@@ -77,6 +77,19 @@ static int scores_of(MtfAssembly *m, int experts, int x) {
     return mtf_assembly_linear(m, &router, x);
 }
 
+/* Where experts lie in groups, those and what is chosen of them. */
+static void add_groups(MtfAssembly *m, const MtfRouting *routing, MtfRoutingDims *dims) {
+    if (routing->biased)
+        dims->bias =
+            mtf_assembly_kept(m, "choice_bias", m->stack->names.choice_bias, dims->experts);
+    if (routing->groups <= 1)
+        return;
+    dims->groups = mtf_assembly_dimension(m, "expert_groups", routing->groups);
+    dims->members = mtf_assembly_dimension(m, "group_experts", routing->experts / routing->groups);
+    dims->group_choices = mtf_assembly_dimension(m, "group_choices", routing->group_choices);
+    dims->pair = mtf_assembly_dimension(m, "group_pair", 2);
+}
+
 /* Each sequence is a group: its tokens compete for places, or their choices are sorted by expert. */
 static Experts route(MtfAssembly *m, int x) {
     const MtfStack *s = m->stack;
@@ -93,6 +106,7 @@ static Experts route(MtfAssembly *m, int x) {
     e.dims.places = places > 0
                         ? mtf_assembly_dimension(m, "capacity", places)
                         : mtf_assembly_dimension(m, "expert_rows", length * s->experts_per_token);
+    add_groups(m, &routing, &e.dims);
     e.routed = mtf_route(m->p, &routing, &e.dims, scores_of(m, e.dims.experts, x));
     if (e.routed.loss >= 0)
         m->routing_loss = m->routing_loss < 0 ? e.routed.loss

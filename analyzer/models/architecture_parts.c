@@ -92,6 +92,14 @@ static int variable_with_suffix(MtfAssembly *m, const char *name, const char *fi
     return variable;
 }
 
+int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int dim) {
+    MtfInit zero = { MTF_INIT_CONSTANT, 0 };
+    int variable = variable_with_suffix(m, name, file, "", &MTF_SHAPE(dim), &zero);
+    if (m->p->b.error == NULL)
+        mtf_graph_tensor(m->p->b.graph, variable)->frozen = true;
+    return variable;
+}
+
 void mtf_assembly_place(MtfAssembly *m, const char *name, const char *place) {
     int variable = m->p->b.error == NULL ? mtf_graph_find_tensor(m->p->b.graph, name) : -1;
     if (variable < 0)

@@ -54,6 +54,9 @@ int mtf_assembly_linear(MtfAssembly *m, const MtfLinear *linear, int x);
 int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
                           MtfInitKind init, double value);
 
+/* A vector that files keep as `file`, without a suffix, and that nobody trains; zeros. */
+int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int dim);
+
 /* Says where files keep the variable of that name in words of their own (layouts/README.md). */
 void mtf_assembly_place(MtfAssembly *m, const char *name, const char *place);
 

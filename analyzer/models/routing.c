@@ -145,6 +145,51 @@ static int add_losses(const Route *r) {
 
 /* ---- Choices --------------------------------------------------------------------------------- */
 
+/* How good each group of experts is. */
+static int group_scores(const Route *r, const MtfShape *groups, int shares) {
+    if (!r->routing->pairs)
+        return mtf_parts_apply(r->p, MTF_OP_REDUCE_MAX, "group_best", groups, shares, -1);
+    r->p->b.attributes.from = r->dims->members;
+    r->p->b.attributes.to = r->dims->pair;
+    int two = mtf_parts_apply(r->p, MTF_OP_TOP_K, "group_pair", NULL, shares, -1);
+    return mtf_parts_apply(r->p, MTF_OP_REDUCE_SUM, "group_best", groups, two, -1);
+}
+
+/* Shares of the groups that a token chooses, and 0 of the others. */
+static int keep_groups(const Route *r, int shares) {
+    MtfShape all = shape_of(r, shares), groups = all, tokens = all;
+    mtf_shape_remove(&groups, r->dims->experts);
+    mtf_shape_remove(&tokens, r->dims->experts);
+    mtf_shape_append(&groups, r->dims->groups);
+    MtfShape parted = groups;
+    mtf_shape_append(&parted, r->dims->members);
+    int by_group = mtf_parts_apply(r->p, MTF_OP_RESHAPE, "by_group", &parted, shares, -1);
+    int best = group_scores(r, &groups, by_group);
+    r->p->b.attributes.from = r->dims->groups;
+    r->p->b.attributes.to = r->dims->group_choices;
+    int chosen = mtf_parts_apply(r->p, MTF_OP_TOP_K, "groups_chosen", NULL, best, -1);
+    int least = mtf_parts_apply(r->p, MTF_OP_REDUCE_MIN, "group_least", &tokens, chosen, -1);
+    int kept = mtf_parts_apply(r->p, MTF_OP_LESS_EQUAL, "group_kept", NULL, least, best);
+    int left = mtf_parts_apply(r->p, MTF_OP_MULTIPLY, "kept_by_group", NULL, by_group, kept);
+    return mtf_parts_apply(r->p, MTF_OP_RESHAPE, "shares_kept", &all, left, -1);
+}
+
+/* The shares that are compared. */
+static int compared_shares(const Route *r) {
+    int shares = r->shares;
+    if (r->routing->biased)
+        shares = mtf_parts_add(r->p, "shares_biased", shares, r->dims->bias);
+    return r->routing->groups > 1 ? keep_groups(r, shares) : shares;
+}
+
+/* The shares of the chosen; `best` are those that were compared. */
+static int gates_of(const Route *r, int best) {
+    MtfShape each = shape_of(r, best);
+    return !r->routing->biased ? best
+                               : mtf_parts_apply(r->p, MTF_OP_EMBEDDING, "chosen_unbiased", &each,
+                                                 r->shares, r->choice);
+}
+
 static int normalise(const Route *r, int gate) {
     MtfShape tokens = shape_of(r, gate);
     mtf_shape_remove(&tokens, r->dims->choices);
@@ -173,10 +218,12 @@ MtfRouted mtf_route(MtfParts *parts, const MtfRouting *routing, const MtfRouting
                 .scores = scores };
     bool has_places = mtf_routing_places(routing, (int64_t)size_of(&r, dims->tokens)) > 0;
     r.shares = share(&r);
+    int compared = compared_shares(&r);
     parts->b.attributes.from = dims->experts;
     parts->b.attributes.to = dims->choices;
-    int gate = mtf_parts_apply(parts, MTF_OP_TOP_K, "chosen", NULL, r.shares, -1);
-    r.choice = gate < 0 ? -1 : gate + 1;
+    int best = mtf_parts_apply(parts, MTF_OP_TOP_K, "chosen", NULL, compared, -1);
+    r.choice = best < 0 ? -1 : best + 1;
+    int gate = best < 0 ? -1 : gates_of(&r, best);
     MtfRouted routed = { .gate = gate, .choice = r.choice, .expert = -1, .loss = -1 };
     if (gate < 0)
         return routed;

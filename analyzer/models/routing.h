@@ -40,8 +40,13 @@ typedef struct {
     int64_t experts, choices;
     int64_t capacity;       /* places of an expert; 0: as the convention says */
     double capacity_factor; /* 0: no capacity, nothing is dropped */
-    bool sigmoid;           /* shares are sigmoids of the scores, not their softmax */
-    bool renormalise;       /* gates of a token add up to 1 */
+    int64_t
+        groups; /* experts lie in so many groups, of which a token chooses `group_choices`; 0: from all */
+    int64_t group_choices;
+    bool pairs;       /* a group is as good as its two best experts together, not as its best */
+    bool biased;      /* shares are compared with a number of each expert added, but not used so */
+    bool sigmoid;     /* shares are sigmoids of the scores, not their softmax */
+    bool renormalise; /* gates of a token add up to 1 */
     double auxiliary, z_loss, jitter;
 } MtfRouting;
 
@@ -52,9 +57,11 @@ const MtfRoutingConvention *mtf_routing_convention(const char *name);
  * tokens, since a token chooses an expert once. */
 int64_t mtf_routing_places(const MtfRouting *routing, int64_t tokens);
 
-/* Dimensions of a layer's routing: scores are [groups, tokens, experts]. */
+/* Dimensions of a layer's routing (DeepSeek-V2 and V3 choose by groups: DeepSeek-V3, 2024, 2.1.2): scores are [groups, tokens, experts]. */
 typedef struct {
     int tokens, experts, choices;
+    int groups, members, group_choices, pair; /* where experts lie in groups */
+    int bias;                                 /* with `biased`: the tensor [experts] */
     int places; /* of each expert, or without a capacity the rows of a group: tokens x choices */
 } MtfRoutingDims;
 

@@ -22,6 +22,7 @@ mixtral 8x22b 140630071296
 qwen qwen1.5-moe-a2.7b 14315784192
 deepseek deepseek-moe-16b 16375728128
 deepseek deepseek-v2-lite 15706484224
+deepseek deepseek-v3 671026404352
 qwen qwen3-8b 8190735360
 pythia pythia-70m 70426624
 pythia pythia-410m 405334016

@@ -62,6 +62,15 @@ count deepseek-moe-16b 16375728128 '{"model_type":"deepseek","hidden_size":2048,
 count deepseek-v2-lite 15706484224 '{"model_type":"deepseek_v2","q_lora_rank":null,"kv_lora_rank":512,"n_group":1,"topk_group":1,
   "topk_method":"greedy","routed_scaling_factor":1.0,"norm_topk_prob":false,"pretraining_tp":1,"rope_scaling":{"beta_fast":32,
   "beta_slow":1,"factor":40,"mscale":0.707,"mscale_all_dim":0.707,"original_max_position_embeddings":4096,"type":"yarn"}}'
+# V2: likewise with 1536 features of queries, 60 layers of width 5120 and 128 heads, 160 experts of 1536 and two of all. V3: 61 of width
+# 7168, three without experts, 256 of 2048 and one of all, whose biases are counted.
+count deepseek-v2 235741434880 '{"model_type":"deepseek_v2","hidden_size":5120,"num_hidden_layers":60,"num_attention_heads":128,
+  "num_key_value_heads":128,"intermediate_size":12288,"moe_intermediate_size":1536,"n_routed_experts":160,"n_shared_experts":2,
+  "num_experts_per_tok":6,"q_lora_rank":1536,"topk_method":"group_limited_greedy","n_group":8,"topk_group":3,
+  "routed_scaling_factor":16.0}'
+count deepseek-v3 671026419200 '{"model_type":"deepseek_v3","n_group":8,"topk_group":4,"topk_method":"noaux_tc","scoring_func":"sigmoid",
+  "routed_scaling_factor":2.5,"norm_topk_prob":true,"num_nextn_predict_layers":1,"ep_size":1,"rope_scaling":{"beta_fast":32,
+  "beta_slow":1,"factor":40,"mscale":1.0,"mscale_all_dim":1.0,"original_max_position_embeddings":4096,"type":"yarn"}}'
 count gemma3-1b 999885952 '{"model_type":"gemma3_text","hidden_size":1152,"intermediate_size":6912,"num_attention_heads":4,
   "num_key_value_heads":1,"vocab_size":262144,"sliding_window":512,"use_bidirectional_attention":false}'
 count smollm3-3b 3075098624 '{"model_type":"smollm3","no_rope_layer_interval":4,"max_window_layers":28}'
@@ -165,8 +174,10 @@ refuse() { # NAME JSON SENTENCE
 refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known for model type llama"
 refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, stablelm"
 refuse "llama4" '{"model_type":"llama4","text_config":{}}' 'model type "llama4" is not one that is known'
-refuse "deepseek" '{"model_type":"deepseek_v3","n_group":8}' 'model type "deepseek_v3" is not one that is known'
-refuse "experts by groups" '{"model_type":"deepseek_v2","topk_method":"group_limited_greedy","n_group":8}' "/topk_method: only greedy"
+refuse "another choice of experts" '{"model_type":"deepseek_v2","topk_method":"noaux_tc"}' "/topk_method: only greedy and"
+refuse "groups of unequal size" '{"model_type":"deepseek_v3","n_group":7}' "/n_group: 256 experts should lie in equal groups of two"
+refuse "groups with too few experts" '{"model_type":"deepseek_v3","n_group":128,"topk_group":3}' "/topk_group: 3 groups should have"
+refuse "experts by softmax in V3" '{"model_type":"deepseek_v3","scoring_func":"softmax"}' "/scoring_func: only sigmoid"
 refuse "another width of keys that turn" '{"model_type":"deepseek_v2","head_dim":128}' "/head_dim: qk_rope_head_dim, 64, is expected"
 refuse "another epsilon of inner norms" '{"model_type":"deepseek_v2","rms_norm_eps":1e-5}' "/rms_norm_eps: only 1e-6"
 refuse "shares that add up to a factor" '{"model_type":"deepseek_v2","norm_topk_prob":true,"routed_scaling_factor":2}' \

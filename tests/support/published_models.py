@@ -27,7 +27,7 @@ if sys.argv[1] in ("write", "behind", "all-behind", "made"):
 LENGTH = 12
 PROMPT = LENGTH  # tokens that are read at once; others follow one by one
 SHARDED = {"qwen2", "mixtral"}
-ADJACENT = {"gptj", "glm", "glm4", "cohere", "cohere2", "deepseek_v2"}  # types whose rotary pairs lie side by side
+ADJACENT = {"gptj", "glm", "glm4", "cohere", "cohere2", "deepseek_v2", "deepseek_v3"}  # types whose rotary pairs lie side by side
 
 
 class Weights:
@@ -387,6 +387,23 @@ def llama_like(w, c, tokens):
     return cap * torch.tanh(logits / cap) if cap else logits
 
 
+def deepseek_shares(w, c, p, x):
+    """What a token takes of each expert: the best of all, or of the best groups; V3 compares with a bias added."""
+    count, groups, third = c["n_routed_experts"], c["n_group"], c["model_type"] == "deepseek_v3"
+    scores = linear(w, p + "gate", x, count)
+    shares = torch.sigmoid(scores) if third else torch.softmax(scores, -1)
+    compared = shares
+    if third:
+        compared = shares + w(p + "gate.e_score_correction_bias", count, scale=0.3)
+    if third or c["topk_method"] == "group_limited_greedy":
+        parted = compared.view(-1, groups, count // groups)
+        good = torch.topk(parted, 2, -1)[0].sum(-1) if third else parted.max(-1)[0]
+        chosen = torch.zeros_like(good).scatter(1, torch.topk(good, c["topk_group"], -1)[1], 1)
+        compared = (parted * chosen[..., None]).flatten(1)
+    taken = torch.zeros_like(shares).scatter(1, torch.topk(compared, c["num_experts_per_tok"], -1)[1], 1) * shares
+    return taken / taken.sum(-1, keepdim=True) if c["norm_topk_prob"] else taken
+
+
 def deepseek_v2(w, c, tokens):
     """Keys and values from a few features (multi-head latent attention); one turned key for all heads."""
     h, heads, latent = c["hidden_size"], c["num_attention_heads"], c["kv_lora_rank"]
@@ -420,10 +437,9 @@ def deepseek_v2(w, c, tokens):
         if i < c["first_k_dense_replace"]:
             x = x + gated(p, y, c["intermediate_size"])
             continue
-        width = c["moe_intermediate_size"]
-        x = x + gated(p + "shared_experts.", y, c["n_shared_experts"] * width) + c["routed_scaling_factor"] * experts(
-            w, c, p, y, ("gate", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj", c["n_routed_experts"],
-                         c["num_experts_per_tok"], width, c["norm_topk_prob"]))
+        width, shares = c["moe_intermediate_size"], deepseek_shares(w, c, p, y)
+        made = sum(shares[:, e:e + 1] * gated(f"{p}experts.{e}.", y, width) for e in range(c["n_routed_experts"]))
+        x = x + gated(p + "shared_experts.", y, c["n_shared_experts"] * width) + c["routed_scaling_factor"] * made
     return linear(w, "lm_head", norm("model.norm", x), c["vocab_size"])
 
 
@@ -964,6 +980,11 @@ MODELS = {
     "deepseek_v2": (deepseek_v2, DEEPSEEK_V2),
     "deepseek_v2-compressed": (deepseek_v2, {**DEEPSEEK_V2, "q_lora_rank": 10, "v_head_dim": 12, "routed_scaling_factor": 2.5,
                                              "rope_scaling": None}),
+    "deepseek_v2-groups": (deepseek_v2, {**DEEPSEEK_V2, "topk_method": "group_limited_greedy", "n_group": 3, "topk_group": 2,
+                                         "routed_scaling_factor": 16.0}),
+    "deepseek_v3": (deepseek_v2, {**DEEPSEEK_V2, "q_lora_rank": 10, "n_routed_experts": 8, "scoring_func": "sigmoid",
+                                  "topk_method": "noaux_tc", "n_group": 4, "topk_group": 2, "norm_topk_prob": True,
+                                  "n_shared_experts": 1, "routed_scaling_factor": 2.5, "num_nextn_predict_layers": 1}),
     "bert": (bert, BERT),
     "roberta": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),
     "xlm-roberta": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),

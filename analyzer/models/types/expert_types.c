@@ -118,26 +118,38 @@ static void read_qwen2_moe(MtfConfig *c, MtfArchitecture *n) {
     s->names.shared_share = "mlp.shared_expert_gate";
 }
 
+/* Sizes of DeepSeek's experts that are left out: the published models'. */
+typedef struct {
+    int64_t experts, choices, width, shared, dense;
+    bool renormalise;
+} ExpertSizes;
+
+static const ExpertSizes small_experts = { 64, 6, 1408, 2, 1, false };
+
 /* DeepSeek's experts: the first layers have none, the shared ones are one that is so many times as wide. */
-static void read_deepseek_experts(MtfConfig *c, MtfStack *s) {
-    s->experts = mtf_config_integer(c, "n_routed_experts", 0, 64);
-    s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 6);
+static void read_deepseek_experts(MtfConfig *c, MtfStack *s, const ExpertSizes *standard) {
+    s->experts = mtf_config_integer(c, "n_routed_experts", 0, standard->experts);
+    s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", standard->choices);
     check_experts(c, s);
-    s->d_expert = mtf_config_size(c, "moe_intermediate_size", 1408);
-    s->d_shared = s->d_expert * mtf_config_count(c, "n_shared_experts", 2);
-    s->renormalise = mtf_config_flag(c, "norm_topk_prob", false);
-    int64_t dense = mtf_config_integer(c, "first_k_dense_replace", 0, 1);
+    s->d_expert = mtf_config_size(c, "moe_intermediate_size", standard->width);
+    s->d_shared = s->d_expert * mtf_config_count(c, "n_shared_experts", standard->shared);
+    s->renormalise = mtf_config_flag(c, "norm_topk_prob", standard->renormalise);
+    int64_t dense = mtf_config_integer(c, "first_k_dense_replace", 0, standard->dense);
     for (int64_t layer = 0; layer < MIN(dense, 256); layer++)
         s->dense_layers[layer / 64] |= UINT64_C(1) << layer % 64;
     if (mtf_config_size(c, "moe_layer_freq", 1) != 1 || dense > 256)
         mtf_config_fail(c, dense > 256 ? "first_k_dense_replace" : "moe_layer_freq",
                         "experts in all layers but the first, at most 256, are expected");
-    if (strcmp(mtf_config_word(c, "scoring_func", "softmax"), "softmax") != 0)
-        mtf_config_fail(c, "scoring_func", "only softmax is supported");
     name_experts(s);
     s->names.shared_gate = "mlp.shared_experts.gate_proj";
     s->names.shared_up = "mlp.shared_experts.up_proj";
     s->names.shared_down = "mlp.shared_experts.down_proj";
+}
+
+/* How shares are made of scores, which each type has in one way. */
+static void check_scoring(MtfConfig *c, const char *expected) {
+    if (strcmp(mtf_config_word(c, "scoring_func", expected), expected) != 0)
+        mtf_config_fail(c, "scoring_func", "only %s is supported", expected);
 }
 
 /* DeepSeekMoE (the first, without compressed keys). Sizes that are left out: the published model's. */
@@ -147,7 +159,8 @@ static void read_deepseek(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
     mtf_type_llama(c, n, &standard);
     mtf_type_attention_bias(c, s);
-    read_deepseek_experts(c, s);
+    read_deepseek_experts(c, s, &small_experts);
+    check_scoring(c, "softmax");
 }
 
 /* Scores are multiplied by the square of 1 + w ln(stretch) / 10 where positions are stretched (YaRN). */
@@ -162,15 +175,18 @@ static double stretched_scale(MtfConfig *c, const MtfStack *s) {
 }
 
 /* Keys and values from a few features of their own (architecture_latent.c). */
-static void read_latent(MtfConfig *c, MtfArchitecture *n, int64_t turned) {
+static void read_latent(MtfConfig *c, MtfArchitecture *n, int64_t turned, int64_t queries) {
     MtfStack *s = &n->decoder;
     int64_t still = mtf_config_size(c, "qk_nope_head_dim", 128);
+    if (mtf_config_flag(c, "attention_bias", false))
+        mtf_config_fail(c, "attention_bias", "only false is supported");
     if (s->d_kv != turned)
         mtf_config_fail(c, "head_dim", "qk_rope_head_dim, %d, is expected", (int)turned);
     if (n->epsilon != 1e-6)
         mtf_config_fail(c, "rms_norm_eps", "only 1e-6 is supported, as inner norms have it");
     s->d_latent = mtf_config_size(c, "kv_lora_rank", 512);
-    s->d_query_latent = mtf_config_integer(c, "q_lora_rank", 1, 0);
+    s->d_query_latent =
+        mtf_type_is_null(c, "q_lora_rank") ? 0 : mtf_config_integer(c, "q_lora_rank", 1, queries);
     s->d_turned = turned;
     s->d_value = mtf_config_size(c, "v_head_dim", 128);
     s->d_kv = still + turned;
@@ -188,34 +204,71 @@ static void read_latent(MtfConfig *c, MtfArchitecture *n, int64_t turned) {
     s->names.q_norm = "self_attn.q_a_layernorm";
 }
 
-/* DeepSeek-V2 with experts chosen from all, as the Lite models have them; sizes that are left out: V2-Lite's. */
+/* Experts in groups of which a token chooses some, then experts of those. */
+static void read_groups(MtfConfig *c, MtfStack *s, int64_t groups, int64_t choices) {
+    MtfRouting *r = &s->routing;
+    r->groups = mtf_config_integer(c, "n_group", 1, groups);
+    r->group_choices = mtf_config_integer(c, "topk_group", 1, choices);
+    int64_t members = s->experts / r->groups;
+    if (s->experts % r->groups != 0 || (r->pairs && members < 2))
+        mtf_config_fail(c, "n_group", "%d experts should lie in equal groups%s", (int)s->experts,
+                        r->pairs ? " of two or more" : "");
+    else if (r->group_choices > r->groups || s->experts_per_token > r->group_choices * members)
+        mtf_config_fail(c, "topk_group", "%d groups should have the experts that a token goes to",
+                        (int)r->group_choices);
+}
+
+/* DeepSeek-V2; sizes that are left out: those of V2-Lite, whose experts are chosen from all. */
 static void read_deepseek_v2(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
     int64_t turned = mtf_config_size(c, "qk_rope_head_dim", 64);
     const MtfTypeSizes standard = { 102400, 2048,   10944, 27,  16,   16,
                                     turned, 163840, 1e-6,  1e4, false };
     mtf_type_llama(c, n, &standard);
-    if (mtf_config_flag(c, "attention_bias", false))
-        mtf_config_fail(c, "attention_bias", "only false is supported");
-    read_latent(c, n, turned);
-    read_deepseek_experts(c, s);
-    s->expert_scale = mtf_config_number(c, "routed_scaling_factor", 1);
-    mtf_type_ignore(c, (const char *const[]){ "ep_size", "num_nextn_predict_layers", NULL });
-    if (strcmp(mtf_config_word(c, "topk_method", "greedy"), "greedy") != 0)
-        mtf_config_fail(c, "topk_method", "only greedy is supported: experts chosen from all");
-    else
+    read_latent(c, n, turned, 0);
+    read_deepseek_experts(c, s, &small_experts);
+    check_scoring(c, "softmax");
+    mtf_type_ignore(c, (const char *const[]){ "ep_size", NULL });
+    const char *method = mtf_config_word(c, "topk_method", "greedy");
+    if (strcmp(method, "group_limited_greedy") == 0)
+        read_groups(c, s, 8, 3);
+    else if (strcmp(method, "greedy") == 0)
         mtf_type_ignore(c, (const char *const[]){ "n_group", "topk_group", NULL });
+    else
+        mtf_config_fail(c, "topk_method", "only greedy and group_limited_greedy are supported");
+    s->expert_scale = mtf_config_number(c, "routed_scaling_factor", 1);
     if (!(s->expert_scale > 0) || (s->renormalise && s->expert_scale != 1))
         mtf_config_fail(c, "routed_scaling_factor",
                         "a factor above 0 is expected, and 1 with norm_topk_prob");
 }
 
+/* DeepSeek-V3 and R1 without the layers that foretell further tokens, which nothing else reads. */
+static void read_deepseek_v3(MtfConfig *c, MtfArchitecture *n) {
+    static const ExpertSizes experts = { 256, 8, 2048, 1, 3, true };
+    MtfStack *s = &n->decoder;
+    int64_t turned = mtf_config_size(c, "qk_rope_head_dim", 64);
+    const MtfTypeSizes standard = { 129280, 7168, 18432, 61,  128,  128,
+                                    turned, 4096, 1e-6,  1e4, false };
+    mtf_type_llama(c, n, &standard);
+    read_latent(c, n, turned, 1536);
+    read_deepseek_experts(c, s, &experts);
+    check_scoring(c, "sigmoid");
+    if (strcmp(mtf_config_word(c, "topk_method", "noaux_tc"), "noaux_tc") != 0)
+        mtf_config_fail(c, "topk_method", "only noaux_tc is supported");
+    s->routing.sigmoid = s->routing.biased = s->routing.pairs = true;
+    s->names.choice_bias = "mlp.gate.e_score_correction_bias";
+    read_groups(c, s, 8, 4);
+    s->expert_scale = mtf_config_number(c, "routed_scaling_factor", 2.5);
+    if (!(s->expert_scale > 0))
+        mtf_config_fail(c, "routed_scaling_factor", "a factor above 0 is expected");
+    mtf_type_ignore(c, (const char *const[]){ "ep_size", "num_nextn_predict_layers", NULL });
+    if (!mtf_config_flag(c, "rope_interleave", true))
+        mtf_config_fail(c, "rope_interleave", "only true is supported");
+}
+
 const MtfArchitectureType mtf_expert_types[] = {
-    { "mixtral", read_mixtral },
-    { "qwen2_moe", read_qwen2_moe },
-    { "qwen3_moe", read_qwen3_moe },
-    { "olmoe", read_olmoe },
-    { "deepseek", read_deepseek },
-    { "deepseek_v2", read_deepseek_v2 },
-    { NULL, NULL },
+    { "mixtral", read_mixtral },         { "qwen2_moe", read_qwen2_moe },
+    { "qwen3_moe", read_qwen3_moe },     { "olmoe", read_olmoe },
+    { "deepseek", read_deepseek },       { "deepseek_v2", read_deepseek_v2 },
+    { "deepseek_v3", read_deepseek_v3 }, { NULL, NULL },
 };
