@@ -210,6 +210,16 @@ static bool read_line(MtfRunOptions *options, const GOptionEntry *entries, int a
     return check_trace(options, error) && check(options, error);
 }
 
+/* For measuring the machine. */
+#define CALIBRATION_OPTIONS                                                                     \
+    OPTION(NONE, "calibrate", 0, calibrate,                                                     \
+           "measure this machine instead of training, and write it to -o", NULL),               \
+        OPTION(INT64, "rounds", 0, rounds,                                                      \
+               "rounds of --calibrate over all kernels (4): more where others use the machine", \
+               "N"),                                                                            \
+        OPTION(FILENAME, "output", 'o', output, "the machine file that --calibrate writes",     \
+               "MACHINE")
+
 bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError **error) {
     *options = standard;
     const GOptionEntry entries[] = {
@@ -259,13 +269,7 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
         OPTION(NONE, "no-overlap", 0, no_overlap, "end each exchange before computing on", NULL),
         OPTION(NONE, "trial", 0, trial, "time the ways to multiply at the start", NULL),
         OPTION(NONE, "verify", 0, verify, "run the same steps on one processor and compare", NULL),
-        OPTION(NONE, "calibrate", 0, calibrate,
-               "measure this machine instead of training, and write it to -o", NULL),
-        OPTION(INT64, "rounds", 0, rounds,
-               "rounds of --calibrate over all kernels (4): more where others use the machine",
-               "N"),
-        OPTION(FILENAME, "output", 'o', output, "the machine file that --calibrate writes",
-               "MACHINE"),
+        CALIBRATION_OPTIONS,
         { 0 },
     };
     if (read_line(options, entries, argc, argv, error))
