@@ -78,7 +78,7 @@ void mtf_reference_attention(Point *p) {
         }
         for (int64_t t = 0; t < keys; t++)
             sum += share[t] = share[t] <= MTF_MASKED_SCORE ? 0 : exp(share[t] - max);
-        lse[i] = max + log(sum);
+        lse[i] = sum > 0 ? max + log(sum) : -INFINITY;
         for (int64_t t = 0; t < keys; t++) {
             p->coordinate[p->a->memory] = t;
             share[t] *= kept_share(p, rest);
