@@ -73,6 +73,7 @@ contest() {
     verdict "$([ "$status" = 3 ] && echo 1)"
     row contest-G "$data/iopddl/asplos-2025-iopddl-G.json.gz" "$(seconds 120)" 217039 0
     row contest-A "$data/iopddl/asplos-2025-iopddl-A.json.gz" "$(seconds 60)" 6548553650 0.02
+    row contest-D "$data/iopddl/asplos-2025-iopddl-D.json.gz" "$(seconds 60)" 309195190496 0
     row contest-M "$data/iopddl/asplos-2025-iopddl-M.json.gz" "$(seconds 180)" 49928157537 0.02
     row contest-S "$data/iopddl/asplos-2025-iopddl-S.json.gz" "$(seconds 240)" 1511377982 0.02
 }
