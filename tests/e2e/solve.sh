@@ -71,6 +71,10 @@ run meshtf-plan solve "$work/two.json" --method branch,local --threads 3
 claim "methods and threads can be chosen" last_line_is "[0, 1]"
 run meshtf-plan solve "$work/two.json" --method annealing
 claim "a method that is not there is bad input" bad_input
+methods=$(sed -n 's/.*is not one of all, messages, //p' "$work/err")
+run meshtf-plan solve --help
+claim "the help names every method" says "in a list: ${methods:-none} (default: all)"
+claim "elimination among them" says "elimination, branch"
 
 # 60 nodes, all pairs joined at random: a first choice at once, a proof not for hours.
 awk 'BEGIN {

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
+# seconds: 300
 # Each check of `make lint` complains about a wrong file, and about nothing in a right one.
 . tests/support/tap.sh
 lint=$top/tests/lint/lint.sh

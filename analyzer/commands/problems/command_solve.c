@@ -170,6 +170,9 @@ int mtf_command_solve(int argc, char **argv) {
     double seconds = 0, gap = 0;
     int seed = 0, threads = CLAMP((int)g_get_num_processors(), 1, MOST_THREADS);
     g_autofree char *method = NULL, *certificate = NULL;
+    g_autofree char *methods_known = mtf_solve_methods_format();
+    g_autofree char *method_help = g_strdup_printf(
+        "Methods to use beside message passing, in a list: %s (default: all)", methods_known);
     gboolean json = FALSE;
     gint64 work = 0;
     const GOptionEntry entries[] = {
@@ -181,10 +184,7 @@ int mtf_command_solve(int argc, char **argv) {
         { "seed", 0, 0, G_OPTION_ARG_INT, &seed, "Seed of the local search (default 0)", "N" },
         { "threads", 0, 0, G_OPTION_ARG_INT, &threads, "Threads (default: one for each processor)",
           "N" },
-        { "method", 0, 0, G_OPTION_ARG_STRING, &method,
-          "Methods to use beside message passing, in a list: local, neighbourhoods, dive, probe, "
-          "pairs, branch, program (default: all)",
-          "LIST" },
+        { "method", 0, 0, G_OPTION_ARG_STRING, &method, method_help, "LIST" },
         { "certificate", 0, 0, G_OPTION_ARG_FILENAME, &certificate,
           "Write what proves the bound, for meshtf-plan verify", "FILE" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &json,

@@ -25,11 +25,16 @@ static const MtfSolveMethod *find_method(const char *name) {
     return NULL;
 }
 
-static bool refuse(const char *name, GError **error) {
-    g_autoptr(GString) names = g_string_new("all, messages");
+char *mtf_solve_methods_format(void) {
+    GString *names = g_string_new(NULL);
     for (const MtfSolveMethod *method = mtf_solve_methods; method->name != NULL; method++)
-        g_string_append_printf(names, ", %s", method->name);
-    return mtf_input_error(error, "--method %s is not one of %s", name, names->str);
+        g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", method->name);
+    return g_string_free(names, FALSE);
+}
+
+static bool refuse(const char *name, GError **error) {
+    g_autofree char *names = mtf_solve_methods_format();
+    return mtf_input_error(error, "--method %s is not one of all, messages, %s", name, names);
 }
 
 bool mtf_solve_methods_parse(const char *list, MtfSolveMethods *methods, GError **error) {

@@ -29,6 +29,9 @@ typedef struct MtfSolveMethod {
 /* All rows, the last one without a name. */
 extern const MtfSolveMethod mtf_solve_methods[];
 
+/* Their names between commas; free with g_free. */
+char *mtf_solve_methods_format(void);
+
 /* Reads a list of names, `local,branch`, into a set of bits; "all" and "messages" (message passing
  * alone) are names, too. False with an error that says which names there are. */
 bool mtf_solve_methods_parse(const char *list, MtfSolveMethods *methods, GError **error);
