@@ -30,7 +30,7 @@ bool mtf_alike_find(const MtfFreeProblem *problem, const MtfLayerTies *ties, con
     MtfFreeSearchOptions tied = *options;
     MtfFreeAnswer answer;
     *alike = NULL;
-    if (mtf_alike_differences(problem, ties, known) == 0) {
+    if (known != NULL && mtf_alike_differences(problem, ties, known) == 0) {
         *alike = mtf_layout_copy(known);
         return true;
     }

@@ -8,9 +8,6 @@
 /* Where the user sets no gap, what ended within this of its bound goes on to the optimum. */
 #define STANDARD_GAP 0.001
 
-/* Of the time that is left, for layouts in which repeated layers are alike. */
-#define ALIKE_SHARE 0.3
-
 /* ---- The proof ------------------------------------------------------------------------------- */
 
 const MtfIncumbent *mtf_best_fastest(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
@@ -86,20 +83,7 @@ void mtf_best_explain(MtfMeshAttempt *best, const MtfLayout *layout) {
 /* ---- Alike layers ---------------------------------------------------------------------------- */
 
 bool mtf_best_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **error) {
-    if (search->options->uniform != MTF_UNIFORM_AUTO || best->ties == NULL ||
-        best->free.layout == NULL)
-        return true;
-    MtfSearchControl part; /* bounds are of alike layers alone */
-    MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, best);
-    mtf_search_control_init_share(&part, search->control, ALIKE_SHARE);
-    options.control = &part;
-    options.incumbents = NULL;
-    if (!mtf_alike_find(best->problem, best->ties, best->free.layout, &options, &best->alike,
-                        error))
-        return false;
-    if (best->alike != NULL)
-        mtf_incumbents_add(best->incumbents, MTF_FREE_LAYOUT, best->alike);
-    return true;
+    return best->free.layout == NULL || mtf_mesh_attempt_find_alike(search, best, error);
 }
 
 void mtf_best_choose_alike(const MtfPlanSearch *search, const MtfMeshAttempt *best,

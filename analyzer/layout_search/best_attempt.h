@@ -10,8 +10,8 @@
 /* Goes on where the search of the best answer ended, where that is worth it. */
 bool mtf_best_prove(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **error);
 
-/* Looks for the best layout whose repeated layers are alike; before the proof, so that it is known when
- * time is up. */
+/* Looks for the best layout whose repeated layers are alike, unless it is known; before the proof, so that it
+ * is known when time is up. */
 bool mtf_best_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **error);
 
 /* Makes the plan the fastest layout whose layers are alike, unless one in which they differ is clearly

@@ -11,6 +11,9 @@
 #define FREE_GAP_LARGE 0.005
 #define FREE_WORK 60
 
+/* Of the time that is left, for layouts in which repeated layers are alike. */
+#define ALIKE_SHARE 0.3
+
 static MtfMeshAttempt *attempt_new(void) {
     MtfMeshAttempt *attempt = g_new0(MtfMeshAttempt, 1);
     attempt->cost = INT64_MAX;
@@ -134,6 +137,43 @@ MtfFreeSearchOptions mtf_mesh_attempt_options(const MtfPlanSearch *search,
     };
 }
 
+double mtf_mesh_attempt_entries(const MtfMeshAttempt *attempt) {
+    const MtfLayoutProblem *problem = mtf_free_problem_get(attempt->problem);
+    double entries = 1;
+    for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++) {
+        const MtfLayoutEdge *edge = mtf_layout_problem_edge(problem, e);
+        entries += (double)mtf_layout_problem_node(problem, edge->from)->strategies *
+                   mtf_layout_problem_node(problem, edge->to)->strategies;
+    }
+    return entries;
+}
+
+bool mtf_mesh_attempt_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
+                                 GError **error) {
+    if (search->options->uniform != MTF_UNIFORM_AUTO || attempt->ties == NULL ||
+        attempt->alike != NULL)
+        return true;
+    MtfSearchControl part; /* bounds are of alike layers alone */
+    MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, attempt);
+    mtf_search_control_init_share(&part, search->control, ALIKE_SHARE);
+    options.control = &part;
+    options.incumbents = NULL;
+    if (!mtf_alike_find(attempt->problem, attempt->ties, attempt->free.layout, &options,
+                        &attempt->alike, error))
+        return false;
+    if (attempt->alike != NULL)
+        mtf_incumbents_add(attempt->incumbents, MTF_FREE_LAYOUT, attempt->alike);
+    return true;
+}
+
+/* Of a wide problem repeated layers laid out alike are searched for first, in the time of one layer: what is
+ * found is a good layout to begin with. Of large graphs the draft does so. */
+static bool attempt_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt, GError **error) {
+    if (mtf_plan_search_is_large(search) || mtf_mesh_attempt_entries(attempt) < MTF_WIDE_ENTRIES)
+        return true;
+    return mtf_mesh_attempt_find_alike(search, attempt, error);
+}
+
 /* Of variants that are searched at once one after the other poses its problem. */
 static void await_posing(const MtfPlanSearch *search) {
     mtf_search_tell_phase(search->control, "posing free layouts");
@@ -157,6 +197,8 @@ static bool attempt_free_layouts(const MtfPlanSearch *search, MtfMeshAttempt *at
         return false;
     gather_incumbents(search, attempt, known);
     tell_posed(search);
+    if (!attempt_alike(search, attempt, error))
+        return false;
     MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, attempt);
     options.draft = mtf_plan_search_is_large(search);
     if (!mtf_free_search(attempt->problem, &options, &attempt->free, error))

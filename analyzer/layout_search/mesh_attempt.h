@@ -46,6 +46,16 @@ MtfLayout *mtf_mesh_attempt_layout(const MtfPlanSearch *search, const MtfMeshAtt
 MtfLayout *mtf_plan_search_rules(const MtfPlanSearch *search, const MtfMesh *mesh,
                                  const MtfRules *rules);
 
+/* Entries of the matrices of the attempt's problem, which there must be; from so many on it is wide, and each
+ * round of a search over it is long. */
+#define MTF_WIDE_ENTRIES 1e6
+double mtf_mesh_attempt_entries(const MtfMeshAttempt *attempt);
+
+/* Looks for the best layout whose repeated layers are alike, unless it is known, notes it and adds it to the
+ * incumbents; nothing where layers are not to be alike by default. */
+bool mtf_mesh_attempt_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
+                                 GError **error);
+
 /* The options of a search over the attempt's free layouts. */
 MtfFreeSearchOptions mtf_mesh_attempt_options(const MtfPlanSearch *search,
                                               const MtfMeshAttempt *attempt);

@@ -97,6 +97,35 @@ static GArray *rank_meshes(const MtfPlanSearch *search) {
                              rules->found ? PROMISING * (double)rules->cost : INFINITY);
 }
 
+/* Searches one more mesh and keeps the better of the two. One whose bound says that it cannot be the
+ * better is given up at once. */
+static bool search_mesh(const MtfPlanSearch *search, const MtfMesh *mesh, MtfMeshAttempt **best,
+                        GError **error) {
+    MtfMapping mapping;
+    bool mapped = mapping_of_rules(search, mesh, &mapping);
+    _Atomic int64_t known = *best != NULL ? (*best)->cost : INT64_MAX;
+    MtfSearchControl part; /* its bounds are of this mesh alone */
+    mtf_search_control_init_part(&part, search->control, 0);
+    part.listener = search->control != NULL ? search->control->listener : NULL;
+    part.rival = &known;
+    part.slack = 1;
+    MtfPlanSearch rest = *search;
+    rest.control = *best != NULL ? &part : search->control;
+    GError *cause = NULL;
+    MtfMeshAttempt *attempt = mtf_mesh_attempt(&rest, mesh, mapped ? &mapping : NULL, NULL, &cause);
+    if (attempt != NULL) {
+        take_better(best, attempt);
+        mtf_search_tell_found(search->control, (*best)->cost);
+        return true;
+    }
+    if (mtf_search_is_beaten(&part, known)) {
+        g_error_free(cause);
+        return true;
+    }
+    g_propagate_error(error, cause);
+    return false;
+}
+
 /* Searches the promising meshes and keeps the best. */
 static bool search_meshes(const MtfPlanSearch *search, MtfMeshAttempt **best, int *count,
                           GError **error) {
@@ -104,14 +133,9 @@ static bool search_meshes(const MtfPlanSearch *search, MtfMeshAttempt **best, in
     for (guint i = 0; i < ranked->len && (i == 0 || !mtf_plan_search_is_late(search)); i++) {
         int index = g_array_index(ranked, int, i);
         const MtfMesh *mesh = &g_array_index(search->meshes, MtfMesh, index);
-        MtfMapping mapping;
-        bool mapped = mapping_of_rules(search, mesh, &mapping);
-        MtfMeshAttempt *attempt =
-            mtf_mesh_attempt(search, mesh, mapped ? &mapping : NULL, NULL, error);
-        if (attempt == NULL)
+        if (!search_mesh(search, mesh, best, error))
             return false;
         ++*count;
-        take_better(best, attempt);
     }
     return true;
 }

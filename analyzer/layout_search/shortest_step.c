@@ -3,6 +3,8 @@
 
 #include "analyzer/solver/problem/in_parallel.h"
 
+#include <math.h>
+
 /* Lower limits that are searched for layouts of shorter steps, until one leads to a step that is
  * so many times as long as the cheapest layout's: still lower ones would lead to longer ones. Each
  * gets as many rounds as look at so many entries of the problem's matrices, and at least so many:
@@ -14,6 +16,7 @@
 /* Work of one integer program of such a search (ilp.h): a tenth of the standard amount, since a step
  * is only looked for, not proven. */
 #define TIGHTER_PROGRAM 1e8
+#define TIGHTER_GAP 0.005
 #define MOST_ROUNDS 60
 #define TIGHTER_ENTRIES 1e8
 
@@ -62,21 +65,23 @@ static void search_limit(int i, void *data) {
 }
 
 /* Rounds of a search under a lower limit. */
-static int64_t tighter_work(const MtfMeshAttempt *best) {
-    const MtfLayoutProblem *problem = mtf_free_problem_get(best->problem);
-    double entries = 1;
-    for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++) {
-        const MtfLayoutEdge *edge = mtf_layout_problem_edge(problem, e);
-        entries += (double)mtf_layout_problem_node(problem, edge->from)->strategies *
-                   mtf_layout_problem_node(problem, edge->to)->strategies;
-    }
+static int64_t tighter_work(double entries) {
     return (int64_t)CLAMP(TIGHTER_ENTRIES / entries, TIGHTER_ROUNDS, MOST_ROUNDS);
+}
+
+/* A wide problem is searched for layouts with alike layers, as the plan will be one where that costs little, and
+ * to a gap. */
+static void limit_wide(const MtfMeshAttempt *best, MtfFreeSearchOptions *options) {
+    if (best->alike != NULL)
+        options->leader = best->ties->leader;
+    options->gap = fmax(options->gap, TIGHTER_GAP);
 }
 
 /* Each search knows what a search under that limit alone would know, so that it finds the same. */
 static void row_init(Row *row, const MtfPlanSearch *search, const MtfMeshAttempt *best) {
     *row = (Row){ .problem = best->problem, .last = TIGHTER_LIMITS - 1 };
-    int64_t limit = best->free.arena_bytes, work = tighter_work(best);
+    int64_t limit = best->free.arena_bytes;
+    double entries = mtf_mesh_attempt_entries(best);
     for (int i = 0; i < TIGHTER_LIMITS; i++) {
         LimitedSearch *limited = &row->searches[i];
         *limited = (LimitedSearch){ .options = mtf_mesh_attempt_options(search, best) };
@@ -84,10 +89,12 @@ static void row_init(Row *row, const MtfPlanSearch *search, const MtfMeshAttempt
         MtfFreeSearchOptions *options = &limited->options;
         options->memory_limit = limit = limit_below(limit);
         options->most_seconds = TIGHTER_STEP * best->free.step_seconds;
-        options->work = work;
+        options->work = tighter_work(entries);
         options->program_work = TIGHTER_PROGRAM;
         options->no_infeasibility = true;
         options->control = &limited->control;
+        if (entries >= MTF_WIDE_ENTRIES)
+            limit_wide(best, options);
         mtf_incumbents_best(best->incumbents, limit); /* measured now: the threads only read */
     }
 }

@@ -293,7 +293,8 @@ static void no_mapping_is_worse_than_keeping_the_order(void **state) {
     assert_true(better > 0);
 }
 
-/* On four devices of a cluster that are cheapest as 2x2 for rules, other shapes are tried too. */
+/* Rules are cheapest on one shape of eight devices, others are tried too; that some of them are given up
+ * changes nothing. */
 static void free_layouts_are_searched_on_other_meshes_too(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
@@ -304,15 +305,17 @@ static void free_layouts_are_searched_on_other_meshes_too(void **state) {
     search(graph, meshes, &options, &all);
     assert_true(all.free_meshes > 1 && all.free_meshes <= (int)meshes->len);
     int tried = 0;
+    bool reached = false;
     for (guint i = 0; i < meshes->len; i++) {
         g_autoptr(GArray) one = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
         g_array_append_val(one, g_array_index(meshes, MtfMesh, i));
         MtfPlanAnswer alone;
         search(graph, one, &options, &alone);
         tried += all.cost <= alone.cost;
+        reached |= all.cost == alone.cost;
         mtf_plan_answer_clear(&alone);
     }
-    assert_true(tried >= all.free_meshes);
+    assert_true(reached && tried >= all.free_meshes);
     mtf_plan_answer_clear(&all);
 }
 
