@@ -197,10 +197,19 @@ static int build_layer(MtfAssembly *m, const char *block, int x, int source) {
     return y;
 }
 
+/* All that is added to scores of the stack, once for its layers. */
+static void join_biases(MtfAssembly *m) {
+    MtfShape all = MTF_SHAPE(m->batch, m->heads, m->length, m->memory_length);
+    m->mask = mtf_parts_apply(m->p, MTF_OP_ADD, "scores_added", &all, m->buckets, m->mask);
+    m->buckets = -1;
+}
+
 /* The stack's layers on x; `source` is the encoder's result, or -1. */
 static int build_stack(MtfAssembly *m, const char *block, int x, int source) {
     if (m->stack->buckets > 0 || m->stack->alibi)
         m->buckets = m->stack->alibi ? mtf_assembly_alibi(m) : mtf_assembly_buckets(m);
+    if (m->buckets >= 0 && m->mask >= 0)
+        join_biases(m);
     for (m->layer = 0; m->layer < (int)m->stack->layers && m->p->b.error == NULL; m->layer++)
         x = build_layer(m, block, x, source);
     g_autofree char *norm = g_strdup_printf("%s_norm", is_pair(m->n) ? block : "final");
@@ -352,12 +361,15 @@ static int build_pair(MtfAssembly *m, int table) {
     mtf_assembly_read_segments(m, true);
     m->mask = mtf_assembly_mask(m, "source_mask",
                                 &(MtfMemory){ m->length, m->memory_length, m->segments });
+    int padding = mtf_assembly_padding(m);
+    m->mask = padding >= 0 ? padding : m->mask;
     int read =
         m->n->kind == MTF_ARCHITECTURE_SPEECH ? mtf_assembly_speech(m) : read_source(m, table);
     int source = build_stack(m, "encoder", read, -1);
     m->source_length = m->length;
     m->source_memory = m->memory_length;
     enter_target(m);
+    m->source_mask = padding >= 0 ? padding : m->source_mask;
     mtf_parts_enter(m->p, "target");
     int x = embed(m, table, token_input(m, "tokens", MTF_FEED_TOKENS));
     mtf_parts_leave(m->p);

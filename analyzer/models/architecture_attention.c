@@ -16,7 +16,7 @@ typedef struct {
 typedef struct {
     int memory;
     bool causal;
-    int bias, mask;
+    int added;
 } Looks;
 
 /* x within the stack's limit, where it has one. */
@@ -129,9 +129,8 @@ static int64_t layer_window(const MtfAssembly *m) {
     return has_window(m) && s->window < m->positions ? s->window : 0;
 }
 
-/* Softmax of the scores over `memory`, times the values, by the attention row; `bias` is added to
- * scores, unless it is -1. */
-static int attend(MtfAssembly *m, const Heads *h, const Looks *looks, int bias) {
+/* Softmax of the scores over `memory`, times the values, by the attention row. */
+static int attend(MtfAssembly *m, const Heads *h, const Looks *looks) {
     int memory = looks->memory;
     bool causal = looks->causal;
     m->p->b.attributes.query = m->length;
@@ -142,8 +141,8 @@ static int attend(MtfAssembly *m, const Heads *h, const Looks *looks, int bias) 
     m->p->b.attributes.softcap = m->stack->softcap;
     m->p->b.attributes.window = causal ? (double)layer_window(m) : 0;
     m->p->b.attributes.rate = m->n->dropout;
-    return mtf_parts_apply_to(m->p, MTF_OP_ATTENTION, "context", bias < 0 ? 3 : 4,
-                              (int[]){ h->q, h->k, h->v, bias });
+    return mtf_parts_apply_to(m->p, MTF_OP_ATTENTION, "context", looks->added < 0 ? 3 : 4,
+                              (int[]){ h->q, h->k, h->v, looks->added });
 }
 
 static int project_out(MtfAssembly *m, const Names *names, int context) {
@@ -157,35 +156,6 @@ static int project_out(MtfAssembly *m, const Names *names, int context) {
                                              .bias = m->stack->o_bias,
                                              .spread = m->residual_spread },
                                context);
-}
-
-/* The same with the scores as a tensor, to which both a bias of relative positions and a mask may be
- * added. */
-static int attend_with_bias(MtfAssembly *m, const Heads *h, const Looks *looks) {
-    int memory = looks->memory;
-    MtfShape all = MTF_SHAPE(m->batch, m->heads, m->length, memory);
-    MtfShape out = MTF_SHAPE(m->batch, m->length, m->heads, m->d_kv);
-    int product = mtf_parts_einsum(m->p, "scores", &all, h->q, h->k);
-    int scores = mtf_assembly_scale(m, "scores_scaled", m->stack->scale, product);
-    if (looks->bias >= 0)
-        scores = mtf_parts_add(m->p, "scores_biased", scores, looks->bias);
-    if (looks->mask >= 0)
-        scores = mtf_parts_add(m->p, "scores_masked", scores, looks->mask);
-    if (looks->causal) {
-        m->p->b.attributes.query = m->length;
-        m->p->b.attributes.memory = memory;
-        scores = mtf_parts_apply(m->p, MTF_OP_CAUSAL_MASK, "causal", NULL, scores, -1);
-    }
-    m->p->b.attributes.dimension = memory;
-    int shares = mtf_parts_apply(m->p, MTF_OP_SOFTMAX, "shares", NULL, scores, -1);
-    int kept = mtf_parts_dropout(m->p, "shares_dropped", m->n->dropout, shares);
-    return mtf_parts_einsum(m->p, "context", &out, kept, h->v);
-}
-
-static int look(MtfAssembly *m, const Heads *heads, const Looks *looks) {
-    if (looks->bias >= 0 && looks->mask >= 0)
-        return attend_with_bias(m, heads, looks);
-    return attend(m, heads, looks, looks->bias >= 0 ? looks->bias : looks->mask);
 }
 
 /* Queries, keys and values of the layer's own input. */
@@ -216,8 +186,8 @@ int mtf_assembly_self_attention(MtfAssembly *m, int x) {
         own_heads(m, &names, x, h);
     Heads heads = { h[0], remember(m, "key", m->length, m->memory_length, h[1]),
                     remember(m, "value", m->length, m->memory_length, h[2]) };
-    Looks looks = { m->memory_length, m->stack->causal, m->buckets, m->mask };
-    int context = mtf_assembly_latent_values(m, look(m, &heads, &looks));
+    Looks looks = { m->memory_length, m->stack->causal, m->buckets >= 0 ? m->buckets : m->mask };
+    int context = mtf_assembly_latent_values(m, attend(m, &heads, &looks));
     return project_out(m, &names, context);
 }
 
@@ -228,8 +198,8 @@ int mtf_assembly_cross_attention(MtfAssembly *m, int x, int source) {
     int k = project(m, &names, 1, source), v = project(m, &names, 2, source);
     Heads heads = { q, remember(m, "key", m->source_length, m->source_memory, k),
                     remember(m, "value", m->source_length, m->source_memory, v) };
-    Looks looks = { m->source_memory, false, -1, m->source_mask };
-    return project_out(m, &names, look(m, &heads, &looks));
+    Looks looks = { m->source_memory, false, m->source_mask };
+    return project_out(m, &names, attend(m, &heads, &looks));
 }
 
 /* ---- Relative positions ---------------------------------------------------------------------- */

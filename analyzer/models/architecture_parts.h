@@ -114,6 +114,10 @@ int mtf_assembly_buckets(MtfAssembly *m);
  * 2^(-4 (2 (h - p) + 1) / p). */
 int mtf_assembly_alibi(MtfAssembly *m);
 
+/* Of a source that is not packed: 0 where memory is of it, -1e30 where its row is filled up [batch,
+ * memory]; or -1. */
+int mtf_assembly_padding(MtfAssembly *m);
+
 /* Packed rows (architecture_pairs.c): begins a stack whose rows hold pieces that do not see one
  * another; the mask of its scores of a memory; 1 at positions that are of some piece, else 0. Masks
  * are -1 where rows are not packed. */

@@ -379,6 +379,34 @@ static void a_pair_is_the_same_wherever_it_lies(void **state) {
     }
 }
 
+/* T5's losses do not depend on what fills up a source's row, and those of a source with less of it are of
+ * what is left; gradients pass through the bias that its mask is added to. */
+static void what_fills_up_a_source_is_not_read(void **state) {
+    (void)state;
+    const char *const sizes[] = { "layers", "1", "batch", "2", "length", "3",
+                                  "d-ff",   "5", "vocab", "7", NULL };
+    g_autoptr(MtfGraph) graph = build("t5", "tiny", sizes);
+    check_gradients(graph);
+    g_autoptr(MtfReference) reference = mtf_reference_new(graph, 3);
+    mtf_reference_fill_inputs(reference, 4);
+    double *segments = mtf_reference_find(reference, "source_segments");
+    double *source = mtf_reference_find(reference, "source");
+    for (int i = 0; i < 6; i++)
+        segments[i] = i != 2;
+    mtf_reference_run(reference, 0);
+    double loss = reference->values[graph->loss][0];
+    source[2] = 6 - source[2];
+    mtf_reference_run(reference, 0);
+    assert_true(reference->values[graph->loss][0] == loss);
+    source[1] = 6 - source[1];
+    mtf_reference_run(reference, 0);
+    assert_true(fabs(reference->values[graph->loss][0] - loss) > 1e-6);
+    source[1] = 6 - source[1];
+    segments[2] = 1;
+    mtf_reference_run(reference, 0);
+    assert_true(fabs(reference->values[graph->loss][0] - loss) > 1e-6);
+}
+
 /* The products of all pairs i > j, each once: what the layers above see, from their definition. */
 static void every_pair_of_vectors_interacts_once(void **state) {
     (void)state;
@@ -478,6 +506,7 @@ int main(void) {
         cmocka_unit_test(noisy_gates_are_spread_by_importance_and_load),
         cmocka_unit_test(packed_pairs_do_not_see_one_another),
         cmocka_unit_test(a_pair_is_the_same_wherever_it_lies),
+        cmocka_unit_test(what_fills_up_a_source_is_not_read),
         cmocka_unit_test(every_pair_of_vectors_interacts_once),
         cmocka_unit_test(training_steps_lower_the_loss),
         cmocka_unit_test(parameters_change_the_structure),
