@@ -45,6 +45,7 @@ extern const MtfOnnxOperator mtf_onnx_loss_operators[];
 extern const MtfOnnxOperator mtf_onnx_resize_operators[];
 extern const MtfOnnxOperator mtf_onnx_quantised_operators[];
 extern const MtfOnnxOperator mtf_onnx_attention_operators[];
+extern const MtfOnnxOperator mtf_onnx_recurrent_operators[];
 
 /* Translates a node without working anything out; all its outputs get values. Returns output
  * `output`. */

@@ -122,6 +122,13 @@ static bool read_attribute_field(const Reader *r, void *object, const MtfWireFie
         note_type(attribute, MTF_ONNX_ATTRIBUTE_INTS);
         read_ints(attribute, field);
         return true;
+    case 9: {
+        char *word = NULL;
+        bool good = read_string(r, field, &word);
+        if (word != NULL)
+            g_ptr_array_add(attribute->strings, word);
+        return good;
+    }
     case 20:
         attribute->type = (int)MIN(field->value, 100);
         return true;
@@ -139,13 +146,15 @@ static void clear_attribute(gpointer data) {
     g_free(attribute->t);
     g_array_unref(attribute->ints);
     g_array_unref(attribute->floats);
+    g_ptr_array_unref(attribute->strings);
 }
 
 static bool read_attribute(const Reader *r, GArray *attributes, const MtfWireField *field) {
     if (!is_message(r, field))
         return false;
     MtfOnnxAttribute attribute = { .ints = g_array_new(FALSE, FALSE, sizeof(int64_t)),
-                                   .floats = g_array_new(FALSE, FALSE, sizeof(double)) };
+                                   .floats = g_array_new(FALSE, FALSE, sizeof(double)),
+                                   .strings = g_ptr_array_new_with_free_func(g_free) };
     g_array_append_val(attributes, attribute);
     MtfOnnxAttribute *kept = &g_array_index(attributes, MtfOnnxAttribute, attributes->len - 1);
     if (!read_message(r, field->bytes, kept, read_attribute_field))

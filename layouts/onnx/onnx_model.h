@@ -31,6 +31,7 @@ typedef struct {
     MtfOnnxTensor *t;
     GArray *ints;   /* int64_t */
     GArray *floats; /* double */
+    GPtrArray *strings;
 } MtfOnnxAttribute;
 
 typedef struct {

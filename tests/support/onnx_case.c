@@ -80,6 +80,14 @@ static void read_data(Case *c, const char *folder) {
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
+/* Whether an output before is the same tensor. */
+static bool is_kept(const Case *c, guint i) {
+    for (guint k = 0; k < i; k++)
+        if (c->output_places[k].tensor == c->output_places[i].tensor)
+            return true;
+    return false;
+}
+
 /* Each output as the next value of a variable of its own, so that the program keeps it. */
 static MtfGraph *keep_outputs(const Case *c, GError **error) {
     g_autoptr(MtfGraph) graph = mtf_graph_copy(c->graph);
@@ -90,7 +98,7 @@ static MtfGraph *keep_outputs(const Case *c, GError **error) {
         MtfShape shape = made->shape;
         int value = c->output_places[i].tensor;
         MtfDtype dtype = made->dtype;
-        if (made->source != MTF_SOURCE_OPERATION) {
+        if (made->source != MTF_SOURCE_OPERATION || is_kept(c, i)) {
             MtfNewOperation copy = { .name = "copied",
                                      .kind = MTF_OP_STOP_GRADIENT,
                                      .n_inputs = 1,

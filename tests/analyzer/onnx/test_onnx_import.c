@@ -225,6 +225,17 @@ static void quantising_to_wide_types_is_refused(void **state) {
     fails_with(g, "m.onnx: node 0 (QuantizeLinear): quantising to int64 is not supported");
 }
 
+static void recurrences_that_are_not_supported_are_refused(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "600,2,3");
+    mtf_make_input(g, 11, "w", MTF_ONNX_FLOAT, "1,4,3");
+    mtf_make_input(g, 11, "r", MTF_ONNX_FLOAT, "1,4,4");
+    mtf_make_node(g, "RNN", "x,w,r", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "600,1,2,4");
+    fails_with(g, "m.onnx: node 0 (RNN): 600 steps are more than the 512 that are supported");
+}
+
 static void heads_that_do_not_go_together_are_refused(void **state) {
     (void)state;
     GByteArray *g = g_byte_array_new();
@@ -328,6 +339,7 @@ int main(void) {
         cmocka_unit_test(ways_to_resize_that_are_none_are_refused),
         cmocka_unit_test(borders_longer_than_the_axis_are_refused),
         cmocka_unit_test(quantising_to_wide_types_is_refused),
+        cmocka_unit_test(recurrences_that_are_not_supported_are_refused),
         cmocka_unit_test(heads_that_do_not_go_together_are_refused),
         cmocka_unit_test(claims_of_size_allocate_nothing),
         cmocka_unit_test(a_batch_that_the_file_fixes_can_be_another),

@@ -42,6 +42,10 @@ def info(name, x):
 
 
 def attribute(name, value):
+    if isinstance(value, str):
+        return message(1, name) + message(4, value) + number(20, 3)
+    if isinstance(value, list):
+        return message(1, name) + b''.join(message(9, word) for word in value) + number(20, 8)
     if isinstance(value, float):
         return message(1, name) + varint(2 << 3 | 5) + struct.pack('<f', value) + number(20, 1)
     return message(1, name) + number(3, value) + number(20, 2)
@@ -162,3 +166,27 @@ case('microsoft_fast_gelu', 'FastGelu', dict(x=x, bias=bias), dict(y=F.gelu(x + 
 case('gelu', 'Gelu', dict(x=x), dict(y=F.gelu(x)), 20)
 x, scale, bias = rand(2, 6, 3, 4), rand(6), rand(6)
 case('group_norm', 'GroupNormalization', dict(x=x, scale=scale, bias=bias), dict(y=F.group_norm(x, 3, scale, bias)), 21, num_groups=3, epsilon=1e-5)
+
+# ---- Recurrent layers of two directions, whose gates PyTorch has in another order ----
+
+
+def ordered(layer, name, order):
+    parts = (getattr(layer, name + end).detach().chunk(len(order)) for end in ('', '_reverse'))
+    return torch.stack([torch.cat([part[k] for k in order]) for part in map(list, parts)])
+
+
+def both(layer, order):
+    w, r, b, c = (ordered(layer, n + '_l0', order) for n in ('weight_ih', 'weight_hh', 'bias_ih', 'bias_hh'))
+    return dict(w=w, r=r, b=torch.cat((b, c), 1))
+
+
+x = rand(5, 2, 3)
+for name, layer, order, more in (('lstm', torch.nn.LSTM(3, 4, bidirectional=True), (0, 3, 1, 2), {}),
+                                 ('gru', torch.nn.GRU(3, 4, bidirectional=True), (1, 0, 2), dict(linear_before_reset=1)),
+                                 ('rnn', torch.nn.RNN(3, 4, bidirectional=True, nonlinearity='relu'), (0,),
+                                  dict(activations=['Relu', 'Relu']))):
+    with torch.no_grad():
+        y, state = layer(x)
+    h, *cell = state if name == 'lstm' else (state,)
+    case(name, name.upper(), dict(x=x, **both(layer, order)), dict(y=y.unflatten(2, (2, 4)).transpose(1, 2), h=h, **dict(zip('c', cell))), 14,
+         held=('w', 'r', 'b'), direction='bidirectional', hidden_size=4, **more)
