@@ -7,9 +7,16 @@
  * one that holds least. */
 #define WAYS_A_SIZE 4
 
+/* The sums over the units of a stage in one way, which grow as its end moves on. */
+typedef struct {
+    MtfChainPrice price; /* without `work` */
+    double work;
+} Sums;
+
 /* The chain, and the way behind each of its prices. */
 typedef struct {
     const MtfCutModel *model;
+    Sums *sums; /* of each way, of the stage that is being priced */
     MtfChain chain;
     guint ways;    /* of a size */
     int64_t *size; /* of the chain: so many of each size */
@@ -29,7 +36,7 @@ void mtf_cut_plan_free(MtfCutPlan *plan) {
 
 /* ---- Prices of stages ------------------------------------------------------------------------ */
 
-/* The sums over a stage's units in one way. */
+/* A stage in one way. */
 typedef struct {
     int way;
     MtfChainPrice price;
@@ -54,20 +61,30 @@ static double carried_seconds(const MtfCutModel *model, int first, int64_t devic
     return 2 * (link->latency + carried_bytes(model, first, devices) / link->bandwidth);
 }
 
-static MtfChainPrice sum_units(const MtfCutModel *model, const MtfUnitWay *way, int first,
-                               int end) {
-    MtfChainPrice price = { carried_seconds(model, first, way->devices), 0,
-                            carried_bytes(model, first, way->devices) };
-    double work = 0;
-    for (int u = first; u < end; u++) {
-        const MtfUnitPrice *unit = &way->price[model->units->kind[u]];
-        price.seconds += unit->seconds + unit->once / model->variant.microbatches;
-        price.fixed += unit->fixed;
-        price.flight += unit->flight;
-        work = fmax(work, unit->work);
+/* Sums over no units, of a stage that begins with unit `first`. */
+static void begin_sums(Chain *chain, int first) {
+    const MtfCutModel *model = chain->model;
+    for (guint w = 0; w < model->ways->len; w++) {
+        const MtfUnitWay *way = g_ptr_array_index(model->ways, w);
+        chain->sums[w] = (Sums){ .price = { carried_seconds(model, first, way->devices), 0,
+                                            carried_bytes(model, first, way->devices) } };
     }
-    price.fixed += work;
-    return price;
+}
+
+/* Adds the units of one part more. */
+static void add_part(Chain *chain, int part) {
+    const MtfCutModel *model = chain->model;
+    for (guint w = 0; w < model->ways->len; w++) {
+        const MtfUnitWay *way = g_ptr_array_index(model->ways, w);
+        Sums *sums = &chain->sums[w];
+        for (int u = place_at(model, part); u < place_at(model, part + 1); u++) {
+            const MtfUnitPrice *unit = &way->price[model->units->kind[u]];
+            sums->price.seconds += unit->seconds + unit->once / model->variant.microbatches;
+            sums->price.fixed += unit->fixed;
+            sums->price.flight += unit->flight;
+            sums->work = fmax(sums->work, unit->work);
+        }
+    }
 }
 
 static gint compare_candidates(gconstpointer a, gconstpointer b) {
@@ -103,16 +120,15 @@ static bool fits_alone(const Chain *chain, const MtfChainPrice *price) {
 }
 
 /* The ways of so many devices with that recomputation, MTF_RECOMPUTES: with any. */
-static GArray *list_candidates(const Chain *chain, int first, int end, int64_t devices,
-                               MtfRecompute recompute) {
+static GArray *list_candidates(const Chain *chain, int64_t devices, MtfRecompute recompute) {
     const MtfCutModel *model = chain->model;
     GArray *all = g_array_new(FALSE, FALSE, sizeof(Candidate));
     for (guint w = 0; w < model->ways->len; w++) {
         const MtfUnitWay *way = g_ptr_array_index(model->ways, w);
         if (way->devices != devices || (recompute != MTF_RECOMPUTES && way->recompute != recompute))
             continue;
-        Candidate candidate = { (int)w, sum_units(model, way, place_at(model, first),
-                                                  place_at(model, end)) };
+        Candidate candidate = { (int)w, chain->sums[w].price };
+        candidate.price.fixed += chain->sums[w].work;
         if (fits_alone(chain, &candidate.price))
             g_array_append_val(all, candidate);
     }
@@ -125,7 +141,7 @@ static GArray *list_candidates(const Chain *chain, int first, int end, int64_t d
 static void fill_places(Chain *chain, int first, int end, int begin, guint count,
                         MtfRecompute recompute) {
     int64_t devices = g_array_index(chain->model->sizes, int64_t, begin / (int)chain->ways);
-    g_autoptr(GArray) all = list_candidates(chain, first, end, devices, recompute);
+    g_autoptr(GArray) all = list_candidates(chain, devices, recompute);
     g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(Candidate));
     for (guint i = 0; i < all->len; i++)
         if (!is_dominated(kept, &g_array_index(all, Candidate, i)))
@@ -205,13 +221,19 @@ static void chain_init(Chain *chain, const MtfCutModel *model) {
     gsize prices = mtf_chain_prices(&chain->chain);
     chain->chain.price = g_new0(MtfChainPrice, prices);
     chain->way = g_new0(int, prices);
-    for (int first = 0; first < chain->chain.layers; first++)
-        for (int end = first + 1; end <= chain->chain.layers; end++)
+    chain->sums = g_new(Sums, model->ways->len);
+    for (int first = 0; first < chain->chain.layers; first++) {
+        begin_sums(chain, place_at(model, first));
+        for (int end = first + 1; end <= chain->chain.layers; end++) {
+            add_part(chain, end - 1);
             for (guint z = 0; z < model->sizes->len; z++)
                 fill_stage(chain, first, end, z);
+        }
+    }
 }
 
 static void chain_clear(Chain *chain) {
+    g_free(chain->sums);
     g_free(chain->size);
     g_free(chain->kind);
     g_free(chain->wanted);

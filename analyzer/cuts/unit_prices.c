@@ -28,7 +28,8 @@ typedef struct {
     const GPtrArray *parts; /* MtfGraph, one a kind */
     int64_t devices;
     MtfMesh mesh;
-    MtfUnitWay **way; /* [styles], NULL where nobody has it */
+    MtfKnownPaths *paths; /* while they are found: shared by all kinds */
+    MtfUnitWay **way;     /* [styles], NULL where nobody has it */
 } MeshPrices;
 
 static int style_count(const MtfMesh *mesh) {
@@ -107,7 +108,7 @@ static void price_kind(MeshPrices *prices, int kind) {
     if (!mtf_pricer_init(&pricer, prices->pricing->machine, &prices->mesh, NULL))
         return;
     g_autoptr(MtfFreeProblem) problem =
-        mtf_free_problem_new(graph, &prices->mesh, &pricer, NULL, 0, NULL);
+        mtf_free_problem_new_sharing(graph, &prices->mesh, &pricer, prices->paths);
     if (problem == NULL)
         return;
     mtf_free_problem_set_stage(problem, &two_in_flight);
@@ -124,8 +125,10 @@ static void price_kind(MeshPrices *prices, int kind) {
 static void price_mesh(int i, void *data) {
     MeshPrices *prices = &g_array_index((GArray *)data, MeshPrices, i);
     prices->way = g_new0(MtfUnitWay *, style_count(&prices->mesh));
+    prices->paths = mtf_known_paths_new();
     for (int kind = 0; kind < prices->pricing->units->kinds; kind++)
         price_kind(prices, kind);
+    mtf_known_paths_unref(prices->paths);
 }
 
 /* The forward graph with a stage a unit, as a training graph. */
@@ -168,8 +171,10 @@ static bool list_meshes(const MtfUnitPricing *pricing, const GPtrArray *parts, G
         if (shapes == NULL)
             return false;
         for (guint i = 0; i < shapes->len; i++) {
-            MeshPrices prices = { pricing, parts, devices, g_array_index(shapes, MtfMesh, i),
-                                  NULL };
+            MeshPrices prices = { .pricing = pricing,
+                                  .parts = parts,
+                                  .devices = devices,
+                                  .mesh = g_array_index(shapes, MtfMesh, i) };
             g_array_append_val(meshes, prices);
         }
     }

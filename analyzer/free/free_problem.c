@@ -539,8 +539,13 @@ static bool find_profiles(MtfFreeProblem *problem, GError **error) {
     return true;
 }
 
-static void build(MtfFreeProblem *problem) {
+/* False where pins leave an operation without a strategy. */
+static bool build(MtfFreeProblem *problem, const MtfPin *pins, int n_pins, GError **error) {
     int n_operations = (int)problem->graph->operations->len;
+    problem->profiles = mtf_operation_profiles_new(problem->graph, problem->mesh, problem->pricer,
+                                                   problem->updated_variable, pins, n_pins);
+    if (!find_profiles(problem, error))
+        return false;
     for (int i = 0; i < n_operations; i++)
         add_operation_node(problem, i);
     for (int t = 0; t < (int)problem->graph->tensors->len; t++)
@@ -554,6 +559,7 @@ static void build(MtfFreeProblem *problem) {
         if (problem->tensor_node[t] >= 0)
             add_gathered_edges(problem, t);
     price_edges(problem);
+    return true;
 }
 
 static int *filled_with_none(guint n) {
@@ -568,16 +574,16 @@ static GHashTable *new_lists(void) {
                                  (GDestroyNotify)g_array_unref);
 }
 
-MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
-                                     const MtfPricer *pricer, const MtfPin *pins, int n_pins,
-                                     GError **error) {
-    g_autoptr(MtfFreeProblem) problem = g_new0(MtfFreeProblem, 1);
+/* Without nodes or edges. */
+static MtfFreeProblem *empty_problem(const MtfGraph *graph, const MtfMesh *mesh,
+                                     const MtfPricer *pricer, MtfKnownPaths *paths) {
+    MtfFreeProblem *problem = g_new0(MtfFreeProblem, 1);
     *problem = (MtfFreeProblem){
         .graph = graph,
         .mesh = mesh,
         .pricer = pricer,
         .problem = mtf_layout_problem_new(graph->name),
-        .prices = mtf_reshard_prices_new(graph, mesh, pricer),
+        .prices = mtf_reshard_prices_new(graph, mesh, pricer, paths),
         .lists = new_lists(),
         .candidates = new_lists(),
         .edges = g_hash_table_new_full(edge_hash, edge_equal, g_free, NULL),
@@ -595,12 +601,20 @@ MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
         .repeated = mtf_graph_repeated(graph),
         .loops = mtf_loop_spans(graph),
     };
-    problem->profiles =
-        mtf_operation_profiles_new(graph, mesh, pricer, problem->updated_variable, pins, n_pins);
-    if (!find_profiles(problem, error))
-        return NULL;
-    build(problem);
-    return g_steal_pointer(&problem);
+    return problem;
+}
+
+MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
+                                     const MtfPricer *pricer, const MtfPin *pins, int n_pins,
+                                     GError **error) {
+    g_autoptr(MtfFreeProblem) problem = empty_problem(graph, mesh, pricer, NULL);
+    return build(problem, pins, n_pins, error) ? g_steal_pointer(&problem) : NULL;
+}
+
+MtfFreeProblem *mtf_free_problem_new_sharing(const MtfGraph *graph, const MtfMesh *mesh,
+                                             const MtfPricer *pricer, MtfKnownPaths *paths) {
+    g_autoptr(MtfFreeProblem) problem = empty_problem(graph, mesh, pricer, paths);
+    return build(problem, NULL, 0, NULL) ? g_steal_pointer(&problem) : NULL;
 }
 
 void mtf_free_problem_free(MtfFreeProblem *problem) {

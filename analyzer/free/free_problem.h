@@ -31,6 +31,7 @@
 #ifndef MTF_FREE_PROBLEM_H
 #define MTF_FREE_PROBLEM_H
 
+#include "analyzer/free/known_paths.h"
 #include "analyzer/free/strategies.h"
 #include "analyzer/solver/problem/layout_problem.h"
 #include "cost/price/price.h"
@@ -43,6 +44,11 @@ typedef struct MtfFreeProblem MtfFreeProblem;
 MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
                                      const MtfPricer *pricer, const MtfPin *pins, int n_pins,
                                      GError **error);
+
+/* The same without pins, for one of several graphs on the mesh, laid alike: prices of reshardings are taken
+ * from what the others found, and added to it. NULL where an operation has no strategy. */
+MtfFreeProblem *mtf_free_problem_new_sharing(const MtfGraph *graph, const MtfMesh *mesh,
+                                             const MtfPricer *pricer, MtfKnownPaths *paths);
 void mtf_free_problem_free(MtfFreeProblem *problem);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfFreeProblem, mtf_free_problem_free)
 

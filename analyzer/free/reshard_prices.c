@@ -9,31 +9,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Paths with one lock. */
-typedef struct {
-    GMutex lock;
-    GHashTable *paths; /* PathKey -> int64_t */
-} Shard;
-
-#define SHARDS 64 /* so many that threads seldom meet at one */
-
 struct MtfReshardPrices {
     const MtfGraph *graph;
     const MtfPricer *pricer;
     MtfLayout *layout;  /* for its mesh */
     GHashTable *tables; /* PriceTableKey -> PriceTable */
-    Shard shards[SHARDS];
+    MtfKnownPaths *paths;
 };
-
-/* What the price of a resharding depends on: the sizes of the dimensions that are split before or
- * after, numbered as they turn up, and how many elements the others make. */
-typedef struct {
-    int64_t sizes[2 * MTF_MAX_MESH_AXES]; /* unused places are zero */
-    int64_t others;
-    gint64 dtype, host; /* host: nanoseconds of a launch */
-    MtfPlacement from, to;
-    guint64 hash; /* of all before it */
-} PathKey;
 
 /* ---- Tables ----------------------------------------------------------------------------------
  *
@@ -53,7 +35,7 @@ G_STATIC_ASSERT(MTF_MAX_RANK <= (MTF_PARTIAL_MAX & CODE_MASK));
 
 typedef struct {
     MtfShape shape;     /* unused places are zero */
-    gint64 dtype, host; /* as in PathKey */
+    gint64 dtype, host; /* as in MtfPathKey */
 } PriceTableKey;
 
 typedef struct {
@@ -244,7 +226,7 @@ static int64_t drop_idle_axes(const PriceTable *table, Code *from, Code *to) {
 
 /* The placement of a code, its dimensions numbered; places[i] is where the one of number i stands
  * in the shape. */
-static MtfPlacement number_dims(const PriceTable *table, Code code, PathKey *key, int *places,
+static MtfPlacement number_dims(const PriceTable *table, Code code, MtfPathKey *key, int *places,
                                 int *n_places) {
     MtfPlacement placement = mtf_placement_replicated();
     for (int a = 0; a < mesh_of(table)->n_axes; a++) {
@@ -265,10 +247,10 @@ static MtfPlacement number_dims(const PriceTable *table, Code code, PathKey *key
 }
 
 /* Of a resharding without idle axes. */
-static PathKey path_key(const PriceTable *table, const Resharding *resharding) {
+static MtfPathKey path_key(const PriceTable *table, const Resharding *resharding) {
     const MtfTensor *t = mtf_graph_tensor(table->prices->graph, table->travel.tensor);
     int places[2 * MTF_MAX_MESH_AXES], n_places = 0;
-    PathKey key;
+    MtfPathKey key;
     memset(&key, 0, sizeof key);
     key.dtype = t->dtype;
     key.host = table->host;
@@ -283,31 +265,20 @@ static PathKey path_key(const PriceTable *table, const Resharding *resharding) {
             key.others *= size_of(table, i);
     }
     key.others /= resharding->parts;
-    key.hash = mtf_hash_words(&key, offsetof(PathKey, hash));
+    key.hash = mtf_hash_words(&key, offsetof(MtfPathKey, hash));
     return key;
 }
 
-static guint path_hash(gconstpointer data) {
-    return (guint)((const PathKey *)data)->hash;
-}
-
-static gboolean path_equal(gconstpointer a, gconstpointer b) {
-    return memcmp(a, b, sizeof(PathKey)) == 0;
-}
-
 MtfReshardPrices *mtf_reshard_prices_new(const MtfGraph *graph, const MtfMesh *mesh,
-                                         const MtfPricer *pricer) {
+                                         const MtfPricer *pricer, MtfKnownPaths *paths) {
     MtfReshardPrices *prices = g_new(MtfReshardPrices, 1);
     *prices = (MtfReshardPrices){
         .graph = graph,
         .pricer = pricer,
         .layout = mtf_layout_new(graph, mesh),
         .tables = g_hash_table_new_full(key_hash, key_equal, g_free, price_table_free),
+        .paths = paths != NULL ? mtf_known_paths_ref(paths) : mtf_known_paths_new(),
     };
-    for (int i = 0; i < SHARDS; i++) {
-        g_mutex_init(&prices->shards[i].lock);
-        prices->shards[i].paths = g_hash_table_new_full(path_hash, path_equal, g_free, g_free);
-    }
     return prices;
 }
 
@@ -316,27 +287,8 @@ void mtf_reshard_prices_free(MtfReshardPrices *prices) {
         return;
     mtf_layout_free(prices->layout);
     g_hash_table_unref(prices->tables);
-    for (int i = 0; i < SHARDS; i++) {
-        g_mutex_clear(&prices->shards[i].lock);
-        g_hash_table_unref(prices->shards[i].paths);
-    }
+    mtf_known_paths_unref(prices->paths);
     g_free(prices);
-}
-
-/* The price that is known for `key`, or -1. */
-static int64_t find_price(Shard *shard, const PathKey *key) {
-    g_mutex_lock(&shard->lock);
-    const int64_t *known = g_hash_table_lookup(shard->paths, key);
-    int64_t price = known != NULL ? *known : -1;
-    g_mutex_unlock(&shard->lock);
-    return price;
-}
-
-/* Another thread may have kept the same meanwhile. */
-static void keep_price(Shard *shard, const PathKey *key, int64_t price) {
-    g_mutex_lock(&shard->lock);
-    g_hash_table_insert(shard->paths, g_memdup2(key, sizeof *key), g_memdup2(&price, sizeof price));
-    g_mutex_unlock(&shard->lock);
 }
 
 /* The price of a resharding that is `resharding` without its idle axes, found once for all tensors.
@@ -344,9 +296,8 @@ static void keep_price(Shard *shard, const PathKey *key, int64_t price) {
 static int64_t find_or_make_price(const PriceTable *table, const Resharding *resharding,
                                   const MtfPlacement *from, const MtfPlacement *to) {
     MtfReshardPrices *prices = table->prices;
-    PathKey key = path_key(table, resharding);
-    Shard *shard = &prices->shards[key.hash % SHARDS];
-    int64_t price = find_price(shard, &key);
+    MtfPathKey key = path_key(table, resharding);
+    int64_t price = mtf_known_paths_find(prices->paths, &key);
     if (price >= 0)
         return price;
     g_autoptr(MtfProgram) program =
@@ -354,7 +305,7 @@ static int64_t find_or_make_price(const PriceTable *table, const Resharding *res
     for (int i = 0; i < mtf_program_length(program); i++)
         mtf_program_instruction(program, i)->operation = table->travel.operation;
     price = mtf_price_program(prices->pricer, program);
-    keep_price(shard, &key, price);
+    mtf_known_paths_keep(prices->paths, &key, price);
     return price;
 }
 

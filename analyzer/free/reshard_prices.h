@@ -6,14 +6,16 @@
 #ifndef MTF_RESHARD_PRICES_H
 #define MTF_RESHARD_PRICES_H
 
+#include "analyzer/free/known_paths.h"
 #include "cost/price/price.h"
 #include "layouts/placement/layout.h"
 
 typedef struct MtfReshardPrices MtfReshardPrices;
 
-/* Graph and pricer must outlive the prices. */
+/* Graph and pricer must outlive the prices. `paths` is what others found on such a mesh that lies like the
+ * pricer's, and what is found is added to it; NULL: nothing is shared. */
 MtfReshardPrices *mtf_reshard_prices_new(const MtfGraph *graph, const MtfMesh *mesh,
-                                         const MtfPricer *pricer);
+                                         const MtfPricer *pricer, MtfKnownPaths *paths);
 void mtf_reshard_prices_free(MtfReshardPrices *prices);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfReshardPrices, mtf_reshard_prices_free)
 

@@ -92,8 +92,8 @@ static void check_pairs(const MtfGraph *graph, const MtfMesh *mesh, const MtfPri
 #define TRIALS 25
 
 static void check_all(GRand *random, const MtfGraph *graph, const MtfMesh *mesh,
-                      const MtfPricer *pricer) {
-    g_autoptr(MtfReshardPrices) prices = mtf_reshard_prices_new(graph, mesh, pricer);
+                      const MtfPricer *pricer, MtfKnownPaths *paths) {
+    g_autoptr(MtfReshardPrices) prices = mtf_reshard_prices_new(graph, mesh, pricer, paths);
     Pairs pairs[TRIALS];
     for (int i = 0; i < TRIALS; i++) {
         pairs[i] = random_pairs(random, graph, mesh);
@@ -119,13 +119,48 @@ static void a_price_found_once_is_that_of_its_program(void **state) {
         g_autoptr(MtfGraph) graph = mtf_test_graph(tensors);
         assert_true(mtf_mesh_parse(meshes[i], 0, &mesh, NULL));
         assert_true(mtf_pricer_init(&pricer, machine, &mesh, NULL));
-        check_all(random, graph, &mesh, &pricer);
+        check_all(random, graph, &mesh, &pricer, NULL);
+    }
+}
+
+/* The tensors of others, in another order of dimensions and beside other operations. */
+static const char *const likely_tensors =
+    "{'meshtf_graph': 1, 'name': 'u', 'dimensions': {'v': 4096, 'w': 30, 'x': 64, 'y': 48, 'z': 7},"
+    " 'inputs': ["
+    "  {'name': 'u0', 'dims': ['x', 'v'], 'feed': 'features'},"
+    "  {'name': 'u1', 'dims': ['x', 'y', 'w'], 'feed': 'features'},"
+    "  {'name': 'u2', 'dims': ['x', 'v', 'z'], 'feed': 'features'},"
+    "  {'name': 'u3', 'dims': ['v', 'x'], 'feed': 'features'},"
+    "  {'name': 'u4', 'dims': ['y', 'w', 'z', 'x'], 'feed': 'features'}],"
+    " 'variables': [], 'operations': [{'name': 'g', 'op': 'gelu', 'inputs': ['u0']},"
+    "  {'name': 'h', 'op': 'tanh', 'inputs': ['g']},"
+    "  {'name': 'l', 'op': 'reduce_mean', 'inputs': ['h'], 'dims': []}], 'loss': 'l'}";
+
+static void what_one_graph_found_is_right_for_another(void **state) {
+    (void)state;
+    static const char *const meshes[] = { "a:8", "a:3;b:4", "a:2;b:4;c:2" };
+    static const char *const machines[] = { "tpu-v4", "a100" };
+    g_autoptr(GRand) random = g_rand_new_with_seed(12);
+    g_autoptr(MtfGraph) first = mtf_test_graph(tensors);
+    g_autoptr(MtfGraph) second = mtf_test_graph(likely_tensors);
+    for (gsize i = 0; i < G_N_ELEMENTS(meshes) * G_N_ELEMENTS(machines); i++) {
+        MtfMesh mesh;
+        MtfPricer pricer;
+        g_autoptr(MtfMachine) machine =
+            mtf_machine_load(machines[i % G_N_ELEMENTS(machines)], NULL);
+        MtfKnownPaths *paths = mtf_known_paths_new();
+        assert_true(mtf_mesh_parse(meshes[i / G_N_ELEMENTS(machines)], 0, &mesh, NULL));
+        assert_true(mtf_pricer_init(&pricer, machine, &mesh, NULL));
+        check_all(random, first, &mesh, &pricer, paths);
+        check_all(random, second, &mesh, &pricer, paths);
+        mtf_known_paths_unref(paths);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_price_found_once_is_that_of_its_program),
+        cmocka_unit_test(what_one_graph_found_is_right_for_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
