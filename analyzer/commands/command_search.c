@@ -299,6 +299,7 @@ static bool keep_exportable(Run *run, GError **error) {
 
 /* What the search for pipelines does not do yet. */
 static bool check_pipeline_options(const Options *o, GError **error) {
+    bool megatron = g_strcmp0(o->exportable, "megatron") == 0;
     const struct {
         bool given;
         const char *name;
@@ -310,8 +311,8 @@ static bool check_pipeline_options(const Options *o, GError **error) {
         { o->frontier > 0, "--frontier" },
         { o->offload != NULL, "--offload" },
         { o->key_parts != NULL, "--key-parts" },
-        { o->exportable != NULL, "--exportable" },
-        { o->even, "--even" },
+        { o->exportable != NULL && !megatron, "--exportable (but megatron)" },
+        { o->even && !megatron, "--even" },
         { o->collectives != NULL, "--collectives" },
         { o->dump_after != NULL, "--dump-after" },
         { o->seed != 0, "--seed" },
@@ -412,6 +413,7 @@ static bool pipeline_options(const Options *options, const char *path, MtfSearch
         .json = options->json,
         .uniform = options->alike,
         .loss = options->loss,
+        .megatron = g_strcmp0(options->exportable, "megatron") == 0,
     };
     return read_stages(options, &pipeline->stages, error) &&
            (pipeline->stages == 1 || check_pipeline_options(options, error));

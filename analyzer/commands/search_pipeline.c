@@ -176,6 +176,10 @@ static void take_cut(Search *search, const MtfCutPlan *cut) {
     search->request.stages = (int)cut->stages->len / cut->chunks;
     search->request.form = cut->variant;
     search->request.form.recomputed_layers = search->asked.form.recomputed_layers;
+    if (search->options->megatron) {
+        search->request.style = &g_array_index(cut->stages, MtfCutStage, 0).style;
+        search->request.schedule = cut->chunks > 1 ? "interleaved" : "1f1b";
+    }
     mtf_cut_plan_apply(cut, search->written);
     g_clear_pointer(&search->stage_meshes, g_ptr_array_unref);
     search->stage_meshes = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
@@ -218,6 +222,7 @@ static bool search_cut(Search *search, double share, GError **error) {
                                                                 : (int)search->asked.form.recompute,
                              .recompute_of_stage = search->listed,
                              .chunks = any && search->listed == NULL ? any_chunks : own_chunks,
+                             .megatron = o->megatron,
                              .max_axes = o->max_axes,
                              .batch_dim = o->batch_dim,
                              .precision = request->form.precision };
@@ -230,6 +235,31 @@ static bool search_cut(Search *search, double share, GError **error) {
     return search->cuts != NULL;
 }
 
+/* What Megatron-LM runs is found by a cut of the graph, between layers of one kind. */
+static bool check_megatron(const Search *search, GError **error) {
+    const MtfSearchPipeline *o = search->options;
+    static const char *const schedules[] = { "1f1b", "interleaved", MTF_ANY_SCHEDULE, NULL };
+    if (!o->megatron)
+        return true;
+    if (search->given)
+        return mtf_input_error(error,
+                               "--exportable megatron cuts the graph itself: give --devices, "
+                               "no --mesh and no stages in the graph");
+    if (!g_strv_contains(schedules, o->schedule))
+        return mtf_input_error(error,
+                               "Megatron-LM runs 1f1b or interleaved, not %s: --schedule "
+                               "1f1b|interleaved|auto",
+                               o->schedule);
+    if (search->listed != NULL)
+        return mtf_input_error(error, "Megatron-LM computes the same again in all stages: "
+                                      "--recompute with one word");
+    return search->written->repeats->len == 1 ||
+           mtf_input_error(error,
+                           "Megatron-LM cuts one chain of layers, and the graph has %d kinds of "
+                           "layers",
+                           (int)search->written->repeats->len);
+}
+
 static bool prepare(Search *search, GError **error) {
     const MtfSearchPipeline *o = search->options;
     MtfPlanningGraph graph = { .path = o->graph,
@@ -239,7 +269,8 @@ static bool prepare(Search *search, GError **error) {
                                .length = o->length,
                                .quiet = o->json,
                                .loss = o->loss,
-                               .pads = o->pads };
+                               .pads = o->pads,
+                               .even = o->megatron };
     MtfPipelineRequest *request = &search->request;
     search->machine = mtf_planning_machine(o->machine, o->software, error);
     if (search->machine == NULL)
@@ -268,6 +299,8 @@ static bool prepare(Search *search, GError **error) {
         return false;
     search->asked = *request;
     search->given = o->mesh != NULL || mtf_graph_stages(search->written) > 0;
+    if (!check_megatron(search, error))
+        return false;
     if (search->given)
         return divide_evenly(search, error);
     return o->devices > 0 || mtf_input_error(error, "say how many processors there are for all "
@@ -361,7 +394,7 @@ static void print_delays(const MtfPipelinePlan *pipeline) {
     puts(" steps ago (0: the newest)");
 }
 
-static void print_proof(const MtfCutPlan *cut) {
+static void print_proof(const MtfCutPlan *cut, bool megatron) {
     if (cut == NULL) {
         puts(
             "proof          each stage's layout is searched with a bound; the cut balances work and "
@@ -374,8 +407,13 @@ static void print_proof(const MtfCutPlan *cut) {
            "programming over stages laid out by hand:\n"
            "               %s, of which %s is the work spread evenly (a gap of %.3g %%)\n",
            cut->tried, seconds, bound, 100 * (1 - cut->bound / cut->seconds));
-    puts("proof          each stage's layout is searched with a bound; the cut is the best under "
-         "layouts made by hand");
+    if (megatron)
+        printf("proof          the best cut for Megatron-LM under layouts made by hand; all stages "
+               "have the layout \"%s\"\n",
+               g_array_index(cut->stages, MtfCutStage, 0).layout);
+    else
+        puts("proof          each stage's layout is searched with a bound; the cut is the best "
+             "under layouts made by hand");
 }
 
 /* What the step takes without stages, where that was searched. */
@@ -417,7 +455,7 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
         printf("               with %s it takes %s\n", one->string, other);
     }
     print_one_mesh(cJSON_GetObjectItem(pipeline->predicted, "one_mesh"), step);
-    print_proof(search->cut);
+    print_proof(search->cut, o->megatron);
 }
 
 /* What the cut was chosen by: seconds of the model, and what its gap is a gap to. */
@@ -541,7 +579,7 @@ static MtfPipelinePlan *search_until_it_fits(Search *search, GError **error) {
         g_clear_error(&cause); /* one mesh for all may still do */
         drop_cut(search);
     }
-    if (number && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT)) {
+    if (number && !search->options->megatron && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT)) {
         g_clear_error(&cause);
         drop_cut(search);
         if (divide_evenly(search, &cause))

@@ -20,6 +20,7 @@ typedef struct {
     double seconds, gap;                    /* gap NAN: not given */
     MtfUniform uniform;
     bool json;
+    bool megatron; /* only what Megatron-LM runs */
 } MtfSearchPipeline;
 
 /* A search for stages; its options are borrowed. */

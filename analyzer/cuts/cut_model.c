@@ -284,6 +284,7 @@ static void add_stage(MtfCutPlan *plan, const Chain *chain, const MtfStage *stag
                         .devices = way->devices,
                         .mesh = way->mesh,
                         .recompute = way->recompute,
+                        .style = way->style,
                         .seconds = stage->seconds,
                         .bytes = price->fixed + held * price->flight };
     g_ptr_array_add(plan->names, g_strdup(way->name));

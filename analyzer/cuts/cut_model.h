@@ -21,6 +21,7 @@ typedef struct {
     MtfMesh mesh; /* and the layout it was priced under */
     MtfRecompute recompute;
     const char *layout; /* owned by the plan */
+    int style;          /* its number (standard_layouts.h) */
     double seconds;     /* of a micro-batch */
     double bytes;       /* of a device */
 } MtfCutStage;

@@ -117,7 +117,7 @@ static bool try_equal_sizes(Search *search, Best *best) {
         bool wanted = request->stages == 0 || request->stages == stages;
         bool suits =
             best->chunks == 1 || (stages > 1 && search->variant.microbatches % stages == 0);
-        if (!wanted || !suits || stages * best->chunks > search->units->units ||
+        if (!wanted || !suits || stages * best->chunks >= search->all->len ||
             least_seconds(search, best->chunks, size, stages) >= best->seconds)
             continue;
         g_autoptr(GArray) one = g_array_new(FALSE, FALSE, sizeof(int64_t));
@@ -139,6 +139,23 @@ static GArray *list_used_sizes(const Search *search, const MtfCutPlan *plan) {
             g_array_append_val(used, size);
     }
     return used;
+}
+
+/* One way after another, which all stages have. */
+static bool try_megatron(Search *search, Best *best) {
+    GPtrArray *all = search->ways;
+    bool better = false;
+    for (guint w = 0; w < all->len; w++) {
+        MtfUnitWay *way = g_ptr_array_index(all, w);
+        if (!way->megatron)
+            continue;
+        g_autoptr(GPtrArray) one = g_ptr_array_new();
+        g_ptr_array_add(one, way);
+        search->ways = one;
+        better |= try_equal_sizes(search, best);
+    }
+    search->ways = all;
+    return better;
 }
 
 /* Sizes are chosen between parts; then, between all units, those sizes again. */
@@ -203,9 +220,10 @@ static bool try_variant(Search *search, GError **error) {
         Best *best = &g_array_index(search->best, Best, i);
         if (best->mixed != search->mixed)
             continue;
-        if (best->chunks == 1)
+        if (best->chunks == 1 && !search->request->megatron)
             better |= try_any_sizes(search, best);
-        better |= try_equal_sizes(search, best);
+        better |=
+            search->request->megatron ? try_megatron(search, best) : try_equal_sizes(search, best);
     }
     if (search->mixed)
         g_ptr_array_unref(ways);
@@ -355,7 +373,7 @@ static bool try_all(Search *search, GError **error) {
         if ((asked || tried) && !try_recompute(search, (MtfRecompute)r, counts, error))
             return false;
     }
-    return !any || !layers || try_mixed(search, counts, error);
+    return !any || !layers || request->megatron || try_mixed(search, counts, error);
 }
 
 /* Units from `from` on that are of the same kind. */
@@ -391,10 +409,21 @@ static GArray *list_parts(const MtfGraphUnits *units) {
     return parts;
 }
 
-static GArray *list_all(const MtfGraphUnits *units) {
+/* Whether a layer begins with the unit, behind another. */
+static bool parts_layers(const MtfGraph *forward, const MtfGraphUnits *units, int unit) {
+    const MtfLayer *before = &mtf_graph_operation(forward, units->begin[unit] - 1)->layer;
+    const MtfLayer *after = &mtf_graph_operation(forward, units->begin[unit])->layer;
+    return before->block != 0 && before->block == after->block &&
+           before->iteration != after->iteration;
+}
+
+/* Each unit a part; for Megatron-LM each row of units that ends with a layer. */
+static GArray *list_all(const MtfCutRequest *request, const MtfGraphUnits *units) {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(int));
     for (int u = 0; u <= units->units; u++)
-        g_array_append_val(all, u);
+        if (u == 0 || u == units->units || !request->megatron ||
+            parts_layers(request->forward, units, u))
+            g_array_append_val(all, u);
     return all;
 }
 
@@ -430,7 +459,7 @@ static void search_init(Search *search, const MtfCutRequest *request) {
                                         .precision = request->precision,
                                         .fuses = request->machine->software != NULL };
     search->parts = list_parts(search->units);
-    search->all = list_all(search->units);
+    search->all = list_all(request, search->units);
     search->sizes = list_sizes(request, (int)search->parts->len - 1);
     search->priced = g_array_new(FALSE, TRUE, sizeof(Priced));
     g_array_set_clear_func(search->priced, priced_clear);

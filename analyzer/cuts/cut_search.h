@@ -10,6 +10,9 @@
  * Stages of different sizes are chosen between at most 32 parts of the graph, equal ones and the last
  * word on where to cut between all layers. Several chunks a domain need domains of equal size.
  *
+ * For Megatron-LM stages are of equal devices, cut between the layers, and all laid out and recomputed in
+ * one way that it has.
+ *
  * Stages are priced by the sums of their units under layouts made by hand; the search over free
  * layouts of the stages that are chosen (pipeline_planning.h) comes after. The bound is of this
  * model: the work of all units, each where it costs least, spread evenly over the devices without a
@@ -31,6 +34,7 @@ typedef struct {
     const MtfRecompute
         *recompute_of_stage;           /* instead, with `stages` and one number of chunks, of each
                                                of the graph's parts; or NULL */
+    bool megatron;                     /* only what Megatron-LM runs */
     int max_axes;                      /* of a stage's mesh */
     const char *batch_dim, *precision; /* as of MtfStepVariant */
 } MtfCutRequest;

@@ -94,6 +94,8 @@ static MtfUnitWay *way_of_style(MeshPrices *prices, const MtfStandardLayout *sta
         (*way)->mesh = prices->mesh;
         (*way)->recompute = prices->pricing->variant.recompute;
         (*way)->name = g_strdup(standard->name);
+        (*way)->style = standard->style;
+        (*way)->megatron = standard->megatron;
         (*way)->price = g_new0(MtfUnitPrice, prices->pricing->units->kinds);
     }
     return *way;

@@ -29,6 +29,8 @@ typedef struct {
     MtfMesh mesh;
     MtfRecompute recompute; /* of all units */
     char *name;             /* "Megatron, ZeRO-1" */
+    int style;              /* of the standard layout; */
+    bool megatron;          /* which Megatron-LM has */
     MtfUnitPrice *price;    /* [kinds] */
 } MtfUnitWay;
 

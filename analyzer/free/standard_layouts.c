@@ -417,6 +417,8 @@ static MtfStandardLayout *make(const Context *context, const StandardStyle *styl
                               : names[style_choice->style][style_choice->sharding];
     standard->style = (int)style_choice->model_axes * MTF_STANDARD_STYLES +
                       (int)style_choice->style * SHARDINGS + (int)style_choice->sharding;
+    standard->megatron =
+        style_choice->style != SPATIAL_PARALLEL && style_choice->sharding != VARIABLES_IN_PIECES;
     standard->choice = g_new0(int, mtf_layout_problem_node_count(context->problem));
     mtf_free_problem_choice(context->free_problem, layout, standard->choice);
     for (int i = 0; i < layout->n_operations; i++) {

@@ -26,7 +26,8 @@ typedef struct {
     const char *name; /* "Megatron, ZeRO-1": several of one name differ in which axes do what */
     int style;        /* which axes do what and what is in pieces: the same number, the same of
                          every graph on the mesh; below MTF_STANDARD_STYLES << axes of the mesh */
-    int *choice;      /* one strategy a node of the problem */
+    bool megatron; /* Megatron-LM has it: axes split the batch or the model, variables are whole */
+    int *choice;   /* one strategy a node of the problem */
     MtfLayoutValue value;
 } MtfStandardLayout;
 

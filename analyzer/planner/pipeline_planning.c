@@ -439,6 +439,7 @@ MtfPipelinePlan *mtf_pipeline_search(const MtfPipelineRequest *request, GError *
     bool any = strcmp(request->schedule, MTF_ANY_SCHEDULE) == 0;
     MtfStagePlanner planner;
     mtf_stage_planner_init(&planner, &request->search, request->stage_seconds);
+    planner.style = request->style;
     MtfPipelinePlan *plan =
         any ? search_fastest(request, &planner, error) : search_with(request, &planner, error);
     mtf_stage_planner_clear(&planner);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/planner/stage_planning.h"
 
+#include "analyzer/free/standard_layouts.h"
 #include "analyzer/planner/graph_likeness.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
+#include "cost/tune/order_search.h"
 #include "layouts/base/json_writer.h"
 
 #include <math.h>
@@ -175,6 +177,42 @@ static MtfPlan *plan_of(const MtfPlanAnswer *answer, const MtfGraph *stage, int6
     return plan;
 }
 
+/* Gives the answer the standard layout; it has none where the problem lacks one of its strategies. */
+static void take_standard(MtfPlanAnswer *answer, MtfFreeProblem *problem, int style,
+                          int64_t limit) {
+    const MtfGraph *graph = mtf_free_problem_graph(problem);
+    g_autoptr(GPtrArray) standards = mtf_standard_layouts(problem);
+    for (guint i = 0; i < standards->len && !answer->found; i++) {
+        const MtfStandardLayout *standard = g_ptr_array_index(standards, i);
+        if (standard->style != style)
+            continue;
+        MtfFreeAnswer *free = &answer->free;
+        free->layout = mtf_free_problem_layout(problem, standard->choice);
+        free->method = g_strdup_printf("made by hand: %s", standard->name);
+        g_autoptr(MtfProgram) program = mtf_lower(graph, free->layout);
+        free->cost = answer->cost = answer->in_order_cost =
+            mtf_price_program(&answer->pricer, program);
+        free->arena_bytes =
+            mtf_layout_arena_bytes(graph, free->layout, program, &answer->pricer, limit);
+        answer->found = free->arena_bytes <= limit;
+    }
+}
+
+/* The standard layout instead of a search. */
+static bool lay_out(const MtfGraph *graph, const MtfMesh *mesh, const MtfPlanSearchOptions *search,
+                    int style, MtfPlanAnswer *answer, GError **error) {
+    *answer = (MtfPlanAnswer){ .meshes = 1, .in_order = true };
+    if (!mtf_pricer_init(&answer->pricer, search->machine, mesh, error))
+        return false;
+    g_autoptr(MtfFreeProblem) problem =
+        mtf_free_problem_new(graph, mesh, &answer->pricer, NULL, 0, error);
+    if (problem == NULL)
+        return false;
+    mtf_free_problem_set_stage(problem, &search->stage);
+    take_standard(answer, problem, style, search->memory_limit);
+    return true;
+}
+
 MtfPlan *mtf_stage_planner_plan(MtfStagePlanner *planner, const MtfGraph *graph,
                                 const MtfStageExecution *stage, const GArray *meshes, int64_t limit,
                                 MtfStageSeconds *seconds, GError **error) {
@@ -188,7 +226,10 @@ MtfPlan *mtf_stage_planner_plan(MtfStagePlanner *planner, const MtfGraph *graph,
     search.control = &control;
     search.memory_limit = limit;
     search.stage = *stage;
-    if (mtf_plan_search(graph, meshes, &search, &answer, error) && answer.found) {
+    bool done = planner->style != NULL ? lay_out(graph, &g_array_index(meshes, MtfMesh, 0), &search,
+                                                 *planner->style, &answer, error)
+                                       : mtf_plan_search(graph, meshes, &search, &answer, error);
+    if (done && answer.found) {
         plan = plan_of(&answer, graph, limit, seconds);
         keep(planner, plan, &answer.pricer, limit, seconds);
     }

@@ -23,6 +23,8 @@ typedef struct {
 typedef struct {
     MtfPlanSearchOptions search; /* of every stage; its control and limit are not used */
     double seconds;              /* for the search of each; 0: no limit */
+    const int *style;            /* of the standard layout that stages are given; NULL: they are
+                                    searched */
     int row;
     GPtrArray *known; /* of what was searched */
 } MtfStagePlanner;

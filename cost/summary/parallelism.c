@@ -29,6 +29,16 @@ static bool is_product(const MtfOperation *op) {
            mtf_operation_row(op->kind)->kernel_class == MTF_CLASS_MATMUL;
 }
 
+/* What another stage of a pipeline keeps and this one reads: tied weights, as they are or as another
+ * type, which no example is part of. */
+static bool is_received_variable(const MtfGraph *graph, const MtfTensor *tensor) {
+    int batch = mtf_graph_find_batch(graph);
+    return tensor->source == MTF_SOURCE_INPUT &&
+           (tensor->feed == MTF_FEED_TRANSFER_ONCE ||
+            (tensor->feed == MTF_FEED_TRANSFER && batch >= 0 &&
+             mtf_shape_find(&tensor->shape, batch) < 0));
+}
+
 /* The variable that a tensor is, or is another type of; else -1. */
 static int variable_behind(const MtfGraph *graph, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(graph, tensor);
@@ -39,7 +49,7 @@ static int variable_behind(const MtfGraph *graph, int tensor) {
         tensor = op->inputs[0];
         t = mtf_graph_tensor(graph, tensor);
     }
-    return t->source == MTF_SOURCE_VARIABLE ? tensor : -1;
+    return t->source == MTF_SOURCE_VARIABLE || is_received_variable(graph, t) ? tensor : -1;
 }
 
 static void mark_shape(View *view, const MtfShape *shape, MtfParallel parallel) {
@@ -48,9 +58,11 @@ static void mark_shape(View *view, const MtfShape *shape, MtfParallel parallel) 
 }
 
 static void mark_sources(View *view, MtfSource source, MtfParallel parallel) {
-    for (int t = 0; t < (int)view->graph->tensors->len; t++)
-        if (mtf_graph_tensor(view->graph, t)->source == source)
-            mark_shape(view, &mtf_graph_tensor(view->graph, t)->shape, parallel);
+    for (int t = 0; t < (int)view->graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(view->graph, t);
+        if (tensor->source == source && !is_received_variable(view->graph, tensor))
+            mark_shape(view, &tensor->shape, parallel);
+    }
 }
 
 static void mark_weights(View *view) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Plans of pipelines in the words of other tools, read back; and what stands in the way of those that have none.
+# seconds: 240
 . tests/support/tap.sh
 
 meshtf-plan model transformer-lm --preset demo --layers 8 --batch 16 --length 16 -o "$work/g.json" >/dev/null
@@ -64,6 +65,39 @@ refused alpa zero-bubble "schedule is zb-h1"
 refused deepspeed unequal "divides layers evenly; stage"
 refused megatron within "cuts pipelines between layers; layer 5 lies in stages 1 and 2"
 refused jax even "only to torch-pipelining, megatron, deepspeed, alpa or onnx"
+
+# Searched for Megatron-LM: one way for all stages, cut between layers.
+search megatron --devices 4 --stages 2 --exportable megatron
+export_to megatron megatron
+claim "what is searched for Megatron-LM is exported" grep -qE -- "^--tensor-model-parallel-size [124] --pipeline-model-parallel-size 2 --micro-batch-size" "$work/text"
+run mpirun -n 4 meshtf-run "$work/megatron.json" --steps 3 --data LICENSE --metrics "$work/megatron.metrics"
+claim "and runs" exits 0
+claim "with memory and transfers of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
+search megatron-chunks --devices 4 --stages 2 --exportable megatron --schedule interleaved
+export_to megatron megatron-chunks
+claim "chunks of equal layers are flags" grep -qF -- "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2" "$work/text"
+search megatron-three --devices 6 --stages 3 --exportable megatron --schedule auto
+export_to megatron megatron-three
+claim "eight layers on three ranks are a layout" grep -qE -- "--pipeline-model-parallel-size 3 .*layout \"Et[^\"]*L\"" "$work/text"
+meshtf-plan model gpt --layers 4 --batch 8 --length 32 --d-model 256 --d-ff 1024 --heads 4 --d-kv 64 --vocab 512 -o "$work/tied.json" >/dev/null
+run meshtf-plan search "$work/tied.json" --machine a100 --devices 8 --stages 2 --exportable megatron -o "$work/tied-plan.json"
+claim "tied embeddings in both stages are planned" exits 0
+export_to megatron tied-plan
+claim "and exported" grep -qF -- "--pipeline-model-parallel-size 2" "$work/text"
+
+meant() { # SENTENCE OPTION...
+    sentence=$1
+    shift
+    run meshtf-plan search "$work/g.json" --machine cpu-host --stages 2 --exportable megatron "$@"
+    claim "refused: $*" says_error "$sentence"
+}
+meant "runs 1f1b or interleaved, not zb-h1" --devices 4 --schedule zb-h1
+meant "give --devices, no --mesh" --mesh rows:2
+meant "--recompute with one word" --devices 4 --recompute layers,none
+meant "no cut into stages fits in 1.00 MiB" --devices 4 --memory 1MiB
+meshtf-plan model t5 -o "$work/t5.json" >/dev/null
+run meshtf-plan search "$work/t5.json" --machine cpu-host --devices 4 --stages 2 --exportable megatron
+claim "two kinds of layers are no chain" says_error "the graph has 2 kinds of layers"
 
 export_to deepspeed even
 if [ "$(layers_of even)" = "2 2 2 2" ]; then

@@ -266,7 +266,9 @@ run meshtf-plan export "$work/interleaved.json" --to jax
 claim "forms without pipelines say so" says_error "only to torch-pipelining, megatron"
 run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages none
 claim "stages are a number or auto" bad_input
-for option in "--exportable megatron" --even "--seed 1" "--collectives ring" "--dump-after lower"; do
+run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages 2 --exportable jax
+claim "stages are searched for Megatron-LM alone" says_error "--exportable (but megatron) does not go with --stages yet"
+for option in --even "--seed 1" "--collectives ring" "--dump-after lower"; do
     # shellcheck disable=SC2086
     run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages 2 $option
     claim "$option is not passed over silently" says_error "${option%% *} does not go with --stages yet"

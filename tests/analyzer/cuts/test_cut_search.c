@@ -198,6 +198,46 @@ static void domains_may_have_several_chunks(void **state) {
     check_cut(graph, second, 8, request.memory);
 }
 
+/* Whether a layer ends behind the stage, and another begins. */
+static bool ends_a_layer(const MtfGraph *graph, const MtfCutStage *stage) {
+    const MtfLayer *last = &mtf_graph_operation(graph, stage->end - 1)->layer;
+    const MtfLayer *next = &mtf_graph_operation(graph, stage->end)->layer;
+    return last->block == 1 && next->block == 1 && next->iteration == last->iteration + 1;
+}
+
+/* Megatron-LM has one way for all stages of equal devices, which part layers; what else may be done is never
+ * slower. */
+static void megatron_has_one_way_for_all_stages(void **state) {
+    (void)state;
+    static const int chunks[] = { 1, 2, 0 };
+    g_autoptr(MtfGraph) graph = new_gpt(8, 16);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
+    MtfCutRequest request = request_of(graph, machine, 8);
+    request.chunks = chunks;
+    request.stages = 2;
+    g_autoptr(GPtrArray) any = mtf_cut_search(&request, NULL);
+    request.megatron = true;
+    g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+    assert_int_equal(plans->len, 2);
+    for (guint i = 0; i < plans->len; i++) {
+        const MtfCutPlan *plan = g_ptr_array_index(plans, i);
+        const MtfCutStage *first = &g_array_index(plan->stages, MtfCutStage, 0);
+        check_cut(graph, plan, 8, request.memory);
+        assert_true(((const MtfCutPlan *)g_ptr_array_index(any, 0))->seconds <=
+                    plan->seconds * (1 + 1e-9));
+        for (guint s = 0; s < plan->stages->len; s++) {
+            const MtfCutStage *stage = &g_array_index(plan->stages, MtfCutStage, s);
+            assert_int_equal(stage->devices, 4);
+            assert_true(mtf_mesh_equal(&stage->mesh, &first->mesh));
+            assert_int_equal(stage->style, first->style);
+            assert_string_equal(stage->layout, first->layout);
+            assert_null(strstr(stage->layout, "ZeRO-3"));
+            assert_int_equal(stage->recompute, first->recompute);
+            assert_true(s + 1 == plan->stages->len || ends_a_layer(graph, stage));
+        }
+    }
+}
+
 /* A row of layers longer than the parts that stages of any size are chosen between is still cut
  * between its layers: 38 layers on 4 equal stages leave no stage with more than 10. */
 static void long_rows_are_cut_between_layers(void **state) {
@@ -306,11 +346,11 @@ static void draw_chain(Chain *chain, GRand *random) {
                                 g_rand_double_range(random, 1, 2) * 1e6,
                                 g_rand_double_range(random, 1, 2) * (again ? 1e5 : 1e6),
                                 g_rand_double(random) * 1e6 };
-        chain->way[w] = (MtfUnitWay){ 1,
-                                      { 0 },
-                                      again ? MTF_RECOMPUTE_LAYERS : MTF_RECOMPUTE_NONE,
-                                      (char *)"drawn",
-                                      chain->price[w] };
+        chain->way[w] =
+            (MtfUnitWay){ .devices = 1,
+                          .recompute = again ? MTF_RECOMPUTE_LAYERS : MTF_RECOMPUTE_NONE,
+                          .name = (char *)"drawn",
+                          .price = chain->price[w] };
         g_ptr_array_add(chain->ways, &chain->way[w]);
     }
 }
@@ -462,6 +502,7 @@ int main(void) {
         cmocka_unit_test(many_layers_are_grouped_equally),
         cmocka_unit_test(cuts_cover_the_graph_and_the_devices),
         cmocka_unit_test(domains_may_have_several_chunks),
+        cmocka_unit_test(megatron_has_one_way_for_all_stages),
         cmocka_unit_test(long_rows_are_cut_between_layers),
         cmocka_unit_test(what_the_host_adds_to_a_step_comes_once),
         cmocka_unit_test(early_stages_alone_recompute),
