@@ -44,7 +44,24 @@ for layers in 16 64 256 1000; do
         -o "$dir/graph.json" >/dev/null
     row "$layers layers" 0.005 --mesh 'rows:8;cols:8' --machine tpu-v4 --gap 0.005
 done
-echo 'images: DenseNet-121, 64 V100'
-meshtf-plan model densenet --preset densenet-121 -o "$dir/graph.json" >/dev/null
-row '62 dimensions' 0.01 --devices 64 --machine v100
+
+# wide NAME MACHINE MODEL...: images, volumes and experts on 64 devices.
+wide() {
+    name=$1 machine=$2
+    shift 2
+    meshtf-plan model "$@" -o "$dir/graph.json" >/dev/null
+    row "$name, 64 $machine" 0.01 --devices 64 --machine "$machine"
+}
+
+echo 'wide problems: many ways for each layer'
+wide 'DenseNet-121' v100 densenet --preset densenet-121
+wide 'ResNet-50, batch 256' v100 resnet --preset resnet-50 --batch 256
+wide 'ResNet-50, batch 256' h100 resnet --preset resnet-50 --batch 256
+wide 'U-Net 3-D of 256, batch 1' v100 unet --preset unet-3d-256 --batch 1
+wide 'big LSTM' v100 lstm-lm --preset 2x8192-1024
+wide 'Mixtral 8x7B' h100 mixtral --preset mixtral-8x7b
+meshtf-plan model gshard --preset moe-2048e-36l -o "$dir/graph.json" >/dev/null
+row 'GShard 600B, 2048 TPU v3' 0.01 --devices 2048 --machine tpu-v3
+meshtf-plan model transformer-lm --preset size0 --layers 12 -o "$dir/graph.json" >/dev/null
+row '12 layers, 8x8x8 TPU v4' 0.01 --mesh 'a:8;b:8;c:8' --machine tpu-v4
 exit "$failed"
