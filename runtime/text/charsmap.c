@@ -93,7 +93,10 @@ static char *normalize(const MtfTextStep *step, const char *text) {
         append_cluster(&map, text + from, text + to, out);
     }
     g_match_info_unref(match);
-    return g_string_free(out, FALSE);
+    /* a damaged map may have places within a character */
+    char *valid = mtf_text_valid(out->str, out->len);
+    g_string_free(out, TRUE);
+    return valid;
 }
 
 /* {"precompiled_charsmap": base64}; \X is a cluster of characters. */

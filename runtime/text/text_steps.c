@@ -62,6 +62,11 @@ GRegex *mtf_text_regex(const char *source, GError **error) {
     int depth = 0;
     for (const char *at = source; *at != '\0'; at++) {
         bool first = depth > 0 && (at[-1] == '[' || (at[-1] == '^' && at[-2] == '['));
+        if (at[0] == '\\' && at[1] == 'C') {
+            g_set_error(error, G_REGEX_ERROR, G_REGEX_ERROR_COMPILE,
+                        "\\C, a byte of a character, is not supported");
+            return NULL;
+        }
         if (*at == '\\') {
             append_escape(out, at, depth > 0);
             at += at[1] != '\0';

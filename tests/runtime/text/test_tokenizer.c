@@ -169,6 +169,32 @@ static void maps_of_characters_that_are_none_are_refused(void **state) {
     }
 }
 
+/* Patterns that cut characters, and a map of "A" to the second byte of one: what comes of them is text. */
+static void what_cuts_characters_makes_no_other_bytes(void **state) {
+    (void)state;
+    fails_with("{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}}, \"pre_tokenizer\": "
+               "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\\\\C\"}}}",
+               "t.json: /pre_tokenizer/pattern/Regex: not a regular expression: \\C, a byte of a "
+               "character, is not supported");
+    guint8 map[4 + 4 * 256 + 4] = { 0, 4 };
+    map[4 + 1] = 4; /* the root: children from unit 1 on */
+    memcpy(map + 4 + 4 * ('A' ^ 1), (guint8[]){ 'A', 9, 0, 0 }, 4); /* a leaf, 2 further */
+    memcpy(map + 4 + 4 * ('A' ^ 1 ^ 2), (guint8[]){ 1, 0, 0, 0x80 }, 4);
+    memcpy(map + 4 + 4 * 256, "\xc3\xa9", 3);
+    g_autofree char *base64 = g_base64_encode(map, sizeof map);
+    g_autofree char *json = g_strdup_printf(
+        "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"\\ufffd\": 0}}, \"normalizer\": "
+        "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"%s\"}}",
+        base64);
+    GError *error = NULL;
+    g_autoptr(MtfTokenizer) tokenizer = mtf_tokenizer_parse("t.json", json, strlen(json), &error);
+    if (tokenizer == NULL)
+        fail_msg("%s", error->message);
+    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int));
+    assert_true(mtf_tokenizer_encode(tokenizer, "A", false, ids, NULL));
+    assert_int_equal(ids->len, 1);
+}
+
 /* A whole text may be one piece (Llama 2): a long one takes seconds in a square algorithm. */
 static void a_long_piece_is_encoded_quickly(void **state) {
     (void)state;
@@ -210,6 +236,7 @@ int main(void) {
         cmocka_unit_test(tokens_that_are_no_text_decode_as_there),
         cmocka_unit_test(bytes_that_are_no_text_become_signs),
         cmocka_unit_test(maps_of_characters_that_are_none_are_refused),
+        cmocka_unit_test(what_cuts_characters_makes_no_other_bytes),
         cmocka_unit_test(what_is_not_supported_is_refused_by_name),
         cmocka_unit_test(a_long_piece_is_encoded_quickly),
         cmocka_unit_test(a_text_may_have_two_numbers),
