@@ -257,21 +257,8 @@ static int expand_reverse(MtfComposite *c) {
     return turned(c, (double)mtf_graph_size(c->b->graph, c->op->attributes.dimension) - 1, -1, 0);
 }
 
-/* What stays within the ends and what goes round them, so that parts read what their neighbours hold. */
 static int expand_roll(MtfComposite *c) {
-    MtfBuilder *b = c->b;
-    int dim = c->op->attributes.dimension;
-    double size = (double)mtf_graph_size(b->graph, dim), shift = c->op->attributes.shift;
-    shift -= size * floor(shift / size);
-    if (shift == 0)
-        return turned(c, 0, 1, 0);
-    int to = mtf_composite_dimension(c, "turned", mtf_graph_size(b->graph, dim));
-    int within = mtf_composite_shifted(c, "within", c->x[0], to, 0 - shift);
-    int round = mtf_composite_shifted(c, "round", c->x[0], to, size - shift);
-    int both = mtf_composite_mapped(c, MTF_OP_ADD, "both", within, round);
-    b->attributes.from = to;
-    b->attributes.to = dim;
-    return MTF_BUILD(b, MTF_OP_RENAME, c->op->name, NULL, both);
+    return turned(c, 0 - c->op->attributes.shift, 1, 1);
 }
 
 /* x / (bias + alpha mean of x^2 over the window)^beta (Krizhevsky et al., 2012, section 3.3, with alpha

@@ -256,22 +256,36 @@ static double transport_seconds(const MtfMachineTransport *transport, const MtfN
     return alone * transport->in_training;
 }
 
+static double group_seconds(const MtfMachine *machine, const MtfNetwork *group,
+                            const MtfCollective *collective) {
+    MtfCollectiveKind kind = collective->kind;
+    double bytes = collective->bytes, seconds = 0;
+    if (group->axes == 0 || bytes <= 0)
+        return 0;
+    if (machine->curves->len > 0 && mtf_measured_collective(machine, group, kind, bytes, &seconds))
+        return seconds;
+    if (kind == MTF_HALO && group->axes > 1 && !group->switched)
+        return folded_halo(group, bytes);
+    if (machine->transport.nccl && group->switched)
+        return transport_seconds(&machine->transport, group, collective);
+    return mtf_collective_best(group, collective).seconds;
+}
+
 double mtf_collective_seconds(const MtfMachine *machine, const MtfMeshMap *map,
                               MtfCollectiveKind kind, unsigned mesh_axes_mask, double bytes) {
-    bool neighbors = kind == MTF_PERMUTE || kind == MTF_HALO;
-    MtfNetwork group = neighbors ? mtf_mesh_map_neighbors(map, mesh_axes_mask)
-                                 : mtf_mesh_map_group(map, mesh_axes_mask);
-    MtfCollective collective = { .kind = kind, .bytes = bytes, .shift = 1 };
-    double seconds = 0;
-    if (group.axes == 0 || bytes <= 0)
-        return 0;
-    if (machine->curves->len > 0 && mtf_measured_collective(machine, &group, kind, bytes, &seconds))
-        return seconds;
-    if (kind == MTF_HALO && group.axes > 1 && !group.switched)
-        return folded_halo(&group, bytes);
-    if (machine->transport.nccl && group.switched)
-        return transport_seconds(&machine->transport, &group, &collective);
-    return mtf_collective_best(&group, &collective).seconds;
+    if (kind == MTF_PERMUTE)
+        return mtf_permute_seconds(machine, map, mesh_axes_mask, bytes, 1);
+    MtfNetwork group = kind == MTF_HALO ? mtf_mesh_map_neighbors(map, mesh_axes_mask)
+                                        : mtf_mesh_map_group(map, mesh_axes_mask);
+    MtfCollective collective = { .kind = kind, .bytes = bytes };
+    return group_seconds(machine, &group, &collective);
+}
+
+double mtf_permute_seconds(const MtfMachine *machine, const MtfMeshMap *map,
+                           unsigned mesh_axes_mask, double bytes, int64_t shift) {
+    MtfNetwork group = mtf_mesh_map_neighbors(map, mesh_axes_mask);
+    MtfCollective collective = { .kind = MTF_PERMUTE, .bytes = bytes, .shift = shift };
+    return group_seconds(machine, &group, &collective);
 }
 
 /* The mean number of hops from a rank to a member of its group, itself included. */

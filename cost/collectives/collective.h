@@ -55,6 +55,10 @@ bool mtf_collective_named(const MtfNetwork *network, MtfCollective *collective, 
 double mtf_collective_seconds(const MtfMachine *machine, const MtfMeshMap *map,
                               MtfCollectiveKind kind, unsigned mesh_axes_mask, double bytes);
 
+/* The same where every rank sends to the one `shift` places on; mtf_collective_seconds takes 1. */
+double mtf_permute_seconds(const MtfMachine *machine, const MtfMeshMap *map,
+                           unsigned mesh_axes_mask, double bytes, int64_t shift);
+
 /* Bytes that one rank puts on links for that collective, on average over ranks, counting a byte
  * once for each hop it makes in the best case. */
 double mtf_collective_link_bytes(const MtfMeshMap *map, MtfCollectiveKind kind,

@@ -132,7 +132,7 @@ bool mtf_reshard_collective_kind(MtfReshardKind reshard, MtfCollectiveKind *kind
     static const MtfCollectiveKind kinds[MTF_RESHARD_KINDS] = {
         [MTF_RESHARD_ALLREDUCE] = MTF_ALLREDUCE, [MTF_RESHARD_REDUCE_SCATTER] = MTF_REDUCE_SCATTER,
         [MTF_RESHARD_ALLGATHER] = MTF_ALLGATHER, [MTF_RESHARD_ALLTOALL] = MTF_ALLTOALL,
-        [MTF_RESHARD_HALO] = MTF_HALO,
+        [MTF_RESHARD_HALO] = MTF_HALO,           [MTF_RESHARD_PERMUTE] = MTF_PERMUTE,
     };
     *kind = kinds[reshard];
     return mtf_reshard_row(reshard)->collective;
@@ -144,14 +144,24 @@ bool mtf_instruction_collective_kind(const MtfInstruction *instruction, MtfColle
 }
 
 double mtf_instruction_message_bytes(const MtfInstruction *instruction) {
-    double faces = mtf_reshard_row(instruction->reshard.kind)->margins ? 2 : 1;
-    return (double)instruction->payload_bytes / faces;
+    const MtfReshardRow *row = mtf_reshard_row(instruction->reshard.kind);
+    return (double)instruction->payload_bytes / (row->margins && !row->turns ? 2 : 1);
+}
+
+/* How many processors on what turns by some elements goes, the shorter way round. */
+static int64_t places_on(const MtfProgram *program, const MtfReshardOp *permute) {
+    const MtfAttributes *a =
+        &mtf_graph_operation(program->graph, permute->reader.operation)->attributes;
+    int64_t ranks = mtf_mesh_group_size(&program->layout->mesh, permute->axes);
+    double size = (double)mtf_graph_size(program->graph, a->from);
+    double by = a->start - size * floor(a->start / size);
+    return MAX(1, (int64_t)ceil(fmin(by, size - by) * (double)ranks / size));
 }
 
 /* By the algorithm that it names, as measured or by its formula; direct ones, and those that have
  * neither, by a measured table or the cheapest there is. */
-static double exchange_seconds(const MtfPricer *pricer, const MtfInstruction *instruction,
-                               MtfCollectiveKind kind) {
+static double exchange_seconds(const MtfPricer *pricer, const MtfProgram *program,
+                               const MtfInstruction *instruction, MtfCollectiveKind kind) {
     MtfGroupCollective exchange = { .kind = kind,
                                     .axes = instruction->reshard.axes,
                                     .bytes = mtf_instruction_message_bytes(instruction) };
@@ -161,6 +171,9 @@ static double exchange_seconds(const MtfPricer *pricer, const MtfInstruction *in
         (mtf_exchange_measured(pricer->machine, &pricer->map, algorithm, &exchange, &seconds) ||
          mtf_exchange_seconds(&pricer->map, algorithm, &exchange, &seconds)))
         return seconds;
+    if (kind == MTF_PERMUTE)
+        return mtf_permute_seconds(pricer->machine, &pricer->map, exchange.axes, exchange.bytes,
+                                   places_on(program, &instruction->reshard));
     return mtf_collective_seconds(pricer->machine, &pricer->map, kind, exchange.axes,
                                   exchange.bytes);
 }
@@ -170,7 +183,7 @@ static double seconds_of(const MtfPricer *pricer, const MtfProgram *program, int
     MtfCollectiveKind kind;
     if (mtf_instruction_collective_kind(instruction, &kind))
         return packing_seconds(pricer, program, instruction) +
-               exchange_seconds(pricer, instruction, kind);
+               exchange_seconds(pricer, program, instruction, kind);
     if (mtf_instruction_host_copy(program, index) != MTF_HOST_NOTHING)
         return host_copy_seconds(pricer, program, index);
     return kernel_seconds(pricer, program, instruction) *

@@ -19,8 +19,8 @@ void mtf_window_sample(const MtfGraph *graph, const MtfOperationRow *row,
     int64_t from = mtf_graph_size(graph, attributes->from);
     int64_t to = mtf_graph_size(graph, attributes->to);
     double start = attributes->start, stride = attributes->stride;
-    bool stretch = attributes->wrap == 0 && attributes->dilation == 1 && stride >= 1 &&
-                   stride < INT32_MAX && fabs(start) < INT32_MAX;
+    bool stretch = (attributes->wrap == 0 || stride == 1) && attributes->dilation == 1 &&
+                   stride >= 1 && stride < INT32_MAX && fabs(start) < INT32_MAX;
     attributes->n_windows = stretch && from / 2 <= to && to / 2 <= from;
     attributes->windows[0] = (MtfWindow){ .from = attributes->from,
                                           .to = attributes->to,

@@ -31,6 +31,7 @@ bool mtf_reach_init(MtfReach *reach, const MtfGraph *graph, MtfReader reader, in
     if (window == NULL || mtf_window_margined(row, window) != dim)
         return false;
     int parted = mtf_window_parted(row, window);
+    bool turns = op->attributes.wrap != 0;
     *reach = (MtfReach){ .parted = parted,
                          .parted_size = mtf_graph_size(graph, parted),
                          .size = mtf_graph_size(graph, dim),
@@ -38,7 +39,9 @@ bool mtf_reach_init(MtfReach *reach, const MtfGraph *graph, MtfReader reader, in
                          .before = window->before,
                          .dilation = window->dilation,
                          .places = mtf_window_places(graph, window),
-                         .gathers = row->windows == MTF_WINDOWS_GATHER };
+                         .gathers = row->windows == MTF_WINDOWS_GATHER,
+                         .exact = turns,
+                         .turns = turns };
     return true;
 }
 
@@ -77,11 +80,19 @@ static MtfRange span_of(const MtfReach *r, MtfRange part) {
                        floor_divided(part.end - 1 + r->before, r->stride) + 1 };
 }
 
+/* The span from its place in 0 … size on. */
+static MtfRange turned(const MtfReach *r, MtfRange span) {
+    int64_t begin = span.begin - floor_divided(span.begin, r->size) * r->size;
+    return (MtfRange){ begin, begin + span.end - span.begin };
+}
+
 MtfRange mtf_reach_range(const MtfReach *r, MtfRange part) {
     MtfRange span = span_of(r, part);
     int64_t begin = MAX(span.begin, 0), end = MIN(span.end, r->size);
     if (part.begin >= part.end)
         return (MtfRange){ 0, 0 };
+    if (r->turns)
+        return turned(r, span);
     while (begin < end && !meets(r, part, begin))
         begin++;
     while (begin < end && !meets(r, part, end - 1))
@@ -112,7 +123,8 @@ static MtfRange read_of(const MtfReach *reach, int64_t i, int64_t n) {
 /* Where equal parts of one side face equal parts of the other, what a part reads, and what others read
  * of it, is that of its neighbour one part on, but near the ends, where windows run out: no part further
  * from them than this differs from another. A window reaches `overhang` elements beyond its part, so
- * the ends are felt over as many parts as that are, by readers, and by those whose readers feel them. */
+ * the ends are felt over as many parts as that are, by readers, and by those whose readers feel them. What
+ * turns has no ends. */
 static int64_t parts_near_ends(const MtfReach *r, int64_t n) {
     int64_t held = r->size / n, parted = r->parted_size / n;
     bool regular = r->size % n == 0 && r->parted_size % n == 0 &&
@@ -120,6 +132,8 @@ static int64_t parts_near_ends(const MtfReach *r, int64_t n) {
     int64_t overhang = ABS(r->before) + (r->places - 1) * r->dilation;
     if (!regular || held == 0)
         return n;
+    if (r->turns)
+        return 0;
     return 2 + 2 * (1 + (r->gathers ? overhang : overhang / r->stride + 1) / held);
 }
 
@@ -163,8 +177,20 @@ typedef struct {
     int64_t read, own, wanted;
 } Share;
 
-static int64_t common(MtfRange a, MtfRange b) {
-    return MAX(0, MIN(a.end, b.end) - MAX(a.begin, b.begin));
+static MtfRange overlap(MtfRange a, MtfRange b) {
+    int64_t begin = MAX(a.begin, b.begin);
+    return (MtfRange){ begin, MAX(begin, MIN(a.end, b.end)) };
+}
+
+MtfRange mtf_range_common(MtfRange held, MtfRange wanted, int64_t size) {
+    MtfRange both = overlap(held, wanted);
+    MtfRange again = { wanted.begin - size, wanted.end - size };
+    return both.begin < both.end || wanted.end <= size ? both : overlap(held, again);
+}
+
+static int64_t common(const MtfReach *reach, MtfRange held, MtfRange read) {
+    MtfRange both = mtf_range_common(held, read, reach->size);
+    return both.end - both.begin;
 }
 
 /* What the parts beyond `i`, in steps of `way`, read of what it holds. Spans follow one another as
@@ -174,16 +200,17 @@ static int64_t wanted_by(const MtfReach *reach, int64_t i, int64_t n, int way) {
     int64_t wanted = 0;
     for (i += way; i >= 0 && i < n; i += way) {
         MtfRange span = span_of(reach, mtf_part(reach->parted_size, i, n));
-        if (way > 0 ? span.begin >= held.end : span.end <= held.begin)
+        if (!reach->turns && (way > 0 ? span.begin >= held.end : span.end <= held.begin))
             break;
-        wanted += common(held, reached_of(reach, i, n)); /* nothing of what the part holds itself */
+        wanted += common(reach, held,
+                         reached_of(reach, i, n)); /* nothing of what the part holds itself */
     }
     return wanted;
 }
 
 static Share share_of(const MtfReach *reach, int64_t i, int64_t n) {
     MtfRange held = held_of(reach, i, n), read = read_of(reach, i, n);
-    int64_t own = common(held, read);
+    int64_t own = common(reach, held, read);
     return (Share){ read.end - read.begin, own,
                     own + wanted_by(reach, i, n, 1) + wanted_by(reach, i, n, -1) };
 }

@@ -20,7 +20,13 @@
  * moved: x of 5 and y of 3 elements, their result of 8 in 2, of which each part reads nothing but its own
  *
  *     held      [x0 x1][x2 x3 x4]   [y0][y1 y2]
- *     made      [x0 x1 x2 x3][x4 y0 y1 y2] */
+ *     made      [x0 x1 x2 x3][x4 y0 y1 y2]
+ *
+ * What turns (`resample` with `wrap`) goes on at 0 behind the end, and so do ranges of what is read: of 7
+ * elements in 3 parts, turned by one,
+ *
+ *     held      [0 1][2 3][4 5 6]
+ *     read      [6 7)   [1 2]   [3 4 5]       7 being element 0, whose range is [6, 8) */
 #ifndef MTF_MARGINS_H
 #define MTF_MARGINS_H
 
@@ -34,6 +40,7 @@ typedef struct {
     int64_t stride, before, dilation, places;
     bool gathers; /* the larger side is read */
     bool exact;   /* what lies beyond the reach is not read, whoever holds it */
+    bool turns;   /* behind the end comes the beginning, and ranges go on there */
 } MtfReach;
 
 /* Who reads: an operation, its input of this number. */
@@ -44,7 +51,8 @@ typedef struct {
 /* How dimension `dim` is read; false where that is done without windows. */
 bool mtf_reach_init(MtfReach *reach, const MtfGraph *graph, MtfReader reader, int dim);
 
-/* What windows meet from `part`: from the first element to the last; empty where there is none. */
+/* What windows meet from `part`: from the first element to the last; empty where there is none. Where
+ * `turns`, element `size` is element 0 again, and so on. */
 MtfRange mtf_reach_range(const MtfReach *reach, MtfRange part);
 
 /* The range of `dim` that processor `rank` reads of an input in `placement`. */
@@ -54,6 +62,10 @@ MtfRange mtf_margins_range(const MtfGraph *graph, const MtfMesh *mesh,
 /* The mesh axes along which processors lack some of what they read; 0: none does. */
 unsigned mtf_margins_axes(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                           const MtfPlacement *placement, MtfReader reader);
+
+/* What both of two ranges of a dimension of `size` have, in its elements, where `wanted` may go on behind its
+ * end; `held`, which is another part or ends there, has no more than one piece of it. */
+MtfRange mtf_range_common(MtfRange held, MtfRange wanted, int64_t size);
 
 /* The most over processors, in elements: of what one reads; of what one sends to all others; and of
  * that with what it gets from them. */

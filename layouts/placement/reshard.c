@@ -452,8 +452,7 @@ int64_t mtf_reshard_box(const MtfGraph *graph, const MtfMesh *mesh, const MtfSha
         int64_t size = mtf_graph_size(graph, dim);
         MtfRange held = mtf_placement_range(mesh, &op->from, dim, size, route.from);
         MtfRange wanted = wanted_range(graph, mesh, op, dim, route.to);
-        box[i].begin = MAX(held.begin, wanted.begin);
-        box[i].end = MAX(box[i].begin, MIN(held.end, wanted.end));
+        box[i] = mtf_range_common(held, wanted, size);
         elements *= box[i].end - box[i].begin;
     }
     return elements;

@@ -16,6 +16,10 @@ static const MtfReshardRow rows[MTF_RESHARD_KINDS] = {
     [MTF_RESHARD_ALLGATHER] = { .name = "allgather", .collective = true, .gathers = true },
     [MTF_RESHARD_ALLTOALL] = { .name = "all-to-all", .collective = true, .exchanges = true },
     [MTF_RESHARD_HALO] = { .name = "halo", .collective = true, .margins = true },
+    [MTF_RESHARD_PERMUTE] = { .name = "permute",
+                              .collective = true,
+                              .margins = true,
+                              .turns = true },
 };
 
 const MtfReshardRow *mtf_reshard_row(MtfReshardKind kind) {

@@ -16,7 +16,8 @@ typedef enum {
     MTF_RESHARD_REDUCE_SCATTER,
     MTF_RESHARD_ALLGATHER,
     MTF_RESHARD_ALLTOALL,
-    MTF_RESHARD_HALO, /* on no path: it stands before the operation that reads with margins */
+    MTF_RESHARD_HALO,    /* on no path: it stands before the operation that reads with margins */
+    MTF_RESHARD_PERMUTE, /* likewise, before one that turns: parts go on round the end */
     MTF_RESHARD_KINDS,
 } MtfReshardKind;
 
@@ -27,6 +28,7 @@ typedef struct {
     bool gathers;    /* leaves all members with what some of them held or combined */
     bool exchanges;  /* brings another box to every member: all that it lacks */
     bool margins;    /* brings what lies beyond the edges of a part that stays where it is */
+    bool turns;      /* of these: everyone sends to one side, round the end */
     bool copies;     /* keeps the placement */
     bool in_place; /* the result may overwrite what is read; of collectives: is one vector, in which
                         members hold the same places */

@@ -186,7 +186,8 @@ static int obtain_input(Lowering *lowering, int operation, int k, const MtfPlace
                                            .reader = reader,
                                            .memory = MTF_MEMORY_COMMUNICATION,
                                            .bytes = most.read * mtf_dtype_bytes(tensor->dtype) });
-    MtfReshardOp halo = { .kind = MTF_RESHARD_HALO,
+    bool turns = op->attributes.wrap != 0;
+    MtfReshardOp halo = { .kind = turns ? MTF_RESHARD_PERMUTE : MTF_RESHARD_HALO,
                           .axes = axes,
                           .from = *placement,
                           .to = *placement,

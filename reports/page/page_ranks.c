@@ -34,7 +34,8 @@ static int place_of(int kind) {
 static const char *color_of(int place) {
     static const int areas[KINDS] = {
         [MTF_RESHARD_ALLREDUCE] = 5, [MTF_RESHARD_REDUCE_SCATTER] = 1, [MTF_RESHARD_ALLGATHER] = 3,
-        [MTF_RESHARD_ALLTOALL] = 6,  [MTF_RESHARD_HALO] = 2,           [MTF_RESHARD_KINDS] = 0
+        [MTF_RESHARD_ALLTOALL] = 6,  [MTF_RESHARD_HALO] = 2,           [MTF_RESHARD_KINDS] = 0,
+        [MTF_RESHARD_PERMUTE] = 4
     };
     return mtf_palette_area(areas[place]);
 }

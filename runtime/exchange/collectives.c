@@ -83,7 +83,7 @@ static void call_alltoall(const Call *c) {
 static void (*const calls[MTF_RESHARD_KINDS])(const Call *) = {
     [MTF_RESHARD_ALLREDUCE] = call_allreduce, [MTF_RESHARD_REDUCE_SCATTER] = call_reduce_scatter,
     [MTF_RESHARD_ALLGATHER] = call_allgather, [MTF_RESHARD_ALLTOALL] = call_alltoall,
-    [MTF_RESHARD_HALO] = call_alltoall,
+    [MTF_RESHARD_HALO] = call_alltoall,       [MTF_RESHARD_PERMUTE] = call_alltoall,
 };
 
 /* Elements [first, first + count) in place; of the other collectives, the whole exchange. With a

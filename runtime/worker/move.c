@@ -75,11 +75,23 @@ static void pack(const Preparation *p, const MtfRange *box, int64_t at) {
     copy->box.to_offset += at * p->element_bytes;
 }
 
+/* The slice this processor gets, from where `box` lies in it: in elements of the whole tensor, what lies
+ * behind the end of one that turns as well. */
+static void get_target(const Preparation *p, const MtfRange *box, MtfRange *target) {
+    for (int i = 0; i < p->shape->rank; i++) {
+        int64_t size = mtf_graph_size(p->graph, p->shape->dims[i]);
+        int64_t by = box[i].begin < p->to[i].begin ? size : 0;
+        target[i] = (MtfRange){ p->to[i].begin - by, p->to[i].end - by };
+    }
+}
+
 /* Adds the copy from element `at` of what is received to `box` of the slice this processor gets. */
 static void unpack(const Preparation *p, const MtfRange *box, int64_t at) {
+    MtfRange target[MTF_MAX_RANK];
+    get_target(p, box, target);
     MtfMoveCopy *copy = &p->move->after[p->move->n_after++];
     *copy = (MtfMoveCopy){ .from = p->move->receive.base, .to = p->output };
-    mtf_box_copy_init(&copy->box, p->shape->rank, p->element_bytes, box, box, p->to);
+    mtf_box_copy_init(&copy->box, p->shape->rank, p->element_bytes, box, box, target);
     copy->box.from_offset += at * p->element_bytes;
 }
 
@@ -199,9 +211,11 @@ static int64_t all_sent(const Preparation *p) {
 static void copy_own(const Preparation *p, const MtfRange *box, int64_t elements) {
     if (elements == 0)
         return;
+    MtfRange target[MTF_MAX_RANK];
+    get_target(p, box, target);
     MtfMoveCopy *copy = &p->move->before[p->move->n_before++];
     *copy = (MtfMoveCopy){ .from = p->input, .to = p->output };
-    mtf_box_copy_init(&copy->box, p->shape->rank, p->element_bytes, box, p->from, p->to);
+    mtf_box_copy_init(&copy->box, p->shape->rank, p->element_bytes, box, p->from, target);
 }
 
 static bool prepare_alltoall(Preparation *p, GError **error) {
@@ -331,6 +345,7 @@ static bool (*const prepare[MTF_RESHARD_KINDS])(Preparation *, GError **) = {
     [MTF_RESHARD_ALLGATHER] = prepare_allgather,
     [MTF_RESHARD_ALLTOALL] = prepare_alltoall,
     [MTF_RESHARD_HALO] = prepare_halo,
+    [MTF_RESHARD_PERMUTE] = prepare_halo,
 };
 
 /* What is to be known of an instruction's k-th tensor. */

@@ -11,7 +11,7 @@
  *                                                                       parts lie in order
  *     allgather           input ═► scratch ──after──► output            output itself likewise
  *     all-to-all          input ──before──► scratch ═► scratch ──after──► output
- *     halo                likewise, but for what the processor has itself, input ──before──► output
+ *     halo, permute       likewise, but for what the processor has itself, input ──before──► output
  *     several together    inputs ──before──► scratch ═► scratch ──after──► outputs
  *
  * A move knows no MPI: the exchange is done by collectives.h between ranks, and by a loop in tests

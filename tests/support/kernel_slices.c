@@ -86,7 +86,8 @@ static MtfOperand slice_of(const Run *run, int tensor, int input) {
 static int64_t whole_number(const MtfOperand *operand, int64_t at) {
     int64_t number = 0, stride = 1;
     for (int i = operand->rank - 1; i >= 0; i--) {
-        number += (operand->begin[i] + at % operand->size[i]) * stride;
+        int64_t place = operand->begin[i] + at % operand->size[i];
+        number += place % operand->global[i] * stride; /* what turns goes on behind its end */
         stride *= operand->global[i];
         at /= operand->size[i];
     }

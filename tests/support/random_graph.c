@@ -473,6 +473,10 @@ static int draw_resample(Draw *draw) {
     attributes.start = below(draw, 5) - 2;
     attributes.stride = below(draw, 2) ? 1 : below(draw, 2) ? 2 : -1;
     attributes.dilation = 1 + below(draw, 2);
+    if (attributes.to >= 0 && mtf_graph_size(draw->graph, attributes.to) ==
+                                  mtf_graph_size(draw->graph, attributes.from)) {
+        attributes.wrap = attributes.dilation == 1 && attributes.stride != 2 && below(draw, 2);
+    }
     return attributes.to < 0 ? -1 : emit_with(draw, MTF_OP_RESAMPLE, 1, &x, &attributes);
 }
 

@@ -20,7 +20,8 @@ int64_t mtf_slice_global_index(const MtfOperand *slice, int64_t position) {
     int64_t index = 0;
     int64_t stride = 1;
     for (int i = slice->rank - 1; i >= 0; i--) {
-        index += (slice->begin[i] + position % slice->size[i]) * stride;
+        int64_t place = slice->begin[i] + position % slice->size[i];
+        index += place % slice->global[i] * stride; /* what turns goes on behind its end */
         position /= slice->size[i];
         stride *= slice->global[i];
     }

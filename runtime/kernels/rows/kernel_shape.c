@@ -49,10 +49,13 @@ static int64_t source_of(const MtfAttributes *a, int64_t t, int64_t size) {
     return at < 0 || at >= size ? -1 : at;
 }
 
-/* Whether place t of the result is held; `at` is where. */
+/* Whether place t of the result is held; `at` is where. What is held of an input that turns may go on behind
+ * its end. */
 static bool is_held(const MtfAttributes *a, const Runs *in, const Runs *out, int64_t t,
                     int64_t *at) {
     *at = source_of(a, out->begin + t, in->global) - in->begin;
+    if (a->wrap != 0 && *at < 0)
+        *at += in->global;
     return *at >= 0 && *at < in->along;
 }
 

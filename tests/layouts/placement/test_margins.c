@@ -159,6 +159,63 @@ static void what_a_processor_reads_comes_from_those_that_hold_it(void **state) {
     }
 }
 
+/* ---- What turns ------------------------------------------------------------------------------ */
+
+/* Element t of the result is element t + start, round the end. */
+static void what_turns_is_read_where_it_comes_from(void **state) {
+    (void)state;
+    g_autoptr(GRand) random = g_rand_new_with_seed(4);
+    for (int draw = 0; draw < DRAWS; draw++) {
+        int size = drawn(random, 2, MOST), start = drawn(random, -2 * size, 2 * size);
+        int n = drawn(random, 2, size), part = drawn(random, 0, n - 1);
+        MtfReach r = { .parted_size = size,
+                       .size = size,
+                       .stride = 1,
+                       .before = -start,
+                       .dilation = 1,
+                       .places = 1,
+                       .gathers = true,
+                       .exact = true,
+                       .turns = true };
+        MtfRange made = mtf_part(size, part, n), read = mtf_reach_range(&r, made);
+        assert_int_equal(read.end - read.begin, made.end - made.begin);
+        assert_in_range(read.begin, 0, size - 1);
+        assert_int_equal((read.begin - made.begin - start) % size, 0);
+        for (int64_t at = read.begin; at < read.end; at++) {
+            int holders = 0;
+            for (int p = 0; p < n; p++) {
+                MtfRange held = mtf_part(size, p, n), both = mtf_range_common(held, read, size);
+                holders += both.begin <= at % size && at % size < both.end;
+                assert_true(both.begin == both.end ||
+                            (held.begin <= both.begin && both.end <= held.end));
+            }
+            assert_int_equal(holders, 1);
+        }
+    }
+}
+
+static void parts_go_on_round_the_end(void **state) {
+    (void)state;
+    static const char *const meshes[] = { "a:2", "a:3;b:2", "a:5", "a:2;b:2;c:2" };
+    g_autoptr(GRand) random = g_rand_new_with_seed(5);
+    for (int draw = 0; draw < 800; draw++) {
+        MtfMesh mesh;
+        int size = drawn(random, 8, 19);
+        assert_true(mtf_mesh_parse(meshes[draw % 4], 0, &mesh, NULL));
+        g_autofree char *text = g_strdup_printf(
+            "{'meshtf_graph':1,'name':'t','dimensions':{'b':4,'u':%d,'t':%d,'c':2},'inputs':["
+            "{'name':'x','dims':['b','u','c'],'feed':'features'}],'variables':[],'operations':["
+            "{'name':'z','op':'resample','inputs':['x'],'from':'u','to':'t','start':%d,'wrap':1}]}",
+            size, size, drawn(random, -size, size));
+        g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+        MtfPlacement placement = mtf_placement_replicated();
+        for (int a = 0; a < mesh.n_axes; a++)
+            if (drawn(random, 0, 3) > 0)
+                placement.axis[a] = (int16_t)mtf_graph_find_dimension(graph, "u");
+        check_halo(graph, &mesh, 0, &placement);
+    }
+}
+
 /* ---- Joined inputs --------------------------------------------------------------------------- */
 
 /* z[b, t, c] = x[b, u, c] before y[b, v, c] before x again; 9 elements of u at most, and of v. */
@@ -334,6 +391,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_part_reaches_from_the_first_element_it_meets_to_the_last),
         cmocka_unit_test(what_a_processor_reads_comes_from_those_that_hold_it),
+        cmocka_unit_test(what_turns_is_read_where_it_comes_from),
+        cmocka_unit_test(parts_go_on_round_the_end),
         cmocka_unit_test(joined_inputs_are_read_where_their_elements_come_to_lie),
         cmocka_unit_test(halos_of_a_resnet_are_those_counted_by_hand),
         cmocka_unit_test(halos_of_a_whole_resnet_50_add_up),
