@@ -20,7 +20,7 @@ typedef struct {
     char *mesh, *layout, *machine, *software, *precision, *output, *batch_dim, *recompute, *offload,
         *dump_after, *collectives, *loss;
     char **dims, **pads;
-    int microbatches, batch, length, key_parts;
+    int microbatches, batch, length, key_parts, ring;
     gboolean compatible, in_order, even, json;
 } Options;
 
@@ -139,7 +139,8 @@ static bool estimate(const Options *options, const char *path, GError **error) {
     MtfStepVariant variant = { .microbatches = options->microbatches,
                                .batch_dim = options->batch_dim,
                                .precision = options->precision,
-                               .key_parts = options->key_parts };
+                               .key_parts = options->key_parts,
+                               .ring = options->ring };
     if (!mtf_recompute_parse(options->recompute, &variant.recompute, &variant.recomputed_layers,
                              error) ||
         !mtf_offload_parse(options->offload, &variant.offload, &variant.offloaded_layers, error))
@@ -183,6 +184,8 @@ static bool check_options(const Options *options, GError **error) {
     if (options->key_parts < 1 || options->key_parts > MTF_MAX_KEY_PARTS)
         return mtf_input_error(error, "--key-parts %d must be 1 to %d", options->key_parts,
                                MTF_MAX_KEY_PARTS);
+    if (options->ring < 1 || options->ring > MTF_MAX_RING)
+        return mtf_input_error(error, "--ring %d must be 1 to %d", options->ring, MTF_MAX_RING);
     if (options->mesh == NULL)
         return mtf_input_error(error, "--mesh is missing, as in --mesh 'rows:2;cols:2'");
     return options->layout != NULL ||
@@ -205,7 +208,7 @@ static void clear_options(Options *options) {
     { name, letter, 0, G_OPTION_ARG_STRING, &o.field, help, what }
 
 int mtf_command_estimate(int argc, char **argv) {
-    Options o = { .microbatches = 1, .key_parts = 1 };
+    Options o = { .microbatches = 1, .key_parts = 1, .ring = 1 };
     const GOptionEntry entries[] = {
         TEXT("mesh", 0, mesh, "The mesh of processors", "'rows:4;cols:2'"),
         TEXT("layout", 0, layout, "Which dimension lies on which axis", "'batch:rows;d_ff:cols'"),
@@ -223,6 +226,10 @@ int mtf_command_estimate(int argc, char **argv) {
              "none|layers|activations|layers:K|activations:K"),
         { "key-parts", 0, 0, G_OPTION_ARG_INT, &o.key_parts,
           "Parts of attention's keys and values, which DIMENSION/parts:axis splits (1)", "P" },
+        { "ring", 0, 0, G_OPTION_ARG_INT, &o.ring,
+          "Parts of attention that hand keys and values on round a ring, which DIMENSION/parts:axis and "
+          "DIMENSION/turned:axis split (1)",
+          "P" },
         { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.dims, "Set a dimension's size", "batch=512" },
         { "batch", 0, 0, G_OPTION_ARG_INT, &o.batch,
           "Examples in a batch of a published model (32)", "N" },

@@ -28,7 +28,7 @@ typedef struct {
     char *mesh, *machine, *software, *memory, *layouts, *precision, *output, *report, *dump,
         *dump_after;
     char **dims, **pads, **pins, **forbids;
-    char *batch_dim, *recompute, *offload, *key_parts, *microbatches, *collectives;
+    char *batch_dim, *recompute, *offload, *key_parts, *ring, *microbatches, *collectives;
     char *schedule, *loss, *exportable, *uniform;
     MtfUniform alike; /* `uniform`, read */
     int devices, max_axes, seed, threads, frontier, batch, length;
@@ -180,11 +180,13 @@ static bool read_microbatches(const char *text, int *count, GError **error) {
     return true;
 }
 
-static bool read_key_parts(const char *text, int *parts, GError **error) {
+/* Parts that an option asks for, at most `most`; 0: any. */
+static bool read_parts(const char *option, const char *text, guint64 most, int *parts,
+                       GError **error) {
     guint64 value = 0;
-    if (!is_auto(text) && !g_ascii_string_to_unsigned(text, 10, 1, MTF_MAX_KEY_PARTS, &value, NULL))
-        return mtf_input_error(error, "--key-parts \"%s\" must be auto or 1 to %d", text,
-                               MTF_MAX_KEY_PARTS);
+    if (!is_auto(text) && !g_ascii_string_to_unsigned(text, 10, 1, most, &value, NULL))
+        return mtf_input_error(error, "%s \"%s\" must be auto or 1 to %" G_GUINT64_FORMAT, option,
+                               text, most);
     *parts = (int)value;
     return true;
 }
@@ -193,7 +195,9 @@ static bool read_variant(const Options *options, MtfVariantSearchOptions *search
     MtfRecompute recompute = MTF_RECOMPUTES;
     MtfOffload offload = options->exportable != NULL ? MTF_OFFLOAD_NONE : MTF_OFFLOADS;
     if (!read_microbatches(options->microbatches, &search->microbatches, error) ||
-        !read_key_parts(options->key_parts, &search->key_parts, error) ||
+        !read_parts("--key-parts", options->key_parts, MTF_MAX_KEY_PARTS, &search->key_parts,
+                    error) ||
+        !read_parts("--ring", options->ring, MTF_MAX_RING, &search->ring, error) ||
         (!is_auto(options->recompute) &&
          !mtf_recompute_parse(options->recompute, &recompute, &search->recomputed_layers, error)) ||
         (!is_auto(options->offload) &&
@@ -202,6 +206,8 @@ static bool read_variant(const Options *options, MtfVariantSearchOptions *search
         return false;
     if (options->exportable != NULL && is_auto(options->key_parts))
         search->key_parts = 1;
+    if (options->exportable != NULL && is_auto(options->ring))
+        search->ring = 1;
     search->recompute = (int)recompute;
     search->offload = (int)offload;
     return true;
@@ -311,6 +317,7 @@ static bool check_pipeline_options(const Options *o, GError **error) {
         { o->frontier > 0, "--frontier" },
         { o->offload != NULL, "--offload" },
         { o->key_parts != NULL, "--key-parts" },
+        { o->ring != NULL, "--ring" },
         { o->exportable != NULL && !megatron, "--exportable (but megatron)" },
         { o->even && !megatron, "--even" },
         { o->collectives != NULL, "--collectives" },
@@ -376,7 +383,7 @@ static void clear_options(Options *options) {
                       options->stages,       options->infer,      options->cache_memory,
                       options->loss,         options->exportable, options->uniform,
                       options->weights,      options->offload,    options->prefill_devices,
-                      options->key_parts };
+                      options->key_parts,    options->ring };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -434,6 +441,7 @@ static bool check_inference_options(const Options *o, GError **error) {
                         : o->recompute != NULL    ? "--recompute"
                         : o->offload != NULL      ? "--offload"
                         : o->key_parts != NULL    ? "--key-parts"
+                        : o->ring != NULL         ? "--ring"
                         : o->frontier > 0         ? "--frontier"
                         : o->dump != NULL         ? "--dump-problem"
                         : o->dump_after != NULL   ? "--dump-after"
@@ -559,6 +567,14 @@ static bool search_training(Run *run, const char *path, GError **error) {
         LIST("pin", pins, "This dimension lies on that axis", "d_ff:cols"),                  \
         LIST("forbid", forbids, "This dimension does not lie on that axis", "vocab:rows")
 
+/* Positions of attention split over axes. */
+#define CONTEXT_OPTIONS                                                                           \
+    TEXT("key-parts", 0, key_parts,                                                               \
+         "Parts of attention's keys and values, which axes may split (auto)", "P|auto"),          \
+        TEXT("ring", 0, ring,                                                                     \
+             "Parts of attention that hand keys and values on round a ring of processors (auto)", \
+             "P|auto")
+
 /* What a plan must be to run elsewhere, and its drawings. */
 #define EXPORT_OPTIONS                                                                   \
     TEXT("exportable", 0, exportable, "Only plans that this system can run",             \
@@ -597,8 +613,7 @@ int mtf_command_search(int argc, char **argv) {
              "none|cheap|layers|layers:K|auto|LIST"),
         TEXT("offload", 0, offload, "What waits in the host's memory for the backward pass (auto)",
              "none|layers|activations|layers:K|activations:K|auto"),
-        TEXT("key-parts", 0, key_parts,
-             "Parts of attention's keys and values, which axes may split (auto)", "P|auto"),
+        CONTEXT_OPTIONS,
         MTF_COLLECTIVES_OPTION(o.collectives),
         TEXT("stages", 0, stages,
              "Cut into a pipeline of S stages, or as many as are best; --mesh is that of one (1)",

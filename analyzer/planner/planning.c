@@ -137,7 +137,8 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVarian
     if (training == NULL)
         return NULL;
     mtf_graph_canonicalize(training);
-    if (!mtf_graph_split_keys(training, variant->key_parts, error))
+    if (!mtf_graph_ring_keys(training, variant->ring, error) ||
+        !mtf_graph_split_keys(training, variant->key_parts, error))
         return NULL;
     if (wants_bfloat16(variant->precision)) {
         MtfGraph *mixed = mtf_mixed_precision(training, error);
@@ -207,6 +208,8 @@ void mtf_step_variant_add_kept(cJSON *object, const MtfStepVariant *variant) {
         cJSON_AddStringToObject(object, "offload", offload);
     if (variant->key_parts > 1)
         mtf_json_add_integer(object, "key_parts", variant->key_parts);
+    if (variant->ring > 1)
+        mtf_json_add_integer(object, "ring", variant->ring);
 }
 
 bool mtf_planning_check_offload(const MtfMachine *machine, MtfOffload offload, GError **error) {

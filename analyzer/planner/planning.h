@@ -10,6 +10,7 @@
 #define MTF_PLANNING_H
 
 #include "analyzer/rewriting/key_parts.h"
+#include "analyzer/rewriting/key_ring.h"
 #include "analyzer/rewriting/offload.h"
 #include "analyzer/training/recompute.h"
 #include "cost/price/price.h"
@@ -43,6 +44,7 @@ typedef struct {
     MtfOffload offload;
     int offloaded_layers; /* the first so many; 0: all */
     int key_parts;        /* of attention's memory (key_parts.h); 0 and 1: the whole */
+    int ring;             /* parts of queries and memory (key_ring.h); 0 and 1: the whole */
     bool
         fuses; /* priced for a framework that fuses: neighbours are marked (kernel_work/fusable.h) */
 } MtfStepVariant;

@@ -39,6 +39,7 @@ static MtfStepVariant make_variant(const MtfStepVariantsOptions *options, int mi
                              .offload = options->offload,
                              .offloaded_layers = options->offloaded_layers,
                              .key_parts = options->key_parts,
+                             .ring = options->ring,
                              .fuses = options->machine->software != NULL };
 }
 

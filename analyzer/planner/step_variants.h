@@ -34,7 +34,7 @@ typedef struct {
     int recomputed_layers; /* as of MtfStepVariant */
     MtfOffload offload;    /* of all variants */
     int offloaded_layers;  /* … */
-    int key_parts;         /* … */
+    int key_parts, ring;   /* … */
     const char *batch_dim, *precision;
     const char *const *pins;    /* as of the rule search */
     const char *const *forbids; /* … */

@@ -521,6 +521,74 @@ static bool search_parts(const MtfVariantSearchOptions *options, MtfVariantAnswe
     return true;
 }
 
+/* ---- Rings ---------------------------------------------------------------------------------------- */
+
+/* Of memory, what keys and values of one attention take at least on every device where nobody splits their
+ * positions, from which on a ring may be what makes a plan fit. */
+#define KEYS_SHARE 0.01
+
+static bool has_large_keys(const MtfVariantSearchOptions *options, const MtfGraph *graph,
+                           const MtfOperation *op) {
+    const MtfAttributes *a = &op->attributes;
+    const MtfTensor *keys = mtf_graph_tensor(graph, op->inputs[1]);
+    int64_t others = mtf_graph_elements(graph, &keys->shape) /
+                     (mtf_graph_size(graph, a->memory) * mtf_graph_size(graph, a->dimension));
+    int64_t devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
+    double bytes = 2 * (double)mtf_graph_tensor_bytes(graph, op->inputs[1]);
+    return bytes / (double)MIN(devices, others) > KEYS_SHARE * (double)options->memory_limit;
+}
+
+/* Whether a ring of so many parts may do better: some attention is split along its queries, whose keys and
+ * values are gathered; or nothing fits, and these are large. */
+static bool may_ring(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best,
+                     const MtfLayout *layout, int parts) {
+    for (int i = 0; i < (int)best->graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(best->graph, i);
+        if (!mtf_operation_row(op->kind)->in_parts || !mtf_operation_rings(best->graph, op, parts))
+            continue;
+        if (layout == NULL ? has_large_keys(options, best->graph, op)
+                           : mtf_placement_split_axes(&layout->tensors[op->outputs[0]],
+                                                      op->attributes.query) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Searches the best variant with rings of so many parts. */
+static bool try_ring(const MtfVariantSearchOptions *options, MtfVariantAnswer *best, int parts,
+                     GError **error) {
+    MtfStepCandidate candidate = {
+        .variant = g_array_index(best->variants, MtfStepCandidate, best->variant).variant
+    };
+    int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
+    candidate.variant.ring = parts;
+    candidate.graph = mtf_planning_training_graph(options->written, &candidate.variant, NULL);
+    if (candidate.graph == NULL)
+        return true;
+    candidate.least_bytes = mtf_memory_bound(candidate.graph, devices);
+    return try_another(options, best, &candidate, candidate.graph, error);
+}
+
+/* A ring over the axis that splits queries has as many parts as that; where nothing fits, as many as there are
+ * devices. */
+static bool search_rings(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                         GError **error) {
+    if (options->ring != 0 || best->graph == NULL || is_stopped(options))
+        return true;
+    bool fits = cost_of(best) < INT64_MAX;
+    g_autoptr(MtfLayout) layout = fits ? mtf_plan_answer_layout(&best->answer, best->graph) : NULL;
+    const MtfMesh *mesh = fits ? &layout->mesh : &g_array_index(options->meshes, MtfMesh, 0);
+    int parts = 1;
+    for (int a = 0; a < mesh->n_axes; a++)
+        if (!fits)
+            parts *= (int)mesh->axes[a].size;
+        else if (may_ring(options, best, layout, (int)mesh->axes[a].size))
+            parts = MAX(parts, (int)mesh->axes[a].size);
+    if (parts == 1 || parts > MTF_MAX_RING || !may_ring(options, best, layout, parts))
+        return true;
+    return try_ring(options, best, parts, error);
+}
+
 /* ---- The frontier -------------------------------------------------------------------------------- */
 
 /* Variants beside the chosen one whose frontiers are searched: each kind of recomputation in one piece,
@@ -663,6 +731,7 @@ static GArray *find_variants(const MtfVariantSearchOptions *options, GError **er
                                                        : (MtfOffload)options->offload,
                                         .offloaded_layers = options->offloaded_layers,
                                         .key_parts = options->key_parts,
+                                        .ring = options->ring,
                                         .batch_dim = options->batch_dim,
                                         .precision = options->precision,
                                         .pins = options->pins,
@@ -679,7 +748,7 @@ static bool search_further(const MtfVariantSearchOptions *options, MtfVariantAns
     best->given_up |= best->answer.hopeless;
     return best->answer.hopeless ||
            (count_layers(options, best, error) && search_offload(options, best, error) &&
-            search_parts(options, best, error));
+            search_parts(options, best, error) && search_rings(options, best, error));
 }
 
 bool mtf_variant_search(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer,

@@ -12,6 +12,10 @@
  * processors are searched behind the best (key_parts.h): where there are as many queries, gathering
  * keys and values takes no more bytes than what parts exchange.
  *
+ * Where the best plan splits the queries of attention and gathers its keys and values, or nothing fits and
+ * these are large, the same with rings (key_ring.h) of as many parts is searched, and kept where its steps
+ * are shorter.
+ *
  * Where memory asks for recomputation or micro-batches, or nothing fits, variants that leave something with
  * the host (offload.h) are searched as well, and kept where their steps are shorter. */
 #ifndef MTF_VARIANT_SEARCH_H
@@ -33,6 +37,7 @@ typedef struct {
     int offload;           /* MtfOffload, or MTF_OFFLOADS: any */
     int offloaded_layers;  /* as of MtfStepVariant */
     int key_parts;         /* of attention's memory; 0: any */
+    int ring;              /* parts of its queries and memory; 0: any */
     int64_t memory_limit;  /* bytes of a device */
     const char *const *pins, *const *forbids;
     bool rules_only;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/rewriting/key_parts.h"
 
-#include "analyzer/composites/builder.h"
-#include "layouts/base/error.h"
+#include "analyzer/rewriting/replace_operations.h"
 
 /* One attention that is rewritten. Its dimensions of parts and of positions within one are -1 until
  * they are made. */
@@ -24,28 +23,7 @@ static bool can_split(const MtfGraph *graph, const MtfOperation *op, int parts) 
            !(adds && op->attributes.causal != 0);
 }
 
-static int count_splittable(const MtfGraph *graph, int parts) {
-    int count = 0;
-    for (int i = 0; i < (int)graph->operations->len; i++)
-        count += can_split(graph, mtf_graph_operation(graph, i), parts);
-    return count;
-}
-
 /* ---- Its parts ------------------------------------------------------------------------------- */
-
-/* A dimension below that of memory, which all attention to it shares. */
-static int dimension_below(Splitting *s, const char *what, int64_t size) {
-    MtfGraph *graph = s->b->graph;
-    const MtfDimension *memory = mtf_graph_dimension(graph, s->op.attributes.memory);
-    g_autofree char *name = g_strdup_printf("%s/%s", memory->name, what);
-    bool even = memory->even;
-    int dim = mtf_graph_find_dimension(graph, name);
-    if (dim < 0 && s->b->error == NULL)
-        dim = mtf_graph_add_dimension(graph, name, size, &s->b->error);
-    if (dim >= 0)
-        mtf_graph_dimension(graph, dim)->even = even;
-    return dim;
-}
 
 static MtfShape shape_of(const Splitting *s, int tensor) {
     MtfShape none = { 0 };
@@ -114,7 +92,7 @@ static int shares(Splitting *s, int logs, int max, int sum, MtfDtype dtype) {
 }
 
 /* Builds what takes the attention's place; `results` are its two. */
-static void merge(Splitting *s, int results[2]) {
+static void merge(Splitting *s, int *results) {
     int parts = attend(s), part_logs = parts < 0 ? -1 : parts + 1;
     MtfShape whole = shape_of(s, s->op.inputs[0]), rest = shape_of(s, s->op.outputs[1]);
     g_autofree char *least_name = name_below(s, "least");
@@ -133,69 +111,16 @@ static void merge(Splitting *s, int results[2]) {
 
 /* ---- In its place ---------------------------------------------------------------------------- */
 
-/* The attention gives its name to what makes its result now. */
-static void split(MtfBuilder *b, int operation, int parts, int results[2]) {
-    Splitting s = { .b = b, .op = *mtf_graph_operation(b->graph, operation) };
-    g_autofree char *whole = g_strdup_printf("%s/whole", s.op.name);
-    g_autofree char *name = g_strdup(s.op.name);
-    s.name = name;
-    mtf_build_rename(b, s.op.outputs[0], whole);
-    b->phase = s.op.phase;
-    b->stage = s.op.stage;
-    b->layer = s.op.layer;
-    b->origin = MTF_ORIGIN_PART;
-    b->of = name;
-    s.parts = dimension_below(&s, "parts", parts);
-    s.within =
-        dimension_below(&s, "within", mtf_graph_size(b->graph, s.op.attributes.memory) / parts);
+static void split(MtfBuilder *b, const MtfOperation *op, char *name, int parts, int *results) {
+    Splitting s = { .b = b, .op = *op, .name = name };
+    int memory = op->attributes.memory;
+    s.parts = mtf_dimension_below(b, memory, "parts", parts);
+    s.within = mtf_dimension_below(b, memory, "within", mtf_graph_size(b->graph, memory) / parts);
     merge(&s, results);
 }
 
-/* Rewrites all, behind the others for the moment; `order` receives where they belong, `now` what
- * results are read as. */
-static void split_all(MtfBuilder *b, int parts, GArray *order, int *now) {
-    int n = (int)b->graph->operations->len;
-    for (int i = 0; i < n && b->error == NULL; i++) {
-        int results[2], from = (int)b->graph->operations->len;
-        if (!can_split(b->graph, mtf_graph_operation(b->graph, i), parts)) {
-            g_array_append_val(order, i);
-            continue;
-        }
-        split(b, i, parts, results);
-        for (int k = 0; k < 2; k++)
-            now[mtf_graph_operation(b->graph, i)->outputs[k]] = results[k];
-        for (int made = from; made < (int)b->graph->operations->len; made++)
-            g_array_append_val(order, made);
-    }
-}
-
-static void read_results(MtfGraph *graph, const int *now, int tensors) {
-    for (int i = 0; i < (int)graph->operations->len; i++) {
-        MtfOperation *op = mtf_graph_operation(graph, i);
-        for (int k = 0; k < op->n_inputs; k++)
-            if (op->inputs[k] < tensors)
-                op->inputs[k] = now[op->inputs[k]];
-    }
-}
-
 bool mtf_graph_split_keys(MtfGraph *graph, int parts, GError **error) {
-    if (parts <= 1)
-        return true;
-    if (count_splittable(graph, parts) == 0)
-        return mtf_input_error(error,
-                               "--key-parts: \"%s\" has no attention whose memory %d parts divide, "
-                               "outside of loops",
-                               graph->name, parts);
-    int tensors = (int)graph->tensors->len;
-    g_autofree int *now = g_new(int, tensors + 1);
-    for (int t = 0; t < tensors; t++)
-        now[t] = t;
-    g_autoptr(GArray) order = g_array_new(FALSE, FALSE, sizeof(int));
-    MtfBuilder b = mtf_builder(graph, MTF_PHASE_FORWARD);
-    split_all(&b, parts, order, now);
-    if (!mtf_builder_end(&b, error))
-        return false;
-    read_results(graph, now, tensors);
-    mtf_graph_arrange(graph, (const int *)(const void *)order->data, (int)order->len);
-    return true;
+    static const MtfReplacement replacement = { "--key-parts", "attention whose memory", can_split,
+                                                split };
+    return mtf_replace_operations(graph, &replacement, parts, error);
 }

@@ -850,6 +850,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_CACHE_UPDATE] = NONE,
     [MTF_OP_QUANTIZED_EINSUM] = NONE,
     [MTF_OP_CACHED_ATTENTION] = NONE,
+    [MTF_OP_ATTENTION_FURTHER] = NONE, /* made of attention that has its gradient */
 };
 
 const MtfGradientRow *mtf_gradient_row(int kind) {

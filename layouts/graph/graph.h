@@ -155,6 +155,7 @@ typedef struct {
     int query;     /* causal_mask, attention: positions that look */
     int memory;    /* causal_mask, attention: positions that are looked at */
     int parts;     /* attention: in which of equal parts of a longer memory they are; -1: all */
+    double turn;   /* attention: parts of queries meet those of memory so many before; 0: all do */
     int position;  /* rotary: positions */
     int n_windows; /* conv, pools */
     MtfWindow windows[MTF_MAX_WINDOWS];

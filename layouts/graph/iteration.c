@@ -190,6 +190,22 @@ double mtf_share_windows(const MtfAttributes *a, const MtfIteration *iteration,
     return share;
 }
 
+/* Of parts of queries that meet those of memory `turn` before, the last ones see the most: all but those that
+ * wrap round the end see that part whole, and with a window w what is no further back. Of l queries and
+ * the last m positions of a part of M, c = turn M - w - (M - m) being how far back the first of these is from the
+ * edge of the first query's window, those before it are not seen. */
+static double share_of_turn(const MtfAttributes *a, const MtfIteration *iteration,
+                            const int64_t *sizes) {
+    int parts = index_of(iteration, a->parts), memory = index_of(iteration, a->memory);
+    double l = (double)sizes[index_of(iteration, a->query)], held = (double)sizes[parts];
+    double m = (double)sizes[memory], whole = (double)iteration->index[memory].size;
+    double seen = fmin(held, (double)iteration->index[parts].size - a->turn) / held;
+    double c = a->turn * whole - a->window - (whole - m);
+    if (a->window == 0 || l + c <= 0)
+        return seen;
+    return seen * (1 - pairs_behind(fmax(c, 0), l + c, m) / (l * m));
+}
+
 /* Of attention that looks back only, and with a window w no further than that:
  *
  *     memory 0 …… m        queries from b = L - l to L, memory from 0 to m:
@@ -200,6 +216,8 @@ double mtf_share_causal(const MtfAttributes *a, const MtfIteration *iteration,
                         const int64_t *sizes) {
     if (a->causal == 0)
         return 1;
+    if (a->turn > 0)
+        return share_of_turn(a, iteration, sizes);
     int query = index_of(iteration, a->query);
     double l = (double)sizes[query], b = (double)iteration->index[query].size - l;
     int memory = index_of(iteration, a->memory);

@@ -446,6 +446,12 @@ static bool check_attention_inputs(const Check *check, const MtfShape *shape, GE
  * parts. */
 static bool check_parts(const Check *check, bool has_bias, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
+    double most = a->parts < 0 ? 0 : (double)mtf_graph_size(check->graph, a->parts) - 1;
+    if (!(a->turn >= 0 && a->turn <= most && a->turn == floor(a->turn)))
+        return fail(check, error, "\"turn\" is %.17g and must be a whole number up to %g", a->turn,
+                    most);
+    if (a->turn > 0 && a->rate > 0)
+        return fail(check, error, "what is in a \"turn\" has no \"dropout\"");
     if (a->parts < 0)
         return true;
     if (a->parts == a->query || a->parts == a->memory || a->parts == a->dimension ||
@@ -474,6 +480,19 @@ bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **err
     bool has_bias = check->operation->n_inputs > 3;
     return check_attention(check, shape, error) && check_parts(check, has_bias, error) &&
            (!has_bias || check_bias(check, 3, error));
+}
+
+/* Inputs `o` and the next one are results of attention: like the first input, and without its features. */
+static bool check_results(const Check *check, int o, const MtfShape *shape, GError **error) {
+    MtfShape rest = *shape;
+    rest.dims[--rest.rank] = 0;
+    return check_like(check, o, shape, error) && check_like(check, o + 1, &rest, error);
+}
+
+/* (q, k, v, o, lse) */
+bool mtf_check_attention_further(const Check *check, const MtfShape *shape, GError **error) {
+    return check_attention(check, shape, error) && check_parts(check, false, error) &&
+           check_results(check, 3, shape, error);
 }
 
 /* Input `k`, the position of a text, has dimensions of input 0 and neither of `first` and `second`. */
@@ -513,14 +532,10 @@ bool mtf_check_cache_update(const Check *check, const MtfShape *shape, GError **
 
 /* (q, k, v, o, lse, do[, bias]): o and do like q, lse like q without its last dimension. */
 bool mtf_check_attention_grad(const Check *check, const MtfShape *shape, GError **error) {
-    MtfShape rest = *shape;
     bool has_bias = check->operation->n_inputs > 6;
-    if (!check_attention(check, shape, error) || !check_parts(check, has_bias, error) ||
-        !check_like(check, 3, shape, error) || !check_like(check, 5, shape, error) ||
-        (has_bias && !check_bias(check, 6, error)))
-        return false;
-    rest.dims[--rest.rank] = 0;
-    return check_like(check, 4, &rest, error);
+    return check_attention(check, shape, error) && check_parts(check, has_bias, error) &&
+           check_results(check, 3, shape, error) && check_like(check, 5, shape, error) &&
+           (!has_bias || check_bias(check, 6, error));
 }
 
 bool mtf_check_range(const Check *check, const MtfShape *shape, GError **error) {

@@ -39,6 +39,8 @@ bool mtf_check_attention(const MtfOperationCheck *check, const MtfShape *shape, 
 bool mtf_check_cache_update(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_quantized_einsum(const MtfOperationCheck *check, const MtfShape *shape,
                                 GError **error);
+bool mtf_check_attention_further(const MtfOperationCheck *check, const MtfShape *shape,
+                                 GError **error);
 bool mtf_check_cached_attention(const MtfOperationCheck *check, const MtfShape *shape,
                                 GError **error);
 bool mtf_check_attention_grad(const MtfOperationCheck *check, const MtfShape *shape,

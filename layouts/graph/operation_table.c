@@ -29,14 +29,15 @@
 /* Input k is of the type of sums. */
 #define WIDE(k) (1U << (k))
 
-/* The share of an attention's probabilities that is dropped. */
-#define DROPOUT \
-    { "dropout", MTF_ATTRIBUTE_NUMBER, offsetof(MtfAttributes, rate), false, 0 }
-
 #define ATTENTION                                                                          \
     REQUIRED_DIMENSION(query), REQUIRED_DIMENSION(memory), REQUIRED_DIMENSION(dimension),  \
         REQUIRED_NUMBER(factor), NUMBER(causal, 0), NUMBER(softcap, 0), NUMBER(window, 0), \
-        DIMENSION(parts), DROPOUT, STRING(stream)
+        DIMENSION(parts)
+
+/* The share of an attention's probabilities that is dropped, by random numbers of this name. */
+#define DROPPED \
+    { "dropout", MTF_ATTRIBUTE_NUMBER, offsetof(MtfAttributes, rate), false, 0 }, STRING(stream)
+#define TURN NUMBER(turn, 0)
 
 /* Rows of one kind share their first fields. */
 #define ELEMENTWISE(text, least, most)                                                            \
@@ -304,7 +305,7 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                            .whole = true,
                            .dims = MTF_DIMS_FIRST,
                            .flops = 4,
-                           .attributes = { ATTENTION },
+                           .attributes = { ATTENTION, DROPPED },
                            .check = mtf_check_attention,
                            .in_parts = true,
                            .random = true,
@@ -312,6 +313,26 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                            .products = MTF_PRODUCTS_ATTENTION,
                            .scratch = MTF_SCRATCH_ATTENTION,
                            .share = mtf_share_causal },
+    [MTF_OP_ATTENTION_FURTHER] = { .name = "attention_further",
+                                   .kernel_class = MTF_CLASS_MATMUL,
+                                   .min_inputs = 5,
+                                   .max_inputs = 5,
+                                   .n_outputs = 2,
+                                   .suffixes = { NULL, "lse" },
+                                   .outputs_like = { 0, 0 },
+                                   .statistics = 2,
+                                   .separate = true,
+                                   .whole = true,
+                                   .dims = MTF_DIMS_FIRST,
+                                   .wide_inputs = WIDE(4),
+                                   .flops = 4,
+                                   .in_place = 1 << 3,
+                                   .attributes = { ATTENTION, TURN },
+                                   .check = mtf_check_attention_further,
+                                   .own_dimensions = true,
+                                   .products = MTF_PRODUCTS_ATTENTION,
+                                   .scratch = MTF_SCRATCH_ATTENTION,
+                                   .share = mtf_share_causal },
     [MTF_OP_ROTARY] = { ELEMENTWISE("rotary", 1, 3), .dims = MTF_DIMS_FIRST,
                         .linearity = MTF_LINEAR_ONE, .flops = 4, .in_place = 1, .whole = true,
                         .integer_inputs = 6,
@@ -580,7 +601,7 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                 .linear_input = 5,
                                 .wide_inputs = WIDE(4),
                                 .flops = 10,
-                                .attributes = { ATTENTION },
+                                .attributes = { ATTENTION, DROPPED, TURN },
                                 .check = mtf_check_attention_grad,
                                 .random = true,
                                 .own_dimensions = true,

@@ -158,7 +158,7 @@ static double compare_losses(const MtfSession *session, const Single *single) {
 /* Attention's shares do not change when one number is added to all scores of a query, so what adds the
  * same to the key of every position has no gradient: rounding alone moves it, and in no two runs
  * alike. `tensor` is the gradient of such a variable where it is a sum, over the positions that are
- * looked at, of what attention_grad gives back for keys. */
+ * looked at, of what attention_grad gives back for keys; of a ring, in all its turns. */
 static bool sums_key_gradients(const MtfGraph *graph, int tensor, const MtfShape *shape) {
     const MtfTensor *t = mtf_graph_tensor(graph, tensor);
     if (t->producer < 0)
@@ -170,9 +170,13 @@ static bool sums_key_gradients(const MtfGraph *graph, int tensor, const MtfShape
                mtf_shape_find(shape, op->attributes.memory) < 0;
     bool sums = row->reduction == MTF_REDUCE_SUM && op->n_inputs == 1;
     bool renames = op->attributes.from >= 0 && op->attributes.to != op->attributes.memory;
-    if (!sums && !renames && !row->converts && !row->accumulates)
+    bool rings = row->dims == MTF_DIMS_RESHAPED || row->linearity == MTF_LINEAR_JOINT;
+    if (!sums && !renames && !rings && !row->converts && !row->accumulates)
         return false;
-    return sums_key_gradients(graph, op->inputs[0], shape);
+    for (int k = 0; k < op->n_inputs; k++)
+        if (!sums_key_gradients(graph, op->inputs[k], shape))
+            return false;
+    return true;
 }
 
 static bool has_no_gradient(const MtfGraph *graph, int variable) {

@@ -496,6 +496,10 @@ static void evaluate(MtfReference *reference, const MtfOperation *operation, uin
                                              : mtf_reference_attention_grad)(&whole);
         return;
     }
+    if (operation->kind == MTF_OP_ATTENTION_FURTHER) {
+        mtf_reference_attention_further(&whole);
+        return;
+    }
     if (operation->kind == MTF_OP_LOOP_SLICE || operation->kind == MTF_OP_LOOP_STACK) {
         loop_element(&whole, operation->kind == MTF_OP_LOOP_STACK);
         return;

@@ -21,15 +21,18 @@ static bool looks(const Point *p) {
     int64_t behind = p->coordinate[p->a->query] - p->coordinate[p->a->memory];
     if (cached)
         behind += (int64_t)value_at(p, p->operation->inputs[3]);
-    if (p->a->parts >= 0)
-        behind -= p->coordinate[p->a->parts] * size_of(p, p->a->memory);
+    int64_t part = p->a->parts >= 0 ? p->coordinate[p->a->parts] : 0, parts = part;
+    if (p->a->turn > 0) /* from the queries' part to that of memory */
+        parts = (part < p->a->turn ? size_of(p, p->a->parts) : 0) - (int64_t)p->a->turn;
+    behind -= parts * size_of(p, p->a->memory);
     return (p->a->causal == 0 && !cached) ||
            (behind >= 0 && (p->a->window == 0 || (double)behind < p->a->window));
 }
 
 /* What is added to the score where we stand: input `bias`, where the operation has so many. */
 static double bias_at(const Point *p, int bias) {
-    bool has = p->operation->kind != MTF_OP_CACHED_ATTENTION && bias < p->operation->n_inputs;
+    bool has = p->operation->kind != MTF_OP_CACHED_ATTENTION &&
+               p->operation->kind != MTF_OP_ATTENTION_FURTHER && bias < p->operation->n_inputs;
     return has ? value_at(p, p->operation->inputs[bias]) : 0;
 }
 
@@ -91,6 +94,27 @@ void mtf_reference_attention(Point *p) {
                 total += share[t] > 0 ? share[t] / sum * value_at(p, in[2]) : 0;
             }
             o[offset_of(p, whole)] = sum > 0 ? total : 0;
+        }
+    }
+}
+
+/* o and lse of both, by their shares e^lse of the sum: of nothing and nothing 0 and -infinity. */
+void mtf_reference_attention_further(Point *p) {
+    const MtfGraph *graph = p->reference->graph;
+    const int *in = p->operation->inputs, *out = p->operation->outputs;
+    const MtfShape *rest = &mtf_graph_tensor(graph, out[1])->shape;
+    const MtfShape *whole = &mtf_graph_tensor(graph, out[0])->shape;
+    mtf_reference_attention(p);
+    for (int64_t i = 0; i < mtf_graph_elements(graph, rest); i++) {
+        double *lse = &p->reference->values[out[1]][i];
+        stand_at(p, rest, i);
+        double before = value_at(p, in[4]), here = *lse, max = fmax(before, here);
+        bool none = max <= MTF_MASKED_SCORE;
+        *lse = none ? max : max + log(exp(before - max) + exp(here - max));
+        for (int64_t f = 0; f < size_of(p, p->a->dimension); f++) {
+            p->coordinate[p->a->dimension] = f;
+            double *o = &p->reference->values[out[0]][offset_of(p, whole)];
+            *o = none ? 0 : *o * exp(here - *lse) + value_at(p, in[3]) * exp(before - *lse);
         }
     }
 }

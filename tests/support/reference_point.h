@@ -33,6 +33,7 @@ extern const MtfReferenceTerm mtf_reference_windows[MTF_OPERATIONS];
 
 /* Whole operations: attention, cached or not, its gradient, and what follows caches. */
 void mtf_reference_attention(Point *p);
+void mtf_reference_attention_further(Point *p);
 void mtf_reference_attention_grad(Point *p);
 void mtf_reference_cache_update(Point *p);
 

@@ -2,6 +2,7 @@
 #include "tests/support/training_plan.h"
 
 #include "analyzer/layout_search/plan_search.h"
+#include "analyzer/rewriting/key_ring.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
@@ -37,6 +38,8 @@ static MtfGraph *load_graph(const MtfTrainingPlan *wanted, GError **error) {
         !mtf_graph_set_microbatches(forward, batch, MAX(1, wanted->microbatches), error))
         return NULL;
     MtfGraph *graph = mtf_training_graph(forward, error);
+    if (graph != NULL && !mtf_graph_ring_keys(graph, wanted->ring, error))
+        g_clear_pointer(&graph, mtf_graph_free);
     if (graph == NULL || wanted->dtype != MTF_BF16)
         return graph;
     MtfGraph *mixed = mtf_mixed_precision(graph, error);

@@ -116,6 +116,9 @@ typedef struct {
     int numbering;         /* the nest's operand that numbers them */
     int64_t head;          /* the one at hand */
     int64_t score_rows[2]; /* of a head, queries and the scores of each */
+    int64_t turn;          /* where queries have parts, too: they meet those so many before … */
+    int64_t parts;         /* … of so many */
+    const MtfOperand *before, *lse_before; /* results of other memory, as O and LSE; or NULL */
     const MtfProgressHook *progress;
 } Attention;
 
@@ -242,6 +245,8 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
     a->all_keys = a->keys;
     a->part_keys = attributes->parts >= 0 ? global_along(k, attributes->memory) : 0;
     a->window = (int64_t)attributes->window;
+    a->turn = (int64_t)attributes->turn;
+    a->parts = attributes->parts >= 0 ? global_along(k, attributes->parts) : 0;
     for (int i = 0; i < a->n_operands; i++) {
         int dim = follows_memory(i) ? attributes->memory : attributes->query;
         a->stride[i] = mtf_operand_stride(a->operand[i], mtf_operand_find(a->operand[i], dim));
@@ -367,6 +372,11 @@ static void score(const Attention *a, const Block *b, char *block, char *rows, c
     }
 }
 
+/* Whether the block's queries have results already. */
+static bool goes_on(const Attention *a, const Block *b) {
+    return a->before != NULL || b->key > b->first_key;
+}
+
 /* rows += block times packed memory: of each tile, the keys that its last query looks at. */
 static void accumulate_output(const Attention *a, const Block *b, char *rows, char *block,
                               char *packed) {
@@ -374,7 +384,7 @@ static void accumulate_output(const Attention *a, const Block *b, char *rows, ch
                   .a_step = 1,
                   .b_step = a->feature_lanes,
                   .c_row = a->feature_lanes,
-                  .adds = b->key > b->first_key };
+                  .adds = goes_on(a, b) };
     for (int64_t column = 0; column < a->feature_lanes; column += a->loops->tile_columns())
         for (int64_t row = 0; row < b->n_queries; row += TILE_ROWS) {
             int64_t end = MIN(row + TILE_ROWS, b->n_queries);
@@ -493,7 +503,7 @@ static void online_softmax_row(const Attention *a, const Block *b, Statistics *s
         a->loops->fill(scores, 0, 0, b->stride);
         return;
     }
-    if (b->key > b->first_key && largest > s->largest[row]) {
+    if (goes_on(a, b) && largest > s->largest[row]) {
         double shrink = exp(s->largest[row] - largest);
         char *o = element(a, a->result_rows, a->feature_lanes, row, 0);
         a->loops->scale(o, o, shrink, a->feature_lanes);
@@ -521,13 +531,29 @@ static void finish_row(const Attention *a, const Block *b, const Statistics *s, 
     a->loops->store(row_of(a, LSE, b->query + row), 0, s->largest[row] + log(s->sum[row]));
 }
 
+/* Where attention to other memory came to: as if all of it were one key of that score, with o its value. */
+static void begin_rows(const Attention *a, const Block *b, Statistics *s) {
+    for (int64_t row = 0; row < b->n_queries; row++) {
+        s->largest[row] = -INFINITY;
+        s->sum[row] = 0;
+    }
+    if (a->before == NULL)
+        return;
+    Rows o = { mtf_operand_at(a->before, a->at[O] + b->query * a->stride[O]), b->n_queries,
+               a->features, a->stride[O] };
+    pack(a, a->result_rows, &o, 1);
+    for (int64_t row = 0; row < b->n_queries; row++) {
+        int64_t at = a->at[LSE] + (b->query + row) * a->stride[LSE];
+        double lse = a->loops->load(a->lse_before->data, at);
+        s->largest[row] = lse <= MTF_MASKED_SCORE ? -INFINITY : lse;
+        s->sum[row] = lse <= MTF_MASKED_SCORE ? 0 : 1;
+    }
+}
+
 static void attend(const Attention *a, int64_t query) {
     Block b = { .query = query, .n_queries = MIN(MTF_ATTENTION_QUERIES, a->queries - query) };
     Statistics s;
-    for (int64_t row = 0; row < b.n_queries; row++) {
-        s.largest[row] = -INFINITY;
-        s.sum[row] = 0;
-    }
+    begin_rows(a, &b, &s);
     Rows q = rows_of(a, Q, query, b.n_queries);
     pack(a, a->query_rows, &q, a->factor);
     while (next_keys(a, &b)) {
@@ -606,14 +632,20 @@ static bool goes_directly(const Attention *a) {
            a->all_keys <= MTF_ATTENTION_QUERIES * MTF_ATTENTION_KEYS;
 }
 
-/* Puts the queries where their text is, at element `at` of the positions, or seen from part `at` of
- * memory. */
+/* How far queries are, seen from part `at` of memory, or of their own from the part `turn` before, which for
+ * the first ones is one of the last. */
+static int64_t distance_of_part(const Attention *a, int64_t at) {
+    int64_t parts = a->turn == 0 ? -at : at >= a->turn ? a->turn : a->turn - a->parts;
+    return parts * a->part_keys;
+}
+
+/* Puts the queries where their text is, at element `at` of the positions, or seen from part `at`. */
 static void place_queries(Attention *a, int64_t at) {
     a->part = at;
     if (!a->causal)
         return;
     a->first_query = a->own_query + (a->position != NULL ? ((const int32_t *)a->position->data)[at]
-                                                         : -at * a->part_keys);
+                                                         : distance_of_part(a, at));
     a->keys = CLAMP(a->first_query + a->queries - a->first_key, 0, a->all_keys);
     a->key_lanes = whole_lanes(a->keys);
 }
@@ -719,6 +751,16 @@ void mtf_kernel_attention(const MtfKernelCall *call) {
     Attention a = { .operand = { &in[0], &in[1], &in[2], &out[0], &out[1] },
                     .n_operands = DO,
                     .bias = call->operation->n_inputs > 3 ? &in[3] : NULL };
+    attention_init(&a, call);
+    each_head(&a);
+}
+
+void mtf_kernel_attention_further(const MtfKernelCall *call) {
+    const MtfOperand *in = call->inputs, *out = call->outputs;
+    Attention a = { .operand = { &in[0], &in[1], &in[2], &out[0], &out[1] },
+                    .n_operands = DO,
+                    .before = &in[3],
+                    .lse_before = &in[4] };
     attention_init(&a, call);
     each_head(&a);
 }

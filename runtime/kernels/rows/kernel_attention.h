@@ -35,6 +35,7 @@
 
 /* The kernels of the operations of these names. */
 void mtf_kernel_attention(const MtfKernelCall *call);
+void mtf_kernel_attention_further(const MtfKernelCall *call);
 void mtf_kernel_attention_grad(const MtfKernelCall *call);
 void mtf_kernel_cached_attention(const MtfKernelCall *call);
 

@@ -89,6 +89,7 @@ static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_DROPOUT] = mtf_kernel_dropout,
     [MTF_OP_CAUSAL_MASK] = mtf_kernel_causal_mask,
     [MTF_OP_ATTENTION] = mtf_kernel_attention,
+    [MTF_OP_ATTENTION_FURTHER] = mtf_kernel_attention_further,
     [MTF_OP_ROTARY] = mtf_kernel_rotary,
     [MTF_OP_EMBEDDING] = mtf_kernel_embedding,
     [MTF_OP_SLOTS] = mtf_kernel_slots,

@@ -5,33 +5,12 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/rewriting/key_parts.h"
-#include "analyzer/training/training_graph.h"
 #include "layouts/graph/iteration.h"
 #include "layouts/graph/operation_table.h"
-#include "tests/support/parse_graph.h"
-#include "tests/support/reference.h"
+#include "tests/support/attention_training.h"
 
 #include <math.h>
 #include <string.h>
-
-/* The mean of the squares of attention from `queries` positions to 12, of two examples. */
-static MtfGraph *training(int queries, const char *attributes, const char *added) {
-    g_autofree char *text = g_strdup_printf(
-        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 2, 'h': 2, 'l': %d, 'm': 12, 'd': 3}, "
-        "'variables': [{'name': 'q', 'dims': ['b', 'l', 'h', 'd'], 'dtype': 'float64', 'init': "
-        "{'normal': 1}}, {'name': 'k', 'dims': ['b', 'm', 'd'], 'dtype': 'float64', 'init': "
-        "{'normal': 1}}, {'name': 'v', 'dims': ['b', 'm', 'd'], 'dtype': 'float64', 'init': "
-        "{'normal': 1}}, {'name': 'w', 'dims': ['l', 'm'], 'dtype': 'float64', 'init': {'normal': 1}}], "
-        "'operations': [{'name': 'y', 'op': 'attention', 'inputs': ['q', 'k', 'v'%s], 'query': "
-        "'l', 'memory': 'm', 'dimension': 'd', 'factor': 0.7%s}, {'name': 's', 'op': 'square', "
-        "'inputs': ['y']}, {'name': 'loss', 'op': 'reduce_mean', 'inputs': ['s'], 'dims': []}], "
-        "'loss': 'loss'}",
-        queries, added, attributes);
-    g_autoptr(MtfGraph) forward = mtf_test_graph(text);
-    MtfGraph *graph = mtf_training_graph(forward, NULL);
-    assert_non_null(graph);
-    return graph;
-}
 
 static const struct {
     int queries;
@@ -48,73 +27,37 @@ static const struct {
     { 5, ", 'dropout': 0.5, 'stream': 'other'", ", 'w'" },
 };
 
-static void check_tensor(const MtfReference *whole, const MtfReference *parts, const char *name) {
-    int t = mtf_graph_find_tensor(whole->graph, name);
-    if (t < 0)
-        return;
-    const double *expected = whole->values[t], *found = mtf_reference_find(parts, name);
-    const MtfShape *shape = &mtf_graph_tensor(whole->graph, t)->shape;
-    for (int64_t i = 0; i < mtf_graph_elements(whole->graph, shape); i++)
-        if (!(fabs(found[i] - expected[i]) <= 1e-12))
-            fail_msg("%s: %.17g, not %.17g", name, found[i], expected[i]);
-}
-
 static void parts_give_results_and_gradients_of_the_whole(void **state) {
     (void)state;
-    static const char *const compared[] = { "y", "loss", "grad/q", "grad/k", "grad/v", "grad/w" };
     static const int counts[] = { 2, 3, 12 };
     for (gsize i = 0; i < G_N_ELEMENTS(cases) * G_N_ELEMENTS(counts); i++) {
         gsize c = i / G_N_ELEMENTS(counts);
-        g_autoptr(MtfGraph) graph = training(cases[c].queries, cases[c].attributes, cases[c].added);
+        g_autoptr(MtfGraph) graph =
+            mtf_test_attention_training(cases[c].queries, cases[c].attributes, cases[c].added);
         g_autoptr(MtfGraph) split = mtf_graph_copy(graph);
         assert_true(mtf_graph_split_keys(split, counts[i % G_N_ELEMENTS(counts)], NULL));
         assert_true(mtf_graph_find_operation(split, "y/parts") >= 0);
-        g_autoptr(MtfReference) whole = mtf_reference_new(graph, 1);
-        g_autoptr(MtfReference) parts = mtf_reference_new(split, 1);
-        mtf_reference_run(whole, 0);
-        mtf_reference_run(parts, 0);
-        for (gsize k = 0; k < G_N_ELEMENTS(compared); k++)
-            check_tensor(whole, parts, compared[k]);
+        mtf_test_attention_alike(graph, split);
     }
 }
 
-static double loss_at(MtfReference *reference, const char *variable, int64_t i, double by) {
-    double *value = mtf_reference_find(reference, variable) + i;
-    *value += by;
-    mtf_reference_run(reference, 0);
-    *value -= by;
-    return mtf_reference_find(reference, "loss")[0];
-}
-
-/* (f(x + e) - f(x - e)) / 2e is f' to e^2 and what rounding leaves, 1e-16 / e. */
 static void gradients_are_the_slopes_of_what_the_parts_give(void **state) {
     (void)state;
-    static const char *const variables[] = { "q", "k", "v" };
-    double e = 1e-5;
-    g_autoptr(MtfGraph) graph = training(12, ", 'causal': 1, 'window': 5", "");
+    g_autoptr(MtfGraph) graph = mtf_test_attention_training(12, ", 'causal': 1, 'window': 5", "");
     assert_true(mtf_graph_split_keys(graph, 3, NULL));
-    g_autoptr(MtfReference) reference = mtf_reference_new(graph, 1);
-    for (gsize v = 0; v < G_N_ELEMENTS(variables); v++)
-        for (int64_t i = 0; i < 12 * 2 * 3; i += 5) {
-            g_autofree char *name = g_strdup_printf("grad/%s", variables[v]);
-            double slope =
-                (loss_at(reference, variables[v], i, e) - loss_at(reference, variables[v], i, -e)) /
-                (2 * e);
-            mtf_reference_run(reference, 0);
-            assert_true(fabs(mtf_reference_find(reference, name)[i] - slope) <= 1e-8);
-        }
+    mtf_test_attention_slopes(graph);
 }
 
 static void what_so_many_parts_do_not_divide_stays(void **state) {
     (void)state;
-    g_autoptr(MtfGraph) graph = training(5, "", "");
+    g_autoptr(MtfGraph) graph = mtf_test_attention_training(5, "", "");
     g_autoptr(GError) error = NULL;
     int operations = (int)graph->operations->len;
     assert_true(mtf_graph_split_keys(graph, 1, NULL));
     assert_false(mtf_graph_split_keys(graph, 5, &error));
     assert_non_null(strstr(error->message, "no attention whose memory 5 parts divide"));
     assert_int_equal(graph->operations->len, operations);
-    g_autoptr(MtfGraph) biased = training(12, ", 'causal': 1", ", 'w'");
+    g_autoptr(MtfGraph) biased = mtf_test_attention_training(12, ", 'causal': 1", ", 'w'");
     assert_false(mtf_graph_split_keys(biased, 2, NULL));
 }
 
@@ -122,7 +65,7 @@ static void what_so_many_parts_do_not_divide_stays(void **state) {
  * six queries see some and six see all: 6 * 6 / 2 + 6 * 6 of 72; of both parts together as of the whole. */
 static void the_part_that_most_queries_see_is_priced(void **state) {
     (void)state;
-    g_autoptr(MtfGraph) graph = training(12, ", 'causal': 1", "");
+    g_autoptr(MtfGraph) graph = mtf_test_attention_training(12, ", 'causal': 1", "");
     assert_true(mtf_graph_split_keys(graph, 2, NULL));
     int operation = mtf_graph_find_operation(graph, "y/parts");
     int parts = mtf_graph_find_dimension(graph, "m/parts");

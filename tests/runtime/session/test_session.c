@@ -56,10 +56,10 @@ static bool run(MtfSession *session, const MtfRunOptions *options, GError **erro
            mtf_session_train(session, error);
 }
 
-/* The collective whose function of MPI a kind goes by: a halo is an all-to-all of which most
+/* The collective whose function of MPI a kind goes by: a halo and a permute are all-to-alls of which most
  * messages are empty. */
 static MtfReshardKind called_as(MtfReshardKind kind) {
-    return kind == MTF_RESHARD_HALO ? MTF_RESHARD_ALLTOALL : kind;
+    return mtf_reshard_row(kind)->margins ? MTF_RESHARD_ALLTOALL : kind;
 }
 
 /* What is predicted of all entries that go by the same function over the same axes. */
@@ -155,6 +155,14 @@ static void check_plan(const MtfTrainingPlan *wanted, bool only_mpi) {
         .graph = "convnet-small", .sizes = "batch:3;features:3;deep:4", .dtype = MTF_F64, \
         .mesh = mesh_text, .rules = rules_text, .seed = drawn                             \
     }
+/* Keys and values handed on round a ring, by ragged parts too. */
+#define RING(parts, type, mesh_text, rules_text)                                               \
+    {                                                                                          \
+        .graph = "gpt-small", .sizes = MTF_TINY_TRANSFORMER, .dtype = type, .mesh = mesh_text, \
+        .ring = parts, .rules = rules_text                                                     \
+    }
+#define ALONG(axis) \
+    "length:" axis ";memory_length:" axis ";length/parts:" axis ";length/turned:" axis
 #define HEIGHT "height:rows;height_1:rows;height_2:rows;height_3:rows;height_4:rows"
 #define WIDTH "width:cols;width_1:cols;width_2:cols;width_4:cols"
 
@@ -181,6 +189,15 @@ static const MtfTrainingPlan plans[] = {
     SMALL_MLP("rows:2;cols:2", "features:cols;hidden:rows"),
     TRANSFORMER("rows:3;cols:2", "batch:rows;d_ff:cols;d_kv:cols"),
     SMALL_MLP("rows:2;cols:3", "batch:cols;hidden:rows"),
+    RING(4, MTF_F64, "rows:1", ""),
+    RING(2, MTF_F64, "all:2", ALONG("all")),
+    RING(8, MTF_F64, "all:2", ALONG("all")),
+    RING(4, MTF_F64, "all:3", ALONG("all")),
+    RING(8, MTF_F32, "all:3", ALONG("all")),
+    RING(4, MTF_BF16, "all:4", ALONG("all")),
+    RING(2, MTF_F64, "rows:2;cols:2", ALONG("rows") ";heads:cols"),
+    RING(8, MTF_F64, "all:6", ALONG("all")),
+    RING(4, MTF_F64, "rows:3;cols:2", "free"),
     FREE("all:2", 1),
     FREE("all:3", 2),
     FREE("rows:2;cols:2", 3),

@@ -125,6 +125,7 @@ static const Row rows[] = {
     { MTF_OP_NORMALIZE_GRAD, "xxrrdrr", 0, true },
     { MTF_OP_NORMALIZE_GRAD, "xxrrsrr", 0, true },
     { MTF_OP_ATTENTION, "xkk", 0, false },
+    { MTF_OP_ATTENTION_FURTHER, "xkkxL", 0, false },
     { MTF_OP_ATTENTION_GRAD, "xkkxLx", 0, false },
     { MTF_OP_LABEL_LOGIT, "xl", 'l', false },
     { MTF_OP_CROSS_ENTROPY, "xxxOs", 0, true },
@@ -392,8 +393,8 @@ static MtfAttributes make_attributes(const Case *c) {
     static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt", "cosine",
                                              "linear",   "polynomial",    "wsd",          "step" };
     bool cached = c->row->kind == MTF_OP_CACHED_ATTENTION;
-    bool attends =
-        cached || c->row->kind == MTF_OP_ATTENTION || c->row->kind == MTF_OP_ATTENTION_GRAD;
+    MtfProductsKind products = mtf_operation_row(c->row->kind)->products;
+    bool attends = products == MTF_PRODUCTS_ATTENTION || products == MTF_PRODUCTS_ATTENTION_GRAD;
     MtfAttributes a = MTF_NO_ATTRIBUTES;
     a.from = c->x.dims[0];
     a.to = c->twin;

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/rewriting/key_ring.h"
+
+#include "analyzer/rewriting/replace_operations.h"
+
+/* The inputs of attention, in this order; its gradient has those behind as well. */
+enum { Q, K, V, O, LSE, DO, INPUTS };
+
+/* One operation that is rewritten. */
+typedef struct {
+    MtfBuilder *b;
+    const MtfOperation *op; /* as it was */
+    const char *name;       /* of it */
+    int turns;              /* how many parts of memory a part of queries meets */
+    int parts, turned;      /* dimensions of so many parts; the second while they are handed on */
+    int query, memory;      /* positions within one */
+} Ring;
+
+/* ---- Which ----------------------------------------------------------------------------------- */
+
+static bool divides(const MtfGraph *graph, int dim, int parts) {
+    const MtfDimension *dimension = mtf_graph_dimension(graph, dim);
+    return dimension->unpadded == 0 && dimension->size % parts == 0;
+}
+
+bool mtf_operation_rings(const MtfGraph *graph, const MtfOperation *op, int parts) {
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    const MtfAttributes *a = &op->attributes;
+    bool back = row->products == MTF_PRODUCTS_ATTENTION_GRAD;
+    if (!(row->in_parts || back) || op->loop != 0 || a->parts >= 0 || a->rate > 0 ||
+        op->n_inputs != (back ? INPUTS : O))
+        return false;
+    int rank = mtf_graph_tensor(graph, op->inputs[K])->shape.rank;
+    bool alike = mtf_graph_size(graph, a->query) == mtf_graph_size(graph, a->memory);
+    return rank < MTF_MAX_RANK && (a->causal == 0 || alike) && divides(graph, a->query, parts) &&
+           divides(graph, a->memory, parts);
+}
+
+/* The nearest query of a part looks back turn m - (m - 1) positions, m being those of a part. */
+static int turns_of(const MtfGraph *graph, const MtfAttributes *a, int parts) {
+    double m = (double)(mtf_graph_size(graph, a->memory) / parts);
+    if (a->window == 0)
+        return parts;
+    return 1 + (int)MIN((double)parts - 1, (a->window - 2 + m) / m);
+}
+
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+static MtfShape shape_of(const Ring *r, int tensor) {
+    MtfShape none = { 0 };
+    return tensor < 0 ? none : mtf_graph_tensor(r->b->graph, tensor)->shape;
+}
+
+/* NAME/TURN/WHAT */
+static char *name_of(const Ring *r, int turn, const char *what) {
+    return g_strdup_printf("%s/%d/%s", r->name, turn, what);
+}
+
+/* A tensor along positions of queries or of memory, with those in parts. */
+static int divided(Ring *r, const char *what, int tensor) {
+    const MtfAttributes *a = &r->op->attributes;
+    MtfShape whole = shape_of(r, tensor), shape = { 0 };
+    for (int i = 0; i < whole.rank; i++) {
+        int dim = whole.dims[i];
+        bool along = dim == a->query || dim == a->memory;
+        if (along)
+            mtf_shape_append(&shape, r->parts);
+        mtf_shape_append(&shape, !along ? dim : dim == a->query ? r->query : r->memory);
+    }
+    g_autofree char *name = name_of(r, 0, what);
+    return MTF_BUILD(r->b, MTF_OP_RESHAPE, name, &shape, tensor);
+}
+
+/* The same the other way, like what the operation made. */
+static int joined(Ring *r, const char *name, int output, int tensor) {
+    MtfShape shape = shape_of(r, r->op->outputs[output]);
+    return MTF_BUILD(r->b, MTF_OP_RESHAPE, name, &shape, tensor);
+}
+
+/* Part p becomes part p + by. */
+static int turn_by(Ring *r, int turn, const char *what, int tensor, int by) {
+    g_autofree char *there = g_strdup_printf("%s/%d/%s/sent", r->name, turn, what);
+    g_autofree char *name = name_of(r, turn, what);
+    MtfAttributes *a = &r->b->attributes;
+    a->from = r->parts;
+    a->to = r->turned;
+    a->start = 0 - by;
+    a->stride = a->dilation = a->wrap = 1;
+    int sent = MTF_BUILD(r->b, MTF_OP_RESAMPLE, there, NULL, tensor);
+    a->from = r->turned;
+    a->to = r->parts;
+    return MTF_BUILD(r->b, MTF_OP_RENAME, name, NULL, sent);
+}
+
+static void hand_on(Ring *r, int turn, int *inputs) {
+    inputs[K] = turn_by(r, turn, "keys", inputs[K], 1);
+    inputs[V] = turn_by(r, turn, "values", inputs[V], 1);
+}
+
+/* Attention, or its gradient, of all parts in a turn. */
+static int meet(Ring *r, MtfOperationKind kind, int turn, int n_inputs, const int *inputs) {
+    g_autofree char *name = name_of(r, turn, "parts");
+    MtfAttributes *a = &r->b->attributes;
+    *a = r->op->attributes;
+    a->query = r->query;
+    a->memory = r->memory;
+    a->parts = turn > 0 ? r->parts : -1;
+    a->turn = turn;
+    return mtf_build(r->b, (int)kind, name, NULL, n_inputs, inputs);
+}
+
+static Ring ring_of(MtfBuilder *b, const MtfOperation *op, const char *name, int parts) {
+    const MtfAttributes *a = &op->attributes;
+    Ring r = { .b = b, .op = op, .name = name, .turns = turns_of(b->graph, a, parts) };
+    r.parts = mtf_dimension_below(b, a->query, "parts", parts);
+    r.turned = mtf_dimension_below(b, a->query, "turned", parts);
+    r.query =
+        mtf_dimension_below(b, a->query, "within", mtf_graph_size(b->graph, a->query) / parts);
+    r.memory =
+        mtf_dimension_below(b, a->memory, "within", mtf_graph_size(b->graph, a->memory) / parts);
+    return r;
+}
+
+/* ---- Forward and back ------------------------------------------------------------------------ */
+
+static void ring_forward(Ring *r, int *results) {
+    const int *in = r->op->inputs;
+    int x[] = { [Q] = divided(r, "queries", in[Q]),
+                [K] = divided(r, "keys", in[K]),
+                [V] = divided(r, "values", in[V]),
+                [O] = -1,
+                [LSE] = -1 };
+    x[O] = meet(r, MTF_OP_ATTENTION, 0, O, x);
+    for (int turn = 1; turn < r->turns; turn++) {
+        hand_on(r, turn, x);
+        x[LSE] = x[O] + 1;
+        x[O] = meet(r, MTF_OP_ATTENTION_FURTHER, turn, LSE + 1, x);
+    }
+    g_autofree char *lse = g_strdup_printf("%s/lse", r->name);
+    results[1] = joined(r, lse, 1, x[O] + 1);
+    r->b->origin = r->op->origin;
+    r->b->of = r->op->of;
+    results[0] = joined(r, r->name, 0, x[O]);
+}
+
+/* The sum of a gradient so far and that of a turn. */
+static int added(Ring *r, int turn, const char *what, int sum, int more) {
+    g_autofree char *name = name_of(r, turn, what);
+    return MTF_BUILD(r->b, MTF_OP_ADD, name, NULL, sum, more);
+}
+
+/* What has come of the gradients goes along with their keys and values. */
+static void add_turn(Ring *r, int turn, int made, int *d) {
+    d[Q] = added(r, turn, "query_gradients", d[Q], made);
+    d[K] = turn_by(r, turn, "key_gradients/so_far", d[K], 1);
+    d[V] = turn_by(r, turn, "value_gradients/so_far", d[V], 1);
+    d[K] = added(r, turn, "key_gradients", d[K], made + K);
+    d[V] = added(r, turn, "value_gradients", d[V], made + V);
+}
+
+static void ring_back(Ring *r, int *results) {
+    static const char *const what[] = {
+        "queries", "keys", "values", "results", "lse", "gradients"
+    };
+    int x[INPUTS];
+    for (int k = 0; k < INPUTS; k++)
+        x[k] = divided(r, what[k], r->op->inputs[k]);
+    int made = meet(r, MTF_OP_ATTENTION_GRAD, 0, INPUTS, x), d[] = { made, made + K, made + V };
+    for (int turn = 1; turn < r->turns; turn++) {
+        hand_on(r, turn, x);
+        add_turn(r, turn, meet(r, MTF_OP_ATTENTION_GRAD, turn, INPUTS, x), d);
+    }
+    for (int k = K; k <= V && r->turns > 1; k++)
+        d[k] = turn_by(r, r->turns, what[k], d[k], 1 - r->turns);
+    g_autofree char *dk = g_strdup_printf("%s/k", r->name), *dv = g_strdup_printf("%s/v", r->name);
+    results[K] = joined(r, dk, K, d[K]);
+    results[V] = joined(r, dv, V, d[V]);
+    r->b->origin = r->op->origin;
+    r->b->of = r->op->of;
+    results[Q] = joined(r, r->name, Q, d[Q]);
+}
+
+static void build(MtfBuilder *b, const MtfOperation *op, char *name, int parts, int *results) {
+    Ring r = ring_of(b, op, name, parts);
+    (mtf_operation_row(op->kind)->in_parts ? ring_forward : ring_back)(&r, results);
+}
+
+bool mtf_graph_ring_keys(MtfGraph *graph, int parts, GError **error) {
+    static const MtfReplacement replacement = { "--ring", "attention whose queries and memory",
+                                                mtf_operation_rings, build };
+    return mtf_replace_operations(graph, &replacement, parts, error);
+}

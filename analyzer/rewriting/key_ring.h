@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Ring attention: queries, keys and values of attention in equal parts, so that all three may stay split along
+ * their positions over one axis (context parallelism). Each part of queries meets those of memory one after
+ * the other, which are handed on from processor to processor round a ring:
+ *
+ *     q, k, v ──reshape──► [batch, parts, queries/parts, …]
+ *     o, lse = attention(q, k, v)                                 part p meets part p
+ *     k, v   = turned by one part                                 a permute where parts are split
+ *     o, lse = attention_further(q, k, v, o, lse), turn 1         part p meets part p - 1
+ *     …                                                           until it has met all
+ *
+ * Parts are a dimension that attention has in parallel: whoever splits it holds its parts of queries, keys and
+ * values alone, and two parts of keys and of values at a time. Backward keys and values are handed on
+ * again, with their gradients so far behind them, which are home behind the last turn:
+ *
+ *     dq, dk, dv  = attention_grad(q, k, v, o, lse, do)           o and lse of all memory
+ *     k, v        = turned by one part, and so dk and dv
+ *     dq, dk, dv += attention_grad(q, k, v, o, lse, do), turn 1
+ *     …
+ *     dk, dv      = turned home
+ *
+ * A sliding window ends the turns as soon as no query looks so far. */
+#ifndef MTF_KEY_RING_H
+#define MTF_KEY_RING_H
+
+#include "layouts/graph/graph.h"
+
+/* The largest number of parts: the graph grows with it. */
+#define MTF_MAX_RING 256
+
+/* Whether attention, or its gradient, can be computed by a ring of so many parts: they divide queries and memory,
+ * which are equally many where it is causal, nothing is added to scores nor dropped, and it is in no loop. */
+bool mtf_operation_rings(const MtfGraph *graph, const MtfOperation *op, int parts);
+
+/* Rewrites attention and its gradients in a graph without composites (a training graph or one that runs
+ * forward alone), which is canonical afterwards; 0 and 1 leave it as it is, and so stay those that cannot be
+ * rewritten. Fails with a bad-input error where none is left, or a name is taken. */
+bool mtf_graph_ring_keys(MtfGraph *graph, int parts, GError **error);
+
+#endif

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Attention whose keys and values go round a ring of processors: estimated, run, counted, searched, refused.
+# seconds: 300
+. tests/support/tap.sh
+
+number() { sed -n "s/.*\"$1\": *\([0-9.e-]*\).*/\1/p" "$2" | head -n 1; }
+meshtf-plan model transformer-lm --preset tiny --attention blockwise -o "$work/g.json" >/dev/null
+
+# losses RANKS PARTS MESH LAYOUT: what a run says of each step, in $work/RANKS.losses.
+losses() {
+    run meshtf-plan estimate "$work/g.json" --precision f64 --machine cpu-host --ring "$2" --mesh "$3" --layout "$4" \
+        -o "$work/p.json"
+    claim "a ring of $2 parts on $1 ranks is estimated" exits 0
+    run mpirun -n "$1" meshtf-run "$work/p.json" --data LICENSE --steps 5 --metrics "$work/m.jsonl"
+    claim "it runs" exits 0
+    sed 's/.*"loss": *\([0-9.]*\),"gradient_norm": *\([0-9.]*\).*/\1 \2/' "$work/m.jsonl" >"$work/$1.losses"
+}
+
+along() { echo "length:$1;memory_length:$1;length/parts:$1;length/turned:$1"; }
+losses 1 1 '' ''
+for ranks in 2 3 4; do
+    case $ranks in
+    2) losses 2 2 'ring:2' "$(along ring)" ;;
+    3) losses 3 8 'ring:3' "$(along ring)" ;; # 2, 3 and 3 parts
+    *) losses 4 2 'ring:2;heads:2' "$(along ring);heads:heads" ;;
+    esac
+    claim "keys and values go round" grep -q '"kind": *"permute"' "$work/p.json"
+    claim "memory is as predicted" grep -q 'memory a rank .* equal to the byte' "$work/out"
+    claim "so are calls and bytes" says "every rank's calls and bytes equal the program's"
+    # shellcheck disable=SC2016
+    claim "losses and gradients are those of one rank to 1e-10" awk '
+        NR == FNR { for (i = 1; i <= 2; i++) want[FNR, i] = $i; n++; next }
+        { for (i = 1; i <= 2; i++) { d = $i / want[FNR, i] - 1; bad += d > 1e-10 || d < -1e-10 } m++ }
+        END { exit bad > 0 || n != 5 || m != 5 }' "$work/1.losses" "$work/$ranks.losses"
+done
+
+# One text of 8192 positions on 8 ranks, gathered and by a ring.
+meshtf-plan model transformer-lm --preset tiny --attention blockwise --length 8192 --batch 1 -o "$work/long.json" >/dev/null
+estimate() { run meshtf-plan estimate "$work/long.json" --machine cpu-host --mesh 'r:8' "$@"; }
+estimate --layout 'length:r' -o "$work/gathered.json"
+estimate --ring 8 --layout "$(along r)" -o "$work/ring.json"
+claim "a ring takes less than half the memory" awk \
+    "BEGIN { exit !($(number peak_memory_bytes "$work/ring.json") < 0.5 * $(number peak_memory_bytes "$work/gathered.json")) }"
+search() { run meshtf-plan search "$work/long.json" --mesh 'r:8' --machine cpu-host "$@"; }
+search --ring 1 -o "$work/whole.json"
+search -o "$work/auto.json"
+claim "the search cuts a long text by itself" says 'recompute none, rings of 8'
+claim "its plan says so" grep -q '"ring": *8' "$work/auto.json"
+claim "the step is shorter than with whole attention" awk \
+    "BEGIN { exit !($(number step_seconds "$work/auto.json") < $(number step_seconds "$work/whole.json")) }"
+search --memory 11MiB -o "$work/small.json"
+claim "where keys and values do not fit, they go round" grep -q '"kind": *"permute"' "$work/small.json"
+
+search --ring 3
+claim "parts that do not divide the text are bad input" bad_input
+claim "the sentence says so" says_error 'no attention whose queries and memory 3 parts divide'
+search --ring 1000
+claim "so are more than there may be" bad_input
+claim "the sentence says how many" says_error 'must be auto or 1 to 256'
+run meshtf-plan search "$work/g.json" --devices 4 --stages 2 --machine cpu-host --ring 2
+claim "pipelines do not have it yet" bad_input
+done_testing

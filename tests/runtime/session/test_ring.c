@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// seconds: 300
+/* Rings do not affect results: under any layout of their parts, ragged ones too, training gives the losses of one
+ * processor whose attention is whole. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/rewriting/key_ring.h"
+#include "layouts/placement/rules.h"
+#include "tests/support/layout_losses.h"
+#include "tests/support/random_layout.h"
+#include "tests/support/training_plan.h"
+
+#define SPLIT "length:ring;memory_length:ring;length/parts:ring;length/turned:ring"
+
+static void ring_model(MtfLossModel *model, MtfDtype dtype, int parts) {
+    g_autoptr(GError) error = NULL;
+    mtf_loss_model_init(model, "gpt-small", MTF_TINY_TRANSFORMER, dtype);
+    if (!mtf_graph_ring_keys(model->graph, parts, &error))
+        fail_msg("%s", error->message);
+}
+
+static void check_rules(MtfDtype dtype, int parts, const char *mesh, const char *rules, int steps) {
+    MtfLossModel model;
+    MtfMesh axes;
+    g_autoptr(GError) error = NULL;
+    ring_model(&model, dtype, parts);
+    assert_true(mtf_mesh_parse(mesh, 0, &axes, NULL));
+    g_autoptr(MtfRules) parsed = mtf_rules_parse(model.graph, &axes, rules, NULL, &error);
+    if (parsed == NULL)
+        fail_msg("%s", error->message);
+    g_autoptr(MtfLayout) layout = mtf_layout_from_rules(model.graph, &axes, parsed);
+    mtf_check_layout_losses(&model, layout, steps, dtype);
+    mtf_loss_model_clear(&model);
+}
+
+/* Three ranks have 1, 1 and 2 of four parts, and 2, 3 and 3 of eight; six have 1 and 2. */
+static void rings_give_the_losses_of_whole_attention(void **state) {
+    (void)state;
+    check_rules(MTF_F64, 2, "ring:1", "", LAYOUT_STEPS);
+    check_rules(MTF_F64, 2, "ring:2", SPLIT, LAYOUT_STEPS);
+    check_rules(MTF_F64, 8, "ring:2", SPLIT, LAYOUT_STEPS);
+    check_rules(MTF_F64, 4, "ring:3", SPLIT, LAYOUT_STEPS);
+    check_rules(MTF_F64, 8, "ring:3", SPLIT, LAYOUT_STEPS);
+    check_rules(MTF_F64, 4, "ring:4", SPLIT, LAYOUT_STEPS);
+    check_rules(MTF_F64, 8, "ring:6", SPLIT, LAYOUT_STEPS);
+    check_rules(MTF_F64, 4, "ring:2;heads:2", SPLIT ";heads:heads", LAYOUT_STEPS);
+    check_rules(MTF_F32, 4, "ring:4", SPLIT, LAYOUT_STEPS);
+    check_rules(MTF_BF16, 4, "ring:4", SPLIT, 3);
+}
+
+static void drawn_layouts_of_rings_give_the_losses_of_whole_attention(void **state) {
+    (void)state;
+    static const int devices[] = { 2, 3, 4, 6, 8 };
+    MtfLossModel model;
+    g_autoptr(GRand) random = g_rand_new_with_seed(12);
+    ring_model(&model, MTF_F64, 4);
+    for (int draw = 0; draw < 30; draw++) {
+        MtfMesh mesh = mtf_random_mesh(random, devices[draw % 5]);
+        g_autoptr(MtfLayout) layout = draw % 2 == 0
+                                          ? mtf_random_rule_layout(random, model.graph, &mesh)
+                                          : mtf_random_free_layout(random, model.graph, &mesh);
+        mtf_check_layout_losses(&model, layout, 3, MTF_F64);
+    }
+    mtf_loss_model_clear(&model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rings_give_the_losses_of_whole_attention),
+        cmocka_unit_test(drawn_layouts_of_rings_give_the_losses_of_whole_attention),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
