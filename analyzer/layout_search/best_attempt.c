@@ -24,13 +24,29 @@ const MtfIncumbent *mtf_best_fastest(const MtfPlanSearch *search, const MtfMeshA
     return fastest;
 }
 
-/* Where transfers can be hidden, the plan may be another layout than the cheapest. */
-static bool is_worth_proof(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
-    const MtfPlanSearchOptions *options = search->options;
-    const MtfIncumbent *fastest = options->machine->overlap ? mtf_best_fastest(search, best) : NULL;
+/* Whether a proof would say more than is known. */
+static bool may_prove(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
+    const MtfFreeAnswer *found = &best->free;
+    return found->layout != NULL && best->problem != NULL && found->cost > found->bound &&
+           !mtf_plan_search_is_late(search);
+}
+
+/* The shortest step known: where transfers can be hidden, the plan may be another layout than the cheapest. Of
+ * very large graphs others take long to measure, and differ alike in all variants. */
+static double known_step(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
     double step = best->free.step_seconds;
-    return mtf_variant_race_wins(options->race, options->runner,
-                                 fastest != NULL ? fmin(step, fastest->step_seconds) : step);
+    bool measures = search->options->machine->overlap &&
+                    search->graph->operations->len <= MTF_VERY_LARGE_OPERATIONS;
+    const MtfIncumbent *fastest = measures ? mtf_best_fastest(search, best) : NULL;
+    return fastest != NULL ? fmin(step, fastest->step_seconds) : step;
+}
+
+bool mtf_best_loses(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
+    const MtfPlanSearchOptions *options = search->options;
+    bool drafted =
+        mtf_plan_search_is_large(search) && best->free.bound == 0 && options->frontier == 0;
+    return drafted && may_prove(search, best) &&
+           !mtf_variant_race_wins(options->race, options->runner, known_step(search, best));
 }
 
 /* Whether the best answer is to be proven better than it is: a draft; and where the user sets no gap,
@@ -38,11 +54,10 @@ static bool is_worth_proof(const MtfPlanSearch *search, const MtfMeshAttempt *be
 static bool should_prove(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
     const MtfFreeAnswer *found = &best->free;
     int64_t left = found->cost - found->bound;
-    if (found->layout == NULL || best->problem == NULL || left == 0 ||
-        mtf_plan_search_is_late(search))
+    if (!may_prove(search, best))
         return false;
     return mtf_plan_search_is_large(search)
-               ? found->bound == 0 && is_worth_proof(search, best)
+               ? found->bound == 0
                : !search->options->has_gap && (double)left <= STANDARD_GAP * (double)found->cost;
 }
 

@@ -7,6 +7,10 @@
 #include "analyzer/layout_search/mesh_attempt.h"
 #include "analyzer/layout_search/plan_answer.h"
 
+/* Of a large graph's variants that are searched at once the drafts race: whether another one's is faster, so
+ * that no more need be done with this one. Waits until theirs are known. */
+bool mtf_best_loses(const MtfPlanSearch *search, const MtfMeshAttempt *best);
+
 /* Goes on where the search of the best answer ended, where that is worth it. */
 bool mtf_best_prove(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **error);
 

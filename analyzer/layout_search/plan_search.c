@@ -201,11 +201,15 @@ static bool search_on(const MtfPlanSearch *search, MtfPlanAnswer *answer, GError
         answer->in_order_cost = price_in_order(search, best);
         done = improve_mapping(search, &best, &answer->mappings, error);
         answer->hopeless = done && is_hopeless(search, best);
-        if (answer->hopeless)
+        answer->lost = done && !answer->hopeless && mtf_best_loses(search, best);
+        bool left = answer->hopeless || answer->lost;
+        if (left)
             answer->step_seconds = best->free.step_seconds;
-        done = done && (answer->hopeless || finish_best(search, best, answer, error));
-        mtf_best_choose_alike(search, best, answer);
-        measure_shown(search, best);
+        done = done && (left || finish_best(search, best, answer, error));
+        if (!answer->lost) {
+            mtf_best_choose_alike(search, best, answer);
+            measure_shown(search, best);
+        }
         give_answer(search, best, answer);
     } else if (done) {
         answer->rules = *search->in_order;

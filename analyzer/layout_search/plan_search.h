@@ -24,6 +24,7 @@
 /* Training graphs of more operations are large: each search takes long, so that fewer are made and
  * they end sooner. */
 #define MTF_LARGE_OPERATIONS 4000
+#define MTF_VERY_LARGE_OPERATIONS 20000
 
 typedef struct {
     const MtfMachine *machine;

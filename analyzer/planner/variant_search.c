@@ -29,9 +29,8 @@
 /* Variants that are searched after one that fits, at least; and at most for large graphs. */
 #define MORE_VARIANTS 1
 
-/* Of graphs of so many operations, each search takes long: where a variant that fits is known, others
+/* Of very large graphs each search takes long: where a variant that fits is known, others
  * are given up whose best rules cost so many times its, memory apart. */
-#define VERY_LARGE_OPERATIONS 20000
 #define OUTCLASSED 1.05
 
 /* What takes so many times the rival's step when it is found is not worth a proof, or variants that save
@@ -187,7 +186,7 @@ static void trial_init(Trial *trial, const MtfVariantSearchOptions *options,
 
 static bool is_outclassed(const Trial *trial, const Trial *before) {
     const MtfStepCandidate *own = candidate_of(trial), *other = candidate_of(before);
-    return own->graph != NULL && own->graph->operations->len > VERY_LARGE_OPERATIONS &&
+    return own->graph != NULL && own->graph->operations->len > MTF_VERY_LARGE_OPERATIONS &&
            other->cost > 0 && (double)own->cost > OUTCLASSED * (double)other->cost;
 }
 
@@ -213,9 +212,10 @@ static void search_trial(int i, void *data) {
     trial->control.cost = MIN(cost_of(&trial->found), trial->known);
     mtf_variant_race_posed(trial->race, trial->runner);
     mtf_variant_race_enter(trial->race, trial->runner, INFINITY);
-    bool very_large =
-        trial->found.graph != NULL && trial->found.graph->operations->len > VERY_LARGE_OPERATIONS;
-    if (trial->found.answer.found && !trial->found.answer.hopeless &&
+    bool very_large = trial->found.graph != NULL &&
+                      trial->found.graph->operations->len > MTF_VERY_LARGE_OPERATIONS;
+    const MtfPlanAnswer *found = &trial->found.answer;
+    if (found->found && !found->hopeless && !found->lost &&
         !mtf_search_is_stopped(&trial->control) && !very_large)
         mtf_variant_answer_tune(trial->options, &trial->found); /* others may still be searched */
 }
