@@ -229,7 +229,20 @@ static char *step_name(const MtfGraph *graph, int tensor) {
     return g_strdup_printf("step/%s", mtf_graph_tensor(graph, tensor)->name);
 }
 
+/* The sum that a tensor was accumulated to, which more than one may want; -1: none. */
+static int accumulated(const MtfGraph *graph, int tensor) {
+    g_autofree char *name = step_name(graph, tensor);
+    int sum = mtf_graph_find_tensor(graph, name);
+    int producer = sum >= 0 ? mtf_graph_tensor(graph, sum)->producer : -1;
+    bool is_sum =
+        producer >= 0 && mtf_graph_operation(graph, producer)->origin == MTF_ORIGIN_ACCUMULATION;
+    return is_sum ? sum : -1;
+}
+
 static int accumulate(MtfBuilder *b, int tensor) {
+    int known = accumulated(b->graph, tensor);
+    if (known >= 0)
+        return known;
     g_autofree char *name = step_name(b->graph, tensor);
     g_autofree char *of = g_strdup(mtf_graph_tensor(b->graph, tensor)->name);
     b->layer = mtf_graph_tensor(b->graph, tensor)->layer;
@@ -269,6 +282,9 @@ static void accumulate_weighted(MtfBuilder *b, int division, int *divisor, char 
 /* The mean over micro-batches of what each of them gives. */
 static int average(MtfBuilder *b, int tensor) {
     g_autofree char *name = g_strdup_printf("share/%s", mtf_graph_tensor(b->graph, tensor)->name);
+    int known = mtf_graph_find_tensor(b->graph, name);
+    if (known >= 0 && accumulated(b->graph, known) >= 0)
+        return accumulated(b->graph, known);
     b->layer = mtf_graph_tensor(b->graph, tensor)->layer;
     b->attributes.factor = 1.0 / b->graph->microbatches;
     int share = MTF_BUILD(b, MTF_OP_SCALE, name, NULL, tensor);

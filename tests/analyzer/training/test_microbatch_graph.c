@@ -177,6 +177,38 @@ static void a_sum_is_not_read_before_it_is_complete(void **state) {
                         "\"grad/w\", a sum over all of them");
 }
 
+/* Of a term that several variables take, and of a loss that one takes, there is one sum. */
+static void what_several_variables_take_is_accumulated_once(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 12, 'd': 5}, 'inputs': "
+        "[{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}], 'variables': ["
+        "{'name': 'w', 'dims': ['d'], 'init': 'ones'}, "
+        "{'name': 'u', 'dims': ['d'], 'init': 'zeros', 'frozen': true}, "
+        "{'name': 'v', 'dims': ['d'], 'init': 'zeros', 'frozen': true}, "
+        "{'name': 'k', 'dims': [], 'init': 'zeros', 'frozen': true}], 'operations': [" PRODUCT
+        ", {'name': 'm', 'op': 'reduce_mean', 'inputs': ['x'], 'dims': ['d']}, " MEAN(
+            "p") "], "
+                 "'loss': 'l', 'optimizer': {'kind': 'sgd', 'rate': 0.1}, 'updates': ["
+                 "{'variable': 'u', 'value': 'm'}, {'variable': 'v', 'value': 'm'}, "
+                 "{'variable': 'k', 'value': 'l'}]}");
+    assert_true(mtf_graph_set_microbatches(graph, mtf_batch_dimension(graph, NULL, NULL), 3, NULL));
+    g_autoptr(MtfGraph) step = mtf_training_graph(graph, &error);
+    if (step == NULL)
+        fail_msg("%s", error->message);
+    int takes = 0;
+    for (guint i = 0; i < step->updates->len; i++) {
+        int value = g_array_index(step->updates, MtfUpdate, i).value;
+        const MtfOperation *taken =
+            mtf_graph_operation(step, mtf_graph_tensor(step, value)->producer);
+        takes += taken->inputs[0] == mtf_graph_find_tensor(step, "step/m") ||
+                 taken->inputs[0] == step->loss;
+    }
+    assert_int_equal(takes, 3);
+    assert_string_equal(mtf_graph_tensor(step, step->loss)->name, "step/l");
+}
+
 static void the_form_of_a_step_is_told(void **state) {
     (void)state;
     g_autoptr(MtfGraph) whole = training(PRODUCT ", " MEAN("p"), 1, NULL);
@@ -196,6 +228,7 @@ int main(void) {
         cmocka_unit_test(gradients_are_reduced_once_a_step),
         cmocka_unit_test(a_sum_outlives_every_micro_batch),
         cmocka_unit_test(a_sum_is_not_read_before_it_is_complete),
+        cmocka_unit_test(what_several_variables_take_is_accumulated_once),
         cmocka_unit_test(the_form_of_a_step_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
