@@ -118,7 +118,7 @@ static void onnx_names_devices_or_groups_of_them(void **state) {
 
 static MtfPlan *transformer(const char *mesh, const char *rules) {
     MtfTrainingPlan wanted = {
-        "transformer-small", MTF_TINY_TRANSFORMER, MTF_F32, mesh, rules, 0, 0, 0, 0,
+        .graph = "transformer-small", .sizes = MTF_TINY_TRANSFORMER, .mesh = mesh, .rules = rules
     };
     MtfPlan *plan = mtf_training_plan(&wanted, NULL);
     assert_non_null(plan);
@@ -191,7 +191,9 @@ static void other_layouts_are_not_megatrons(void **state) {
 
 static void free_layouts_are_no_rules(void **state) {
     (void)state;
-    MtfTrainingPlan wanted = { "mlp", "", MTF_F32, "rows:2;cols:2", "free", 7, 0, 0, 0 };
+    MtfTrainingPlan wanted = {
+        .graph = "mlp", .sizes = "", .mesh = "rows:2;cols:2", .rules = "free", .seed = 7
+    };
     MtfPlan *plan = mtf_training_plan(&wanted, NULL);
     assert_non_null(plan);
     is_refused(mtf_test_read_back(plan), "mtf", "the layout is no rule layout");
