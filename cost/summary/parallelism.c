@@ -32,11 +32,10 @@ static bool is_product(const MtfOperation *op) {
 /* What another stage of a pipeline keeps and this one reads: tied weights, as they are or as another
  * type, which no example is part of. */
 static bool is_received_variable(const MtfGraph *graph, const MtfTensor *tensor) {
-    int batch = mtf_graph_find_batch(graph);
-    return tensor->source == MTF_SOURCE_INPUT &&
-           (tensor->feed == MTF_FEED_TRANSFER_ONCE ||
-            (tensor->feed == MTF_FEED_TRANSFER && batch >= 0 &&
-             mtf_shape_find(&tensor->shape, batch) < 0));
+    if (tensor->source != MTF_SOURCE_INPUT || tensor->feed != MTF_FEED_TRANSFER)
+        return tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TRANSFER_ONCE;
+    int batch = mtf_graph_find_batch(graph); /* looks at all tensors */
+    return batch >= 0 && mtf_shape_find(&tensor->shape, batch) < 0;
 }
 
 /* The variable that a tensor is, or is another type of; else -1. */
