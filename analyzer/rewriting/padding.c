@@ -175,21 +175,12 @@ static bool runs_along(const MtfOperation *op, int dim) {
     return false;
 }
 
-static bool is_of_window(const MtfOperation *op, int dim) {
-    for (int w = 0; w < op->attributes.n_windows; w++) {
-        const MtfWindow *window = &op->attributes.windows[w];
-        if (window->from == dim || window->to == dim || window->kernel == dim)
-            return true;
-    }
-    return false;
-}
-
 /* What the operation asks of padding along a dimension of one of its operands. */
 static MtfPadding asked(const MtfGraph *graph, const MtfOperation *op, int dim) {
     const MtfOperationRow *row = mtf_operation_row(op->kind);
     if (row->dims == MTF_DIMS_RENAMED)
         return MTF_PADDING_UNREAD;
-    bool along = runs_along(op, dim) || is_of_window(op, dim);
+    bool along = runs_along(op, dim) || mtf_window_has(&op->attributes, dim);
     bool gone = mtf_shape_find(&mtf_graph_tensor(graph, op->outputs[0])->shape, dim) < 0;
     bool windowed = row->windows != MTF_WINDOWS_NONE && !row->samples;
     bool placed = row->positional && !windowed;

@@ -283,8 +283,9 @@ static void accumulate_weighted(MtfBuilder *b, int division, int *divisor, char 
 static int average(MtfBuilder *b, int tensor) {
     g_autofree char *name = g_strdup_printf("share/%s", mtf_graph_tensor(b->graph, tensor)->name);
     int known = mtf_graph_find_tensor(b->graph, name);
-    if (known >= 0 && accumulated(b->graph, known) >= 0)
-        return accumulated(b->graph, known);
+    int sum = known >= 0 ? accumulated(b->graph, known) : -1;
+    if (sum >= 0)
+        return sum;
     b->layer = mtf_graph_tensor(b->graph, tensor)->layer;
     b->attributes.factor = 1.0 / b->graph->microbatches;
     int share = MTF_BUILD(b, MTF_OP_SCALE, name, NULL, tensor);

@@ -40,6 +40,12 @@
 #define TURN NUMBER(turn, 0)
 
 /* Rows of one kind share their first fields. */
+#define ATTENDING(text, least, most)                                                             \
+    .name = text, .kernel_class = MTF_CLASS_MATMUL, .min_inputs = least, .max_inputs = most,     \
+    .n_outputs = 2, .suffixes = { NULL, "lse" }, .outputs_like = { 0, 0 }, .statistics = 2,      \
+    .separate = true, .whole = true, .dims = MTF_DIMS_FIRST, .flops = 4, .own_dimensions = true, \
+    .products = MTF_PRODUCTS_ATTENTION, .scratch = MTF_SCRATCH_ATTENTION,                        \
+    .share = mtf_share_causal
 #define ELEMENTWISE(text, least, most)                                                            \
     .name = text, .kernel_class = MTF_CLASS_ELEMENTWISE, .min_inputs = least, .max_inputs = most, \
     .n_outputs = 1
@@ -293,46 +299,11 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                              .attributes = { REQUIRED_DIMENSION(query),
                                              REQUIRED_DIMENSION(memory) },
                              .check = mtf_check_causal },
-    [MTF_OP_ATTENTION] = { .name = "attention",
-                           .kernel_class = MTF_CLASS_MATMUL,
-                           .min_inputs = 3,
-                           .max_inputs = 4,
-                           .n_outputs = 2,
-                           .suffixes = { NULL, "lse" },
-                           .outputs_like = { 0, 0 },
-                           .statistics = 2,
-                           .separate = true,
-                           .whole = true,
-                           .dims = MTF_DIMS_FIRST,
-                           .flops = 4,
-                           .attributes = { ATTENTION, DROPPED },
-                           .check = mtf_check_attention,
-                           .in_parts = true,
-                           .random = true,
-                           .own_dimensions = true,
-                           .products = MTF_PRODUCTS_ATTENTION,
-                           .scratch = MTF_SCRATCH_ATTENTION,
-                           .share = mtf_share_causal },
-    [MTF_OP_ATTENTION_FURTHER] = { .name = "attention_further",
-                                   .kernel_class = MTF_CLASS_MATMUL,
-                                   .min_inputs = 5,
-                                   .max_inputs = 5,
-                                   .n_outputs = 2,
-                                   .suffixes = { NULL, "lse" },
-                                   .outputs_like = { 0, 0 },
-                                   .statistics = 2,
-                                   .separate = true,
-                                   .whole = true,
-                                   .dims = MTF_DIMS_FIRST,
-                                   .wide_inputs = WIDE(4),
-                                   .flops = 4,
-                                   .in_place = 1 << 3,
-                                   .attributes = { ATTENTION, TURN },
-                                   .check = mtf_check_attention_further,
-                                   .own_dimensions = true,
-                                   .products = MTF_PRODUCTS_ATTENTION,
-                                   .scratch = MTF_SCRATCH_ATTENTION,
-                                   .share = mtf_share_causal },
+    [MTF_OP_ATTENTION] = { ATTENDING("attention", 3, 4), .attributes = { ATTENTION, DROPPED },
+                           .check = mtf_check_attention, .in_parts = true, .random = true },
+    [MTF_OP_ATTENTION_FURTHER] = { ATTENDING("attention_further", 5, 5), .wide_inputs = WIDE(4),
+                                   .in_place = 1 << 3, .attributes = { ATTENTION, TURN },
+                                   .check = mtf_check_attention_further },
     [MTF_OP_ROTARY] = { ELEMENTWISE("rotary", 1, 3), .dims = MTF_DIMS_FIRST,
                         .linearity = MTF_LINEAR_ONE, .flops = 4, .in_place = 1, .whole = true,
                         .integer_inputs = 6,

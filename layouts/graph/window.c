@@ -60,6 +60,15 @@ const MtfWindow *mtf_window_of(const MtfOperationRow *row, const MtfAttributes *
     return NULL;
 }
 
+bool mtf_window_has(const MtfAttributes *attributes, int dim) {
+    for (int w = 0; w < attributes->n_windows; w++) {
+        const MtfWindow *window = &attributes->windows[w];
+        if (window->from == dim || window->to == dim || window->kernel == dim)
+            return true;
+    }
+    return false;
+}
+
 int64_t mtf_window_extent(const MtfGraph *graph, const MtfWindow *window) {
     return (mtf_window_places(graph, window) - 1) * window->dilation + 1;
 }

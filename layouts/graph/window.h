@@ -45,6 +45,9 @@ int mtf_window_margined(const MtfOperationRow *row, const MtfWindow *window);
 /* The most elements of an index's other dimension that windows reach from `part` of its own. */
 int64_t mtf_window_most(const MtfGraph *graph, const MtfIndex *index, int64_t part);
 
+/* Whether a dimension is one of an operation's windows: either side's, or the filter's. */
+bool mtf_window_has(const MtfAttributes *attributes, int dim);
+
 /* Elements from the first that a window meets to its last. */
 int64_t mtf_window_extent(const MtfGraph *graph, const MtfWindow *window);
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/layout_losses.h"
 
+#include "layouts/placement/rules.h"
 #include "runtime/kernels/base/slice.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/lockstep.h"
+#include "tests/support/random_layout.h"
 #include "tests/support/training_plan.h"
 
 #include <math.h>
@@ -86,4 +88,28 @@ void mtf_check_layout_losses(const MtfLossModel *model, const MtfLayout *layout,
     g_autofree char *mesh = mtf_mesh_format(&layout->mesh);
     fail_msg("mesh %s, layout %s: loss %.17g of step %d is not %.17g", mesh,
              layout->rules != NULL ? layout->rules : "free", losses[s], s + 1, model->losses[s]);
+}
+
+void mtf_check_rule_losses(const MtfLossModel *model, const char *mesh, const char *rules,
+                           MtfDtype dtype) {
+    MtfMesh axes;
+    g_autoptr(GError) error = NULL;
+    assert_true(mtf_mesh_parse(mesh, 0, &axes, NULL));
+    g_autoptr(MtfRules) parsed = mtf_rules_parse(model->graph, &axes, rules, NULL, &error);
+    if (parsed == NULL)
+        fail_msg("%s", error->message);
+    g_autoptr(MtfLayout) layout = mtf_layout_from_rules(model->graph, &axes, parsed);
+    mtf_check_layout_losses(model, layout, dtype == MTF_BF16 ? 3 : LAYOUT_STEPS, dtype);
+}
+
+void mtf_check_drawn_losses(const MtfLossModel *model, MtfDtype dtype) {
+    static const int devices[] = { 2, 3, 4, 6, 8 };
+    g_autoptr(GRand) random = g_rand_new_with_seed(12);
+    for (int draw = 0; draw < 30; draw++) {
+        MtfMesh mesh = mtf_random_mesh(random, devices[draw % 5]);
+        g_autoptr(MtfLayout) layout = draw % 2 == 0
+                                          ? mtf_random_rule_layout(random, model->graph, &mesh)
+                                          : mtf_random_free_layout(random, model->graph, &mesh);
+        mtf_check_layout_losses(model, layout, 3, dtype);
+    }
 }

@@ -15,22 +15,13 @@ static bool has(const MtfShape *shape, int dim) {
     return mtf_shape_find(shape, dim) >= 0;
 }
 
-static bool is_of_window(const MtfOperation *op, int dim) {
-    for (int w = 0; w < op->attributes.n_windows; w++) {
-        const MtfWindow *window = &op->attributes.windows[w];
-        if (window->from == dim || window->to == dim || window->kernel == dim)
-            return true;
-    }
-    return false;
-}
-
 /* The dimensions of `of` outside windows that are in `a`, if that is asked, and in `b`, if that is. */
 static MtfShape role(const MtfOperation *op, const MtfShape *of, const MtfShape *a, bool in_a,
                      const MtfShape *b, bool in_b) {
     MtfShape found = { 0 };
     for (int i = 0; i < of->rank; i++) {
         int dim = of->dims[i];
-        if (!is_of_window(op, dim) && has(a, dim) == in_a && has(b, dim) == in_b)
+        if (!mtf_window_has(&op->attributes, dim) && has(a, dim) == in_a && has(b, dim) == in_b)
             mtf_shape_append(&found, dim);
     }
     return found;

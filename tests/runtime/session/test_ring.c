@@ -5,9 +5,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/rewriting/key_ring.h"
-#include "layouts/placement/rules.h"
 #include "tests/support/layout_losses.h"
-#include "tests/support/random_layout.h"
 #include "tests/support/training_plan.h"
 
 #define SPLIT "length:ring;memory_length:ring;length/parts:ring;length/turned:ring"
@@ -19,48 +17,33 @@ static void ring_model(MtfLossModel *model, MtfDtype dtype, int parts) {
         fail_msg("%s", error->message);
 }
 
-static void check_rules(MtfDtype dtype, int parts, const char *mesh, const char *rules, int steps) {
+static void check_rules(MtfDtype dtype, int parts, const char *mesh, const char *rules) {
     MtfLossModel model;
-    MtfMesh axes;
-    g_autoptr(GError) error = NULL;
     ring_model(&model, dtype, parts);
-    assert_true(mtf_mesh_parse(mesh, 0, &axes, NULL));
-    g_autoptr(MtfRules) parsed = mtf_rules_parse(model.graph, &axes, rules, NULL, &error);
-    if (parsed == NULL)
-        fail_msg("%s", error->message);
-    g_autoptr(MtfLayout) layout = mtf_layout_from_rules(model.graph, &axes, parsed);
-    mtf_check_layout_losses(&model, layout, steps, dtype);
+    mtf_check_rule_losses(&model, mesh, rules, dtype);
     mtf_loss_model_clear(&model);
 }
 
 /* Three ranks have 1, 1 and 2 of four parts, and 2, 3 and 3 of eight; six have 1 and 2. */
 static void rings_give_the_losses_of_whole_attention(void **state) {
     (void)state;
-    check_rules(MTF_F64, 2, "ring:1", "", LAYOUT_STEPS);
-    check_rules(MTF_F64, 2, "ring:2", SPLIT, LAYOUT_STEPS);
-    check_rules(MTF_F64, 8, "ring:2", SPLIT, LAYOUT_STEPS);
-    check_rules(MTF_F64, 4, "ring:3", SPLIT, LAYOUT_STEPS);
-    check_rules(MTF_F64, 8, "ring:3", SPLIT, LAYOUT_STEPS);
-    check_rules(MTF_F64, 4, "ring:4", SPLIT, LAYOUT_STEPS);
-    check_rules(MTF_F64, 8, "ring:6", SPLIT, LAYOUT_STEPS);
-    check_rules(MTF_F64, 4, "ring:2;heads:2", SPLIT ";heads:heads", LAYOUT_STEPS);
-    check_rules(MTF_F32, 4, "ring:4", SPLIT, LAYOUT_STEPS);
-    check_rules(MTF_BF16, 4, "ring:4", SPLIT, 3);
+    check_rules(MTF_F64, 2, "ring:1", "");
+    check_rules(MTF_F64, 2, "ring:2", SPLIT);
+    check_rules(MTF_F64, 8, "ring:2", SPLIT);
+    check_rules(MTF_F64, 4, "ring:3", SPLIT);
+    check_rules(MTF_F64, 8, "ring:3", SPLIT);
+    check_rules(MTF_F64, 4, "ring:4", SPLIT);
+    check_rules(MTF_F64, 8, "ring:6", SPLIT);
+    check_rules(MTF_F64, 4, "ring:2;heads:2", SPLIT ";heads:heads");
+    check_rules(MTF_F32, 4, "ring:4", SPLIT);
+    check_rules(MTF_BF16, 4, "ring:4", SPLIT);
 }
 
 static void drawn_layouts_of_rings_give_the_losses_of_whole_attention(void **state) {
     (void)state;
-    static const int devices[] = { 2, 3, 4, 6, 8 };
     MtfLossModel model;
-    g_autoptr(GRand) random = g_rand_new_with_seed(12);
     ring_model(&model, MTF_F64, 4);
-    for (int draw = 0; draw < 30; draw++) {
-        MtfMesh mesh = mtf_random_mesh(random, devices[draw % 5]);
-        g_autoptr(MtfLayout) layout = draw % 2 == 0
-                                          ? mtf_random_rule_layout(random, model.graph, &mesh)
-                                          : mtf_random_free_layout(random, model.graph, &mesh);
-        mtf_check_layout_losses(&model, layout, 3, MTF_F64);
-    }
+    mtf_check_drawn_losses(&model, MTF_F64);
     mtf_loss_model_clear(&model);
 }
 

@@ -5,9 +5,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/rewriting/key_parts.h"
-#include "layouts/placement/rules.h"
 #include "tests/support/layout_losses.h"
-#include "tests/support/random_layout.h"
 #include "tests/support/training_plan.h"
 
 static void split_model(MtfLossModel *model, MtfDtype dtype, int parts) {
@@ -17,17 +15,10 @@ static void split_model(MtfLossModel *model, MtfDtype dtype, int parts) {
         fail_msg("%s", error->message);
 }
 
-static void check_rules(MtfDtype dtype, int parts, const char *mesh, const char *rules, int steps) {
+static void check_rules(MtfDtype dtype, int parts, const char *mesh, const char *rules) {
     MtfLossModel model;
-    MtfMesh axes;
-    g_autoptr(GError) error = NULL;
     split_model(&model, dtype, parts);
-    assert_true(mtf_mesh_parse(mesh, 0, &axes, NULL));
-    g_autoptr(MtfRules) parsed = mtf_rules_parse(model.graph, &axes, rules, NULL, &error);
-    if (parsed == NULL)
-        fail_msg("%s", error->message);
-    g_autoptr(MtfLayout) layout = mtf_layout_from_rules(model.graph, &axes, parsed);
-    mtf_check_layout_losses(&model, layout, steps, dtype);
+    mtf_check_rule_losses(&model, mesh, rules, dtype);
     mtf_loss_model_clear(&model);
 }
 
@@ -36,30 +27,22 @@ static void check_rules(MtfDtype dtype, int parts, const char *mesh, const char 
 static void split_keys_give_the_losses_of_whole_ones(void **state) {
     (void)state;
     static const char split[] = "memory_length/parts:keys;memory_length:keys";
-    check_rules(MTF_F64, 2, "keys:1", "", LAYOUT_STEPS);
-    check_rules(MTF_F64, 2, "keys:2", split, LAYOUT_STEPS);
-    check_rules(MTF_F64, 4, "keys:3", split, LAYOUT_STEPS);
-    check_rules(MTF_F64, 4, "keys:4", split, LAYOUT_STEPS);
+    check_rules(MTF_F64, 2, "keys:1", "");
+    check_rules(MTF_F64, 2, "keys:2", split);
+    check_rules(MTF_F64, 4, "keys:3", split);
+    check_rules(MTF_F64, 4, "keys:4", split);
     check_rules(MTF_F64, 8, "keys:2;queries:2",
-                "memory_length/parts:keys;memory_length:keys;length:queries", LAYOUT_STEPS);
-    check_rules(MTF_F32, 4, "keys:2;all:2", "memory_length/parts:keys;memory_length:keys;heads:all",
-                LAYOUT_STEPS);
-    check_rules(MTF_BF16, 2, "keys:2", split, 3);
+                "memory_length/parts:keys;memory_length:keys;length:queries");
+    check_rules(MTF_F32, 4, "keys:2;all:2",
+                "memory_length/parts:keys;memory_length:keys;heads:all");
+    check_rules(MTF_BF16, 2, "keys:2", split);
 }
 
 static void drawn_layouts_of_split_keys_give_the_losses_of_whole_ones(void **state) {
     (void)state;
-    static const int devices[] = { 2, 3, 4, 6, 8 };
     MtfLossModel model;
-    g_autoptr(GRand) random = g_rand_new_with_seed(12);
     split_model(&model, MTF_F64, 4);
-    for (int draw = 0; draw < 30; draw++) {
-        MtfMesh mesh = mtf_random_mesh(random, devices[draw % 5]);
-        g_autoptr(MtfLayout) layout = draw % 2 == 0
-                                          ? mtf_random_rule_layout(random, model.graph, &mesh)
-                                          : mtf_random_free_layout(random, model.graph, &mesh);
-        mtf_check_layout_losses(&model, layout, 3, MTF_F64);
-    }
+    mtf_check_drawn_losses(&model, MTF_F64);
     mtf_loss_model_clear(&model);
 }
 
