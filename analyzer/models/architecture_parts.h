@@ -57,7 +57,7 @@ int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file, co
 /* A vector that files keep as `file`, without a suffix, and that nobody trains; zeros. */
 int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int dim);
 
-/* Says where files keep the variable of that name in words of their own (layouts/README.md). */
+/* Says where files keep the variable of that name in words of their own (layouts/FORMATS.md). */
 void mtf_assembly_place(MtfAssembly *m, const char *name, const char *place);
 
 /* The same for a stack of files' tensors, one an index of the first dimension. */

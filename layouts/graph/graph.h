@@ -113,7 +113,7 @@ typedef struct {
     bool is_sent;   /* another pipeline stage reads it (stage_split.h) */
     bool is_anew;   /* an input that every iteration of the loop that reads it finds changed: of a
                        graph that holds one operation of another */
-    char *stored;   /* of variables: where published files keep it (layouts/README.md); or NULL */
+    char *stored;   /* of variables: where published files keep it (layouts/FORMATS.md); or NULL */
     MtfAdapter adapter; /* of variables */
     char *
         scale; /* of int8 variables: the name of the float32 variable that says what their unit is, one

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* graph.json (format in layouts/README.md): strict reading and writing of graphs. `repeat` blocks
+/* graph.json (format in layouts/FORMATS.md): strict reading and writing of graphs. `repeat` blocks
  * are unrolled while reading: block `layer` of count 24 gives "layer/7/wq", and the carried value
  * after the block is "layer/x". Written graphs are flat. */
 #ifndef MTF_GRAPH_JSON_H

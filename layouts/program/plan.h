@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* plan.json, what the search writes and everything else reads: the training graph, mesh, layout,
- * predictions and proof (format in layouts/README.md). Parts that layouts/ does not know (machine,
+ * predictions and proof (format in layouts/FORMATS.md). Parts that layouts/ does not know (machine,
  * mapping, predictions, search) travel as JSON trees. The digest of the lowered program is what
  * keeps writer and reader honest: a plan that lowers to anything else is refused. */
 #ifndef MTF_PLAN_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Weights that a file has in a float type and the model in int8, in units of a scale for each of the
- * dimensions that the variable `scale` names has (layouts/README.md). These lie together at one end
+ * dimensions that the variable `scale` names has (layouts/FORMATS.md). These lie together at one end
  * of the weight, so that element i is of channel
  *
  *     i mod n            [summed …, channels …]        or      i / (elements / n)      [channels …, summed …]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Where a variable is in a published model's files, as its `stored` says (layouts/README.md):
+/* Where a variable is in a published model's files, as its `stored` says (layouts/FORMATS.md):
  *
  *     "model.norm.weight[64]"                        the tensor itself
  *     "h.0.attn.c_attn.weight[64,64:128/192]"        columns 64 to 128 of 192

@@ -18,7 +18,7 @@ status=0
 {
     echo "# $(date -u +%Y-%m-%d), torch $(/usr/bin/python3 -c 'import torch; print(torch.__version__)'): ONLY=bench_operations make bench"
     echo "# largest |ours - PyTorch's| / max(1, largest |PyTorch's|), PyTorch in f64; gradients of families relative to the tensor's largest"
-    /usr/bin/python3 "$root/tests/bench/torch_operations.py" "$root/layouts/README.md" "$folder"
+    /usr/bin/python3 "$root/tests/bench/torch_operations.py" "$root/layouts/FORMATS.md" "$folder"
 } >"$folder/rows" || status=$?
 cat "$folder/rows"
 [ -n "${BENCH_CASES:-}" ] || [ "$status" -gt 1 ] || cp "$folder/rows" "$rows"

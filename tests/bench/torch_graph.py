@@ -4,7 +4,7 @@
     Graph(json).run(values) -> the values of all tensors
 
 A value is a `Named`: a torch tensor and the names of its dimensions in order. Nothing here knows of
-strategies, kernels or the rewriting of composites; the formulas are those of layouts/README.md.
+strategies, kernels or the rewriting of composites; the formulas are those of layouts/FORMATS.md.
 """
 import itertools
 import math

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Operations and families beside PyTorch. Run by bench_operations.sh.
 
-    torch_operations.py README FOLDER      README: layouts/README.md, whose table says which operations there are
+    torch_operations.py FORMATS FOLDER     FORMATS: layouts/FORMATS.md, whose table says which operations there are
 
 A case is a graph whose operands are variables that both sides begin with, so there are no data to agree on.
 Its loss is the sum of the results times fixed weights, and of x^2 / 2 of every operand. After one step of SGD
@@ -668,8 +668,8 @@ def check_optimizer(kind, folder):
 
 # ---- The table -------------------------------------------------------------------------------------
 
-def operations_of(readme):
-    rows = re.findall(r"^\| `(\w+)` \| \d", open(readme).read(), re.M)
+def operations_of(formats):
+    rows = re.findall(r"^\| `(\w+)` \| \d", open(formats).read(), re.M)
     internal = {"sum_exp", "softmax_apply", "label_logit", "cross_entropy", "accumulate", "clip_factor", "learning_rate", "sgd",
                 "momentum", "lion", "adam", "causal_zero", "cache_update", "cached_attention", "quantized_einsum"}  # reached through others, or by inference
     return [r for r in rows if not r.endswith("_grad") and r not in internal and not r.startswith(("adafactor", "normalize_", "lamb")) or r == "conv_filter_grad"]
@@ -692,7 +692,7 @@ def judge(name, check, limits):
         return True
 
 
-def main(readme, folder):
+def main(formats, folder):
     torch.set_num_threads(1)
     bad, seen = 0, set()
     print(f"{'operation':44}{'f32 result':>10}{' gradient':>10}{'f64 result':>10}{' gradient':>10}")
@@ -708,7 +708,7 @@ def main(readme, folder):
     for family in FAMILIES:
         if ONLY in family:
             bad += judge(family, lambda: check_family(family, folder), FAMILY_LIMITS)
-    for missing in sorted(set(operations_of(readme)) - seen):
+    for missing in sorted(set(operations_of(formats)) - seen):
         print(f"{missing:44} no case")
         bad += 1
     sys.exit(1 if bad else 0)

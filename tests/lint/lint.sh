@@ -12,7 +12,7 @@ for tool in clang-format cppcheck shellcheck pkg-config; do
 done
 c_files=$(find analyzer cost layouts reports runtime tests -name '*.[ch]' 2>/dev/null | sort)
 headers=$(echo "$c_files" | grep '\.h$')
-readmes=$(find README.md analyzer cost layouts reports runtime tests -name README.md 2>/dev/null | sort)
+readmes=$(find README.md analyzer cost layouts reports runtime tests -name '*.md' 2>/dev/null | sort)
 scripts=$(find analyzer cost layouts reports runtime tests .ci -name '*.sh' 2>/dev/null | sort)
 
 # The lists of files are split into words on purpose, here and below; no path holds a space.
@@ -70,6 +70,14 @@ check_mentions() {
     awk -f "$here/mentions.awk" $c_files $readmes
 }
 
+# A folder's README is one page; formats and options have pages of their own beside it.
+check_pages() {
+    for readme in $(echo "$readmes" | grep '/README.md$'); do
+        lines=$(wc -l <"$readme")
+        [ "$lines" -le 160 ] || echo "$readme: $lines lines, over 160: no longer one page"
+    done
+}
+
 # One run for all files: cppcheck judges what is static or unused over the whole tree.
 # shellcheck disable=SC2086
 check_cppcheck() {
@@ -92,7 +100,7 @@ check_shell() {
     shellcheck --shell=sh --format=gcc --exclude=SC1091,SC2317 $scripts
 }
 
-checks=${*:-format headers layers functions prototypes words kinds facts mentions cppcheck shell}
+checks=${*:-format headers layers functions prototypes words kinds facts mentions pages cppcheck shell}
 for check in $checks; do
     "check_$check" | sed "s/\$/ ($check)/" >>"$findings"
 done

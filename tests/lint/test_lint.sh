@@ -52,7 +52,7 @@ function_of() {
 fresh
 file cost/machine/a.c '#include "layouts/base/a.h"' '' 'int mtf_a(void) {' '    return 1;' '}'
 file layouts/base/a.h '#ifndef A_H' '#define A_H' '' '/* One. */' 'int mtf_a(void);' 'void mtf_a_free(int a);' '' '#endif'
-for check in format headers layers functions prototypes words kinds facts mentions cppcheck shell; do
+for check in format headers layers functions prototypes words kinds facts mentions pages cppcheck shell; do
     accepts "a right tree passes: $check" "$check"
 done
 
@@ -191,7 +191,11 @@ echo 'See cost/machine/a.c and ring_price.h.' >cost/README.md
 rm cost/machine/a.c
 complains "in a README, too" mentions "cost/README.md:1: speaks of cost/machine/a.c"
 file cost/machine/ring_price.c '#include <graphviz/c_graph.h>' '/* As a.c, GLib.h and layouts/base/a.h say; NAME_price.c. */'
-rm cost/README.md
+yes 'Another line.' | head -161 >cost/README.md
+complains "a README of more than a page is found" pages "cost/README.md: 161 lines, over 160"
+mv cost/README.md cost/FORMATS.md
+accepts "formats may be as long as they are" pages
+rm cost/FORMATS.md
 accepts "files that are there and names of no file are right" mentions
 
 fresh

@@ -363,7 +363,7 @@ static char *linearity_of(const MtfOperationRow *row) {
     return g_strdup("–");
 }
 
-/* How the line of the README that describes a row begins; what it means follows. */
+/* How the line of FORMATS.md that describes a row begins; what it means follows. */
 static char *table_line(const MtfOperationRow *row) {
     static const char *const reductions[] = { "–", "sum", "max" };
     g_autofree char *inputs = inputs_of(row);
@@ -374,11 +374,11 @@ static char *table_line(const MtfOperationRow *row) {
 }
 
 /* Every row has its line, and no line speaks of a row that is gone. */
-static void the_readme_has_the_table(void **state) {
+static void formats_md_has_the_table(void **state) {
     (void)state;
-    g_autofree char *readme = NULL;
-    assert_true(g_file_get_contents("layouts/README.md", &readme, NULL, NULL));
-    g_auto(GStrv) lines = g_strsplit(readme, "\n", -1);
+    g_autofree char *formats = NULL;
+    assert_true(g_file_get_contents("layouts/FORMATS.md", &formats, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(formats, "\n", -1);
     int missing = 0, found = 0;
     for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
         g_autofree char *expected = table_line(mtf_operation_row(kind));
@@ -388,7 +388,7 @@ static void the_readme_has_the_table(void **state) {
         if (there)
             continue;
         missing++;
-        print_message("layouts/README.md lacks the line:\n%s\n", expected);
+        print_message("layouts/FORMATS.md lacks the line:\n%s\n", expected);
     }
     for (char **line = lines; *line != NULL; line++) {
         g_autofree char *word = g_str_has_prefix(*line, "| `") ? quoted_word(*line + 2) : NULL;
@@ -446,7 +446,7 @@ int main(void) {
         cmocka_unit_test(labels_lack_exactly_the_classes),
         cmocka_unit_test(expressions_have_the_dimensions_of_all_their_inputs),
         cmocka_unit_test(what_only_plans_hold_is_checked_too),
-        cmocka_unit_test(the_readme_has_the_table),
+        cmocka_unit_test(formats_md_has_the_table),
         cmocka_unit_test(beside_bfloat16_sums_and_statistics_are_float32),
         cmocka_unit_test(types_that_do_not_go_together_are_told),
     };
