@@ -87,14 +87,23 @@ static const MtfModelPreset qwen_presets[] = {
     PRESET("qwen2.5-3b", "3.1 billion, tied", QWEN("qwen2", 2048, 11008, 36, 16, 2) TIED),
     PRESET("qwen2-7b", "7,615,616,512 parameters",
            QWEN("qwen2", 3584, 18944, 28, 28, 4) LARGE_VOCABULARY),
+    PRESET("qwen2.5-7b", "7,615,616,512 parameters",
+           QWEN("qwen2", 3584, 18944, 28, 28, 4) LARGE_VOCABULARY),
     PRESET("qwen2.5-14b", "14.8 billion", QWEN("qwen2", 5120, 13824, 48, 40, 8) LARGE_VOCABULARY),
     PRESET("qwen2.5-32b", "32.8 billion", QWEN("qwen2", 5120, 27648, 64, 40, 8) LARGE_VOCABULARY),
     PRESET("qwen2-72b", "72.7 billion", QWEN("qwen2", 8192, 29568, 80, 64, 8) LARGE_VOCABULARY),
+    PRESET("qwen2.5-72b", "72.7 billion", QWEN("qwen2", 8192, 29568, 80, 64, 8) LARGE_VOCABULARY),
     PRESET("qwen3-0.6b", "596,049,920 parameters", QWEN("qwen3", 1024, 3072, 28, 16, 8) TIED),
+    PRESET("qwen3-1.7b", "1,720,574,976 parameters", QWEN("qwen3", 2048, 6144, 28, 16, 8) TIED),
+    PRESET("qwen3-4b", "4,022,468,096 parameters", QWEN("qwen3", 2560, 9728, 36, 32, 8) TIED),
     PRESET("qwen3-8b", "8.2 billion", QWEN("qwen3", 4096, 12288, 36, 32, 8)),
+    PRESET("qwen3-14b", "14,768,307,200 parameters", QWEN("qwen3", 5120, 17408, 40, 40, 8)),
     PRESET("qwen3-32b", "32.8 billion", QWEN("qwen3", 5120, 25600, 64, 64, 8)),
     PRESET("qwen3-30b-a3b", "128 experts, 8 a token",
            "\"qwen3_moe\",\"num_hidden_layers\":48,\"head_dim\":128,\"norm_topk_prob\":true"),
+    PRESET("qwen3-235b-a22b", "235,093,634,560 parameters, 128 experts, 8 a token",
+           QWEN("qwen3_moe", 4096, 12288, 94, 64, 4) ",\"moe_intermediate_size\":1536,"
+                                                     "\"head_dim\":128,\"norm_topk_prob\":true"),
     PRESET("qwen1.5-moe-a2.7b", "14,315,784,192 parameters, 60 experts, 4 a token, and one of all",
            "\"qwen2_moe\""),
     END,
@@ -104,6 +113,8 @@ static const MtfModelPreset qwen_presets[] = {
     "\"" type "\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
     ",\"num_attention_heads\":" #a ",\"num_key_value_heads\":" #kv ",\"head_dim\":" #d
 
+#define GEMMA3 ",\"sliding_window\":1024,\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}"
+
 static const MtfModelPreset gemma_presets[] = {
     TINY_PRESET(GEMMA("gemma2", 64, 160, 2, 4, 2, 16) ",\"query_pre_attn_scalar\":16"),
     PRESET("gemma-2b", "2.5 billion", GEMMA("gemma", 2048, 16384, 18, 8, 1, 256)),
@@ -112,6 +123,32 @@ static const MtfModelPreset gemma_presets[] = {
     PRESET("gemma2-9b", "9.2 billion", GEMMA("gemma2", 3584, 14336, 42, 16, 8, 256)),
     PRESET("gemma2-27b", "27,227,128,320 parameters",
            GEMMA("gemma2", 4608, 36864, 46, 32, 16, 128) ",\"query_pre_attn_scalar\":144"),
+    PRESET("gemma3-1b", "999,885,952 parameters",
+           GEMMA("gemma3_text", 1152, 6912, 26, 4, 1, 256) ",\"vocab_size\":262144"
+                                                           ",\"sliding_window\":512"),
+    PRESET("gemma3-4b", "the text part", GEMMA("gemma3_text", 2560, 10240, 34, 8, 4, 256) GEMMA3),
+    PRESET("gemma3-12b", "the text part", GEMMA("gemma3_text", 3840, 15360, 48, 16, 8, 256) GEMMA3),
+    PRESET("gemma3-27b", "the text part",
+           GEMMA("gemma3_text", 5376, 21504, 62, 32, 16, 128) GEMMA3
+           ",\"query_pre_attn_scalar\":168"),
+    END,
+};
+
+#define MISTRAL ",\"head_dim\":128,\"rms_norm_eps\":1e-5,\"sliding_window\":null"
+
+static const MtfModelPreset mistral_presets[] = {
+    TINY_PRESET(LLAMA_LIKE("mistral", 64, 160, 2, 4, 2) ",\"sliding_window\":16"),
+    PRESET("mistral-7b", "7,241,732,096 parameters, a window of 4096",
+           "\"mistral\",\"rms_norm_eps\":1e-5,\"max_position_embeddings\":32768"),
+    PRESET("mistral-7b-v0.3", "7,248,023,552 parameters, no window",
+           LLAMA_LIKE("mistral", 4096, 14336, 32, 32, 8) MISTRAL
+           ",\"vocab_size\":32768,\"max_position_embeddings\":32768,\"rope_theta\":1000000"),
+    PRESET("mistral-nemo-12b", "12,247,782,400 parameters",
+           LLAMA_LIKE("mistral", 5120, 14336, 40, 32, 8) MISTRAL
+           ",\"vocab_size\":131072,\"rope_theta\":1000000"),
+    PRESET("mistral-small-24b", "23,572,403,200 parameters",
+           LLAMA_LIKE("mistral", 5120, 32768, 40, 32, 8) MISTRAL
+           ",\"vocab_size\":131072,\"max_position_embeddings\":32768,\"rope_theta\":100000000"),
     END,
 };
 
@@ -153,6 +190,7 @@ static const MtfModelPreset bert_presets[] = {
     TINY_PRESET(BERT(64, 160, 2, 4)),
     PRESET("bert-base", "109,482,240 parameters", BERT(768, 3072, 12, 12)),
     PRESET("bert-large", "335,141,888 parameters", BERT(1024, 4096, 24, 16)),
+    PRESET("distilbert-base", "66,362,880 parameters", "\"distilbert\""),
     PRESET("roberta-base", "124,645,632 parameters",
            "\"roberta\",\"max_position_embeddings\":514,\"type_vocab_size\":1,"
            "\"layer_norm_eps\":1e-5"),
@@ -175,7 +213,11 @@ static const MtfModelPreset t5_presets[] = {
     PRESET("t5-large", "737,668,096 parameters", T5(1024, 4096, 64, 24, 16)),
     PRESET("t5-3b", "2.9 billion", T5(1024, 16384, 128, 24, 32)),
     PRESET("t5-11b", "11,307,321,344 parameters", T5(1024, 65536, 128, 24, 128)),
+    PRESET("t5-v1_1-small", "76,961,152 parameters", T5(512, 1024, 64, 8, 6) T5_GATED),
     PRESET("t5-v1_1-base", "247,577,856 parameters", T5(768, 2048, 64, 12, 12) T5_GATED),
+    PRESET("t5-v1_1-large", "783,150,080 parameters", T5(1024, 2816, 64, 24, 16) T5_GATED),
+    PRESET("t5-v1_1-xl", "2,849,757,184 parameters", T5(2048, 5120, 64, 24, 32) T5_GATED),
+    PRESET("t5-v1_1-xxl", "11,135,332,352 parameters", T5(4096, 10240, 64, 24, 64) T5_GATED),
     END,
 };
 
@@ -210,6 +252,8 @@ static const MtfModelPreset vit_presets[] = {
       .config = "{\"model_type\":" VIT(64, 160, 2, 4,
                                        2) ",\"image_size\":8,\"num_channels\":1,\"num_labels\":10}",
       TINY },
+    PRESET("vit-ti16", "5,717,416 parameters, DeiT's smallest", VIT(192, 768, 12, 3, 16)),
+    PRESET("vit-s16", "22,050,664 parameters", VIT(384, 1536, 12, 6, 16)),
     PRESET("vit-b16", "86,567,656 parameters", VIT(768, 3072, 12, 12, 16)),
     PRESET("vit-b32", "88,224,232 parameters", VIT(768, 3072, 12, 12, 32)),
     PRESET("vit-l16", "304,326,632 parameters", VIT(1024, 4096, 24, 16, 16)),
@@ -260,6 +304,50 @@ static const MtfModelPreset olmo2_presets[] = {
     END,
 };
 
+#define OPT(h, f, l, a)                                                           \
+    "\"opt\",\"hidden_size\":" #h ",\"ffn_dim\":" #f ",\"num_hidden_layers\":" #l \
+    ",\"num_attention_heads\":" #a
+
+/* Sizes: Zhang and others, 2022, table 1; 350m, whose norms stand behind, is not expressible. */
+static const MtfModelPreset opt_presets[] = {
+    TINY_PRESET(OPT(64, 160, 2, 4)),
+    PRESET("opt-125m", "125,239,296 parameters", OPT(768, 3072, 12, 12)),
+    PRESET("opt-1.3b", "1,315,758,080 parameters", OPT(2048, 8192, 24, 32)),
+    PRESET("opt-2.7b", "2,651,596,800 parameters", OPT(2560, 10240, 32, 32)),
+    PRESET("opt-6.7b", "6,658,473,984 parameters", OPT(4096, 16384, 32, 32)),
+    PRESET("opt-13b", "12,853,473,280 parameters", OPT(5120, 20480, 40, 40)),
+    PRESET("opt-30b", "30 billion", OPT(7168, 28672, 48, 56)),
+    PRESET("opt-66b", "66 billion", OPT(9216, 36864, 64, 72)),
+    PRESET("opt-175b", "175 billion", OPT(12288, 49152, 96, 96)),
+    END,
+};
+
+#define BLOOM(h, l, a) "\"bloom\",\"hidden_size\":" #h ",\"n_layer\":" #l ",\"n_head\":" #a
+
+static const MtfModelPreset bloom_presets[] = {
+    TINY_PRESET(BLOOM(64, 2, 4)),
+    PRESET("bloom-560m", "559,214,592 parameters", BLOOM(1024, 24, 16)),
+    PRESET("bloom-1b1", "1,065,314,304 parameters", BLOOM(1536, 24, 16)),
+    PRESET("bloom-1b7", "1,722,408,960 parameters", BLOOM(2048, 24, 16)),
+    PRESET("bloom-3b", "3,002,557,440 parameters", BLOOM(2560, 30, 32)),
+    PRESET("bloom-7b1", "7,069,016,064 parameters", BLOOM(4096, 30, 32)),
+    PRESET("bloom-176b", "176,247,271,424 parameters", BLOOM(14336, 70, 112)),
+    END,
+};
+
+#define FALCON(h, l, a) \
+    "\"falcon\",\"hidden_size\":" #h ",\"num_hidden_layers\":" #l ",\"num_attention_heads\":" #a
+#define NEW_FALCON(kv) ",\"new_decoder_architecture\":true,\"num_kv_heads\":" #kv
+
+static const MtfModelPreset falcon_presets[] = {
+    TINY_PRESET(FALCON(64, 2, 4)),
+    PRESET("falcon-7b", "6,921,720,704 parameters, one key for all heads", FALCON(4544, 32, 71)),
+    PRESET("falcon-40b", "41 billion", FALCON(8192, 60, 128) NEW_FALCON(8)),
+    PRESET("falcon-180b", "180 billion",
+           FALCON(14848, 80, 232) NEW_FALCON(8) ",\"tie_word_embeddings\":false"),
+    END,
+};
+
 #define FAMILY(symbol, text, about, list)                                         \
     const MtfModelFamily symbol = {                                               \
         .name = text, .summary = about, .parameters = parameters, .presets = list \
@@ -269,8 +357,10 @@ FAMILY(mtf_model_llama, "llama", "Llama 1 to 3.2: rotary positions, RMS norms, g
        llama_presets);
 FAMILY(mtf_model_qwen, "qwen", "Qwen 2, 2.5 and 3: Llama with biases or norms of queries and keys",
        qwen_presets);
-FAMILY(mtf_model_gemma, "gemma",
-       "Gemma 1 and 2: wide heads, soft caps, windows in every other layer", gemma_presets);
+FAMILY(mtf_model_gemma, "gemma", "Gemma 1 to 3: wide heads, soft caps, windows in most layers",
+       gemma_presets);
+FAMILY(mtf_model_mistral, "mistral", "Mistral: Llama with shared keys, at first with a window",
+       mistral_presets);
 FAMILY(mtf_model_mixtral, "mixtral", "Mixtral: Llama with experts", mixtral_presets);
 FAMILY(mtf_model_deepseek, "deepseek",
        "DeepSeekMoE, V2-Lite and V3: many small experts beside shared ones", deepseek_presets);
@@ -285,3 +375,7 @@ FAMILY(mtf_model_pythia, "pythia", "Pythia: GPT-NeoX, both parts of a layer side
        pythia_presets);
 FAMILY(mtf_model_phi, "phi", "Phi 1.5, 2 and 3: small models of textbooks", phi_presets);
 FAMILY(mtf_model_olmo2, "olmo2", "OLMo 2: norms behind both parts of a layer", olmo2_presets);
+FAMILY(mtf_model_opt, "opt", "OPT: GPT-3 with relu and learned positions", opt_presets);
+FAMILY(mtf_model_bloom, "bloom", "BLOOM: scores that fall with the distance", bloom_presets);
+FAMILY(mtf_model_falcon, "falcon", "Falcon: one key for many heads, parts side by side",
+       falcon_presets);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# seconds: 300
+# seconds: 450
 # Families of published models: presets with the parameters they are known for, tiny ones that train.
 . tests/support/tap.sh
 
@@ -18,12 +18,25 @@ llama llama3.2-1b 1235814400
 gemma gemma-2b 2506172416
 gemma gemma-7b 8537680896
 gemma gemma2-9b 9241705984
+gemma gemma3-1b 999885952
+mistral mistral-7b 7241732096
+mistral mistral-nemo-12b 12247782400
+mistral small-24b 23572403200
 mixtral 8x22b 140630071296
+opt opt-125m 125239296
+opt 6.7b 6658473984
+bloom 560m 559214592
+bloom bloom-176b 176247271424
+falcon falcon-7b 6921720704
+falcon falcon-40b 41303293952
 qwen qwen1.5-moe-a2.7b 14315784192
 deepseek deepseek-moe-16b 16375728128
 deepseek deepseek-v2-lite 15706484224
 deepseek deepseek-v3 671026404352
+qwen qwen3-1.7b 1720574976
 qwen qwen3-8b 8190735360
+qwen qwen3-14b 14768307200
+qwen qwen3-235b-a22b 235093634560
 pythia pythia-70m 70426624
 pythia pythia-410m 405334016
 pythia pythia-1.4b 1414647808
@@ -35,7 +48,10 @@ olmo2 olmo2-7b 7298617344
 olmo2 olmo2-13b 13716198400
 bert large 335141888
 bert roberta-large 355359744
+bert distilbert-base 66362880
 t5 3b 2851598336
+t5 v1_1-xxl 11135332352
+vit vit-s16 22050664
 vit vit-b32 88224232
 vit vit-h14 632045800
 transformer size0 243564544
@@ -93,7 +109,7 @@ claim "an unknown preset is bad input" bad_input
 claim "the sentence lists the presets" says_error "llama3.1-405b"
 
 # A tiny one of each learns the licence's letters: a text of 256 equally likely bytes loses 5.55.
-for family in gpt llama qwen pythia phi olmo2 gemma mixtral deepseek switch gshard moe-lstm bert t5 transformer transformer-lm; do
+for family in gpt llama qwen pythia phi olmo2 opt bloom falcon gemma mistral mixtral deepseek switch gshard moe-lstm bert t5 transformer transformer-lm; do
     rm -f "$work/m.jsonl"
     run meshtf-plan model $family --preset tiny -o "$work/g.json"
     run meshtf-plan search "$work/g.json" --devices 2 --machine cpu-host -o "$work/p.json"

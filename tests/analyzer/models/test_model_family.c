@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// seconds: 300
 #include "tests/support/cmocka.h"
 
 #include "analyzer/models/model_family.h"
