@@ -219,6 +219,42 @@ void mtf_config_leave_out(MtfConfig *config, const char *key, const char *reason
         g_ptr_array_add(config->left_out, g_strdup_printf("%s (%s)", key, reason));
 }
 
+/* ---- Weights in eight bits ------------------------------------------------------------------- */
+
+/* Whether an object's key is missing, null or an empty object. */
+static bool is_without(const MtfJson *object, const char *key) {
+    MtfJson value;
+    return !mtf_json_find(object, key, &value) || cJSON_IsNull(value.node) ||
+           (cJSON_IsObject(value.node) && value.node->child == NULL);
+}
+
+static bool says(const MtfJson *object, const char *key, const char *word) {
+    MtfJson value;
+    return mtf_json_find(object, key, &value) && cJSON_IsString(value.node) &&
+           strcmp(value.node->valuestring, word) == 0;
+}
+
+/* Whether matrices are floats of eight bits beside scales of blocks, of rows or of all, which --init multiplies. */
+static bool is_scaled_floats(const MtfJson *q) {
+    bool packed = says(q, "quant_method", "compressed-tensors");
+    return says(q, "quant_method", "fp8") || says(q, "quant_method", "fbgemm_fp8") ||
+           (packed && says(q, "format", "float-quantized") && is_without(q, "kv_cache_scheme") &&
+            is_without(q, "sparsity_config") && is_without(q, "transform_config"));
+}
+
+static void read_quantization(MtfConfig *c) {
+    MtfJson value;
+    if (!mtf_config_find(c, "quantization_config", &value))
+        return;
+    if (is_scaled_floats(&value))
+        mtf_config_leave_out(c, "quantization_config",
+                             "what is stored in eight bits is read as numbers");
+    else
+        mtf_config_fail(c, "quantization_config",
+                        "quantized weights are not supported but fp8, fbgemm_fp8 and "
+                        "compressed-tensors' float-quantized; take the model's float weights");
+}
+
 /* ---- Keys that no reader asked for ----------------------------------------------------------- */
 
 static bool is_off(const MtfJson *value) {
@@ -271,9 +307,7 @@ bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
     g_autoptr(GHashTable) used = g_hash_table_new(g_str_hash, g_str_equal);
     MtfConfig config = { root, used, left_out, false, error };
     MtfJson value;
-    if (mtf_config_find(&config, "quantization_config", &value))
-        mtf_config_fail(&config, "quantization_config",
-                        "quantized weights are not supported; take the model's float weights");
+    read_quantization(&config);
     *network = (MtfArchitecture){ .embedding_scale = 1, .logit_scale = 1 };
     network->spread = mtf_config_number(&config, "initializer_range", 0.02);
     type->read(&config, network);

@@ -90,6 +90,39 @@ static bool list_files(const char *path, GString *lines, GError **error) {
     return true;
 }
 
+/* What the folder's config.json, if there is one, says of weights in eight bits. */
+static bool read_quantization(MtfPublishedFolder *folder, GError **error) {
+    g_autofree char *path = g_build_filename(folder->path, "config.json", NULL);
+    if (!g_file_test(path, G_FILE_TEST_EXISTS))
+        return true;
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
+    if (document == NULL)
+        return false;
+    MtfJson root = mtf_json_root(document), quantization, block, side;
+    if (!cJSON_IsObject(root.node) || !mtf_json_find(&root, "quantization_config", &quantization) ||
+        !cJSON_IsObject(quantization.node))
+        return true;
+    folder->quantized = true;
+    if (!mtf_json_find(&quantization, "weight_block_size", &block) || cJSON_IsNull(block.node))
+        return true;
+    if (!mtf_json_array(&block, error))
+        return false;
+    if (mtf_json_length(&block) != 2)
+        return mtf_json_fail(&block, error, "rows and columns of a block are expected");
+    bool good = mtf_json_first(&block, &side);
+    for (int i = 0; i < 2 && good; i++, mtf_json_next(&side))
+        good = mtf_json_integer(&side, 1, G_MAXINT, &folder->block[i], error);
+    return good;
+}
+
+static void share_quantization(MtfPublishedFolder *folder, MPI_Comm control) {
+    int64_t said[3] = { folder->quantized, folder->block[0], folder->block[1] };
+    mtf_mpi_require(MPI_Bcast(said, 3, MPI_INT64_T, 0, control), "MPI_Bcast");
+    folder->quantized = said[0] != 0;
+    folder->block[0] = said[1];
+    folder->block[1] = said[2];
+}
+
 /* Rank 0's lines on every rank; free with g_strfreev. */
 static char **share_lines(MPI_Comm control, GString *lines) {
     int64_t length = (int64_t)lines->len;
@@ -126,10 +159,11 @@ MtfPublishedFolder *mtf_published_folder_open(MPI_Comm control, const char *path
     GError *local = NULL;
     int rank;
     mtf_mpi_require(MPI_Comm_rank(control, &rank), "MPI_Comm_rank");
-    if (rank == 0)
-        list_files(path, lines, &local);
+    if (rank == 0 && list_files(path, lines, &local))
+        read_quantization(folder, &local);
     if (!mtf_agree(control, local, error))
         return NULL;
+    share_quantization(folder, control);
     g_auto(GStrv) names = share_lines(control, lines);
     for (int i = 0; names[i] != NULL; i++)
         if (!add_file(folder, control, names[i], error))
@@ -179,4 +213,38 @@ const MtfStoredTensor *mtf_published_folder_find(const MtfPublishedFolder *folde
         return find_in(of, found, file);
     mtf_input_error(error, "%s has no tensor \"%s\", which the model needs", folder->path, name);
     return NULL;
+}
+
+/* ---- Scales ---------------------------------------------------------------------------------- */
+
+static const MtfStoredTensor *find_scale(const MtfPublishedFolder *folder, const char *name,
+                                         MtfPublishedFile **file) {
+    static const char *const suffixes[] = { "_scale_inv", "_scale" };
+    for (gsize i = 0; i < G_N_ELEMENTS(suffixes); i++) {
+        g_autofree char *scale = g_strconcat(name, suffixes[i], NULL);
+        MtfPublishedFile *of = g_hash_table_lookup(folder->names, scale);
+        if (of != NULL)
+            return find_in(of, scale, file);
+    }
+    return NULL;
+}
+
+bool mtf_published_folder_scales(const MtfPublishedFolder *folder, const MtfStoredTensor *stored,
+                                 MtfBlockScales *scales, GError **error) {
+    MtfPublishedFile *file;
+    *scales = (MtfBlockScales){ 0 };
+    if (!folder->quantized || mtf_stored_type_bytes(stored->type) > 1)
+        return true;
+    const MtfStoredTensor *scale = find_scale(folder, stored->name, &file);
+    if (scale == NULL)
+        return mtf_input_error(
+            error, "%s has no tensor \"%s_scale_inv\" or \"%s_scale\", the units of \"%s\"",
+            folder->path, stored->name, stored->name, stored->name);
+    if (!mtf_block_scales_set(stored, scale, folder->block, scales))
+        return mtf_input_error(
+            error, "%s: \"%s\" is not one scale for each block, for each row or for all of \"%s\"",
+            file->path, scale->name, stored->name);
+    scales->path = file->path;
+    scales->place = file->data_start + scale->begin;
+    return true;
 }

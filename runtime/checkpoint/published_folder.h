@@ -21,6 +21,8 @@ typedef struct {
     char *path;
     GPtrArray *files;  /* MtfPublishedFile, owned */
     GHashTable *names; /* name of a tensor -> MtfPublishedFile */
+    bool quantized;    /* config.json says that matrices are in eight bits */
+    int64_t block[2];  /* rows and columns that have a scale; 0: not said */
 } MtfPublishedFolder;
 
 /* Collective: rank 0 lists and reads, every rank gets the same. Fails (bad input) where there is no
@@ -41,5 +43,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPublishedFolder, mtf_published_folder_free)
  * whose name the end of NAME is; NULL with a bad-input error. `*file` becomes the file it is in. */
 const MtfStoredTensor *mtf_published_folder_find(const MtfPublishedFolder *folder, const char *name,
                                                  MtfPublishedFile **file, GError **error);
+
+/* Where the scales of a tensor are, if the folder keeps it in units of some (block_scales.h); borrowed from the
+ * folder. Fails (bad input) where they are missing or of another shape. */
+bool mtf_published_folder_scales(const MtfPublishedFolder *folder, const MtfStoredTensor *stored,
+                                 MtfBlockScales *scales, GError **error);
 
 #endif

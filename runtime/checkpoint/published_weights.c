@@ -125,6 +125,8 @@ static bool add_reading(const MtfStoredPlace *place, int tensor, int64_t count, 
             return false;
         const MtfStoredTensor *first = (const MtfStoredTensor *)(void *)file->file->tensors->data;
         MtfTensorMove move = move_of(place, tensor, i, (int)(stored - first));
+        if (!mtf_published_folder_scales(folder, stored, &move.scales, error))
+            return false;
         g_array_append_val(file->moves, move);
     }
     return true;
@@ -335,6 +337,22 @@ bool mtf_published_weights_check(const MtfGraph *graph, bool adapters, GError **
            visit_weights(graph, adapters ? OF_ADAPTERS : OF_MODEL, NULL, NULL, error);
 }
 
+/* The config of a folder; of one in eight bits without saying so, since what is written is not. Free with g_free. */
+static char *read_config(const MtfPublishedFolder *folder, const char *name) {
+    char *text = NULL;
+    g_autofree char *path = g_build_filename(folder->path, name, NULL);
+    if (!g_file_get_contents(path, &text, NULL, NULL) || !folder->quantized)
+        return text;
+    cJSON *config = cJSON_Parse(text);
+    cJSON_DeleteItemFromObjectCaseSensitive(config, "quantization_config");
+    char *printed = cJSON_Print(config);
+    g_free(text);
+    text = g_strdup(printed);
+    cJSON_free(printed);
+    cJSON_Delete(config);
+    return text;
+}
+
 bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder, const char *like,
                                  GError **error) {
     g_autoptr(MtfPublishedFolder) open = NULL;
@@ -348,9 +366,7 @@ bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder
     e.like = open;
     e.file_name = MTF_PUBLISHED_FILE;
     e.config_name = "config.json";
-    g_autofree char *from = open != NULL ? g_build_filename(like, e.config_name, NULL) : NULL;
-    if (from != NULL)
-        g_file_get_contents(from, &e.config, NULL, NULL);
+    e.config = open != NULL ? read_config(open, e.config_name) : NULL;
     bool written = write_model(what, &e, error);
     end_export(&e);
     return written;

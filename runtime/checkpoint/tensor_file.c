@@ -15,6 +15,8 @@
 #define WINDOW_BYTES (MTF_STAGING_BYTES / 3)
 /* A window that is smaller than this times the ranks is divided among fewer of them. */
 #define MIN_PIECE_BYTES (INT64_C(1) << 16)
+/* Elements that are brought to their values together. */
+#define SCALED_AT_ONCE 1024
 
 /* One direction of an exchange: how many bytes go to or come from each rank, and from where. */
 typedef struct {
@@ -34,6 +36,7 @@ typedef struct {
     GError *error; /* the first of this rank; it goes on exchanging, since others wait */
     MtfQuantization *quantization; /* of int8 variables among those read; or NULL */
     bool measures;                 /* their scales, and stores nothing */
+    float *scales;                 /* of the move's blocks; or NULL */
 } Mover;
 
 /* The elements [first, first + count) of one tensor of the graph. */
@@ -145,6 +148,12 @@ static void transfer_run(Mover *mover, int64_t place, char *buffer, int bytes, b
         note_failure(mover, writes ? "written" : "read", place, code);
 }
 
+/* The place in the file's tensor of element `i` of the graph's. */
+static int64_t place_of(const MtfTensorMove *move, int64_t i) {
+    int64_t within = (i - move->begin) % move->block;
+    return move->first + (i - move->begin) / move->block * move->stride + within;
+}
+
 /* The piece, a run of each block at a time. */
 static void transfer_piece(Mover *mover, const Window *window, MtfRange piece, bool writes) {
     const MtfTensorMove *move = window->move;
@@ -152,10 +161,8 @@ static void transfer_piece(Mover *mover, const Window *window, MtfRange piece, b
         return;
     int64_t start = mover->of->data_start + window->stored->begin, count;
     for (int64_t i = piece.begin; i < piece.end && mover->error == NULL; i += count) {
-        int64_t within = (i - move->begin) % move->block;
-        int64_t at = move->first + (i - move->begin) / move->block * move->stride + within;
-        count = MIN(move->block - within, piece.end - i);
-        transfer_run(mover, start + at * window->element_bytes,
+        count = MIN(move->block - (i - move->begin) % move->block, piece.end - i);
+        transfer_run(mover, start + place_of(move, i) * window->element_bytes,
                      mover->piece + (i - piece.begin) * window->element_bytes,
                      (int)(count * window->element_bytes), writes);
     }
@@ -212,12 +219,12 @@ static void write_window(Mover *mover, const Window *window) {
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
+/* A run of elements as they were stored, in the type that they have on the way. */
 static void unpack(const Mover *mover, const Window *window, const MtfOperand *slice,
-                   const MtfRuns *runs, const char *elements) {
-    bool in_units = window->stored->type == MTF_STORED_I8;
+                   const MtfRuns *runs, MtfStoredType type, const char *elements) {
+    bool in_units = type == MTF_STORED_I8;
     if (!in_units && mtf_quantization_has(mover->quantization, window->tensor)) {
-        const MtfQuantizedRun run = { window->tensor, runs->index, runs->count,
-                                      window->stored->type, elements };
+        const MtfQuantizedRun run = { window->tensor, runs->index, runs->count, type, elements };
         if (mover->measures)
             mtf_quantization_measure(mover->quantization, &run);
         else
@@ -226,14 +233,35 @@ static void unpack(const Mover *mover, const Window *window, const MtfOperand *s
     }
     if (mover->measures)
         return;
-    if (window->stored->type == mtf_stored_type_of(slice->dtype)) {
-        memcpy((char *)slice->data + runs->position * window->element_bytes, elements,
-               (gsize)(runs->count * window->element_bytes));
+    if (type == mtf_stored_type_of(slice->dtype)) {
+        gsize bytes = (gsize)mtf_stored_type_bytes(type);
+        memcpy((char *)slice->data + (gsize)runs->position * bytes, elements,
+               (gsize)runs->count * bytes);
         return;
     }
     for (int64_t i = 0; i < runs->count; i++)
-        mtf_slice_set(slice, runs->position + i,
-                      mtf_stored_value(window->stored->type, elements, i));
+        mtf_slice_set(slice, runs->position + i, mtf_stored_value(type, elements, i));
+}
+
+/* A run of elements in units of their blocks' scales. The product of both has at most 32 significant bits, so
+ * that it is rounded once. */
+static void unpack_scaled(const Mover *mover, const Window *window, const MtfOperand *slice,
+                          const MtfRuns *runs, const char *elements) {
+    float values[SCALED_AT_ONCE];
+    const MtfTensorMove *move = window->move;
+    for (int64_t done = 0; done < runs->count; done += SCALED_AT_ONCE) {
+        MtfRuns some = *runs;
+        some.index += done;
+        some.position += done;
+        some.count = MIN(runs->count - done, SCALED_AT_ONCE);
+        for (int64_t i = 0; i < some.count; i++) {
+            float unit =
+                mtf_block_scales_at(&move->scales, mover->scales, place_of(move, some.index + i));
+            values[i] =
+                (float)(mtf_stored_value(window->stored->type, elements, done + i) * (double)unit);
+        }
+        unpack(mover, window, slice, &some, MTF_STORED_F32, (const char *)values);
+    }
 }
 
 static void unpack_kept(Mover *mover, const Window *window, const MtfShare *kept) {
@@ -243,7 +271,10 @@ static void unpack_kept(Mover *mover, const Window *window, const MtfShare *kept
         MtfRange piece = piece_of(mover, window, r);
         MtfRuns runs = mtf_runs(kept, piece.begin, piece.end);
         while (mtf_runs_next(&runs)) {
-            unpack(mover, window, slice, &runs, next);
+            if (mover->scales != NULL)
+                unpack_scaled(mover, window, slice, &runs, next);
+            else
+                unpack(mover, window, slice, &runs, window->stored->type, next);
             next += runs.count * window->element_bytes;
         }
     }
@@ -333,11 +364,27 @@ static void mover_clear(Mover *mover) {
     g_free(mover->piece);
     g_array_unref(mover->moves);
     mtf_quantization_free(mover->quantization);
+    g_free(mover->scales);
+}
+
+/* The scales of a move, read by rank 0 for all; zeros where it cannot, since all go on exchanging. */
+static void load_scales(Mover *mover, const MtfBlockScales *scales) {
+    g_clear_pointer(&mover->scales, g_free);
+    if (scales->path == NULL)
+        return;
+    int64_t n = scales->rows * scales->columns;
+    if (mover->rank == 0)
+        mover->scales = mtf_block_scales_read(scales, mover->error == NULL ? &mover->error : NULL);
+    if (mover->scales == NULL)
+        mover->scales = g_new0(float, n);
+    mtf_mpi_require(MPI_Bcast(mover->scales, (int)n, MPI_FLOAT, 0, mover->of->control),
+                    "MPI_Bcast");
 }
 
 static void move_all(Mover *mover, void (*move)(Mover *, const Window *)) {
     for (int i = 0; i < (int)mover->moves->len; i++) {
         const MtfTensorMove *part = &g_array_index(mover->moves, MtfTensorMove, i);
+        load_scales(mover, &part->scales);
         for (int64_t first = part->begin; first < part->begin + part->count;) {
             Window window = make_window(mover, i, first);
             move(mover, &window);

@@ -15,6 +15,7 @@
 #ifndef MTF_TENSOR_FILE_H
 #define MTF_TENSOR_FILE_H
 
+#include "runtime/checkpoint/block_scales.h"
 #include "runtime/checkpoint/stored_value.h"
 #include "runtime/worker/worker.h"
 
@@ -29,6 +30,7 @@ typedef struct {
     int tensor; /* of the graph */
     int64_t begin, count;
     int64_t first, block, stride;
+    MtfBlockScales scales; /* of what is read */
 } MtfTensorMove;
 
 /* What takes part. The tensors of `file` that are moved are those for which `tensors` has the

@@ -68,7 +68,8 @@ count deepseek-v2 235741434880 '{"model_type":"deepseek_v2","hidden_size":5120,"
   "num_key_value_heads":128,"intermediate_size":12288,"moe_intermediate_size":1536,"n_routed_experts":160,"n_shared_experts":2,
   "num_experts_per_tok":6,"q_lora_rank":1536,"topk_method":"group_limited_greedy","n_group":8,"topk_group":3,
   "routed_scaling_factor":16.0}'
-count deepseek-v3 671026419200 '{"model_type":"deepseek_v3","n_group":8,"topk_group":4,"topk_method":"noaux_tc","scoring_func":"sigmoid",
+count deepseek-v3 671026419200 '{"model_type":"deepseek_v3","quantization_config":{
+  "activation_scheme":"dynamic","fmt":"e4m3","quant_method":"fp8","weight_block_size":[128,128]},"n_group":8,"topk_group":4,"topk_method":"noaux_tc","scoring_func":"sigmoid",
   "routed_scaling_factor":2.5,"norm_topk_prob":true,"num_nextn_predict_layers":1,"ep_size":1,"rope_scaling":{"beta_fast":32,
   "beta_slow":1,"factor":40,"mscale":1.0,"mscale_all_dim":1.0,"original_max_position_embeddings":4096,"type":"yarn"}}'
 count gemma3-1b 999885952 '{"model_type":"gemma3_text","hidden_size":1152,"intermediate_size":6912,"num_attention_heads":4,
@@ -221,6 +222,8 @@ refuse "a window's layers stretched" '{"model_type":"gemma3_text","rope_paramete
 refuse "branches side by side" '{"model_type":"stablelm","use_parallel_residual":true}' "/use_parallel_residual: only false"
 refuse "a factor of 0" '{"model_type":"granite","logits_scaling":0}' "/logits_scaling: a factor above 0"
 refuse "quantized weights" '{"model_type":"llama","quantization_config":{"bits":4}}' "quantized weights"
+refuse "weights of four bits" '{"model_type":"llama","quantization_config":{"quant_method":"compressed-tensors","format":"pack-quantized"}}' \
+    "quantized weights"
 refuse "a text that is no object" "[1]" "an object is expected"
 run meshtf-plan import "$work/gpt2" --length 2000 -o "$work/x.json"
 claim "more positions than were learned are bad input" bad_input

@@ -15,6 +15,19 @@ for type in $types; do
 done
 logits gpt2 3
 
+# Matrices in eight bits and a scale for each of their blocks, or of their rows: read as numbers, and written as such.
+run $python $models write "$work" deepseek_v3-fp8 llama-fp8
+for type in deepseek_v3-fp8 llama-fp8; do
+    logits $type 1
+    logits $type 3
+    run grep quantization_config "$work/$type/out3/config.json"
+    claim "$type: what is written back says nothing of eight bits" exits 1
+    mv "$work/$type/out3" "$work/$type-numbers"
+    run mpirun -n 3 meshtf-run "$work/$type/p3.json" --data "$work/$type/in-tokens.npy" --init "$work/$type-numbers" \
+        --steps 0 --logits "$work/again.npy"
+    claim "$type: it computes the same to the bit" cmp "$work/again.npy" "$work/$type/got.npy"
+done
+
 # Plans of inference: logits of every token that is generated, with weights as they are and in eight bits.
 for weights in float int8; do
     for n in 1 3; do
@@ -67,6 +80,20 @@ echo '{"weight_map": {"a": "gone.safetensors"}}' >"$work/bad/model.safetensors.i
 refuse "an index of a file that is not there" "gone.safetensors"
 printf '\377\377\377\377\377\377\377\017' >"$work/bad/model.safetensors"
 refuse "a header of 2^60 bytes" "model.safetensors"
+eighths() { # CLAIM SENTENCE: of the model in eight bits, whose files are in $work/bad
+    run mpirun -n 3 meshtf-run "$work/deepseek_v3-fp8/p3.json" --data "$folder/in-tokens.npy" --init "$work/bad" --steps 1
+    claim "$1 is bad input" exits 2
+    claim "$1: the sentence says what" says_error "$2"
+}
+rm -f "$work/bad"/*
+cp "$work"/deepseek_v3-fp8/*.json "$work"/deepseek_v3-fp8/*.safetensors "$work/bad"
+sed -i 's/\[16, 10\]/[16, 8]/' "$work/bad/config.json"
+eighths "blocks of another size" "is not one scale for each block"
+sed -i 's/\[16, 8\]/[16]/' "$work/bad/config.json"
+eighths "a block of one side" "/quantization_config/weight_block_size: rows and columns"
+cp "$work/deepseek_v3-fp8/config.json" "$work/bad"
+sed -i 's/_scale_inv/_scale_inw/g' "$work/bad"/*.safetensors
+eighths "units without scales" "_scale\", the units of"
 run meshtf-plan model mlp -o "$work/g.json"
 run meshtf-plan search "$work/g.json" --devices 1 --machine cpu-host -o "$work/p.json"
 run mpirun -n 1 meshtf-run "$work/p.json" --steps 1 --export-hf "$work/out"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tiny random models in the layout in which Hugging Face publishes them, and what they compute.
 
-    python3 tests/support/published_models.py write DIR TYPE…      (no TYPE: all; they are printed)
+    python3 tests/support/published_models.py write DIR TYPE…      (no TYPE: all in floats; they are printed)
     python3 tests/support/published_models.py compare DIR RUN      logits of DIR with those of a run
     python3 tests/support/published_models.py same DIR DIR         names, types, shapes and bytes
     python3 tests/support/published_models.py made DIR SOURCE N    the N bytes that an encoder-decoder makes of a source
@@ -26,22 +26,62 @@ if sys.argv[1] in ("write", "behind", "all-behind", "made"):
     torch.set_default_dtype(torch.float64)
 LENGTH = 12
 PROMPT = LENGTH  # tokens that are read at once; others follow one by one
-SHARDED = {"qwen2", "mixtral"}
+SHARDED = {"qwen2", "mixtral", "deepseek_v3-fp8"}
 ADJACENT = {"gptj", "glm", "glm4", "cohere", "cohere2", "deepseek_v2", "deepseek_v3"}  # types whose rotary pairs lie side by side
 
 
-class Weights:
-    """Tensors by name, drawn when they are first asked for, kept as float32 in the file."""
+def e4m3(code):
+    """What eight bits say: a sign, four bits of the exponent, three of the fraction, no infinities."""
+    exponent, fraction = code >> 3 & 15, code & 7
+    size = (8 + fraction) * 2.0 ** (exponent - 10) if exponent else fraction * 2.0 ** -9
+    return math.nan if code & 127 == 127 else -size if code & 128 else size
 
-    def __init__(self):
-        self.tensors = {}
+
+def in_blocks(value, rows, columns):
+    """A matrix as codes of E4M3 and a float32 scale for each block of so many rows and columns, the last cut off."""
+    table = torch.tensor([e4m3(code) for code in range(256)]).nan_to_num(math.inf)
+    down, across = -(-value.shape[0] // rows), -(-value.shape[1] // columns)
+    scales = torch.zeros(down, across, dtype=torch.float32)
+    codes, said = torch.zeros(value.shape, dtype=torch.uint8), torch.zeros(value.shape)
+    for i in range(down):
+        for j in range(across):
+            block = (slice(i * rows, (i + 1) * rows), slice(j * columns, (j + 1) * columns))
+            scales[i, j] = float(value[block].abs().max()) / 448
+            scale = float(scales[i, j])
+            codes[block] = (value[block].double()[..., None] / scale - table).abs().argmin(-1).to(torch.uint8)
+            said[block] = table[codes[block].long()] * scale
+    return codes, scales, said.to(torch.float32)
+
+
+class Weights:
+    """Tensors by name, drawn when they are first asked for, kept as float32 in the file, or as a quantization_config says."""
+
+    def __init__(self, quantization=None):
+        self.tensors, self.codes = {}, {}
+        self.quantization = quantization
         self.generator = torch.Generator().manual_seed(7)
+
+    def round(self, name, value):
+        """The values that a matrix of a layer has in the file."""
+        if self.quantization is None or "_proj" not in name or value.dim() != 2:
+            return value
+        blocks = self.quantization.get("weight_block_size")
+        codes, scales, said = in_blocks(value, *(blocks or (1, value.shape[1])))
+        self.codes[name] = codes, name + ("_scale_inv" if blocks else "_scale"), scales
+        return said
+
+    def published(self):
+        """What the file has: values, or codes and their scales."""
+        tensors = dict(self.tensors)
+        for name, (codes, beside, scales) in self.codes.items():
+            tensors[name], tensors[beside] = codes, scales
+        return tensors
 
     def __call__(self, name, *shape, scale=None, about=0.0):
         if name not in self.tensors:
             scale = 1 / math.sqrt(shape[-1]) if scale is None else scale
             value = torch.randn(*shape, generator=self.generator) * scale + about
-            self.tensors[name] = value.to(torch.float32)
+            self.tensors[name] = self.round(name, value.to(torch.float32))
         assert tuple(self.tensors[name].shape) == shape, name
         return self.tensors[name].to(torch.float64)
 
@@ -49,8 +89,9 @@ class Weights:
 def write_safetensors(path, tensors):
     header, data = {"__metadata__": {"format": "pt"}}, b""
     for name, value in tensors.items():
-        raw = value.numpy().astype("<f4").tobytes()
-        header[name] = {"dtype": "F32", "shape": list(value.shape),
+        eighths = value.dtype == torch.uint8
+        raw = value.numpy().astype("u1" if eighths else "<f4").tobytes()
+        header[name] = {"dtype": "F8_E4M3" if eighths else "F32", "shape": list(value.shape),
                         "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     text = json.dumps(header).encode()
@@ -911,6 +952,9 @@ DEEPSEEK_V2 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 
                "topk_method": "greedy", "n_group": 1, "topk_group": 1, "routed_scaling_factor": 1.0,
                "rope_scaling": {"type": "yarn", "factor": 4, "beta_fast": 32, "beta_slow": 1, "mscale": 0.707,
                                 "mscale_all_dim": 0.707, "original_max_position_embeddings": 16}}
+DEEPSEEK_V3 = {**DEEPSEEK_V2, "q_lora_rank": 10, "n_routed_experts": 8, "scoring_func": "sigmoid",
+               "topk_method": "noaux_tc", "n_group": 4, "topk_group": 2, "norm_topk_prob": True,
+               "n_shared_experts": 1, "routed_scaling_factor": 2.5, "num_nextn_predict_layers": 1}
 
 MODELS = {
     "gpt2": (gpt2, {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_inner": 40, "n_positions": 32,
@@ -982,9 +1026,12 @@ MODELS = {
                                              "rope_scaling": None}),
     "deepseek_v2-groups": (deepseek_v2, {**DEEPSEEK_V2, "topk_method": "group_limited_greedy", "n_group": 3, "topk_group": 2,
                                          "routed_scaling_factor": 16.0}),
-    "deepseek_v3": (deepseek_v2, {**DEEPSEEK_V2, "q_lora_rank": 10, "n_routed_experts": 8, "scoring_func": "sigmoid",
-                                  "topk_method": "noaux_tc", "n_group": 4, "topk_group": 2, "norm_topk_prob": True,
-                                  "n_shared_experts": 1, "routed_scaling_factor": 2.5, "num_nextn_predict_layers": 1}),
+    "deepseek_v3": (deepseek_v2, DEEPSEEK_V3),
+    "deepseek_v3-fp8": (deepseek_v2, {**DEEPSEEK_V3, "quantization_config": {
+        "activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [16, 10]}}),
+    "llama-fp8": (llama_like, {**LLAMA, "quantization_config": {
+        "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 8, "strategy": "channel", "type": "float"}}},
+        "format": "float-quantized", "ignore": ["lm_head"], "kv_cache_scheme": None, "quant_method": "compressed-tensors"}}),
     "bert": (bert, BERT),
     "roberta": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),
     "xlm-roberta": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),
@@ -1041,7 +1088,7 @@ def write(folder, kind):
     compute, config = MODELS[kind]
     config = {"model_type": type_of(kind), **config}
     os.makedirs(folder, exist_ok=True)
-    weights, generator = Weights(), torch.Generator().manual_seed(3)
+    weights, generator = Weights(config.get("quantization_config")), torch.Generator().manual_seed(3)
     if kind == "vit":
         side = config["image_size"]
         image = torch.randn(config["num_channels"], side, side, generator=generator)
@@ -1061,7 +1108,7 @@ def write(folder, kind):
         numpy.save(os.path.join(folder, "in-tokens.npy"), tokens.numpy().astype("int32"))
     with open(os.path.join(folder, "config.json"), "w") as file:
         json.dump(config, file)
-    write_model(folder, weights.tensors, kind in SHARDED)
+    write_model(folder, weights.published(), kind in SHARDED)
     numpy.save(os.path.join(folder, "logits.npy"), logits.numpy())
 
 
@@ -1163,7 +1210,7 @@ def behind(folder, run, prompt, as_int8, weights_of):
 def main():
     command, folder, *rest = sys.argv[1:]
     if command == "write":
-        for kind in [kind for kind in rest if kind in MODELS] or MODELS:
+        for kind in [kind for kind in rest if kind in MODELS] or [kind for kind in MODELS if not kind.endswith("-fp8")]:
             write(os.path.join(folder, kind), kind)
             print(kind)
         return True
