@@ -149,7 +149,7 @@ TESTS := $(patsubst %.c,$(B)/%,$(filter %.c,$(DEFAULT_TESTS) $(LONG_TESTS)))
 TESTS += $(B)/tests/fuzz/planted
 FUZZERS := $(filter $(B)/tests/fuzz/%,$(TESTS))
 # An archive, so that a test gets only the helpers it names: the MPI witness replaces MPI's functions.
-TEST_SUPPORT := $(wildcard tests/support/*.c)
+TEST_SUPPORT := $(wildcard tests/support/*.c tests/support/*/*.c)
 $(eval $(call stamp,$(B)/support.sources,$(TEST_SUPPORT)))
 $(B)/libsupport.a: $(call objects,$(TEST_SUPPORT)) $(B)/support.sources
 	@rm -f $@

@@ -4,7 +4,7 @@
  * elements if a number follows). Rank 0 prints a line a kind and size: kind, bytes, the median and
  * the least microseconds of the slowest rank. */
 #include "runtime/executor/executor.h"
-#include "tests/support/reshard_program.h"
+#include "tests/support/cases/reshard_program.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -79,7 +79,7 @@ claim "a model without adapters has none to export" exits 2
 
 # Published models, where PyTorch can write some.
 python=/usr/bin/python3
-models=tests/support/published_models.py
+models=tests/support/published/published_models.py
 if ! $python -c 'import numpy, torch' 2>/dev/null; then
     skip "Debian's PyTorch is not installed (python3-torch)"
     done_testing

@@ -4,7 +4,7 @@
 # Every model type that config.json may name, from weights that PyTorch wrote to what it generates on one rank and on two, token
 # by token, by the logits behind it; where a type does not generate from a text alone, the logits of all it reads.
 . tests/support/tap.sh
-. tests/support/published_models.sh
+. tests/support/published/published_models.sh
 
 echo '{"model_type": "unheard-of"}' >"$work/config.json"
 run meshtf-plan import "$work/config.json" -o "$work/x.json"

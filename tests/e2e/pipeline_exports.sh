@@ -130,7 +130,7 @@ if [ -x "$python" ]; then
     search wide --mesh rows:2 --stages 2 --schedule zb-v
     run meshtf-plan export "$work/wide.json" --to onnx -o "$work/wide.onnx"
     claim "a pipeline there and back is an ONNX file" exits 0
-    run $python tests/support/onnx_stages.py "$work/wide.onnx"
+    run $python tests/support/published/onnx_stages.py "$work/wide.onnx"
     claim "of four devices" says "devices 4"
     claim "whose nodes have stages on their domain's devices" [ "$(tail -n 4 "$work/out" | tr '\n' ';')" = "0 0,1;1 2,3;2 2,3;3 0,1;" ]
 else

@@ -44,7 +44,7 @@ claim "layouts of equal shards are searched" exits 0
 if command -v python3 >/dev/null; then
     for form in jax dtensor; do
         meshtf-plan export "$work/even.json" --to "$form" -o "$work/module.py"
-        run python3 tests/support/run_export.py "$work/even.json" "$work/module.py"
+        run python3 tests/support/published/run_export.py "$work/even.json" "$work/module.py"
         claim "the $form module runs and places every tensor" says "tensors placed"
     done
 else
@@ -73,7 +73,7 @@ if command -v python3 >/dev/null; then
         meshtf-plan estimate "$graph" $options -o "$work/framework.json" >/dev/null
         for form in deepspeed maxtext; do
             meshtf-plan export "$work/framework.json" --to "$form" -o "$work/settings"
-            run python3 tests/support/check_framework_config.py "$form" "$work/framework.json" "$work/settings"
+            run python3 tests/support/published/check_framework_config.py "$form" "$work/framework.json" "$work/settings"
             claim "$form can read what it is given for $options" says "takes a batch of 16 on"
         done
     done

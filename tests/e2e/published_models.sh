@@ -4,7 +4,7 @@
 # Tiny random models of every type and its variants, written by PyTorch in the published layout: logits, read and computed by
 # meshtf-run on four ranks, weights written back, and what is wrong with a folder. every_model_type.sh generates.
 . tests/support/tap.sh
-. tests/support/published_models.sh
+. tests/support/published/published_models.sh
 types=$($python $models write "$work")
 
 for type in $types; do

@@ -98,8 +98,11 @@ rm layouts/base/b.c cost/machine/b.c
 complains "an include guard used twice is found" layers "guard A_H is defined in cost/machine/a.h already"
 complains "a public type defined twice is found" layers "type MtfA is defined in cost/machine/a.h already"
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do file "reports/drawing/f$i.c" ''; done
+mkdir -p tests/support
+cp reports/drawing/f*.c tests/support/
 complains "a room of over 16 pairs is found" layers "reports/drawing/ has over 16 pairs of files"
-rm layouts/a.c layouts/base/a.h cost/machine/a.h reports/drawing/f*.c
+complains "and one of what tests share" layers "tests/support/ has over 16 pairs of files"
+rm layouts/a.c layouts/base/a.h cost/machine/a.h reports/drawing/f*.c tests/support/f*.c
 complains "an include without its room is found" layers "by its path from the top"
 file cost/machine/b.c '#include <mpi.h>'
 complains "mpi.h outside runtime/ is found" layers "only runtime/ may include mpi.h"

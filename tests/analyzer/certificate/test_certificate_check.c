@@ -7,8 +7,8 @@
 #include "analyzer/solver/search/bounded_dive.h"
 #include "analyzer/solver/search/branch_and_bound.h"
 #include "analyzer/solver/search/layout_solve.h"
-#include "tests/support/contest_problems.h"
-#include "tests/support/layout_problems.h"
+#include "tests/support/problems/contest_problems.h"
+#include "tests/support/problems/layout_problems.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 
 #include "analyzer/certificate/certificate_check.h"
 #include "analyzer/solver/search/layout_solve.h"
-#include "tests/support/layout_problems.h"
+#include "tests/support/problems/layout_problems.h"
 
 #include <string.h>
 

@@ -8,10 +8,10 @@
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/program.h"
+#include "tests/support/cases/free_setup.h"
+#include "tests/support/cases/parse_graph.h"
+#include "tests/support/cases/two_layer.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/free_setup.h"
-#include "tests/support/parse_graph.h"
-#include "tests/support/two_layer.h"
 
 #include <string.h>
 

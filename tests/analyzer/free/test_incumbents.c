@@ -7,7 +7,7 @@
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
 #include "layouts/graph_file/graph_json.h"
-#include "tests/support/free_setup.h"
+#include "tests/support/cases/free_setup.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/free/reshard_prices.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 /* Tensors over dimensions of sizes that axes divide and of sizes that they do not. */
 static const char *const tensors =

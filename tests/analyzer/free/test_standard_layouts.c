@@ -6,8 +6,8 @@
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "layouts/graph_file/graph_json.h"
-#include "tests/support/free_setup.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/free_setup.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "analyzer/models/model_family.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/graph/operation_table.h"
-#include "tests/support/reference.h"
+#include "tests/support/reference/reference.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * With ONNX_CASES=all in the environment, what became of each is printed: CASE RESULT SENTENCE. */
 #include "tests/support/cmocka.h"
 
-#include "tests/support/onnx_case.h"
+#include "tests/support/losses/onnx_case.h"
 
 #include <stdio.h>
 #include <string.h>

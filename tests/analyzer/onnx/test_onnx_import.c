@@ -4,7 +4,7 @@
 
 #include "analyzer/onnx/onnx_import.h"
 #include "layouts/graph/operation_table.h"
-#include "tests/support/onnx_maker.h"
+#include "tests/support/cases/onnx_maker.h"
 
 #include <string.h>
 

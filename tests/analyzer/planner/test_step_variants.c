@@ -7,7 +7,7 @@
 #include "analyzer/training/microbatch_graph.h"
 #include "cost/memory/arena.h"
 #include "layouts/graph_file/graph_json.h"
-#include "tests/support/random_layout.h"
+#include "tests/support/cases/random_layout.h"
 
 #include <string.h>
 

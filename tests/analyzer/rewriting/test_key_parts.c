@@ -7,7 +7,7 @@
 #include "analyzer/rewriting/key_parts.h"
 #include "layouts/graph/iteration.h"
 #include "layouts/graph/operation_table.h"
-#include "tests/support/attention_training.h"
+#include "tests/support/losses/attention_training.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include "cost/price/schedule.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/program/program.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "layouts/graph_file/graph_json.h"
-#include "tests/support/random_graph.h"
+#include "tests/support/cases/random_graph.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
-#include "tests/support/stage_graphs.h"
+#include "tests/support/problems/stage_graphs.h"
 
 /* All sets of nodes that hold what comes before them, counted one by one. */
 static int count_closed(const MtfStageGraph *graph) {

@@ -3,7 +3,7 @@
 
 #include "analyzer/stages/hierarchy_search.h"
 #include "analyzer/stages/pipedream_profile.h"
-#include "tests/support/stage_graphs.h"
+#include "tests/support/problems/stage_graphs.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 
 #include "analyzer/stages/throughput_search.h"
 #include "layouts/base/error.h"
-#include "tests/support/stage_graphs.h"
+#include "tests/support/problems/stage_graphs.h"
 
 #include <math.h>
 

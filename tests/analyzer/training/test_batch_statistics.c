@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Batch normalisation with the statistics of each micro-batch, against a graph that says the same by
  * hand and is never cut: its examples have a dimension of groups, and each group its statistics. The
- * interpreter of tests/support/reference.h, which shares no code with what runs, trains that one. */
+ * interpreter of tests/support/reference/reference.h, which shares no code with what runs, trains that one. */
 #include "tests/support/cmocka.h"
 
 #include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/graph/microbatches.h"
 #include "runtime/kernels/base/slice.h"
-#include "tests/support/layout_losses.h"
-#include "tests/support/lockstep.h"
-#include "tests/support/parse_graph.h"
-#include "tests/support/random_layout.h"
-#include "tests/support/reference.h"
+#include "tests/support/cases/parse_graph.h"
+#include "tests/support/cases/random_layout.h"
+#include "tests/support/losses/layout_losses.h"
+#include "tests/support/losses/lockstep.h"
+#include "tests/support/reference/reference.h"
 
 #include <math.h>
 #include <string.h>

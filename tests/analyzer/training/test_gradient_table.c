@@ -4,8 +4,8 @@
 
 #include "analyzer/training/gradient_table.h"
 #include "analyzer/training/training_graph.h"
-#include "tests/support/gradient_case.h"
-#include "tests/support/reference.h"
+#include "tests/support/cases/gradient_case.h"
+#include "tests/support/reference/reference.h"
 
 #include <math.h>
 #include <string.h>

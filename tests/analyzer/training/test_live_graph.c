@@ -2,7 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/training/live_graph.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 /* The loss follows from a product; beside it stand a chain of two operations on a variable of their
  * own, and a variable that nothing reads. */

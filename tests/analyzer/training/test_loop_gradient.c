@@ -6,8 +6,8 @@
 #include "analyzer/training/live_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/graph/loops.h"
-#include "tests/support/parse_graph.h"
-#include "tests/support/reference.h"
+#include "tests/support/cases/parse_graph.h"
+#include "tests/support/reference/reference.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "layouts/graph/microbatches.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/program.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
 

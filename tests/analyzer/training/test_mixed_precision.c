@@ -9,7 +9,7 @@
 #include "layouts/graph/loops.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/program.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #define NETWORK(tail)                                                                             \
     "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'batch': 8, 'io': 4, 'hidden': 6, "          \

@@ -5,7 +5,7 @@
 #include "analyzer/composites/builder.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/graph/optimizer.h"
-#include "tests/support/reference.h"
+#include "tests/support/reference/reference.h"
 
 #include <math.h>
 #include <string.h>

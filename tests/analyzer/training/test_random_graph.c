@@ -4,7 +4,7 @@
 #include "layouts/graph/operation_table.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/program.h"
-#include "tests/support/random_graph.h"
+#include "tests/support/cases/random_graph.h"
 
 static MtfRandomGraph options_of(guint32 seed) {
     return (MtfRandomGraph){ .seed = seed,

@@ -7,7 +7,7 @@
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "layouts/program/program.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
 

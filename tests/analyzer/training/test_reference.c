@@ -2,7 +2,7 @@
 /* The witness itself against numbers worked out by hand. */
 #include "tests/support/cmocka.h"
 
-#include "tests/support/reference.h"
+#include "tests/support/reference/reference.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
 #include "layouts/base/error.h"
 #include "layouts/pipeline/pipeline_check.h"
 #include "layouts/pipeline/pipeline_lower.h"
-#include "tests/support/pipeline_events.h"
+#include "tests/support/problems/pipeline_events.h"
 
 #include <math.h>
 

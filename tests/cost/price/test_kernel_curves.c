@@ -3,7 +3,7 @@
 
 #include "cost/price/kernel_curves.h"
 #include "layouts/base/error.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #include "cost/price/predict.h"
 #include "cost/price/schedule.h"
 #include "layouts/placement/rules.h"
-#include "tests/support/parse_graph.h"
-#include "tests/support/random_graph.h"
+#include "tests/support/cases/parse_graph.h"
+#include "tests/support/cases/random_graph.h"
 
 #include <math.h>
 #include <string.h>

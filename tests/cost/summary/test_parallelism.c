@@ -6,8 +6,8 @@
 #include "analyzer/training/training_graph.h"
 #include "cost/summary/parallelism.h"
 #include "layouts/placement/rules.h"
-#include "tests/support/free_setup.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/free_setup.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
 

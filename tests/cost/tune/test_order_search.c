@@ -10,10 +10,10 @@
 #include "cost/tune/order_greedy.h"
 #include "cost/tune/order_search.h"
 #include "layouts/program/program_order.h"
-#include "tests/support/parse_graph.h"
-#include "tests/support/random_graph.h"
-#include "tests/support/random_layout.h"
-#include "tests/support/random_order.h"
+#include "tests/support/cases/parse_graph.h"
+#include "tests/support/cases/random_graph.h"
+#include "tests/support/cases/random_layout.h"
+#include "tests/support/cases/random_order.h"
 
 #include <string.h>
 

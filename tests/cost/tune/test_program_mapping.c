@@ -3,7 +3,7 @@
 
 #include "cost/tune/program_mapping.h"
 #include "layouts/placement/rules.h"
-#include "tests/support/two_layer.h"
+#include "tests/support/cases/two_layer.h"
 
 /* On 512 cores as 4x128, batch on the 4: gradients are reduced over 4 ranks that lie, in
  * order, on every fourth place of a ring. The better mapping gives them neighbours. */

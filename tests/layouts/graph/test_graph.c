@@ -4,7 +4,7 @@
 #include "layouts/base/error.h"
 #include "layouts/graph/graph.h"
 #include "layouts/graph/operation_table.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/loops.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
 

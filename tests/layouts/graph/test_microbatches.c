@@ -8,11 +8,11 @@
 #include "analyzer/training/training_graph.h"
 #include "layouts/placement/rules.h"
 #include "runtime/kernels/base/slice.h"
-#include "tests/support/layout_losses.h"
-#include "tests/support/lockstep.h"
-#include "tests/support/parse_graph.h"
-#include "tests/support/random_layout.h"
-#include "tests/support/training_plan.h"
+#include "tests/support/cases/parse_graph.h"
+#include "tests/support/cases/random_layout.h"
+#include "tests/support/cases/training_plan.h"
+#include "tests/support/losses/layout_losses.h"
+#include "tests/support/losses/lockstep.h"
 
 #include <math.h>
 

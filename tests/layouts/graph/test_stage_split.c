@@ -4,7 +4,7 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/graph/stage_split.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
 

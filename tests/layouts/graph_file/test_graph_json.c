@@ -5,7 +5,7 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/graph_file/graph_json.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
 

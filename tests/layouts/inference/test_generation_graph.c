@@ -4,7 +4,7 @@
 #include "analyzer/import/model_import.h"
 #include "layouts/inference/generation_graph.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/reference.h"
+#include "tests/support/reference/reference.h"
 
 #include <math.h>
 #include <string.h>

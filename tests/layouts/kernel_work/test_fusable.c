@@ -2,7 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/kernel_work/fusable.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 /* product -> + bias -> + x -> relu -> product; the sum is read again after the second product. */
 static const char graph_text[] =

@@ -2,7 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/kernel_work/row_length.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "layouts/base/error.h"
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/layers/layers.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/placement/layout.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 static MtfGraph *new_graph(void) {
     return mtf_test_graph(

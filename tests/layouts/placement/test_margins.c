@@ -10,7 +10,7 @@
 #include "layouts/placement/reshard.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/program.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #define DRAWS 6000
 #define MOST 64

@@ -2,7 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/placement/placement.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 /* Dimensions a=10 (0), b=3 (1), c=1 (2); input x[a, b, c]. */
 static MtfGraph *new_graph(void) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/placement/rules.h"
 #include "layouts/program/program.h"
+#include "tests/support/cases/two_layer.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/two_layer.h"
 
 #include <string.h>
 

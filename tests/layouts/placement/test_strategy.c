@@ -3,7 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/placement/strategy.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "layouts/program/algorithm_list.h"
 #include "layouts/program/collective_messages.h"
 #include "layouts/program/plan.h"
-#include "tests/support/training_plan.h"
+#include "tests/support/cases/training_plan.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 
 #include "layouts/program/lifetimes.h"
 #include "layouts/program/program_order.h"
-#include "tests/support/training_case.h"
+#include "tests/support/cases/training_case.h"
 
 #define LAYERS 6
 

@@ -7,7 +7,7 @@
 #include "layouts/program/lifetimes.h"
 #include "layouts/program/passes.h"
 #include "layouts/program/program_order.h"
-#include "tests/support/random_layout.h"
+#include "tests/support/cases/random_layout.h"
 
 /* ---- The naive twin: looks through all that wait, at every instruction ------------------------- */
 

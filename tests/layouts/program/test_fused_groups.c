@@ -3,8 +3,8 @@
 
 #include "layouts/program/fused_groups.h"
 #include "layouts/program/lifetimes.h"
-#include "tests/support/training_case.h"
-#include "tests/support/training_plan.h"
+#include "tests/support/cases/training_case.h"
+#include "tests/support/cases/training_plan.h"
 
 /* ---- The witness: plain loops over a program with rows --------------------------------------- */
 

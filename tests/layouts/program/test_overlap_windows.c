@@ -3,7 +3,7 @@
 
 #include "layouts/program/lifetimes.h"
 #include "layouts/program/overlap_windows.h"
-#include "tests/support/training_case.h"
+#include "tests/support/cases/training_case.h"
 
 #define LAYERS 6
 

@@ -3,7 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/program/passes.h"
-#include "tests/support/training_case.h"
+#include "tests/support/cases/training_case.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "layouts/graph/microbatches.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/plan.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
 

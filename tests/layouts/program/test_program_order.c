@@ -4,7 +4,7 @@
 #include "analyzer/training/training_graph.h"
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/program/program_order.h"
-#include "tests/support/random_layout.h"
+#include "tests/support/cases/random_layout.h"
 
 /* Numbers 0 to n - 1, of which a few or all change places. */
 static int *random_order(GRand *random, int n) {

@@ -4,7 +4,7 @@
 #include "analyzer/models/model_family.h"
 #include "reports/drawing/partition_view.h"
 #include "reports/markup/svg_inline.h"
-#include "tests/support/report_plan.h"
+#include "tests/support/cases/report_plan.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 
 #include "layouts/base/error.h"
 #include "reports/exports/export.h"
-#include "tests/support/report_plan.h"
-#include "tests/support/training_plan.h"
+#include "tests/support/cases/report_plan.h"
+#include "tests/support/cases/training_plan.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "reports/facts/step_facts.h"
 #include "reports/facts/tensor_rows.h"
 #include "reports/facts/transfers.h"
-#include "tests/support/report_plan.h"
+#include "tests/support/cases/report_plan.h"
 
 #include <glib/gstdio.h>
 #include <math.h>

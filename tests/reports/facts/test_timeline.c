@@ -2,7 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "reports/facts/timeline.h"
-#include "tests/support/report_plan.h"
+#include "tests/support/cases/report_plan.h"
 #include "tests/support/trace_check.h"
 
 #include <cjson/cJSON.h>

@@ -5,7 +5,7 @@
 #include "reports/facts/metrics_log.h"
 #include "reports/page/page.h"
 #include "reports/page/page_compare.h"
-#include "tests/support/report_plan.h"
+#include "tests/support/cases/report_plan.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,8 +11,8 @@
 #include "runtime/exchange/communicators.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/support/agreement.h"
+#include "tests/support/cases/training_plan.h"
 #include "tests/support/mpi_verdict.h"
-#include "tests/support/training_plan.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -7,9 +7,9 @@
 #include "layouts/program/collective_messages.h"
 #include "runtime/executor/executor.h"
 #include "runtime/kernels/base/slice.h"
+#include "tests/support/cases/reshard_program.h"
 #include "tests/support/mpi_verdict.h"
 #include "tests/support/pmpi_witness.h"
-#include "tests/support/reshard_program.h"
 
 #include <math.h>
 #include <string.h>

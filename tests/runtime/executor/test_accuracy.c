@@ -5,8 +5,8 @@
 #include "layouts/placement/rules.h"
 #include "runtime/executor/accuracy.h"
 #include "runtime/kernels/base/slice.h"
-#include "tests/support/lockstep.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
+#include "tests/support/losses/lockstep.h"
 
 /* 4 examples of 3 scores times w = 1; the second loss, of a head for training, is not counted. */
 static const char text[] =

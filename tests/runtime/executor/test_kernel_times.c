@@ -4,7 +4,7 @@
 #include "layouts/program/plan.h"
 #include "runtime/executor/kernel_times.h"
 #include "runtime/support/processor_clock.h"
-#include "tests/support/training_plan.h"
+#include "tests/support/cases/training_plan.h"
 
 #include <string.h>
 

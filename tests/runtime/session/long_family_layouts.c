@@ -3,7 +3,7 @@
  * one to eight processors give the losses of one, to 1e-10 in float64 and 1e-4 in float32. An argument
  * names the only family to try. */
 #include "tests/support/cmocka.h"
-#include "tests/support/family_losses.h"
+#include "tests/support/losses/family_losses.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/placement/rules.h"
-#include "tests/support/layout_losses.h"
-#include "tests/support/training_plan.h"
+#include "tests/support/cases/training_plan.h"
+#include "tests/support/losses/layout_losses.h"
 
 /* The dimensions' axes as the digits of `number`; false when some tensor has two on one axis. */
 static bool read_rules(const MtfGraph *graph, const MtfMesh *mesh, int64_t number,

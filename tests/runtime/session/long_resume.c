@@ -3,8 +3,8 @@
 /* A run passed through more than a dozen layouts on 1, 2, 3, 4, 6 and 8 ranks. */
 #include "tests/support/cmocka.h"
 
+#include "tests/support/losses/resume_chain.h"
 #include "tests/support/mpi_verdict.h"
-#include "tests/support/resume_chain.h"
 
 static const MtfChainLink links[] = {
     { "", "", 0 },

@@ -7,8 +7,8 @@
 #include "analyzer/models/model_family.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/placement/layout.h"
-#include "tests/support/layout_losses.h"
-#include "tests/support/random_layout.h"
+#include "tests/support/cases/random_layout.h"
+#include "tests/support/losses/layout_losses.h"
 
 #include <glib/gstdio.h>
 #include <string.h>

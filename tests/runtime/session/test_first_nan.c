@@ -9,8 +9,8 @@
 #include "runtime/session/first_nan.h"
 #include "runtime/session/session.h"
 #include "runtime/support/agreement.h"
+#include "tests/support/cases/training_plan.h"
 #include "tests/support/mpi_verdict.h"
-#include "tests/support/training_plan.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,10 +5,10 @@
 
 #include "analyzer/rewriting/key_parts.h"
 #include "layouts/placement/rules.h"
-#include "tests/support/layout_losses.h"
-#include "tests/support/random_layout.h"
-#include "tests/support/random_order.h"
-#include "tests/support/training_plan.h"
+#include "tests/support/cases/random_layout.h"
+#include "tests/support/cases/random_order.h"
+#include "tests/support/cases/training_plan.h"
+#include "tests/support/losses/layout_losses.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,11 +8,11 @@
 #include "analyzer/free/free_problem.h"
 #include "analyzer/training/training_graph.h"
 #include "runtime/kernels/base/slice.h"
+#include "tests/support/cases/random_graph.h"
+#include "tests/support/cases/random_order.h"
 #include "tests/support/cmocka.h"
-#include "tests/support/lockstep.h"
-#include "tests/support/random_graph.h"
-#include "tests/support/random_order.h"
-#include "tests/support/reference.h"
+#include "tests/support/losses/lockstep.h"
+#include "tests/support/reference/reference.h"
 
 #include <math.h>
 #include <stdio.h>

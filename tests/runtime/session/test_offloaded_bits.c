@@ -8,9 +8,9 @@
 #include "analyzer/rewriting/offload.h"
 #include "analyzer/training/recompute.h"
 #include "layouts/placement/rules.h"
-#include "tests/support/lockstep_training.h"
-#include "tests/support/random_layout.h"
-#include "tests/support/training_plan.h"
+#include "tests/support/cases/random_layout.h"
+#include "tests/support/cases/training_plan.h"
+#include "tests/support/losses/lockstep_training.h"
 
 #define SEED 23
 #define STEPS 3

@@ -7,10 +7,10 @@
 
 #include "analyzer/training/recompute.h"
 #include "analyzer/training/training_graph.h"
-#include "tests/support/lockstep_training.h"
-#include "tests/support/parse_graph.h"
-#include "tests/support/random_layout.h"
-#include "tests/support/training_plan.h"
+#include "tests/support/cases/parse_graph.h"
+#include "tests/support/cases/random_layout.h"
+#include "tests/support/cases/training_plan.h"
+#include "tests/support/losses/lockstep_training.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 /* Whatever trains on, the losses are those of a run that nobody disturbed. */
 #include "tests/support/cmocka.h"
 
+#include "tests/support/losses/resume_chain.h"
 #include "tests/support/mpi_verdict.h"
-#include "tests/support/resume_chain.h"
 
 #define STEPS 3
 

@@ -5,8 +5,8 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/rewriting/key_ring.h"
-#include "tests/support/layout_losses.h"
-#include "tests/support/training_plan.h"
+#include "tests/support/cases/training_plan.h"
+#include "tests/support/losses/layout_losses.h"
 
 #define SPLIT "length:ring;memory_length:ring;length/parts:ring;length/turned:ring"
 

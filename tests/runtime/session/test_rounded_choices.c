@@ -9,9 +9,9 @@
 #include "tests/support/cmocka.h"
 
 #include "runtime/kernels/base/slice.h"
-#include "tests/support/family_losses.h"
-#include "tests/support/lockstep.h"
-#include "tests/support/random_layout.h"
+#include "tests/support/cases/random_layout.h"
+#include "tests/support/losses/family_losses.h"
+#include "tests/support/losses/lockstep.h"
 
 #include <math.h>
 

@@ -11,9 +11,9 @@
 #include "runtime/session/session.h"
 #include "runtime/session/verify.h"
 #include "runtime/support/agreement.h"
+#include "tests/support/cases/training_plan.h"
 #include "tests/support/mpi_verdict.h"
 #include "tests/support/pmpi_witness.h"
-#include "tests/support/training_plan.h"
 
 #include <math.h>
 #include <string.h>

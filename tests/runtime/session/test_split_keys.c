@@ -5,8 +5,8 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/rewriting/key_parts.h"
-#include "tests/support/layout_losses.h"
-#include "tests/support/training_plan.h"
+#include "tests/support/cases/training_plan.h"
+#include "tests/support/losses/layout_losses.h"
 
 static void split_model(MtfLossModel *model, MtfDtype dtype, int parts) {
     g_autoptr(GError) error = NULL;

@@ -7,10 +7,10 @@
 #include "runtime/kernels/base/slice.h"
 #include "runtime/session/session.h"
 #include "runtime/worker/slice_runs.h"
+#include "tests/support/cases/training_plan.h"
 #include "tests/support/mpi_verdict.h"
-#include "tests/support/reference.h"
+#include "tests/support/reference/reference.h"
 #include "tests/support/trace_check.h"
-#include "tests/support/training_plan.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

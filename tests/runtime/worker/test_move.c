@@ -2,8 +2,8 @@
 #include "tests/support/cmocka.h"
 
 #include "runtime/kernels/base/slice.h"
-#include "tests/support/lockstep.h"
-#include "tests/support/reshard_program.h"
+#include "tests/support/cases/reshard_program.h"
+#include "tests/support/losses/lockstep.h"
 
 #include <math.h>
 

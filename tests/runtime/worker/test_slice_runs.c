@@ -4,7 +4,7 @@
 
 #include "runtime/kernels/base/slice.h"
 #include "runtime/worker/slice_runs.h"
-#include "tests/support/random_layout.h"
+#include "tests/support/cases/random_layout.h"
 
 /* A graph of one variable with random sizes, some of them 1. */
 static MtfGraph *random_variable(GRand *random) {

@@ -3,8 +3,8 @@
 
 #include "runtime/kernels/base/slice.h"
 #include "runtime/worker/worker.h"
-#include "tests/support/reshard_program.h"
-#include "tests/support/training_plan.h"
+#include "tests/support/cases/reshard_program.h"
+#include "tests/support/cases/training_plan.h"
 
 #include <math.h>
 

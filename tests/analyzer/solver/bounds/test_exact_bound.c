@@ -4,8 +4,8 @@
 #include "analyzer/solver/bounds/exact_bound.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/layout_solve.h"
-#include "tests/support/bound_checker.h"
-#include "tests/support/layout_problems.h"
+#include "tests/support/problems/bound_checker.h"
+#include "tests/support/problems/layout_problems.h"
 
 #define ROUNDS 2500
 #define MAX_NODES 16

@@ -4,7 +4,7 @@
 #include "analyzer/solver/bounds/dual_ascent.h"
 #include "analyzer/solver/bounds/exact_bound.h"
 #include "analyzer/solver/reduce/reductions.h"
-#include "tests/support/layout_problems.h"
+#include "tests/support/problems/layout_problems.h"
 
 #include <math.h>
 #include <string.h>

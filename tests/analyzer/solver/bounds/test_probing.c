@@ -3,7 +3,7 @@
 
 #include "analyzer/solver/bounds/probing.h"
 #include "analyzer/solver/reduce/reductions.h"
-#include "tests/support/layout_problems.h"
+#include "tests/support/problems/layout_problems.h"
 
 #define ROUNDS 1000
 #define MAX_NODES 16

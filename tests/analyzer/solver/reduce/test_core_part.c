@@ -4,7 +4,7 @@
 #include "analyzer/solver/reduce/core_part.h"
 #include "analyzer/solver/reduce/node_pairs.h"
 #include "analyzer/solver/reduce/reductions.h"
-#include "tests/support/layout_problems.h"
+#include "tests/support/problems/layout_problems.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 
 #include "analyzer/solver/reduce/core_components.h"
 #include "analyzer/solver/reduce/reductions.h"
-#include "tests/support/layout_problems.h"
+#include "tests/support/problems/layout_problems.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/solver/search/bounded_dive.h"
-#include "tests/support/layout_problems.h"
+#include "tests/support/problems/layout_problems.h"
 
 #define ROUNDS 2000
 #define MAX_NODES 16

@@ -5,7 +5,7 @@
 #include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/branch_and_bound.h"
 #include "analyzer/solver/search/improvers.h"
-#include "tests/support/layout_problems.h"
+#include "tests/support/problems/layout_problems.h"
 
 #include <string.h>
 

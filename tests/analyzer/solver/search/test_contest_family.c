@@ -4,7 +4,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/solver/search/layout_solve.h"
-#include "tests/support/contest_problems.h"
+#include "tests/support/problems/contest_problems.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/solver/search/core_ilp.h"
-#include "tests/support/layout_problems.h"
+#include "tests/support/problems/layout_problems.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #include "analyzer/solver/problem/layout_problem_json.h"
 #include "analyzer/solver/search/layout_solve.h"
 #include "layouts/base/error.h"
-#include "tests/support/layout_problems.h"
+#include "tests/support/problems/layout_problems.h"
 
 #include <string.h>
 #include <unistd.h>

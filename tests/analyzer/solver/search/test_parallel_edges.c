@@ -9,7 +9,7 @@
 #include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/layout_solve.h"
 #include "layouts/program/program.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
 

@@ -8,10 +8,10 @@
 #include "layouts/onnx/onnx_model.h"
 #include "reports/exports/onnx/export_onnx.h"
 #include "reports/exports/onnx/onnx_nodes.h"
-#include "tests/support/onnx_case.h"
-#include "tests/support/parse_graph.h"
-#include "tests/support/random_graph.h"
-#include "tests/support/reference.h"
+#include "tests/support/cases/parse_graph.h"
+#include "tests/support/cases/random_graph.h"
+#include "tests/support/losses/onnx_case.h"
+#include "tests/support/reference/reference.h"
 
 #include <glib/gstdio.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 /* Sums of float32 over many rows, which layouts divide differently, are the true sums, rounded once. */
 #include "tests/support/cmocka.h"
 
-#include "tests/support/kernel_slices.h"
-#include "tests/support/parse_graph.h"
+#include "tests/support/cases/kernel_slices.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <math.h>
 

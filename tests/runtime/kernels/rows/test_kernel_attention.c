@@ -5,8 +5,8 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/kernel_work/kernel_scratch.h"
-#include "tests/support/kernel_slices.h"
-#include "tests/support/reference.h"
+#include "tests/support/cases/kernel_slices.h"
+#include "tests/support/reference/reference.h"
 
 #include <math.h>
 

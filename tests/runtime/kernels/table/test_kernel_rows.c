@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // kernels: einsums are multiplied by a library
-/* Every row's kernel against the plain loops of tests/support/reference.h, on random shapes and
+/* Every row's kernel against the plain loops of tests/support/reference/reference.h, on random shapes and
  * cuts. A row's operands are written as letters:
  *
  *     x  the whole shape X of this case             s  some of X's dimensions, in any order
@@ -16,8 +16,8 @@
 #include "tests/support/cmocka.h"
 
 #include "runtime/kernels/base/kernel_bfloat16.h"
-#include "tests/support/kernel_slices.h"
-#include "tests/support/reference.h"
+#include "tests/support/cases/kernel_slices.h"
+#include "tests/support/reference/reference.h"
 
 #include <math.h>
 #include <string.h>

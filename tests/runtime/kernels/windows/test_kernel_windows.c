@@ -4,8 +4,8 @@
 #include "tests/support/cmocka.h"
 
 #include "runtime/kernels/base/kernel_bfloat16.h"
-#include "tests/support/kernel_slices.h"
-#include "tests/support/reference.h"
+#include "tests/support/cases/kernel_slices.h"
+#include "tests/support/reference/reference.h"
 
 #include <math.h>
 

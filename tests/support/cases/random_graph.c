@@ -1,0 +1,666 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cases/random_graph.h"
+
+#include "layouts/graph/operation_table.h"
+
+#include <math.h>
+
+#define MOST_RANK 4
+
+typedef struct {
+    const MtfRandomGraph *options;
+    GRand *random;
+    MtfGraph *graph;
+    GArray *pool; /* float tensors to draw operands from (int) */
+    int names;
+} Draw;
+
+static int below(Draw *draw, int n) {
+    return g_rand_int_range(draw->random, 0, n);
+}
+
+static const MtfShape *shape_of(const Draw *draw, int tensor) {
+    return &mtf_graph_tensor(draw->graph, tensor)->shape;
+}
+
+/* A fresh name; free with g_free. */
+static char *fresh_name(Draw *draw, const char *stem) {
+    return g_strdup_printf("%s%d", stem, draw->names++);
+}
+
+static MtfShape random_shape(Draw *draw, int most_rank) {
+    MtfShape shape = { 0 };
+    int rank = below(draw, most_rank + 1);
+    for (int i = 0; i < rank; i++) {
+        int dim = below(draw, (int)draw->graph->dimensions->len);
+        if (mtf_shape_find(&shape, dim) < 0)
+            mtf_shape_append(&shape, dim);
+    }
+    return shape;
+}
+
+/* Some of the shape's dimensions, in any order. */
+static MtfShape random_subset(Draw *draw, const MtfShape *shape) {
+    MtfShape subset = { 0 };
+    for (int i = 0; i < shape->rank; i++)
+        if (below(draw, 3) > 0)
+            mtf_shape_append(&subset, shape->dims[i]);
+    for (int i = subset.rank - 1; i > 0; i--) {
+        int j = below(draw, i + 1), dim = subset.dims[i];
+        subset.dims[i] = subset.dims[j];
+        subset.dims[j] = dim;
+    }
+    return subset;
+}
+
+static MtfShape without(const MtfShape *shape, int dim) {
+    MtfShape rest = { 0 };
+    for (int i = 0; i < shape->rank; i++)
+        if (shape->dims[i] != dim)
+            mtf_shape_append(&rest, shape->dims[i]);
+    return rest;
+}
+
+static int union_rank(const Draw *draw, int n, const int *tensors) {
+    MtfShape all = { 0 };
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < shape_of(draw, tensors[k])->rank; i++) {
+            int dim = shape_of(draw, tensors[k])->dims[i];
+            if (mtf_shape_find(&all, dim) < 0)
+                mtf_shape_append(&all, dim);
+        }
+    return all.rank;
+}
+
+static int add_variable(Draw *draw, const MtfShape *shape) {
+    g_autofree char *name = fresh_name(draw, "w");
+    MtfInit init = { MTF_INIT_UNIFORM, 1 };
+    return mtf_graph_add_variable(draw->graph, name, shape, draw->options->dtype, init,
+                                  MTF_MEMORY_VARIABLE, NULL);
+}
+
+static int add_input(Draw *draw, const MtfShape *shape, bool integer) {
+    g_autofree char *name = fresh_name(draw, integer ? "ids" : "x");
+    return mtf_graph_add_input(draw->graph, name, shape, integer ? MTF_I32 : draw->options->dtype,
+                               integer ? MTF_FEED_LABELS : MTF_FEED_FEATURES, NULL);
+}
+
+static int emit(Draw *draw, MtfNewOperation operation) {
+    g_autofree char *name = fresh_name(draw, mtf_operation_row(operation.kind)->name);
+    operation.name = name;
+    if (mtf_operation_row(operation.kind)->dtype == MTF_DTYPE_GIVEN) {
+        operation.has_dtype = true;
+        operation.dtype = draw->options->dtype;
+    }
+    GError *error = NULL;
+    int result = mtf_graph_add_operation(draw->graph, &operation, &error);
+    if (result < 0)
+        g_error("random graph: %s", error->message);
+    return result;
+}
+
+static int emit_plain(Draw *draw, int kind, int n, const int *inputs, const MtfShape *shape) {
+    return emit(draw, (MtfNewOperation){ .kind = kind,
+                                         .n_inputs = n,
+                                         .inputs = inputs,
+                                         .shape = shape,
+                                         .attributes = MTF_NO_ATTRIBUTES });
+}
+
+static int emit_unary(Draw *draw, int kind, int x) {
+    return emit_plain(draw, kind, 1, &x, NULL);
+}
+
+static int emit_scaled(Draw *draw, int x, double factor) {
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.factor = factor;
+    return emit(draw,
+                (MtfNewOperation){
+                    .kind = MTF_OP_SCALE, .n_inputs = 1, .inputs = &x, .attributes = attributes });
+}
+
+/* An operand: mostly a result so far, the newest often, sometimes a new variable or input. */
+static int pick(Draw *draw) {
+    int choice = below(draw, 8), n = (int)draw->pool->len;
+    if (n == 0 || choice < 2) {
+        MtfShape shape = random_shape(draw, 3);
+        return n == 0 ? add_input(draw, &shape, false) : add_variable(draw, &shape);
+    }
+    int low = choice < 5 ? MAX(0, n - 3) : 0;
+    return g_array_index(draw->pool, int, g_rand_int_range(draw->random, low, n));
+}
+
+static int pick_with_dims(Draw *draw) {
+    for (int attempt = 0; attempt < 8; attempt++) {
+        int x = pick(draw);
+        if (shape_of(draw, x)->rank > 0)
+            return x;
+    }
+    MtfShape shape = { .rank = 1 };
+    return add_variable(draw, &shape);
+}
+
+static int random_dim(Draw *draw, int tensor) {
+    const MtfShape *shape = shape_of(draw, tensor);
+    return shape->dims[below(draw, shape->rank)];
+}
+
+/* What the pool may grow by. Each returns a tensor, or -1 where its operands do not suit. */
+
+static int draw_einsum(Draw *draw) {
+    int inputs[3], n = 1 + below(draw, 3);
+    MtfShape all = { 0 };
+    for (int k = 0; k < n; k++) {
+        inputs[k] = pick(draw);
+        for (int i = 0; i < shape_of(draw, inputs[k])->rank; i++)
+            if (mtf_shape_find(&all, shape_of(draw, inputs[k])->dims[i]) < 0)
+                mtf_shape_append(&all, shape_of(draw, inputs[k])->dims[i]);
+    }
+    MtfShape output = random_subset(draw, &all);
+    while (output.rank > MOST_RANK)
+        output.rank--;
+    double terms = (double)mtf_graph_elements(draw->graph, &all) /
+                   (double)mtf_graph_elements(draw->graph, &output);
+    int y = emit_plain(draw, MTF_OP_EINSUM, n, inputs, &output);
+    return terms > 4 ? emit_scaled(draw, y, 1 / sqrt(terms)) : y;
+}
+
+static int draw_binary(Draw *draw) {
+    static const int kinds[] = { MTF_OP_ADD, MTF_OP_SUBTRACT, MTF_OP_MULTIPLY,
+                                 MTF_OP_ADD, MTF_OP_MAXIMUM,  MTF_OP_MINIMUM };
+    int kind = kinds[below(draw, draw->options->smooth ? 4 : 6)];
+    int inputs[3] = { pick(draw), pick(draw), pick(draw) };
+    int n = kind == MTF_OP_ADD ? 2 + below(draw, 2) : 2;
+    if (union_rank(draw, n, inputs) > MOST_RANK)
+        return -1;
+    return emit_plain(draw, kind, n, inputs, NULL);
+}
+
+static int draw_unary(Draw *draw) {
+    static const int kinds[] = { MTF_OP_TANH,   MTF_OP_SIGMOID, MTF_OP_GELU, MTF_OP_SILU,
+                                 MTF_OP_NEGATE, MTF_OP_SQUARE,  MTF_OP_RELU, MTF_OP_ABS };
+    int kind = kinds[below(draw, draw->options->smooth ? 6 : 8)];
+    int x = pick(draw);
+    return emit_unary(draw, kind, kind == MTF_OP_SQUARE ? emit_unary(draw, MTF_OP_TANH, x) : x);
+}
+
+/* Functions that want a positive argument get a sigmoid's. */
+static int draw_of_positive(Draw *draw) {
+    static const int kinds[] = { MTF_OP_LOG, MTF_OP_SQRT, MTF_OP_EXP };
+    int positive = emit_unary(draw, MTF_OP_SIGMOID, pick(draw));
+    if (below(draw, 2) == 0)
+        return emit_unary(draw, kinds[below(draw, 3)], positive);
+    int inputs[2] = { pick(draw), positive };
+    return union_rank(draw, 2, inputs) > MOST_RANK
+               ? -1
+               : emit_plain(draw, MTF_OP_DIVIDE, 2, inputs, NULL);
+}
+
+static int draw_reduction(Draw *draw) {
+    static const int kinds[] = { MTF_OP_REDUCE_SUM, MTF_OP_REDUCE_MEAN, MTF_OP_REDUCE_MAX };
+    int kind = kinds[below(draw, draw->options->smooth ? 2 : 3)];
+    int x = pick(draw);
+    MtfShape output = random_subset(draw, shape_of(draw, x));
+    return emit_plain(draw, kind, 1, &x, &output);
+}
+
+/* A dimension of the same size that the tensor lacks, or -1. */
+static int twin_of(const Draw *draw, int tensor, int dim) {
+    for (int d = 0; d < (int)draw->graph->dimensions->len; d++)
+        if (d != dim && mtf_graph_size(draw->graph, d) == mtf_graph_size(draw->graph, dim) &&
+            mtf_shape_find(shape_of(draw, tensor), d) < 0)
+            return d;
+    return -1;
+}
+
+static int draw_rename(Draw *draw) {
+    int x = pick_with_dims(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.from = random_dim(draw, x);
+    attributes.to = twin_of(draw, x, attributes.from);
+    if (attributes.to < 0)
+        return -1;
+    return emit(draw,
+                (MtfNewOperation){
+                    .kind = MTF_OP_RENAME, .n_inputs = 1, .inputs = &x, .attributes = attributes });
+}
+
+static int draw_move(Draw *draw) {
+    int x = pick(draw);
+    MtfShape shape = *shape_of(draw, x);
+    switch (below(draw, 4)) {
+    case 0:
+        for (int i = 0; i < shape.rank; i++)
+            shape.dims[i] = shape_of(draw, x)->dims[shape.rank - 1 - i];
+        return emit_plain(draw, MTF_OP_TRANSPOSE, 1, &x, &shape);
+    case 1: {
+        int dim = below(draw, (int)draw->graph->dimensions->len);
+        if (shape.rank >= MOST_RANK || mtf_shape_find(&shape, dim) >= 0)
+            return -1;
+        mtf_shape_append(&shape, dim);
+        return emit_plain(draw, MTF_OP_BROADCAST, 1, &x, &shape);
+    }
+    case 2:
+        return emit_scaled(draw, x, 0.5 + below(draw, 3));
+    default:
+        return emit_unary(draw, MTF_OP_STOP_GRADIENT, x);
+    }
+}
+
+static int draw_dropout(Draw *draw) {
+    int x = pick(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.rate = 0.25;
+    return emit(
+        draw, (MtfNewOperation){
+                  .kind = MTF_OP_DROPOUT, .n_inputs = 1, .inputs = &x, .attributes = attributes });
+}
+
+static int draw_softmax(Draw *draw) {
+    int x = pick_with_dims(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.dimension = random_dim(draw, x);
+    if (draw->options->composites)
+        return emit(draw, (MtfNewOperation){ .kind = MTF_OP_SOFTMAX,
+                                             .n_inputs = 1,
+                                             .inputs = &x,
+                                             .attributes = attributes });
+    MtfShape rest = without(shape_of(draw, x), attributes.dimension);
+    int max = emit_plain(draw, MTF_OP_REDUCE_MAX, 1, &x, &rest);
+    int sum = emit_plain(draw, MTF_OP_SUM_EXP, 2, (int[]){ x, max }, &rest);
+    return emit_plain(draw, MTF_OP_SOFTMAX_APPLY, 3, (int[]){ x, max, sum }, NULL);
+}
+
+/* What looks at itself under another name: a query's positions are the first of two dimensions. */
+static int draw_attention(Draw *draw) {
+    int q = pick_with_dims(draw);
+    const MtfShape *shape = shape_of(draw, q);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    if (shape->rank < 2)
+        return -1;
+    attributes.dimension = shape->dims[shape->rank - 1];
+    attributes.query = attributes.from = shape->dims[below(draw, shape->rank - 1)];
+    attributes.memory = attributes.to = twin_of(draw, q, attributes.query);
+    if (attributes.memory < 0)
+        return -1;
+    attributes.factor = 0.5;
+    attributes.causal = below(draw, 2);
+    attributes.softcap = below(draw, 2) * 0.7;
+    attributes.window = attributes.causal == 1 ? below(draw, 4) : 0;
+    attributes.rate = below(draw, 2) * 0.25;
+    int k = emit(
+        draw, (MtfNewOperation){
+                  .kind = MTF_OP_RENAME, .n_inputs = 1, .inputs = &q, .attributes = attributes });
+    int v = emit_unary(draw, MTF_OP_TANH, k);
+    MtfShape scores = { 2, { attributes.query, attributes.memory } };
+    bool biased = attributes.softcap == 0 && attributes.window == 0 && below(draw, 2) == 0;
+    int bias = biased ? add_variable(draw, &scores) : -1;
+    return emit(draw, (MtfNewOperation){ .kind = MTF_OP_ATTENTION,
+                                         .n_inputs = biased ? 4 : 3,
+                                         .inputs = (int[]){ q, k, v, bias },
+                                         .attributes = attributes });
+}
+
+static int draw_layer_norm(Draw *draw) {
+    int x = pick_with_dims(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.dimension = random_dim(draw, x);
+    attributes.epsilon = 1e-2;
+    MtfShape along = { .rank = 1, .dims = { attributes.dimension } };
+    int scale = add_variable(draw, &along);
+    if (draw->options->composites)
+        return emit(draw, (MtfNewOperation){ .kind = MTF_OP_LAYER_NORM,
+                                             .n_inputs = 2,
+                                             .inputs = (int[]){ x, scale },
+                                             .attributes = attributes });
+    MtfShape rest = without(shape_of(draw, x), attributes.dimension);
+    int mean = emit_plain(draw, MTF_OP_REDUCE_MEAN, 1, &x, &rest);
+    int variance = emit_plain(draw, MTF_OP_VARIANCE, 2, (int[]){ x, mean }, &rest);
+    return emit(draw, (MtfNewOperation){ .kind = MTF_OP_NORMALIZE,
+                                         .n_inputs = 4,
+                                         .inputs = (int[]){ x, mean, variance, scale },
+                                         .attributes = attributes });
+}
+
+static int draw_embedding(Draw *draw) {
+    MtfShape table = random_shape(draw, 2), ids = random_shape(draw, 2), output = { 0 };
+    int looked_up = below(draw, (int)draw->graph->dimensions->len);
+    if (mtf_shape_find(&ids, looked_up) >= 0)
+        return -1;
+    table = without(&table, looked_up);
+    for (int i = 0; i < ids.rank; i++) {
+        table = without(&table, ids.dims[i]);
+        mtf_shape_append(&output, ids.dims[i]);
+    }
+    for (int i = 0; i < table.rank; i++)
+        mtf_shape_append(&output, table.dims[i]);
+    mtf_shape_append(&table, looked_up);
+    int inputs[2] = { add_variable(draw, &table), add_input(draw, &ids, true) };
+    return emit_plain(draw, MTF_OP_EMBEDDING, 2, inputs, &output);
+}
+
+static int draw_cross_entropy(Draw *draw) {
+    int logits = pick_with_dims(draw);
+    MtfShape rest = without(shape_of(draw, logits), random_dim(draw, logits));
+    int labels = add_input(draw, &rest, true);
+    if (draw->options->composites)
+        return emit_plain(draw, MTF_OP_SOFTMAX_CROSS_ENTROPY, 2, (int[]){ logits, labels }, &rest);
+    int max = emit_plain(draw, MTF_OP_REDUCE_MAX, 1, &logits, &rest);
+    int sum = emit_plain(draw, MTF_OP_SUM_EXP, 2, (int[]){ logits, max }, &rest);
+    int logit = emit_plain(draw, MTF_OP_LABEL_LOGIT, 2, (int[]){ logits, labels }, &rest);
+    return emit_plain(draw, MTF_OP_CROSS_ENTROPY, 3, (int[]){ max, sum, logit }, NULL);
+}
+
+static int emit_with(Draw *draw, int kind, int n, const int *inputs,
+                     const MtfAttributes *attributes) {
+    return emit(draw,
+                (MtfNewOperation){
+                    .kind = kind, .n_inputs = n, .inputs = inputs, .attributes = *attributes });
+}
+
+static int draw_function(Draw *draw) {
+    static const int kinds[] = {
+        MTF_OP_GELU_EXACT, MTF_OP_SOFTPLUS, MTF_OP_SIN,        MTF_OP_COS,
+        MTF_OP_ERF,        MTF_OP_ELU,      MTF_OP_LEAKY_RELU, MTF_OP_CLIP
+    };
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.slope = 0.5;
+    attributes.low = -0.5;
+    attributes.high = 0.75;
+    int x = pick(draw);
+    return emit_with(draw, kinds[below(draw, draw->options->smooth ? 6 : 8)], 1, &x, &attributes);
+}
+
+/* where(x < y, y, x z). */
+static int draw_choice(Draw *draw) {
+    int x = pick(draw), y = pick(draw), z = pick(draw);
+    if (draw->options->smooth || union_rank(draw, 3, (int[]){ x, y, z }) > MOST_RANK)
+        return -1;
+    int kind = below(draw, 2) ? MTF_OP_LESS : MTF_OP_LESS_EQUAL;
+    int condition = emit_plain(draw, kind, 2, (int[]){ x, y }, NULL);
+    int product = emit_plain(draw, MTF_OP_MULTIPLY, 2, (int[]){ x, z }, NULL);
+    return emit_plain(draw, MTF_OP_WHERE, 3, (int[]){ condition, y, product }, NULL);
+}
+
+/* A formula of x, y and z; numbers beside them, and what occurs twice. */
+static int draw_expression(Draw *draw) {
+    static const char *const texts[] = { "z * tanh(0.5 * x) - tanh(0.5 * x) * sigmoid(y) ^ 2",
+                                         "(x - y) / (1 + z ^ 2) + 0.5 / (2 + x ^ 2)",
+                                         "exp(-x ^ 2) * erf(y) + 3 * -z / 7",
+                                         "where(x > 0.25 && y <= z || x < -1, x * y, max(z, 0))" };
+    int inputs[3] = { pick(draw), pick(draw), pick(draw) };
+    if (!draw->options->composites || union_rank(draw, 3, inputs) > MOST_RANK)
+        return -1;
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.expression = (char *)texts[below(draw, draw->options->smooth ? 3 : 4)];
+    attributes.arguments = (char *)"x y z";
+    return emit_with(draw, MTF_OP_EXPRESSION, 3, inputs, &attributes);
+}
+
+static int draw_further_reduction(Draw *draw) {
+    static const int kinds[] = { MTF_OP_LOG_SUM_EXP, MTF_OP_REDUCE_MIN, MTF_OP_REDUCE_ANY,
+                                 MTF_OP_REDUCE_ALL };
+    int kind = kinds[below(draw, draw->options->smooth ? 1 : 4)];
+    int x = pick(draw);
+    MtfShape output = random_subset(draw, shape_of(draw, x));
+    return draw->options->composites ? emit_plain(draw, kind, 1, &x, &output) : -1;
+}
+
+/* The one_hot of an argmax, so that integers are split too; of numbers that no rounding touches. */
+static int draw_best(Draw *draw) {
+    MtfShape shape = random_shape(draw, 3);
+    int x = shape.rank > 0 ? add_variable(draw, &shape) : pick_with_dims(draw);
+    if (mtf_graph_tensor(draw->graph, x)->source == MTF_SOURCE_OPERATION)
+        return -1;
+    int dim = random_dim(draw, x);
+    if (!draw->options->composites || draw->options->smooth)
+        return -1;
+    MtfShape rest = without(shape_of(draw, x), dim), whole = rest;
+    int best = emit_plain(draw, MTF_OP_ARGMAX, 1, &x, &rest);
+    mtf_shape_append(&whole, dim);
+    return emit_plain(draw, MTF_OP_ONE_HOT, 1, &best, &whole);
+}
+
+static int draw_rms_norm(Draw *draw) {
+    int x = pick_with_dims(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.dimension = random_dim(draw, x);
+    attributes.epsilon = 1e-2;
+    MtfShape along = { .rank = 1, .dims = { attributes.dimension } };
+    if (!draw->options->composites)
+        return -1;
+    int inputs[2] = { x, add_variable(draw, &along) };
+    return emit_with(draw, MTF_OP_RMS_NORM, 2, inputs, &attributes);
+}
+
+static int draw_rotary(Draw *draw) {
+    int x = pick_with_dims(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.dimension = random_dim(draw, x);
+    attributes.position = random_dim(draw, x);
+    int64_t size = mtf_graph_size(draw->graph, attributes.dimension);
+    if (size < 2 || attributes.position == attributes.dimension)
+        return -1;
+    attributes.rotated = (double)(size / 2 * 2);
+    attributes.adjacent = below(draw, 2);
+    attributes.base = 10;
+    attributes.angle = 1;
+    attributes.stretch = attributes.gain = 1;
+    return emit_with(draw, MTF_OP_ROTARY, 1, &x, &attributes);
+}
+
+/* A dimension of `size` that no tensor has yet, small enough to be drawn again; or -1. */
+static int new_dimension(Draw *draw, int64_t size) {
+    g_autofree char *name = fresh_name(draw, "n");
+    return size > 12 ? -1 : mtf_graph_add_dimension(draw->graph, name, size, NULL);
+}
+
+/* Some dimension that the tensor lacks, or -1. */
+static int other_dim(Draw *draw, int tensor) {
+    for (int attempt = 0; attempt < 8; attempt++) {
+        int dim = below(draw, (int)draw->graph->dimensions->len);
+        if (mtf_shape_find(shape_of(draw, tensor), dim) < 0)
+            return dim;
+    }
+    return -1;
+}
+
+static int draw_resample(Draw *draw) {
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    int x = pick_with_dims(draw);
+    attributes.from = random_dim(draw, x);
+    attributes.to = other_dim(draw, x);
+    attributes.start = below(draw, 5) - 2;
+    attributes.stride = below(draw, 2) ? 1 : below(draw, 2) ? 2 : -1;
+    attributes.dilation = 1 + below(draw, 2);
+    if (attributes.to >= 0 && mtf_graph_size(draw->graph, attributes.to) ==
+                                  mtf_graph_size(draw->graph, attributes.from)) {
+        attributes.wrap = attributes.dilation == 1 && attributes.stride != 2 && below(draw, 2);
+    }
+    return attributes.to < 0 ? -1 : emit_with(draw, MTF_OP_RESAMPLE, 1, &x, &attributes);
+}
+
+/* The first two dimensions merged, or the first divided. */
+static int draw_reshape(Draw *draw) {
+    int x = pick_with_dims(draw);
+    MtfShape shape = *shape_of(draw, x);
+    int64_t first = mtf_graph_size(draw->graph, shape.dims[0]);
+    if (shape.rank > 1 && below(draw, 2)) {
+        int merged = new_dimension(draw, first * mtf_graph_size(draw->graph, shape.dims[1]));
+        mtf_shape_remove(&shape, shape.dims[1]);
+        shape.dims[0] = merged;
+        return merged < 0 ? -1 : emit_plain(draw, MTF_OP_RESHAPE, 1, &x, &shape);
+    }
+    if (first % 2 != 0 || shape.rank >= MOST_RANK)
+        return -1;
+    MtfShape divided = { .rank = 1 };
+    divided.dims[0] = new_dimension(draw, below(draw, 2) ? 2 : first / 2);
+    mtf_shape_append(&divided,
+                     new_dimension(draw, first / mtf_graph_size(draw->graph, divided.dims[0])));
+    for (int i = 1; i < shape.rank; i++)
+        mtf_shape_append(&divided, shape.dims[i]);
+    return emit_plain(draw, MTF_OP_RESHAPE, 1, &x, &divided);
+}
+
+/* x behind itself and what is left of it without a dimension. */
+static int draw_concat(Draw *draw) {
+    int x = pick_with_dims(draw), dim = random_dim(draw, x);
+    MtfShape shape = *shape_of(draw, x), rest = without(&shape, dim);
+    int mean = emit_plain(draw, MTF_OP_REDUCE_MEAN, 1, &x, &rest);
+    int bent = emit_unary(draw, MTF_OP_TANH, x);
+    bool three = below(draw, 2);
+    int to = new_dimension(draw, 2 * mtf_graph_size(draw->graph, dim) + three);
+    if (to < 0)
+        return -1;
+    shape.dims[mtf_shape_find(&shape, dim)] = to;
+    return emit_plain(draw, MTF_OP_CONCAT, 2 + three, (int[]){ x, bent, mean }, &shape);
+}
+
+static int draw_turn(Draw *draw) {
+    static const int kinds[] = {
+        MTF_OP_CUMULATIVE_SUM,     MTF_OP_REVERSE,        MTF_OP_ROLL,
+        MTF_OP_CUMULATIVE_MAX,     MTF_OP_CUMULATIVE_MIN, MTF_OP_CUMULATIVE_LOG_SUM_EXP,
+        MTF_OP_LOCAL_RESPONSE_NORM
+    };
+    int kind = kinds[below(draw, draw->options->composites ? (int)G_N_ELEMENTS(kinds) : 1)];
+    int x = pick_with_dims(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.dimension = random_dim(draw, x);
+    attributes.shift = below(draw, 5) - 2;
+    attributes.exclusive = below(draw, 2);
+    attributes.reverse = below(draw, 2);
+    attributes.blocks = attributes.alpha = attributes.bias = 1;
+    attributes.beta = 0.75;
+    attributes.size = 1 + below(draw, 4);
+    int y = emit_with(draw, kind, 1, &x, &attributes);
+    bool endless = attributes.exclusive != 0 && kind != MTF_OP_CUMULATIVE_SUM;
+    return y >= 0 && endless ? emit_unary(draw, MTF_OP_TANH, y) : y;
+}
+
+/* Some number of equal parts that elements can be divided into. */
+static int some_blocks(Draw *draw, int dim) {
+    int blocks = 1 + below(draw, (int)mtf_graph_size(draw->graph, dim));
+    return mtf_graph_size(draw->graph, dim) % blocks == 0 ? blocks : 1;
+}
+
+/* Of a variable, where nothing is rounded, or else the order might depend on the layout; or of its
+ * whole parts, many of which are equal. */
+static int draw_top_k(Draw *draw) {
+    MtfShape shape = { .rank = 1 };
+    shape.dims[0] = below(draw, (int)draw->graph->dimensions->len);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.from = shape.dims[0];
+    for (int dim = 0; dim < 2; dim++)
+        if (dim != attributes.from)
+            mtf_shape_append(&shape, dim);
+    int x = add_variable(draw, &shape);
+    if (below(draw, 2))
+        x = emit_unary(draw, MTF_OP_FLOOR, x);
+    attributes.dimension = shape.dims[0];
+    attributes.reverse = below(draw, 2);
+    if (draw->options->composites && below(draw, 3) == 0)
+        return emit_with(draw, MTF_OP_SORT, 1, &x, &attributes);
+    attributes.to = other_dim(draw, x);
+    attributes.blocks = draw->options->composites ? some_blocks(draw, attributes.from) : 1;
+    if (attributes.to < 0 ||
+        mtf_graph_size(draw->graph, attributes.to) > mtf_graph_size(draw->graph, attributes.from))
+        return -1;
+    return emit_with(draw, MTF_OP_TOP_K, 1, &x, &attributes);
+}
+
+/* Rows of each example's own table, and back. */
+static int draw_gather(Draw *draw) {
+    int x = pick_with_dims(draw), dim = random_dim(draw, x), more = other_dim(draw, x);
+    MtfShape rest = without(shape_of(draw, x), dim), ids = random_subset(draw, &rest),
+             output = rest;
+    if (more < 0 || mtf_shape_find(&ids, more) >= 0 || !mtf_shape_append(&ids, more) ||
+        !mtf_shape_append(&output, more) || output.rank > MOST_RANK)
+        return -1;
+    int chosen = add_input(draw, &ids, true);
+    int rows = emit_plain(draw, MTF_OP_EMBEDDING, 2, (int[]){ x, chosen }, &output);
+    MtfShape back = *shape_of(draw, x);
+    return below(draw, 2)
+               ? rows
+               : emit_plain(draw, MTF_OP_EMBEDDING_GRAD, 2, (int[]){ chosen, rows }, &back);
+}
+
+static int draw_noise(Draw *draw) {
+    int x = pick(draw);
+    MtfShape shape = *shape_of(draw, x);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.high = attributes.deviation = 0.5;
+    int kind = below(draw, 2) ? MTF_OP_RANDOM_UNIFORM : MTF_OP_RANDOM_NORMAL;
+    int noise =
+        emit(draw, (MtfNewOperation){ .kind = kind, .shape = &shape, .attributes = attributes });
+    return emit_plain(draw, MTF_OP_ADD, 2, (int[]){ x, noise }, NULL);
+}
+
+static int draw_more(Draw *draw) {
+    static int (*const draws[])(Draw *) = { draw_function, draw_choice,    draw_further_reduction,
+                                            draw_best,     draw_rms_norm,  draw_rotary,
+                                            draw_resample, draw_reshape,   draw_concat,
+                                            draw_turn,     draw_top_k,     draw_gather,
+                                            draw_noise,    draw_expression };
+    return draws[below(draw, (int)G_N_ELEMENTS(draws))](draw);
+}
+
+static int draw_operation(Draw *draw) {
+    if (draw->options->more && below(draw, 2) == 0)
+        return draw_more(draw);
+    static int (*const draws[])(Draw *) = {
+        draw_einsum,     draw_einsum,    draw_einsum,        draw_binary,
+        draw_binary,     draw_unary,     draw_of_positive,   draw_reduction,
+        draw_rename,     draw_move,      draw_dropout,       draw_softmax,
+        draw_layer_norm, draw_embedding, draw_cross_entropy, draw_attention,
+    };
+    return draws[below(draw, (int)G_N_ELEMENTS(draws))](draw);
+}
+
+static void add_dimensions(Draw *draw) {
+    for (int d = 0; d < draw->options->dimensions; d++) {
+        g_autofree char *name = g_strdup_printf("d%d", d);
+        int64_t size = d % 3 == 2 ? mtf_graph_size(draw->graph, d - 1)
+                                  : 1 + below(draw, (int)draw->options->largest_size);
+        mtf_graph_add_dimension(draw->graph, name, size, NULL);
+    }
+}
+
+/* The sum of the means of all results that nothing reads. */
+static void add_loss(Draw *draw) {
+    g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(draw->graph);
+    g_autoptr(GArray) means = g_array_new(FALSE, FALSE, sizeof(int));
+    MtfShape scalar = { 0 };
+    int n = (int)draw->graph->tensors->len;
+    for (int t = 0; t < n; t++) {
+        if (mtf_graph_tensor(draw->graph, t)->dtype == MTF_I32 ||
+            consumers->starts[t + 1] > consumers->starts[t])
+            continue;
+        int mean = emit_plain(draw, MTF_OP_REDUCE_MEAN, 1, &t, &scalar);
+        g_array_append_val(means, mean);
+    }
+    const int *inputs = (const int *)(const void *)means->data;
+    draw->graph->loss =
+        means->len == 1 ? inputs[0] : emit_plain(draw, MTF_OP_ADD, (int)means->len, inputs, NULL);
+}
+
+MtfGraph *mtf_random_graph(const MtfRandomGraph *options) {
+    Draw draw = { .options = options,
+                  .random = g_rand_new_with_seed(options->seed),
+                  .graph = mtf_graph_new("random"),
+                  .pool = g_array_new(FALSE, FALSE, sizeof(int)) };
+    add_dimensions(&draw);
+    MtfShape shape = random_shape(&draw, 3);
+    int first = add_input(&draw, &shape, false);
+    g_array_append_val(draw.pool, first);
+    while ((int)draw.graph->operations->len < options->operations || draw.pool->len < 2) {
+        int result = draw_operation(&draw);
+        if (result >= 0)
+            g_array_append_val(draw.pool, result);
+    }
+    add_loss(&draw);
+    draw.graph->optimizer.kind = g_strdup("sgd");
+    draw.graph->optimizer.rate = 0.1;
+    g_array_unref(draw.pool);
+    g_rand_free(draw.random);
+    return draw.graph;
+}

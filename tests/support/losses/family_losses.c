@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/losses/family_losses.h"
+
+#include "analyzer/training/training_graph.h"
+#include "tests/support/cases/random_layout.h"
+#include "tests/support/cmocka.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+
+#define SEED 11
+
+static const char pairs[] = "one\tun\ntwo\tdeux\nthree\ttrois\nfour\tquatre\nfive\tcinq\n"
+                            "six\tsix\nseven\tsept\neight\thuit\nnine\tneuf\nten\tdix\n";
+
+static const MtfModelPreset *tiny_preset(const MtfModelFamily *family) {
+    g_autoptr(GError) error = NULL;
+    const MtfModelPreset *preset = mtf_model_preset_find(family, "tiny", &error);
+    if (preset == NULL)
+        fail_msg("%s", error->message);
+    return preset;
+}
+
+static void set_changes(const MtfFamilyCase *wanted, MtfModelSettings *settings) {
+    for (int i = 0; wanted->changes != NULL && wanted->changes[i] != NULL; i += 2) {
+        const MtfModelParameter *parameter = mtf_model_parameters();
+        while (parameter->name != NULL && strcmp(parameter->name, wanted->changes[i]) != 0)
+            parameter++;
+        g_autoptr(GError) error = NULL;
+        if (!mtf_model_set(wanted->family, parameter, wanted->changes[i + 1], settings, &error))
+            fail_msg("%s %s: %s", wanted->family->name, wanted->changes[i], error->message);
+    }
+}
+
+static MtfGraph *build_training_graph(const MtfFamilyCase *wanted) {
+    g_autoptr(GError) error = NULL;
+    const MtfModelPreset *preset = tiny_preset(wanted->family);
+    MtfModelSettings settings = preset->settings;
+    set_changes(wanted, &settings);
+    g_autoptr(MtfGraph) forward = mtf_model_build(wanted->family, preset, &settings, &error);
+    if (forward == NULL)
+        fail_msg("%s: %s", wanted->family->name, error->message);
+    mtf_graph_set_precision(forward, wanted->dtype);
+    return mtf_training_graph(forward, NULL);
+}
+
+static bool feeds(const MtfGraph *graph, const char *input) {
+    int tensor = mtf_graph_find_tensor(graph, input);
+    return tensor >= 0 && mtf_graph_tensor(graph, tensor)->source == MTF_SOURCE_INPUT;
+}
+
+static MtfData *open_pairs(const MtfGraph *graph, GError **error) {
+    g_autofree char *folder = g_dir_make_tmp("meshtf-families-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "pairs.tsv", NULL);
+    assert_true(g_file_set_contents(path, pairs, -1, NULL));
+    MtfData *data = mtf_data_open(graph, path, SEED, error);
+    g_unlink(path);
+    g_rmdir(folder);
+    return data;
+}
+
+void mtf_family_model_init(MtfLossModel *model, const MtfFamilyCase *wanted) {
+    g_autoptr(GError) error = NULL;
+    *model = (MtfLossModel){ .graph = build_training_graph(wanted) };
+    const char *text = feeds(model->graph, "tokens") ? "LICENSE" : NULL;
+    model->data = feeds(model->graph, "source") ? open_pairs(model->graph, &error)
+                                                : mtf_data_open(model->graph, text, SEED, &error);
+    if (model->data == NULL)
+        fail_msg("%s: %s", wanted->family->name, error->message);
+    MtfMesh alone = { 0 };
+    g_autoptr(GRand) random = g_rand_new_with_seed(1);
+    g_autoptr(MtfLayout) whole = mtf_random_rule_layout(random, model->graph, &alone);
+    mtf_layout_losses(model, whole, wanted->steps, false, model->losses);
+}
+
+void mtf_check_family_layouts(const MtfFamilyCase *wanted, int draws) {
+    MtfLossModel model;
+    mtf_family_model_init(&model, wanted);
+    g_autoptr(GRand) random = g_rand_new_with_seed(7);
+    for (int draw = 0; draw < draws; draw++) {
+        MtfMesh mesh = mtf_random_mesh(random, 1 + draw / 2 % 8);
+        g_autoptr(MtfLayout) layout =
+            (draw % 2 == 0 ? mtf_random_rule_layout : mtf_random_free_layout)(random, model.graph,
+                                                                              &mesh);
+        layout->execution.bucket_bytes = draw / 16 % 2 * 100000;
+        mtf_check_layout_losses(&model, layout, wanted->steps, wanted->dtype);
+    }
+    mtf_family_model_clear(&model);
+}

@@ -1,0 +1,1234 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tiny random models in the layout in which Hugging Face publishes them, and what they compute.
+
+    python3 tests/support/published/published_models.py write DIR TYPE…      (no TYPE: all in floats; they are printed)
+    python3 tests/support/published/published_models.py compare DIR RUN      logits of DIR with those of a run
+    python3 tests/support/published/published_models.py same DIR DIR         names, types, shapes and bytes
+    python3 tests/support/published/published_models.py made DIR SOURCE N    the N bytes that an encoder-decoder makes of a source
+
+writes DIR/TYPE/config.json, model.safetensors (or two shards with an index), in-*.npy (a window of
+tokens and one token more, or a picture and its class) and logits.npy (of every position). The models are written here
+from their papers and the names of their tensors, in plain PyTorch and float64; nothing is shared with
+the program under test.
+"""
+import glob
+import json
+import math
+import os
+import struct
+import sys
+
+import numpy
+
+if sys.argv[1] in ("write", "behind", "all-behind", "made"):
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+LENGTH = 12
+PROMPT = LENGTH  # tokens that are read at once; others follow one by one
+SHARDED = {"qwen2", "mixtral", "deepseek_v3-fp8"}
+ADJACENT = {"gptj", "glm", "glm4", "cohere", "cohere2", "deepseek_v2", "deepseek_v3"}  # types whose rotary pairs lie side by side
+
+
+def e4m3(code):
+    """What eight bits say: a sign, four bits of the exponent, three of the fraction, no infinities."""
+    exponent, fraction = code >> 3 & 15, code & 7
+    size = (8 + fraction) * 2.0 ** (exponent - 10) if exponent else fraction * 2.0 ** -9
+    return math.nan if code & 127 == 127 else -size if code & 128 else size
+
+
+def in_blocks(value, rows, columns):
+    """A matrix as codes of E4M3 and a float32 scale for each block of so many rows and columns, the last cut off."""
+    table = torch.tensor([e4m3(code) for code in range(256)]).nan_to_num(math.inf)
+    down, across = -(-value.shape[0] // rows), -(-value.shape[1] // columns)
+    scales = torch.zeros(down, across, dtype=torch.float32)
+    codes, said = torch.zeros(value.shape, dtype=torch.uint8), torch.zeros(value.shape)
+    for i in range(down):
+        for j in range(across):
+            block = (slice(i * rows, (i + 1) * rows), slice(j * columns, (j + 1) * columns))
+            scales[i, j] = float(value[block].abs().max()) / 448
+            scale = float(scales[i, j])
+            codes[block] = (value[block].double()[..., None] / scale - table).abs().argmin(-1).to(torch.uint8)
+            said[block] = table[codes[block].long()] * scale
+    return codes, scales, said.to(torch.float32)
+
+
+class Weights:
+    """Tensors by name, drawn when they are first asked for, kept as float32 in the file, or as a quantization_config says."""
+
+    def __init__(self, quantization=None):
+        self.tensors, self.codes = {}, {}
+        self.quantization = quantization
+        self.generator = torch.Generator().manual_seed(7)
+
+    def round(self, name, value):
+        """The values that a matrix of a layer has in the file."""
+        if self.quantization is None or "_proj" not in name or value.dim() != 2:
+            return value
+        blocks = self.quantization.get("weight_block_size")
+        codes, scales, said = in_blocks(value, *(blocks or (1, value.shape[1])))
+        self.codes[name] = codes, name + ("_scale_inv" if blocks else "_scale"), scales
+        return said
+
+    def published(self):
+        """What the file has: values, or codes and their scales."""
+        tensors = dict(self.tensors)
+        for name, (codes, beside, scales) in self.codes.items():
+            tensors[name], tensors[beside] = codes, scales
+        return tensors
+
+    def __call__(self, name, *shape, scale=None, about=0.0):
+        if name not in self.tensors:
+            scale = 1 / math.sqrt(shape[-1]) if scale is None else scale
+            value = torch.randn(*shape, generator=self.generator) * scale + about
+            self.tensors[name] = self.round(name, value.to(torch.float32))
+        assert tuple(self.tensors[name].shape) == shape, name
+        return self.tensors[name].to(torch.float64)
+
+
+def write_safetensors(path, tensors):
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, value in tensors.items():
+        eighths = value.dtype == torch.uint8
+        raw = value.numpy().astype("u1" if eighths else "<f4").tobytes()
+        header[name] = {"dtype": "F8_E4M3" if eighths else "F32", "shape": list(value.shape),
+                        "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def write_model(folder, tensors, sharded):
+    if not sharded:
+        write_safetensors(os.path.join(folder, "model.safetensors"), tensors)
+        return
+    names = list(tensors)
+    shards = [names[::2], names[1::2]]
+    index = {"metadata": {"total_size": sum(4 * t.numel() for t in tensors.values())},
+             "weight_map": {}}
+    for i, shard in enumerate(shards):
+        file = f"model-{i + 1:05}-of-00002.safetensors"
+        write_safetensors(os.path.join(folder, file), {n: tensors[n] for n in shard})
+        index["weight_map"].update({n: file for n in shard})
+    with open(os.path.join(folder, "model.safetensors.index.json"), "w") as file:
+        json.dump(index, file)
+
+
+# ---- Parts -----------------------------------------------------------------------------------
+
+def layer_norm(x, w, b, epsilon):
+    mean = x.mean(-1, keepdim=True)
+    variance = ((x - mean) ** 2).mean(-1, keepdim=True)
+    return (x - mean) / torch.sqrt(variance + epsilon) * w + b
+
+
+def rms_norm(x, w, epsilon):
+    return x / torch.sqrt((x ** 2).mean(-1, keepdim=True) + epsilon) * w
+
+
+def gelu_tanh(x):
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+
+
+def gelu(x):
+    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
+
+
+def silu(x):
+    return x / (1 + torch.exp(-x))
+
+
+def grown_with_the_text(config, base, width, factor, length):
+    """By position: transformers turns each token with the base of the text as long as it was when that
+    token came, so the prompt's tokens with the prompt's, and leaves what its cache holds."""
+    context, rows = config["max_position_embeddings"], []
+    for position in range(length):
+        reached = max(PROMPT, position + 1, context)
+        grown = base * (factor * reached / context - (factor - 1)) ** (width / (width - 2))
+        rows.append([grown ** (-2 * i / width) for i in range(width // 2)])
+    return torch.tensor(rows)
+
+
+def frequencies(config, width, length):
+    """Inverse wave lengths of the rotary pairs, stretched as in Llama 3.1 where the config says."""
+    base = config.get("rope_theta", 1e6 if config["model_type"] == "mixtral" else 1e4)
+    inverse = torch.tensor([base ** (-2 * i / width) for i in range(width // 2)])
+    scaling = config.get("rope_scaling")
+    if not scaling:
+        return inverse
+    kind = scaling.get("rope_type", scaling.get("type"))
+    if kind == "linear":
+        return inverse / scaling["factor"]
+    if kind == "dynamic":
+        return grown_with_the_text(config, base, width, scaling["factor"], length)
+    if kind == "longrope":
+        return longrope(inverse, config, length)
+    if kind == "yarn":
+        return yarn(inverse, base, width, scaling)
+    old = scaling["original_max_position_embeddings"]
+    low, high = old / scaling["low_freq_factor"], old / scaling["high_freq_factor"]
+    out = []
+    for f in inverse.tolist():
+        wave = 2 * math.pi / f
+        if wave < high:
+            out.append(f)
+        elif wave > low:
+            out.append(f / scaling["factor"])
+        else:
+            smooth = (old / wave - scaling["low_freq_factor"]) / (
+                scaling["high_freq_factor"] - scaling["low_freq_factor"])
+            out.append((1 - smooth) * f / scaling["factor"] + smooth * f)
+    return torch.tensor(out)
+
+
+def longrope(inverse, config, length):
+    """By position, of the text as long as it was when that token came (see above)."""
+    scaling, rows = config["rope_scaling"], []
+    for position in range(length):
+        long = max(PROMPT, position + 1) > config["original_max_position_embeddings"]
+        rows.append(inverse / torch.tensor(scaling["long_factor" if long else "short_factor"]))
+    return torch.stack(rows)
+
+
+def longrope_gain(config):
+    old = config["original_max_position_embeddings"]
+    return math.sqrt(1 + math.log(config["max_position_embeddings"] / old) / math.log(old))
+
+
+def yarn(inverse, base, width, scaling):
+    """As _compute_yarn_parameters of transformers' modeling_rope_utils.py, without its gain."""
+    def pair(turns):
+        return width * math.log(scaling["original_max_position_embeddings"] / (turns * 2 * math.pi)) / (
+            2 * math.log(base))
+    low = max(math.floor(pair(scaling.get("beta_fast", 32))), 0)
+    high = min(math.ceil(pair(scaling.get("beta_slow", 1))), width - 1)
+    ramp = ((torch.arange(width // 2, dtype=torch.float64) - low) / max(high - low, 0.001)).clamp(0, 1)
+    return inverse / scaling["factor"] * ramp + inverse * (1 - ramp)
+
+
+def rotate(x, config):
+    """x[heads, length, width]: the first features turn, halves are pairs."""
+    width = int(x.shape[-1] * config.get("partial_rotary_factor", 1.0))
+    angle = torch.arange(x.shape[1], dtype=torch.float64)[:, None] * frequencies(
+        config, width, x.shape[1])
+    scaling = config.get("rope_scaling") or {}
+    gain = 0.1 * math.log(scaling["factor"]) + 1 if scaling.get("rope_type") == "yarn" else 1
+    if scaling.get("type") == "longrope":
+        gain = longrope_gain(config)
+    cos, sin = gain * torch.cos(angle), gain * torch.sin(angle)
+    if config["model_type"] in ADJACENT:
+        a, b, rest = x[..., 0:width:2], x[..., 1:width:2], x[..., width:]
+        return torch.cat([torch.stack([a * cos - b * sin, b * cos + a * sin], -1).flatten(-2), rest], -1)
+    a, b, rest = x[..., :width // 2], x[..., width // 2:width], x[..., width:]
+    return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], -1)
+
+
+def attend(q, k, v, scale, causal=True, window=None, cap=None, bias=None):
+    """q[heads, length, width] against k, v of fewer heads, each shared by consecutive ones."""
+    share = q.shape[0] // k.shape[0]
+    k, v = k.repeat_interleave(share, 0), v.repeat_interleave(share, 0)
+    scores = q @ k.transpose(1, 2) * scale
+    if cap:
+        scores = cap * torch.tanh(scores / cap)
+    if bias is not None:
+        scores = scores + bias
+    i, j = torch.arange(q.shape[1])[:, None], torch.arange(k.shape[1])[None, :]
+    hidden = torch.zeros(q.shape[1], k.shape[1], dtype=torch.bool)
+    if causal:
+        hidden = hidden | (j > i)
+    if window:
+        hidden = hidden | (i - j >= window)
+    scores = scores.masked_fill(hidden, -math.inf)
+    return torch.softmax(scores, -1) @ v
+
+
+def heads_of(x, heads):
+    return x.view(x.shape[0], heads, -1).transpose(0, 1)
+
+
+def joined(x):
+    return x.transpose(0, 1).reshape(x.shape[1], -1)
+
+
+# ---- Models ----------------------------------------------------------------------------------
+
+def linear(w, name, x, out, bias=False):
+    y = x @ w(name + ".weight", out, x.shape[-1]).T
+    return y + w(name + ".bias", out, scale=0.3) if bias else y
+
+
+def gpt2(w, c, tokens):
+    h, n = c["n_embd"], c["n_head"]
+
+    def conv1d(name, x, out):
+        return x @ w(name + ".weight", x.shape[-1], out, scale=1 / math.sqrt(x.shape[-1])) + w(
+            name + ".bias", out, scale=0.3)
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1),
+                          w(name + ".bias", h, scale=0.2), c["layer_norm_epsilon"])
+
+    table = w("transformer.wte.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens] + w("transformer.wpe.weight", c["n_positions"], h, scale=0.3)[:len(tokens)]
+    for i in range(c["n_layer"]):
+        p = f"transformer.h.{i}."
+        q, k, v = conv1d(p + "attn.c_attn", norm(p + "ln_1", x), 3 * h).split(h, 1)
+        y = attend(heads_of(q, n), heads_of(k, n), heads_of(v, n), 1 / math.sqrt(h // n))
+        x = x + conv1d(p + "attn.c_proj", joined(y), h)
+        y = gelu_tanh(conv1d(p + "mlp.c_fc", norm(p + "ln_2", x), c["n_inner"]))
+        x = x + conv1d(p + "mlp.c_proj", y, h)
+    return norm("transformer.ln_f", x) @ table.T
+
+
+def experts(w, c, p, x, names):
+    """The k best of all experts, in their shares of the softmax."""
+    router, gate, up, down, count, k, width, renormalise = names
+    shares = torch.softmax(linear(w, p + router, x, count), -1)
+    best, which = torch.topk(shares, k, -1)
+    if renormalise:
+        best = best / best.sum(-1, keepdim=True)
+    y = torch.zeros_like(x)
+    for e in range(count):
+        share = (best * (which == e)).sum(-1, keepdim=True)
+        hidden = silu(linear(w, p + gate.format(e), x, width)) * linear(w, p + up.format(e), x, width)
+        y = y + share * linear(w, p + down.format(e), hidden, x.shape[-1])
+    return y
+
+
+def slides_at(c, layer):
+    """Whether a layer has the window, where the config says so itself; else None."""
+    if "layer_types" in c:
+        return c["layer_types"][layer] == "sliding_attention"
+    if "sliding_window_pattern" in c:
+        return (layer + 1) % c["sliding_window_pattern"] != 0
+    return None
+
+
+def rotary_of(c, slides):
+    """The config with the rotary positions of one of its layers."""
+    parameters = c.get("rope_parameters", c)
+    if "full_attention" in parameters:
+        parameters = parameters["sliding_attention" if slides else "full_attention"]
+    elif slides and "rope_local_base_freq" in c:
+        return {**c, "rope_theta": c["rope_local_base_freq"], "rope_scaling": None}
+    if parameters is c:
+        return c
+    return {**c, "rope_theta": parameters["rope_theta"], "rope_scaling": parameters if "factor" in parameters else None}
+
+
+def llama_like(w, c, tokens):
+    kind, h, f = c["model_type"], c["hidden_size"], c["intermediate_size"]
+    heads, kv = c["num_attention_heads"], c["num_key_value_heads"]
+    width = c.get("head_dim") or h // heads
+    gemma = kind.startswith("gemma")
+    act = gelu_tanh if gemma else silu
+    bias = c.get("attention_bias", False)
+    qkv_bias = kind in ("qwen2", "qwen2_moe", "glm", "glm4") or bias or c.get("use_qkv_bias", False)
+    plain = kind in ("stablelm", "starcoder2")  # norms of means and variances
+    if kind == "starcoder2":
+        act, bias, qkv_bias = gelu_tanh, c["use_bias"], c["use_bias"]
+
+    def norm(name, x):
+        if kind == "olmo":
+            return layer_norm(x, 1, 0, 1e-5)
+        if plain:
+            epsilon = c["layer_norm_eps" if kind == "stablelm" else "norm_epsilon"]
+            return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), w(name + ".bias", h, scale=0.2), epsilon)
+        scale = w(name + ".weight", x.shape[-1], scale=0.2, about=0 if gemma else 1)
+        return rms_norm(x, scale + 1 if gemma else scale, c["rms_norm_eps"])
+
+    def attention(i, p, x):
+        if kind == "phi3":
+            sizes = [heads * width, kv * width, kv * width]
+            q, k, v = linear(w, p + "qkv_proj", x, sum(sizes)).split(sizes, 1)
+        else:
+            q = linear(w, p + "q_proj", x, heads * width, qkv_bias)
+            k = linear(w, p + "k_proj", x, kv * width, qkv_bias)
+            v = linear(w, p + "v_proj", x, kv * width, qkv_bias)
+        if kind == "olmoe":
+            q, k = norm(p + "q_norm", q), norm(p + "k_norm", k)
+        elif c.get("clip_qkv"):
+            q, k, v = (part.clamp(-c["clip_qkv"], c["clip_qkv"]) for part in (q, k, v))
+        q, k, v = heads_of(q, heads), heads_of(k, kv), heads_of(v, kv)
+        if kind.startswith("qwen3") or kind == "gemma3_text":
+            q, k = norm(p + "q_norm", q), norm(p + "k_norm", k)
+        window = c.get("sliding_window")
+        if kind == "gemma2" and i % 2 == 1:
+            window = None
+        if kind in ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe") and not (
+                c.get("use_sliding_window") and i >= c["max_window_layers"]):
+            window = None
+        slides = slides_at(c, i)
+        if slides is not None:
+            window = c.get("sliding_window") if slides else None
+        scale = c.get("attention_multiplier", 1 / math.sqrt(c.get("query_pre_attn_scalar", width)))
+        if c.get("no_rope_layers", [1] * (i + 1))[i] == 1:
+            q, k = (rotate(x, rotary_of(c, slides)) for x in (q, k))
+        y = attend(q, k, v, scale, window=window,
+                   cap=c.get("attn_logit_softcapping"))
+        return linear(w, p + "o_proj", joined(y), h, bias)
+
+    def ffn(i, p, x):
+        if kind == "mixtral":
+            return experts(w, c, p + "block_sparse_moe.", x, (
+                "gate", "experts.{}.w1", "experts.{}.w3", "experts.{}.w2", c["num_local_experts"],
+                c["num_experts_per_tok"], f, True))
+        if kind in ("qwen3_moe", "olmoe"):
+            return experts(w, c, p + "mlp.", x, (
+                "gate", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj",
+                c["num_experts"], c["num_experts_per_tok"], c.get("moe_intermediate_size", f),
+                c["norm_topk_prob"]))
+        if kind == "qwen2_moe" and i not in c["mlp_only_layers"]:
+            shared = p + "mlp.shared_expert."
+            hidden = (silu(linear(w, shared + "gate_proj", x, c["shared_expert_intermediate_size"])) *
+                      linear(w, shared + "up_proj", x, c["shared_expert_intermediate_size"]))
+            share = 1 / (1 + torch.exp(-linear(w, p + "mlp.shared_expert_gate", x, 1)))
+            return share * linear(w, shared + "down_proj", hidden, h) + experts(w, c, p + "mlp.", x, (
+                "gate", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj", c["num_experts"],
+                c["num_experts_per_tok"], c["moe_intermediate_size"], c["norm_topk_prob"]))
+        if kind == "deepseek" and i >= c["first_k_dense_replace"]:
+            shared, wide = p + "mlp.shared_experts.", c["n_shared_experts"] * c["moe_intermediate_size"]
+            hidden = silu(linear(w, shared + "gate_proj", x, wide)) * linear(w, shared + "up_proj", x, wide)
+            return linear(w, shared + "down_proj", hidden, h) + experts(w, c, p + "mlp.", x, (
+                "gate", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj", c["n_routed_experts"],
+                c["num_experts_per_tok"], c["moe_intermediate_size"], c["norm_topk_prob"]))
+        mlp_bias = c.get("mlp_bias", False)
+        if kind == "starcoder2":
+            return linear(w, p + "mlp.c_proj", act(linear(w, p + "mlp.c_fc", x, f, bias)), h, bias)
+        if kind in ("phi3", "glm", "glm4"):
+            gate, up = linear(w, p + "mlp.gate_up_proj", x, 2 * f).split(f, 1)
+        else:
+            gate = linear(w, p + "mlp.gate_proj", x, f, mlp_bias)
+            up = linear(w, p + "mlp.up_proj", x, f, mlp_bias)
+        return linear(w, p + "mlp.down_proj", act(gate) * up, h, mlp_bias)
+
+    table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens] * (math.sqrt(h) if gemma else c.get("embedding_multiplier", 1))
+    branch = c.get("residual_multiplier", 1)
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        y = attention(i, p + "self_attn.", norm(p + "input_layernorm", x))
+        if kind in ("gemma2", "gemma3_text"):
+            x = x + norm(p + "post_attention_layernorm", y)
+            y = ffn(i, p, norm(p + "pre_feedforward_layernorm", x))
+            x = x + norm(p + "post_feedforward_layernorm", y)
+        elif kind == "glm4":
+            x = x + norm(p + "post_self_attn_layernorm", y)
+            y = ffn(i, p, norm(p + "post_attention_layernorm", x))
+            x = x + norm(p + "post_mlp_layernorm", y)
+        else:
+            x = x + branch * y
+            x = x + branch * ffn(i, p, norm(p + "post_attention_layernorm", x))
+    x = norm("model.norm", x)
+    head = table if c["tie_word_embeddings"] else w("lm_head.weight", c["vocab_size"], h)
+    logits = x @ head.T / c.get("logits_scaling", 1)
+    cap = c.get("final_logit_softcapping")
+    return cap * torch.tanh(logits / cap) if cap else logits
+
+
+def deepseek_shares(w, c, p, x):
+    """What a token takes of each expert: the best of all, or of the best groups; V3 compares with a bias added."""
+    count, groups, third = c["n_routed_experts"], c["n_group"], c["model_type"] == "deepseek_v3"
+    scores = linear(w, p + "gate", x, count)
+    shares = torch.sigmoid(scores) if third else torch.softmax(scores, -1)
+    compared = shares
+    if third:
+        compared = shares + w(p + "gate.e_score_correction_bias", count, scale=0.3)
+    if third or c["topk_method"] == "group_limited_greedy":
+        parted = compared.view(-1, groups, count // groups)
+        good = torch.topk(parted, 2, -1)[0].sum(-1) if third else parted.max(-1)[0]
+        chosen = torch.zeros_like(good).scatter(1, torch.topk(good, c["topk_group"], -1)[1], 1)
+        compared = (parted * chosen[..., None]).flatten(1)
+    taken = torch.zeros_like(shares).scatter(1, torch.topk(compared, c["num_experts_per_tok"], -1)[1], 1) * shares
+    return taken / taken.sum(-1, keepdim=True) if c["norm_topk_prob"] else taken
+
+
+def deepseek_v2(w, c, tokens):
+    """Keys and values from a few features (multi-head latent attention); one turned key for all heads."""
+    h, heads, latent = c["hidden_size"], c["num_attention_heads"], c["kv_lora_rank"]
+    still, turned, wide = c["qk_nope_head_dim"], c["qk_rope_head_dim"], c["v_head_dim"]
+    scaling, scale = c.get("rope_scaling"), (still + turned) ** -0.5
+    if scaling:
+        scale *= (0.1 * scaling["mscale_all_dim"] * math.log(scaling["factor"]) + 1) ** 2
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), 1e-6)
+
+    def gated(p, x, width):
+        return linear(w, p + "down_proj", silu(linear(w, p + "gate_proj", x, width)) * linear(w, p + "up_proj", x, width), h)
+
+    x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        a, y = p + "self_attn.", norm(p + "input_layernorm", x)
+        if c["q_lora_rank"]:
+            q = linear(w, a + "q_b_proj", norm(a + "q_a_layernorm", linear(w, a + "q_a_proj", y, c["q_lora_rank"])), heads * (still + turned))
+        else:
+            q = linear(w, a + "q_proj", y, heads * (still + turned))
+        q_still, q_turned = heads_of(q, heads).split([still, turned], -1)
+        few, k_turned = linear(w, a + "kv_a_proj_with_mqa", y, latent + turned).split([latent, turned], -1)
+        kv = heads_of(linear(w, a + "kv_b_proj", norm(a + "kv_a_layernorm", few), heads * (still + wide)), heads)
+        k_still, v = kv.split([still, wide], -1)
+        k = torch.cat([k_still, rotate(k_turned[None], c).expand(heads, -1, -1)], -1)
+        y = attend(torch.cat([q_still, rotate(q_turned, c)], -1), k, v, scale)
+        x = x + linear(w, a + "o_proj", joined(y), h)
+        y, p = norm(p + "post_attention_layernorm", x), p + "mlp."
+        if i < c["first_k_dense_replace"]:
+            x = x + gated(p, y, c["intermediate_size"])
+            continue
+        width, shares = c["moe_intermediate_size"], deepseek_shares(w, c, p, y)
+        made = sum(shares[:, e:e + 1] * gated(f"{p}experts.{e}.", y, width) for e in range(c["n_routed_experts"]))
+        x = x + gated(p + "shared_experts.", y, c["n_shared_experts"] * width) + c["routed_scaling_factor"] * made
+    return linear(w, "lm_head", norm("model.norm", x), c["vocab_size"])
+
+
+def olmo2(w, c, tokens):
+    """Norms behind the branches; queries and keys are normed before they are divided into heads."""
+    h, f, heads, kv = (c[k] for k in ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"))
+    width = h // heads
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+
+    x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        a = p + "self_attn."
+        q = heads_of(norm(a + "q_norm", linear(w, a + "q_proj", x, heads * width)), heads)
+        k = heads_of(norm(a + "k_norm", linear(w, a + "k_proj", x, kv * width)), kv)
+        v = heads_of(linear(w, a + "v_proj", x, kv * width), kv)
+        y = joined(attend(rotate(q, c), rotate(k, c), v, 1 / math.sqrt(width)))
+        x = x + norm(p + "post_attention_layernorm", linear(w, a + "o_proj", y, h))
+        y = silu(linear(w, p + "mlp.gate_proj", x, f)) * linear(w, p + "mlp.up_proj", x, f)
+        x = x + norm(p + "post_feedforward_layernorm", linear(w, p + "mlp.down_proj", y, h))
+    return linear(w, "lm_head", norm("model.norm", x), c["vocab_size"])
+
+
+def plain_norm(w, c, name, x):
+    h = x.shape[-1]
+    return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), w(name + ".bias", h, scale=0.2),
+                      c["layer_norm_eps"])
+
+
+def cohere(w, c, tokens):
+    """Both branches read one norm without a bias; layers without a window do not turn."""
+    h, f, heads, kv = (c[k] for k in ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"))
+    width = h // heads
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), 0, c["layer_norm_eps"])
+
+    table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        y = norm(p + "input_layernorm", x)
+        q, k, v = (heads_of(linear(w, p + f"self_attn.{n}_proj", y, m * width), m)
+                   for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        window = c.get("sliding_window") if (i + 1) % c.get("sliding_window_pattern", 1) else None
+        if window or c["model_type"] == "cohere":
+            q, k = rotate(q, c), rotate(k, c)
+        context = joined(attend(q, k, v, 1 / math.sqrt(width), window=window))
+        hidden = silu(linear(w, p + "mlp.gate_proj", y, f)) * linear(w, p + "mlp.up_proj", y, f)
+        x = x + linear(w, p + "self_attn.o_proj", context, h) + linear(w, p + "mlp.down_proj", hidden, h)
+    return norm("model.norm", x) @ table.T * c["logit_scale"]
+
+
+def phi(w, c, tokens):
+    """Both branches read one norm of the layer's input."""
+    h, heads, kv = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
+    width = h // heads
+    x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        y = plain_norm(w, c, p + "input_layernorm", x)
+        q, k, v = (heads_of(linear(w, p + f"self_attn.{n}_proj", y, m * width, True), m)
+                   for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        context = joined(attend(rotate(q, c), rotate(k, c), v, 1 / math.sqrt(width)))
+        hidden = gelu_tanh(linear(w, p + "mlp.fc1", y, c["intermediate_size"], True))
+        x = x + linear(w, p + "self_attn.dense", context, h, True) + linear(w, p + "mlp.fc2", hidden, h, True)
+    return linear(w, "lm_head", plain_norm(w, c, "model.final_layernorm", x), c["vocab_size"], True)
+
+
+def gpt_neox(w, c, tokens):
+    """Each branch has a norm of its own; query, key and value of a head lie side by side in one matrix."""
+    h, heads = c["hidden_size"], c["num_attention_heads"]
+    width = h // heads
+    turning = {**c, "partial_rotary_factor": c["rotary_pct"], "rope_theta": c["rotary_emb_base"]}
+    x = w("gpt_neox.embed_in.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"gpt_neox.layers.{i}."
+        fused = linear(w, p + "attention.query_key_value", plain_norm(w, c, p + "input_layernorm", x), 3 * h, True)
+        q, k, v = fused.view(-1, heads, 3 * width).transpose(0, 1).split(width, -1)
+        y = joined(attend(rotate(q, turning), rotate(k, turning), v, 1 / math.sqrt(width)))
+        between = x + linear(w, p + "attention.dense", y, h, True)
+        seen = plain_norm(w, c, p + "post_attention_layernorm", x if c["use_parallel_residual"] else between)
+        hidden = gelu(linear(w, p + "mlp.dense_h_to_4h", seen, c["intermediate_size"], True))
+        x = between + linear(w, p + "mlp.dense_4h_to_h", hidden, h, True)
+    return linear(w, "embed_out", plain_norm(w, c, "gpt_neox.final_layer_norm", x), c["vocab_size"])
+
+
+def learned(w, c, name, tokens, first=0):
+    """Embeddings and those of positions, whose table has rows before the first; both tables by their names."""
+    words, places, h, most = name
+    x = w(words + ".weight", c["vocab_size"], h, scale=0.5)
+    return x, x[tokens] + w(places + ".weight", most + first, h, scale=0.3)[first:first + len(tokens)]
+
+
+def opt(w, c, tokens):
+    h, heads = c["hidden_size"], c["num_attention_heads"]
+    c = {**c, "layer_norm_eps": 1e-5}
+    p = "model.decoder."
+    table, x = learned(w, c, (p + "embed_tokens", p + "embed_positions", h, c["max_position_embeddings"]), tokens, 2)
+    for i in range(c["num_hidden_layers"]):
+        q = f"{p}layers.{i}."
+        y = plain_norm(w, c, q + "self_attn_layer_norm", x)
+        parts = [heads_of(linear(w, q + f"self_attn.{n}_proj", y, h, True), heads) for n in "qkv"]
+        y = joined(attend(*parts, 1 / math.sqrt(h // heads)))
+        x = x + linear(w, q + "self_attn.out_proj", y, h, True)
+        y = torch.relu(linear(w, q + "fc1", plain_norm(w, c, q + "final_layer_norm", x), c["ffn_dim"], True))
+        x = x + linear(w, q + "fc2", y, h, True)
+    return plain_norm(w, c, p + "final_layer_norm", x) @ table.T
+
+
+def gpt_neo(w, c, tokens):
+    """Layers by turns see all and a window; nothing divides the scores."""
+    h, heads = c["hidden_size"], c["num_heads"]
+    c = {**c, "layer_norm_eps": c["layer_norm_epsilon"]}
+    t = "transformer."
+    table, x = learned(w, c, (t + "wte", t + "wpe", h, c["max_position_embeddings"]), tokens)
+    kinds = [kind for group, times in c["attention_types"] for _ in range(times) for kind in group]
+    for i in range(c["num_layers"]):
+        p = f"{t}h.{i}."
+        y = plain_norm(w, c, p + "ln_1", x)
+        parts = [heads_of(linear(w, p + f"attn.attention.{n}_proj", y, h), heads) for n in "qkv"]
+        y = joined(attend(*parts, 1.0, window=c["window_size"] if kinds[i] == "local" else None))
+        x = x + linear(w, p + "attn.attention.out_proj", y, h, True)
+        y = gelu_tanh(linear(w, p + "mlp.c_fc", plain_norm(w, c, p + "ln_2", x), 4 * h, True))
+        x = x + linear(w, p + "mlp.c_proj", y, h, True)
+    return plain_norm(w, c, t + "ln_f", x) @ table.T
+
+
+def gptj(w, c, tokens):
+    h, heads, t = c["n_embd"], c["n_head"], "transformer."
+    c = {**c, "layer_norm_eps": c["layer_norm_epsilon"], "partial_rotary_factor": c["rotary_dim"] / (h // heads)}
+    x = w(t + "wte.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(c["n_layer"]):
+        p = f"{t}h.{i}."
+        y = plain_norm(w, c, p + "ln_1", x)
+        q, k, v = (heads_of(linear(w, p + f"attn.{n}_proj", y, h), heads) for n in "qkv")
+        context = joined(attend(rotate(q, c), rotate(k, c), v, 1 / math.sqrt(h // heads)))
+        hidden = gelu_tanh(linear(w, p + "mlp.fc_in", y, 4 * h, True))
+        x = x + linear(w, p + "attn.out_proj", context, h) + linear(w, p + "mlp.fc_out", hidden, h, True)
+    return linear(w, "lm_head", plain_norm(w, c, t + "ln_f", x), c["vocab_size"], True)
+
+
+def gpt_bigcode(w, c, tokens):
+    """All heads of queries share one key and value, which lie behind them; or each head has its three side by side."""
+    h, heads, t = c["n_embd"], c["n_head"], "transformer."
+    c, width = {**c, "layer_norm_eps": c["layer_norm_epsilon"]}, h // heads
+    table, x = learned(w, c, (t + "wte", t + "wpe", h, c["n_positions"]), tokens)
+    for i in range(c["n_layer"]):
+        p = f"{t}h.{i}."
+        y = plain_norm(w, c, p + "ln_1", x)
+        if c["multi_query"]:
+            q, k, v = linear(w, p + "attn.c_attn", y, h + 2 * width, True).split([h, width, width], -1)
+            parts = heads_of(q, heads), k[None], v[None]
+        else:
+            fused = linear(w, p + "attn.c_attn", y, 3 * h, True)
+            parts = fused.view(-1, heads, 3 * width).transpose(0, 1).split(width, -1)
+        x = x + linear(w, p + "attn.c_proj", joined(attend(*parts, 1 / math.sqrt(width))), h, True)
+        y = gelu_tanh(linear(w, p + "mlp.c_fc", plain_norm(w, c, p + "ln_2", x), c["n_inner"], True))
+        x = x + linear(w, p + "mlp.c_proj", y, h, True)
+    return plain_norm(w, c, t + "ln_f", x) @ table.T
+
+
+def falcon(w, c, tokens):
+    """Groups of queries, each with its key and value, in one matrix; or all queries, one key and one value."""
+    h, heads, t = c["hidden_size"], c["num_attention_heads"], "transformer."
+    c, width = {**c, "layer_norm_eps": c["layer_norm_epsilon"]}, h // heads
+    new, bias = c["new_decoder_architecture"], c["bias"]
+    groups = c["num_kv_heads"] if new else 1 if c["multi_query"] else heads
+    table = w(t + "word_embeddings.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"{t}h.{i}."
+        two = new and c.get("num_ln_in_parallel_attn", 2) == 2
+        y = plain_norm(w, c, p + ("ln_attn" if two else "input_layernorm"), x)
+        fused = linear(w, p + "self_attention.query_key_value", y, h + 2 * groups * width, bias)
+        fused = fused.view(len(tokens), groups, heads // groups + 2, width)
+        q = fused[:, :, :-2].reshape(len(tokens), heads, width).transpose(0, 1)
+        k, v = fused[:, :, -2].transpose(0, 1), fused[:, :, -1].transpose(0, 1)
+        context = joined(attend(rotate(q, c), rotate(k, c), v, 1 / math.sqrt(width)))
+        context = linear(w, p + "self_attention.dense", context, h, bias)
+        if two:
+            y = plain_norm(w, c, p + "ln_mlp", x)
+        elif not c["parallel_attn"]:
+            y = plain_norm(w, c, p + "post_attention_layernorm", x + context)
+        hidden = gelu(linear(w, p + "mlp.dense_h_to_4h", y, 4 * h, bias))
+        x = x + context + linear(w, p + "mlp.dense_4h_to_h", hidden, h, bias)
+    return plain_norm(w, c, t + "ln_f", x) @ table.T
+
+
+def alibi(heads, length):
+    """The slopes of Press et al.'s code times minus the distance."""
+    def slopes(n):
+        first = 2 ** (-(2 ** -(math.log2(n) - 3)))
+        return [first ** (i + 1) for i in range(n)]
+    power = 2 ** math.floor(math.log2(heads))
+    all_slopes = slopes(power) + slopes(2 * power)[0::2][:heads - power]
+    place = torch.arange(length)
+    return torch.tensor(all_slopes)[:, None, None] * (place[None, :] - place[:, None])
+
+
+def bloom(w, c, tokens):
+    h, heads = c["hidden_size"], c["n_head"]
+    c, width = {**c, "layer_norm_eps": c["layer_norm_epsilon"]}, h // heads
+    table = w("word_embeddings.weight", c["vocab_size"], h, scale=0.5)
+    x = plain_norm(w, c, "word_embeddings_layernorm", table[tokens])
+    for i in range(c["n_layer"]):
+        p = f"h.{i}."
+        fused = linear(w, p + "self_attention.query_key_value", plain_norm(w, c, p + "input_layernorm", x), 3 * h, True)
+        parts = fused.view(-1, heads, 3 * width).transpose(0, 1).split(width, -1)
+        y = joined(attend(*parts, 1 / math.sqrt(width), bias=alibi(heads, len(tokens))))
+        x = x + linear(w, p + "self_attention.dense", y, h, True)
+        y = plain_norm(w, c, p + "post_attention_layernorm", x)
+        x = x + linear(w, p + "mlp.dense_4h_to_h", gelu_tanh(linear(w, p + "mlp.dense_h_to_4h", y, 4 * h, True)), h, True)
+    return plain_norm(w, c, "ln_f", x) @ table.T
+
+
+def mpt(w, c, tokens):
+    """No biases anywhere."""
+    h, heads, t = c["d_model"], c["n_heads"], "transformer."
+    most = c["attn_config"]["clip_qkv"]
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), 0, 1e-5)
+
+    table = w(t + "wte.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens]
+    for i in range(c["n_layers"]):
+        p = f"{t}blocks.{i}."
+        fused = linear(w, p + "attn.Wqkv", norm(p + "norm_1", x), 3 * h)
+        parts = (fused.clamp(-most, most) if most else fused).split(h, -1)
+        y = attend(*(heads_of(part, heads) for part in parts), 1 / math.sqrt(h // heads), bias=alibi(heads, len(tokens)))
+        x = x + linear(w, p + "attn.out_proj", joined(y), h)
+        x = x + linear(w, p + "ffn.down_proj", gelu(linear(w, p + "ffn.up_proj", norm(p + "norm_2", x), 4 * h)), h)
+    return norm(t + "norm_f", x) @ table.T
+
+
+def bert(w, c, tokens):
+    """The encoder; its scores by the embedding, as nothing else is published with it."""
+    h, n = c["hidden_size"], c["num_attention_heads"]
+    kind = c["model_type"]
+    narrow = c.get("embedding_size", h)
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1),
+                          w(name + ".bias", x.shape[-1], scale=0.2), c["layer_norm_eps"])
+
+    counts_on = kind in ("roberta", "xlm-roberta", "camembert")  # positions, from behind the padding's
+    first = c["pad_token_id"] + 1 if counts_on else 0
+    p = "" if kind == "roberta" else ("roberta" if counts_on else kind) + "."
+    e = p + "embeddings."
+    table = w(e + "word_embeddings.weight", c["vocab_size"], narrow, scale=0.5)
+    places = w(e + "position_embeddings.weight", c["max_position_embeddings"], narrow, scale=0.3)
+    types = w(e + "token_type_embeddings.weight", c["type_vocab_size"], narrow, scale=0.3)
+    x = norm(e + "LayerNorm", table[tokens] + places[first:first + len(tokens)] + types[0])
+    if narrow != h:
+        x = linear(w, p + "embeddings_project", x, h, True)
+    for i in range(c["num_hidden_layers"]):
+        q = f"{p}encoder.layer.{i}."
+        parts = [heads_of(linear(w, q + "attention.self." + name, x, h, True), n)
+                 for name in ("query", "key", "value")]
+        y = joined(attend(*parts, 1 / math.sqrt(h // n), causal=False))
+        x = norm(q + "attention.output.LayerNorm",
+                 x + linear(w, q + "attention.output.dense", y, h, True))
+        y = gelu(linear(w, q + "intermediate.dense", x, c["intermediate_size"], True))
+        x = norm(q + "output.LayerNorm", x + linear(w, q + "output.dense", y, h, True))
+    if kind != "electra":
+        linear(w, p + "pooler.dense", x[:1], h, True)
+    return (x @ w(p + "embeddings_project.weight", h, narrow) if narrow != h else x) @ table.T
+
+
+def distilbert(w, c, tokens):
+    h, n, e = c["dim"], c["n_heads"], "distilbert.embeddings."
+    c = {**c, "layer_norm_eps": 1e-12}
+    table, x = learned(w, c, (e + "word_embeddings", e + "position_embeddings", h, c["max_position_embeddings"]), tokens)
+    x = plain_norm(w, c, e + "LayerNorm", x)
+    for i in range(c["n_layers"]):
+        p = f"distilbert.transformer.layer.{i}."
+        parts = [heads_of(linear(w, p + f"attention.{name}_lin", x, h, True), n) for name in "qkv"]
+        y = joined(attend(*parts, 1 / math.sqrt(h // n), causal=False))
+        x = plain_norm(w, c, p + "sa_layer_norm", x + linear(w, p + "attention.out_lin", y, h, True))
+        y = linear(w, p + "ffn.lin2", gelu(linear(w, p + "ffn.lin1", x, c["hidden_dim"], True)), h, True)
+        x = plain_norm(w, c, p + "output_layer_norm", x + y)
+    return x @ table.T
+
+
+def t5_bucket(relative, both_ways, buckets, most):
+    """As transformers has it: relative is memory less query."""
+    start = torch.zeros_like(relative)
+    if both_ways:
+        buckets //= 2
+        start = (relative > 0).long() * buckets
+        n = relative.abs()
+    else:
+        n = (-relative).clamp(min=0)
+    exact = buckets // 2
+    large = exact + (torch.log(n.float() / exact) / math.log(most / exact)
+                     * (buckets - exact)).clamp(min=0).long()
+    large = large.clamp(max=buckets - 1)
+    return start + torch.where(n < exact, n, large)
+
+
+def t5(w, c, tokens, read=None):
+    """What is read is what is said where nothing else is given. Switch Transformers are T5 with experts in some
+    layers: the best one alone, times its share, and here everybody finds a place."""
+    h, n, width, f = c["d_model"], c["num_heads"], c["d_kv"], c["d_ff"]
+    table = w("shared.weight", c["vocab_size"], h, scale=0.5)
+    gated = c["feed_forward_proj"] == "gated-gelu"
+    switch = c["model_type"] == "switch_transformers"
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["layer_norm_epsilon"])
+
+    def attention(p, x, source, bias, causal):
+        q = heads_of(linear(w, p + "q", x, n * width), n)
+        k = heads_of(linear(w, p + "k", source, n * width), n)
+        v = heads_of(linear(w, p + "v", source, n * width), n)
+        return linear(w, p + "o", joined(attend(q, k, v, 1.0, causal=causal, bias=bias)), h)
+
+    def experts_of(p, x):
+        shares = torch.softmax(linear(w, p + "router.classifier", x, c["num_experts"]), -1)
+        best, which = shares.max(-1, keepdim=True)
+        return sum((which == e) * best * product(f"{p}experts.expert_{e}.", x) for e in range(c["num_experts"]))
+
+    def product(p, x):
+        if gated:
+            y = gelu_tanh(linear(w, p + "wi_0", x, f)) * linear(w, p + "wi_1", x, f)
+        else:
+            y = torch.relu(linear(w, p + "wi", x, f))
+        return linear(w, p + "wo", y, h)
+
+    def ffn(p, x, sparse):
+        if not switch:
+            return product(p + "DenseReluDense.", x)
+        return experts_of(p + "mlp.", x) if sparse else product(p + "mlp.", x)
+
+    def sparse_step(name, layers):
+        count = c.get(f"num_sparse_{name}_layers", 0)
+        return layers // count if count else layers
+
+    def stack(name, layers, text, source):
+        x, place = table[text], torch.arange(len(text))
+        bias_table = w(f"{name}.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+                       c["relative_attention_num_buckets"], n, scale=0.7)
+        which = t5_bucket(place[None, :] - place[:, None], source is None,
+                          c["relative_attention_num_buckets"], c["relative_attention_max_distance"])
+        bias = bias_table[which].permute(2, 0, 1)
+        for i in range(layers):
+            p = f"{name}.block.{i}.layer."
+            y = norm(p + "0.layer_norm", x)
+            x = x + attention(p + "0.SelfAttention.", y, y, bias, source is not None)
+            if source is not None:
+                y = norm(p + "1.layer_norm", x)
+                x = x + attention(p + "1.EncDecAttention.", y, source, None, False)
+            last = 1 if source is None else 2
+            step = sparse_step(name, layers)
+            x = x + ffn(p + f"{last}.", norm(p + f"{last}.layer_norm", x), step == 1 or i % step == 1)
+        return norm(name + ".final_layer_norm", x)
+
+    made = stack("encoder", c["num_layers"], tokens if read is None else read, None)
+    x = stack("decoder", c["num_decoder_layers"], tokens, made)
+    if c.get("scale_decoder_outputs", c["tie_word_embeddings"]):
+        return x / math.sqrt(h) @ table.T
+    return x @ w("lm_head.weight", c["vocab_size"], h).T
+
+
+def vit(w, c, image):
+    """Patches, a class token before them, pre-norm layers; the classifier reads the token."""
+    h, n, size = c["hidden_size"], c["num_attention_heads"], c["patch_size"]
+    p = "vit.embeddings."
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1),
+                          w(name + ".bias", h, scale=0.2), c["layer_norm_eps"])
+
+    kernel = w(p + "patch_embeddings.projection.weight", h, c["num_channels"], size, size, scale=0.2)
+    x = torch.nn.functional.conv2d(image[None], kernel, w(p + "patch_embeddings.projection.bias", h,
+                                                          scale=0.3), stride=size)
+    x = x[0].reshape(h, -1).T
+    x = torch.cat([w(p + "cls_token", 1, 1, h, scale=0.5)[0], x])
+    x = x + w(p + "position_embeddings", 1, x.shape[0], h, scale=0.3)[0]
+    for i in range(c["num_hidden_layers"]):
+        q = f"vit.encoder.layer.{i}."
+        y = norm(q + "layernorm_before", x)
+        parts = [heads_of(linear(w, q + "attention.attention." + name, y, h, True), n)
+                 for name in ("query", "key", "value")]
+        y = joined(attend(*parts, 1 / math.sqrt(h // n), causal=False))
+        x = x + linear(w, q + "attention.output.dense", y, h, True)
+        y = gelu(linear(w, q + "intermediate.dense", norm(q + "layernorm_after", x),
+                        c["intermediate_size"], True))
+        x = x + linear(w, q + "output.dense", y, h, True)
+    return linear(w, "classifier", norm("vit.layernorm", x)[:1], len(c["id2label"]), True)
+
+
+def whisper(w, c, sound, tokens):
+    """Two convolutions and an encoder of sound, a decoder of text that attends to it."""
+    h = c["d_model"]
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1),
+                          w(name + ".bias", h, scale=0.2), 1e-5)
+
+    def attention(p, x, source, heads, causal):
+        q = heads_of(linear(w, p + "q_proj", x, h, True), heads)
+        k = heads_of(linear(w, p + "k_proj", source, h), heads)
+        v = heads_of(linear(w, p + "v_proj", source, h, True), heads)
+        y = attend(q, k, v, 1 / math.sqrt(h // heads), causal=causal)
+        return linear(w, p + "out_proj", joined(y), h, True)
+
+    def stack(name, x, source):
+        for i in range(c[name + "_layers"]):
+            p, heads = f"model.{name}.layers.{i}.", c[name + "_attention_heads"]
+            y = norm(p + "self_attn_layer_norm", x)
+            x = x + attention(p + "self_attn.", y, y, heads, source is not None)
+            if source is not None:
+                y = norm(p + "encoder_attn_layer_norm", x)
+                x = x + attention(p + "encoder_attn.", y, source, heads, False)
+            y = linear(w, p + "fc1", norm(p + "final_layer_norm", x), c[name + "_ffn_dim"], True)
+            x = x + linear(w, p + "fc2", gelu(y), h, True)
+        return norm(f"model.{name}.layer_norm", x)
+
+    def conv(name, x, stride):
+        p = "model.encoder." + name
+        kernel = w(p + ".weight", h, x.shape[0], 3, scale=0.3)
+        return gelu(torch.nn.functional.conv1d(x[None], kernel, w(p + ".bias", h, scale=0.3),
+                                               stride=stride, padding=1)[0])
+
+    x = conv("conv2", conv("conv1", sound, 1), 2).T
+    x = x + w("model.encoder.embed_positions.weight", x.shape[0], h, scale=0.5)
+    table = w("model.decoder.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    places = w("model.decoder.embed_positions.weight", c["max_target_positions"], h, scale=0.3)
+    return stack("decoder", table[tokens] + places[:len(tokens)], stack("encoder", x, None)) @ table.T
+
+
+LLAMA = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+         "num_attention_heads": 6, "num_key_value_heads": 2, "vocab_size": 50, "hidden_act": "silu",
+         "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "tie_word_embeddings": False}
+GEMMA = {**LLAMA, "head_dim": 8, "tie_word_embeddings": True,
+         "hidden_activation": "gelu_pytorch_tanh", "hidden_act": "gelu_pytorch_tanh"}
+LLAMA31 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+           "original_max_position_embeddings": 16}
+
+BERT = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+        "num_attention_heads": 3, "vocab_size": 50, "max_position_embeddings": 32,
+        "layer_norm_eps": 1e-12, "type_vocab_size": 2, "hidden_act": "gelu", "pad_token_id": 0}
+T5 = {"d_model": 24, "d_kv": 10, "d_ff": 40, "num_layers": 2, "num_decoder_layers": 1,
+      "num_heads": 3, "vocab_size": 256, "layer_norm_epsilon": 1e-6, "feed_forward_proj": "relu",
+      "relative_attention_num_buckets": 8, "relative_attention_max_distance": 9,
+      "tie_word_embeddings": True, "is_encoder_decoder": True}
+
+
+
+def without_rms(config):
+    return {key: value for key, value in config.items() if key != "rms_norm_eps"}
+
+
+NEOX = {"hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "vocab_size": 50, "hidden_act": "gelu", "max_position_embeddings": 32, "layer_norm_eps": 1e-5,
+        "rotary_pct": 0.5, "rotary_emb_base": 100, "use_parallel_residual": True, "tie_word_embeddings": False}
+FALCON = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 6, "vocab_size": 50, "layer_norm_epsilon": 1e-5,
+          "max_position_embeddings": 32, "bias": False, "multi_query": True, "parallel_attn": True, "alibi": False,
+          "new_decoder_architecture": False}
+DEEPSEEK_V2 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4,
+               "vocab_size": 50, "rms_norm_eps": 1e-6, "rope_theta": 1e4, "tie_word_embeddings": False, "max_position_embeddings": 64,
+               "kv_lora_rank": 14, "q_lora_rank": None, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 6,
+               "n_routed_experts": 6, "num_experts_per_tok": 3, "n_shared_experts": 2, "moe_intermediate_size": 12,
+               "norm_topk_prob": False, "first_k_dense_replace": 1, "moe_layer_freq": 1, "scoring_func": "softmax",
+               "topk_method": "greedy", "n_group": 1, "topk_group": 1, "routed_scaling_factor": 1.0,
+               "rope_scaling": {"type": "yarn", "factor": 4, "beta_fast": 32, "beta_slow": 1, "mscale": 0.707,
+                                "mscale_all_dim": 0.707, "original_max_position_embeddings": 16}}
+DEEPSEEK_V3 = {**DEEPSEEK_V2, "q_lora_rank": 10, "n_routed_experts": 8, "scoring_func": "sigmoid",
+               "topk_method": "noaux_tc", "n_group": 4, "topk_group": 2, "norm_topk_prob": True,
+               "n_shared_experts": 1, "routed_scaling_factor": 2.5, "num_nextn_predict_layers": 1}
+
+MODELS = {
+    "gpt2": (gpt2, {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_inner": 40, "n_positions": 32,
+                    "vocab_size": 50, "layer_norm_epsilon": 1e-5}),
+    "llama": (llama_like, {**LLAMA, "attention_bias": True, "mlp_bias": True,
+                           "rope_scaling": LLAMA31, "rope_theta": 100.0}),
+    "mistral": (llama_like, {**LLAMA, "sliding_window": 5, "head_dim": 6, "max_position_embeddings": 8,
+                             "rope_scaling": {"type": "dynamic", "factor": 3.0}}),
+    "qwen2": (llama_like, {**LLAMA, "use_sliding_window": True, "sliding_window": 4,
+                           "max_window_layers": 1, "tie_word_embeddings": True}),
+    "qwen3": (llama_like, {**LLAMA, "head_dim": 8, "rope_theta": 100.0,
+                           "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 2.0,
+                                            "original_max_position_embeddings": 16}}),
+    "gemma": (llama_like, GEMMA),
+    "gemma2": (llama_like, {**GEMMA, "sliding_window": 5, "query_pre_attn_scalar": 12,
+                            "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}),
+    "gemma2-listed": (llama_like, {**GEMMA, "sliding_window": 3, "layer_types": ["full_attention", "sliding_attention"],
+                                   "attn_logit_softcapping": None, "final_logit_softcapping": None,
+                                   "query_pre_attn_scalar": 8}),
+    "gemma3_text": (llama_like, {**GEMMA, "num_hidden_layers": 3, "sliding_window": 3, "query_pre_attn_scalar": 12,
+                                 "sliding_window_pattern": 2, "rope_local_base_freq": 10.0, "rope_theta": 1000.0,
+                                 "rope_scaling": {"rope_type": "linear", "factor": 8.0}}),
+    "gemma3_text-new": (llama_like, {**GEMMA, "sliding_window": 5, "query_pre_attn_scalar": 12, "dtype": "float32",
+                                     "layer_types": ["sliding_attention", "full_attention"],
+                                     "rope_parameters": {
+                                         "full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 50.0},
+                                         "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}}),
+    "qwen3-listed": (llama_like, {**LLAMA, "head_dim": 8, "use_sliding_window": True, "sliding_window": 4,
+                                  "max_window_layers": 2, "layer_types": ["sliding_attention", "full_attention"],
+                                  "rope_parameters": {"rope_type": "default", "rope_theta": 30.0}}),
+    "granite": (llama_like, {**LLAMA, "embedding_multiplier": 3.0, "residual_multiplier": 0.4,
+                             "attention_multiplier": 0.2, "logits_scaling": 2.5}),
+    "smollm3": (llama_like, {**LLAMA, "num_hidden_layers": 3, "no_rope_layers": [1, 0, 1], "use_sliding_window": False,
+                             "layer_types": ["full_attention"] * 3, "rope_theta": 100.0}),
+    "stablelm": (llama_like, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "use_qkv_bias": True, "head_dim": 4,
+                              "partial_rotary_factor": 0.5}),
+    "starcoder2": (llama_like, {**without_rms(LLAMA), "norm_epsilon": 1e-5, "use_bias": True, "sliding_window": 4,
+                                "hidden_act": "gelu_pytorch_tanh"}),
+    "olmo": (llama_like, {**without_rms(LLAMA), "clip_qkv": 1.5, "tie_word_embeddings": True}),
+    "olmoe": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 3, "norm_topk_prob": False, "clip_qkv": None}),
+    "glm": (llama_like, {**LLAMA, "head_dim": 8, "partial_rotary_factor": 0.5}),
+    "glm4": (llama_like, {**LLAMA, "head_dim": 8, "partial_rotary_factor": 0.5}),
+    "cohere": (cohere, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "logit_scale": 0.3, "tie_word_embeddings": True}),
+    "cohere2": (cohere, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "logit_scale": 0.3, "tie_word_embeddings": True,
+                         "sliding_window": 4, "sliding_window_pattern": 2, "rotary_pct": 1.0}),
+    "olmo2": (olmo2, {**LLAMA, "rope_theta": 100.0}),
+    "phi": (phi, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "hidden_act": "gelu_new", "hidden_size": 48,
+                  "partial_rotary_factor": 0.5}),
+    "gpt_neox": (gpt_neox, NEOX),
+    "gpt_neox-serial": (gpt_neox, {**NEOX, "use_parallel_residual": False}),
+    "phi3": (llama_like, {**LLAMA, "partial_rotary_factor": 0.5, "num_attention_heads": 3,
+                          "num_key_value_heads": 1, "sliding_window": None,
+                          "original_max_position_embeddings": 8,
+                          "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.25],
+                                           "long_factor": [1.5, 4.0]}}),
+    "mixtral": (llama_like, {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2,
+                             "sliding_window": None}),
+    "qwen3_moe": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 3,
+                               "moe_intermediate_size": 16, "norm_topk_prob": False,
+                               "head_dim": 8, "decoder_sparse_step": 1, "mlp_only_layers": []}),
+    "qwen2_moe": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
+                               "shared_expert_intermediate_size": 28, "norm_topk_prob": False, "mlp_only_layers": [0],
+                               "decoder_sparse_step": 1}),
+    "deepseek": (llama_like, {**LLAMA, "n_routed_experts": 6, "num_experts_per_tok": 3, "n_shared_experts": 2,
+                              "moe_intermediate_size": 12, "norm_topk_prob": True, "first_k_dense_replace": 1,
+                              "moe_layer_freq": 1, "scoring_func": "softmax", "aux_loss_alpha": 0.001, "seq_aux": True}),
+    "deepseek_v2": (deepseek_v2, DEEPSEEK_V2),
+    "deepseek_v2-compressed": (deepseek_v2, {**DEEPSEEK_V2, "q_lora_rank": 10, "v_head_dim": 12, "routed_scaling_factor": 2.5,
+                                             "rope_scaling": None}),
+    "deepseek_v2-groups": (deepseek_v2, {**DEEPSEEK_V2, "topk_method": "group_limited_greedy", "n_group": 3, "topk_group": 2,
+                                         "routed_scaling_factor": 16.0}),
+    "deepseek_v3": (deepseek_v2, DEEPSEEK_V3),
+    "deepseek_v3-fp8": (deepseek_v2, {**DEEPSEEK_V3, "quantization_config": {
+        "activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [16, 10]}}),
+    "llama-fp8": (llama_like, {**LLAMA, "quantization_config": {
+        "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 8, "strategy": "channel", "type": "float"}}},
+        "format": "float-quantized", "ignore": ["lm_head"], "kv_cache_scheme": None, "quant_method": "compressed-tensors"}}),
+    "bert": (bert, BERT),
+    "roberta": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),
+    "xlm-roberta": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),
+    "camembert": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),
+    "electra": (bert, {**BERT, "embedding_size": 16}),
+    "electra-wide": (bert, {**BERT, "embedding_size": 24}),
+    "distilbert": (distilbert, {"dim": 24, "hidden_dim": 40, "n_layers": 2, "n_heads": 3, "vocab_size": 50, "activation": "gelu",
+                                "max_position_embeddings": 32, "sinusoidal_pos_embds": False, "tie_weights_": True,
+                                "qa_dropout": 0.1}),
+    "opt": (opt, {"hidden_size": 24, "ffn_dim": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 50,
+                  "max_position_embeddings": 32, "word_embed_proj_dim": 24, "do_layer_norm_before": True,
+                  "activation_function": "relu", "_remove_final_layer_norm": False, "layerdrop": 0.0}),
+    "gpt_neo": (gpt_neo, {"hidden_size": 24, "num_layers": 3, "num_heads": 3, "vocab_size": 50, "intermediate_size": None,
+                          "max_position_embeddings": 32, "window_size": 4, "attention_types": [[["global", "local"], 1], [["global"], 1]],
+                          "layer_norm_epsilon": 1e-5}),
+    "gptj": (gptj, {"n_embd": 48, "n_layer": 2, "n_head": 3, "n_inner": None, "rotary_dim": 8, "vocab_size": 50,
+                    "n_positions": 32, "layer_norm_epsilon": 1e-5, "rotary": True}),
+    "gpt_bigcode": (gpt_bigcode, {"n_embd": 24, "n_layer": 2, "n_head": 3, "n_inner": 40, "vocab_size": 50, "n_positions": 32,
+                                  "multi_query": True, "layer_norm_epsilon": 1e-5}),
+    "gpt_bigcode-heads": (gpt_bigcode, {"n_embd": 24, "n_layer": 1, "n_head": 3, "n_inner": 40, "vocab_size": 50,
+                                        "n_positions": 32, "multi_query": False, "layer_norm_epsilon": 1e-5}),
+    "falcon": (falcon, FALCON),
+    "falcon-groups": (falcon, {**FALCON, "new_decoder_architecture": True, "num_kv_heads": 3, "bias": True}),
+    "falcon-one-norm": (falcon, {**FALCON, "new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1}),
+    "falcon-serial": (falcon, {**FALCON, "multi_query": False, "parallel_attn": False}),
+    "bloom": (bloom, {"hidden_size": 24, "n_layer": 2, "n_head": 3, "vocab_size": 50, "layer_norm_epsilon": 1e-5,
+                      "seq_length": 32, "offset_alibi": 100, "skip_bias_add": True}),
+    "mpt": (mpt, {"d_model": 24, "n_layers": 2, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32, "no_bias": True,
+                  "attn_config": {"alibi": True, "alibi_bias_max": 8, "clip_qkv": 1.5, "qk_ln": False, "attn_impl": "torch"}}),
+    "t5": (t5, T5),
+    "t5-gated": (t5, {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
+                      "relative_attention_num_buckets": 16}),
+    "t5-new": (t5, {**T5, "feed_forward_proj": "gated-gelu", "scale_decoder_outputs": False, "dtype": "float32"}),
+    "switch_transformers": (t5, {**T5, "num_layers": 4, "num_sparse_encoder_layers": 2, "num_decoder_layers": 2,
+                                 "num_sparse_decoder_layers": 2, "num_experts": 4, "expert_capacity": 64,
+                                 "encoder_sparse_step": 2, "decoder_sparse_step": 1, "router_bias": False,
+                                 "router_dtype": "float32", "router_jitter_noise": 0.01}),
+    "whisper": (whisper, {"d_model": 24, "encoder_attention_heads": 3, "encoder_layers": 1,
+                          "decoder_attention_heads": 2, "decoder_layers": 2, "encoder_ffn_dim": 40,
+                          "decoder_ffn_dim": 36, "vocab_size": 50, "num_mel_bins": 5,
+                          "max_source_positions": 8, "max_target_positions": 16}),
+    "vit": (vit, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+                  "num_attention_heads": 3, "image_size": 12, "patch_size": 4, "num_channels": 3,
+                  "layer_norm_eps": 1e-12, "id2label": {str(i): "x" for i in range(7)}}),
+}
+
+
+def type_of(kind):
+    """The model type of a variant, "t5" of "t5-new"."""
+    return kind if kind == "xlm-roberta" else kind.split("-")[0]
+
+
+def write(folder, kind):
+    compute, config = MODELS[kind]
+    config = {"model_type": type_of(kind), **config}
+    os.makedirs(folder, exist_ok=True)
+    weights, generator = Weights(config.get("quantization_config")), torch.Generator().manual_seed(3)
+    if kind == "vit":
+        side = config["image_size"]
+        image = torch.randn(config["num_channels"], side, side, generator=generator)
+        logits = compute(weights, config, image)
+        numpy.save(os.path.join(folder, "in-image.npy"), image[None].numpy().astype("float32"))
+        numpy.save(os.path.join(folder, "in-labels.npy"), numpy.zeros(1, "int32"))
+    elif kind == "whisper":
+        sound = torch.randn(config["num_mel_bins"], 2 * config["max_source_positions"],
+                            generator=generator)
+        tokens = torch.randint(config["vocab_size"], (LENGTH + 1,), generator=generator)
+        logits = compute(weights, config, sound, tokens[:LENGTH])
+        numpy.save(os.path.join(folder, "in-sound.npy"), sound[None].numpy().astype("float32"))
+        numpy.save(os.path.join(folder, "in-tokens.npy"), tokens.numpy().astype("int32"))
+    else:
+        tokens = torch.randint(config["vocab_size"], (LENGTH + 1,), generator=generator)
+        logits = compute(weights, config, tokens[:LENGTH])
+        numpy.save(os.path.join(folder, "in-tokens.npy"), tokens.numpy().astype("int32"))
+    with open(os.path.join(folder, "config.json"), "w") as file:
+        json.dump(config, file)
+    write_model(folder, weights.published(), kind in SHARDED)
+    numpy.save(os.path.join(folder, "logits.npy"), logits.numpy())
+
+
+def compare(folder, run):
+    """Whether every example's logits are those of the model to 1e-4 of the largest."""
+    wanted = numpy.load(os.path.join(folder, "logits.npy"))
+    got = numpy.load(run)
+    apart = abs(got - wanted).max() / abs(wanted).max()
+    print(f"{apart:.2e} apart")
+    return got.shape[1:] == wanted.shape and apart < 1e-4
+
+
+def read_safetensors(folder):
+    tensors = {}
+    for path in glob.glob(os.path.join(folder, "*.safetensors")):
+        with open(path, "rb") as file:
+            data = file.read()
+        length = struct.unpack("<Q", data[:8])[0]
+        for name, entry in json.loads(data[8:8 + length]).items():
+            if name != "__metadata__":
+                begin, end = entry["data_offsets"]
+                tensors[name] = (entry["dtype"], entry["shape"],
+                                 data[8 + length + begin:8 + length + end])
+    return tensors
+
+
+def values_of(tensor):
+    return numpy.frombuffer(tensor[2], "<f4").reshape(tensor[1]).astype("f8")
+
+
+def adapted(folder, adapter, merged):
+    """Whether MERGED is FOLDER with the adapters of ADAPTER, in PEFT's names, added in."""
+    with open(os.path.join(adapter, "adapter_config.json")) as file:
+        config = json.load(file)
+    before, after = read_safetensors(folder), read_safetensors(merged)
+    down = {n: values_of(t) for n, t in read_safetensors(adapter).items() if "lora_A" in n}
+    up = {n: values_of(t) for n, t in read_safetensors(adapter).items() if "lora_B" in n}
+    changed = 0
+    for name, tensor in before.items():
+        whole = name if name.startswith(("model.", "transformer.")) else "transformer." + name
+        key = "base_model.model." + whole.replace(".weight", ".lora_A.weight")
+        if key not in down:
+            if after[name] != tensor:
+                return False
+            continue
+        change = config["lora_alpha"] / config["r"] * up[key.replace("lora_A", "lora_B")] @ down[key]
+        change = change.T if config["fan_in_fan_out"] else change
+        changed += 1
+        if abs(change).max() == 0 or abs(values_of(tensor) + change - values_of(after[name])).max() > 1e-6:
+            return False
+    print(f"{changed} changed, of {len(before)}")
+    return changed == len(down) == len(up) > 0
+
+
+def eighth(tensor):
+    """A matrix [out, in] as int8 with a scale a row says it."""
+    scale = tensor.abs().amax(1, keepdim=True).to(torch.float32).to(torch.float64) / 127
+    scale = scale.to(torch.float32).to(torch.float64)
+    return (tensor / scale).round() * scale
+
+
+def kept(folder, weights_of):
+    """How the model of a folder computes, its config, and the weights of another one."""
+    kind = os.path.basename(folder)
+    compute, config = MODELS[kind]
+    weights = Weights()
+    weights.tensors = {name: torch.tensor(values_of(t)) for name, t in read_safetensors(weights_of).items()}
+    return compute, {"model_type": type_of(kind), **config}, weights
+
+
+def made(folder, source, most):
+    """A byte after the other, the highest each time; 2 begins a text and 3 ends it, and a source too."""
+    compute, config, weights = kept(folder, folder)
+    read, said = torch.tensor([*source.encode(), 3]), [2]
+    while len(said) <= most and said[-1] != 3:
+        said.append(int(compute(weights, config, torch.tensor(said), read)[-1].argmax()))
+    text = bytes(32 if byte < 32 or byte == 127 else byte for byte in said[1:] if byte != 3)
+    sys.stdout.buffer.write(text + b"\n")
+    return len(said) > 2
+
+
+def behind(folder, run, prompt, as_int8, weights_of):
+    """Whether a run's logits, one row a token that follows the prompt, the highest each time, are
+    those of the model with the weights of another folder, products' weights perhaps in eight bits."""
+    global PROMPT
+    PROMPT = len(prompt)
+    compute, config, weights = kept(folder, weights_of)
+    for name, value in weights.tensors.items():
+        if as_int8 and value.dim() == 2 and "embed" not in name:
+            weights.tensors[name] = eighth(value)
+    got = numpy.load(run)[0]
+    tokens = [ord(c) for c in prompt] + [int(row.argmax()) for row in got[:-1]]
+    wanted = compute(weights, config, torch.tensor(tokens)).numpy()[-len(got):]
+    apart = abs(got - wanted).max() / abs(wanted).max()
+    print(f"{apart:.2e} apart in {run}")
+    return apart < 1e-4
+
+
+def main():
+    command, folder, *rest = sys.argv[1:]
+    if command == "write":
+        for kind in [kind for kind in rest if kind in MODELS] or [kind for kind in MODELS if not kind.endswith("-fp8")]:
+            write(os.path.join(folder, kind), kind)
+            print(kind)
+        return True
+    if command == "compare":
+        return compare(folder, rest[0])
+    if command == "made":
+        return made(folder, rest[0], int(rest[1]))
+    if command == "adapted":
+        return adapted(folder, *rest)
+    if command == "behind":
+        return behind(folder, rest[0], rest[1], rest[2] == "int8", rest[3] if len(rest) > 3 else folder)
+    if command == "all-behind":
+        for run in sorted(glob.glob(os.path.join(folder, "*", "said-*.npy"))):
+            if not behind(os.path.dirname(run), run, rest[0], False, os.path.dirname(run)):
+                os.rename(run, run + ".wrong")
+        return True
+    return read_safetensors(folder) == read_safetensors(rest[0])
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main() else 1)

@@ -1,0 +1,34 @@
+# shellcheck shell=sh disable=SC2154 # $work is of tap.sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Tiny published models written by PyTorch (published_models.py) beside what meshtf-run computes of them; read behind tap.sh.
+python=/usr/bin/python3
+models=tests/support/published/published_models.py
+if ! $python -c 'import numpy, torch' 2>/dev/null; then
+    skip "Debian's PyTorch is not installed (python3-torch)"
+    done_testing
+fi
+
+# logits TYPE RANKS: of every position of a text (the class of a picture), weights written back.
+logits() {
+    folder=$work/$1
+    run meshtf-plan search "$folder" --devices "$2" --machine cpu-host --batch 2 --length 12 -o "$folder/p$2.json"
+    claim "$1: a plan for $2" exits 0
+    # The names of files hold no spaces and are split into words on purpose.
+    # shellcheck disable=SC2046
+    set -- "$1" "$2" $(for file in "$folder"/in-*.npy; do echo --data "$file" --held-out "$file"; done)
+    type=$1 ranks=$2
+    shift 2
+    run mpirun -n "$ranks" meshtf-run "$folder/p$ranks.json" "$@" --init "$folder" --steps 0 --logits "$folder/got.npy" \
+        --export-hf "$folder/out$ranks"
+    claim "$type: $ranks ranks read it" exits 0
+    run $python $models compare "$folder" "$folder/got.npy"
+    claim "$type: logits on $ranks ranks are PyTorch's" exits 0
+}
+
+# generates TYPE RANKS CONTEXT TOKENS PROMPT LOGITS: those of so many tokens behind a prompt, the highest each time.
+generates() {
+    run meshtf-plan search "$work/$1" --infer decode --batch 2 --context "$3" --machine cpu-host --devices "$2" \
+        -o "$work/run.json"
+    run mpirun -n "$2" meshtf-run "$work/run.json" --init "$work/$1" --steps 0 --generate "$4" --temperature 0.0001 \
+        --prompt "$5" --logits "$6"
+}
