@@ -252,27 +252,31 @@ static int head(MtfAssembly *m, int x, int table) {
     return mtf_assembly_softcap(m, "logits_softcap", m->n->logit_softcap, logits);
 }
 
+/* The mean over the positions that count, those of the whole batch. */
+static int mean_of_counted(MtfAssembly *m, int losses, int counted) {
+    MtfShape none = { 0 };
+    int sum = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "losses_sum", &none, losses, -1);
+    int count = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "positions_counted", &none, counted, -1);
+    return mtf_parts_apply(m->p, MTF_OP_DIVIDE, "loss", NULL, sum, count);
+}
+
+/* What fills up rows loses nothing. Beside losses of routing the others are divided by all positions, as
+ * Mesh-TensorFlow divides (loss_denominator): the sum of both is then linear in micro-batches. */
 static void add_loss(MtfAssembly *m, int logits, int targets) {
     MtfShape shape = MTF_SHAPE(m->batch, m->length);
+    int counted = mtf_assembly_counted(m);
     m->p->b.attributes.smoothing = m->n->smoothing;
     int losses =
-        mtf_parts_apply(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &shape, logits, targets);
+        mtf_parts_apply_shape_to(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &shape,
+                                 counted >= 0 ? 3 : 2, (int[]){ logits, targets, counted });
     bool routes = m->routing_loss >= 0;
+    if (counted >= 0 && !routes) {
+        m->p->b.graph->loss = mean_of_counted(m, losses, counted);
+        return;
+    }
     int loss = mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, routes ? "prediction_loss" : "loss",
                                &(MtfShape){ 0 }, losses, -1);
     m->p->b.graph->loss = routes ? mtf_parts_add(m->p, "loss", loss, m->routing_loss) : loss;
-}
-
-/* The mean over the positions that are of some piece, those of the whole batch. */
-static void add_counted_loss(MtfAssembly *m, int logits, int targets) {
-    MtfShape shape = MTF_SHAPE(m->batch, m->length), none = { 0 };
-    int counted = mtf_assembly_counted(m);
-    m->p->b.attributes.smoothing = m->n->smoothing;
-    int losses = mtf_parts_apply_shape_to(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &shape, 3,
-                                          (int[]){ logits, targets, counted });
-    int sum = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "losses_sum", &none, losses, -1);
-    int count = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "positions_counted", &none, counted, -1);
-    m->p->b.graph->loss = mtf_parts_apply(m->p, MTF_OP_DIVIDE, "loss", NULL, sum, count);
 }
 
 /* x at the first position: its sum with the weights 1, 0, 0, … */
@@ -392,8 +396,7 @@ static void build_network(MtfAssembly *m) {
     int table = vocabulary_table(m, "embedding");
     if (is_pair(n)) {
         int x = head(m, build_pair(m, table), table);
-        (n->packed ? add_counted_loss : add_loss)(m, x,
-                                                  token_input(m, "targets", MTF_FEED_NEXT_TOKENS));
+        add_loss(m, x, token_input(m, "targets", MTF_FEED_NEXT_TOKENS));
         return;
     }
     enter_stack(m, first_stack(n), "length", n->length);

@@ -53,8 +53,11 @@ int mtf_assembly_padding(MtfAssembly *m) {
 }
 
 int mtf_assembly_counted(MtfAssembly *m) {
-    if (m->segments < 0)
+    MtfShape shape = MTF_SHAPE(m->batch, m->length);
+    if (m->n->kind != MTF_ARCHITECTURE_ENCODER_DECODER)
         return -1;
+    if (!m->n->packed)
+        return mtf_parts_input(m->p, "counted", &shape, MTF_F32, MTF_FEED_MASK);
     int segments = as_float(m, "segments_float", m->segments);
     return mtf_parts_apply(m->p, MTF_OP_SIGN, "counted", NULL, segments, -1);
 }

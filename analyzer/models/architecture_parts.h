@@ -119,10 +119,12 @@ int mtf_assembly_alibi(MtfAssembly *m);
 int mtf_assembly_padding(MtfAssembly *m);
 
 /* Packed rows (architecture_pairs.c): begins a stack whose rows hold pieces that do not see one
- * another; the mask of its scores of a memory; 1 at positions that are of some piece, else 0. Masks
- * are -1 where rows are not packed. */
+ * another; the mask of its scores of a memory, -1 where rows are not packed. */
 void mtf_assembly_read_segments(MtfAssembly *m, bool is_source);
 int mtf_assembly_mask(MtfAssembly *m, const char *prefix, const MtfMemory *memory);
+
+/* Of a text that is made from another, packed or not: 1 at positions that are of some piece, 0 where its
+ * row is filled up; else -1. */
 int mtf_assembly_counted(MtfAssembly *m);
 
 /* Sines and cosines of positions, which are not learned: [length, d_model], or [batch, length,

@@ -408,6 +408,33 @@ static void what_fills_up_a_source_is_not_read(void **state) {
     assert_true(fabs(reference->values[graph->loss][0] - loss) > 1e-6);
 }
 
+/* A target's row that is filled up from place 2 on: T5's loss is the mean over the places before, Switch's
+ * prediction loss their sum over all places; what stands behind changes neither. */
+static void what_fills_up_a_target_loses_nothing(void **state) {
+    (void)state;
+    const char *const sizes[] = { "layers", "2", "batch", "2", "length", "3",
+                                  "d-ff",   "5", "vocab", "7", NULL };
+    static const char *const families[] = { "t5", "switch" };
+    static const char *const losses_of[] = { "loss", "prediction_loss" };
+    static const double divisors[] = { 4, 6 };
+    for (int i = 0; i < 2; i++) {
+        g_autoptr(MtfGraph) graph = build(families[i], "tiny", sizes);
+        g_autoptr(MtfReference) reference = mtf_reference_new(graph, 3);
+        mtf_reference_fill_inputs(reference, 4);
+        double *targets = mtf_reference_find(reference, "targets");
+        for (int place = 0; place < 6; place++)
+            mtf_reference_find(reference, "counted")[place] = place % 3 < 2;
+        mtf_reference_run(reference, 0);
+        const double *losses = mtf_reference_find(reference, "losses");
+        double sum = losses[0] + losses[1] + losses[3] + losses[4];
+        double loss = *mtf_reference_find(reference, losses_of[i]);
+        assert_true(sum > 0 && fabs(loss - sum / divisors[i]) < 1e-12);
+        targets[2] = 6 - targets[2];
+        mtf_reference_run(reference, 0);
+        assert_true(*mtf_reference_find(reference, losses_of[i]) == loss);
+    }
+}
+
 /* The products of all pairs i > j, each once: what the layers above see, from their definition. */
 static void every_pair_of_vectors_interacts_once(void **state) {
     (void)state;
@@ -508,6 +535,7 @@ int main(void) {
         cmocka_unit_test(packed_pairs_do_not_see_one_another),
         cmocka_unit_test(a_pair_is_the_same_wherever_it_lies),
         cmocka_unit_test(what_fills_up_a_source_is_not_read),
+        cmocka_unit_test(what_fills_up_a_target_loses_nothing),
         cmocka_unit_test(every_pair_of_vectors_interacts_once),
         cmocka_unit_test(training_steps_lower_the_loss),
         cmocka_unit_test(parameters_change_the_structure),
