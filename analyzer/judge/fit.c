@@ -41,7 +41,8 @@ static void scale_heads(MtfHeadTable *table, double factor) {
 void mtf_fit_apply(const MtfFit *fit, MtfMachine *machine) {
     MtfKernelRates *rates = &machine->kernels;
     double links = fmin(machine->derate.links * fit->factor[MTF_FIT_LINKS], 1);
-    machine->derate.network *= fit->factor[MTF_FIT_NETWORK] * machine->derate.links / links;
+    double network = machine->derate.network * machine->derate.links * fit->factor[MTF_FIT_NETWORK];
+    machine->derate.network = (machine->network.switched ? fmin(network, 1) : network) / links;
     machine->derate.links = links;
     for (int i = 0; i < rates->shares; i++)
         rates->share[i].share = fmin(rates->share[i].share * fit->factor[MTF_FIT_PRODUCTS], 1);
@@ -145,14 +146,54 @@ static void solve(double normal[MTF_FITS][MTF_FITS], const double *right, double
     }
 }
 
+/* The largest ln factor: three deviations, and no share of what the hardware could do above 1. */
+static double highest(const MtfMachine *machine, MtfFitParameter parameter) {
+    double most = 0;
+    if (parameter == MTF_FIT_PRODUCTS)
+        for (int i = 0; i < machine->kernels.shares; i++)
+            most = fmax(most, machine->kernels.share[i].share);
+    if (parameter == MTF_FIT_SWEEPS)
+        for (int i = 0; i < MTF_SWEEPS; i++)
+            most = fmax(most, machine->kernels.sweep[i]);
+    if (parameter == MTF_FIT_LINKS)
+        most = machine->derate.links;
+    if (parameter == MTF_FIT_NETWORK && machine->network.switched)
+        most = machine->derate.links * machine->derate.network;
+    double bound = 3 * parameters[parameter].deviation;
+    return most > 0 ? fmin(fmax(-log(most), 0), bound) : bound;
+}
+
+/* Step i is known: its column goes to the right side. */
+static void settle(Problem *problem, int i, double step) {
+    for (int k = 0; k < MTF_FITS; k++) {
+        problem->right[k] -= problem->normal[k][i] * step;
+        problem->normal[k][i] = problem->normal[i][k] = 0;
+    }
+    problem->normal[i][i] = 1;
+    problem->right[i] = step;
+}
+
+/* Steps that would leave the bounds end there, and the others are solved for again, since they must
+ * then explain what is left; each turn settles one at least. */
 static void take_step(Problem *problem) {
     double step[MTF_FITS];
+    bool inside = false;
     pose(problem);
-    solve(problem->normal, problem->right, step);
-    for (int i = 0; i < MTF_FITS; i++) {
-        double bound = 3 * parameters[i].deviation;
-        problem->ln[i] = CLAMP(problem->ln[i] + step[i], -bound, bound);
+    while (!inside) {
+        inside = true;
+        solve(problem->normal, problem->right, step);
+        for (int i = 0; i < MTF_FITS; i++) {
+            double low = -3 * parameters[i].deviation - problem->ln[i];
+            double high = highest(problem->machine, (MtfFitParameter)i) - problem->ln[i];
+            double bounded = CLAMP(step[i], low, high);
+            if (fabs(bounded - step[i]) > 1e-12) {
+                settle(problem, i, bounded);
+                inside = false;
+            }
+        }
     }
+    for (int i = 0; i < MTF_FITS; i++)
+        problem->ln[i] += step[i];
 }
 
 /* ---- Rows -------------------------------------------------------------------------------------- */

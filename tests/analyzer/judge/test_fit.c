@@ -94,6 +94,25 @@ static void what_runs_do_not_determine_stays(void **state) {
     assert_true(fit.after < 1e-6);
 }
 
+/* No share of what the hardware could do is fitted above 1: of runs over a network three times as fast
+ * the fit takes the rate of its links, and the rest from what else makes them shorter, each at most so. */
+static void a_fit_leaves_links_no_faster_than_they_are(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) library = mtf_machine_load("a100", NULL), fitted = NULL;
+    MtfMachine made = *library;
+    made.network.axis[0].bandwidth *= 3;
+    g_autofree char *text = table_of(&made);
+    g_autoptr(MtfRunTable) table = NULL;
+    g_autoptr(GPtrArray) verdicts = verdicts_of(text, &table);
+    MtfFitRows rows = { .machine = library, .verdicts = verdicts };
+    MtfFit fit = mtf_fit(&rows);
+    fitted = mtf_machine_load("a100", NULL);
+    mtf_fit_apply(&fit, fitted);
+    assert_true(fabs(fitted->derate.links * fitted->derate.network - 1) < 1e-9);
+    assert_true(fit.after < 0.6 * fit.before);
+    assert_true(fit.factor[MTF_FIT_PRODUCTS] < 1.1);
+}
+
 /* A row is predicted by a machine that its source did not shape. */
 static void a_row_may_be_kept_from_its_fit(void **state) {
     (void)state;
@@ -138,6 +157,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fit_finds_what_made_the_runs),
         cmocka_unit_test(what_runs_do_not_determine_stays),
+        cmocka_unit_test(a_fit_leaves_links_no_faster_than_they_are),
         cmocka_unit_test(a_row_may_be_kept_from_its_fit),
         cmocka_unit_test(sweeps_of_collectives_become_tables),
     };
