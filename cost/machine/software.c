@@ -73,12 +73,17 @@ static bool read_optional(const MtfJson *root, const char *key, double *figure, 
 }
 
 static bool read_host(const MtfJson *root, MtfSoftware *software, GError **error) {
-    static const char *const keys[] = { "launch", "kernels", "collective", "step", NULL };
-    MtfJson host;
+    static const char *const keys[] = { "launch",  "kernels", "collective", "routed",
+                                        "experts", "step",    NULL };
+    MtfJson host, place;
     return mtf_json_get(root, "host", &host, error) && mtf_json_keys(&host, keys, error) &&
            read_figure(&host, "launch", &software->host_seconds, error) &&
            read_passes(&host, "kernels", software->host_kernels, error) &&
            read_figure(&host, "collective", &software->host_collective_seconds, error) &&
+           (!mtf_json_find(&host, "routed", &place) ||
+            read_passes(&host, "routed", software->routed_seconds, error)) &&
+           (!mtf_json_find(&host, "experts", &place) ||
+            read_passes(&host, "experts", software->expert_seconds, error)) &&
            read_figure(&host, "step", &software->step_seconds, error);
 }
 

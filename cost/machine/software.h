@@ -63,10 +63,12 @@ typedef struct {
 
 typedef struct {
     char *name, *summary;
-    char **matches;                  /* parts of names by which it is known, lower case */
-    double host_seconds;             /* that the host takes to launch a kernel */
-    double host_kernels[MTF_PASSES]; /* that a layer's pass launches */
-    double host_collective_seconds;  /* to launch one, and to wait for its ranks */
+    char **matches;                    /* parts of names by which it is known, lower case */
+    double host_seconds;               /* that the host takes to launch a kernel */
+    double host_kernels[MTF_PASSES];   /* that a layer's pass launches */
+    double host_collective_seconds;    /* to launch one, and to wait for its ranks */
+    double routed_seconds[MTF_PASSES]; /* to launch a layer's routing (0) */
+    double expert_seconds[MTF_PASSES]; /* and each expert of the device (0) */
     double swept[MTF_SWEPTS][MTF_PASSES];
     bool fused_attention, causal_skips; /* whether masked blocks are left out */
     bool portable_attention;            /* kernels that know no newest units */

@@ -233,7 +233,7 @@ MtfLayerSeconds mtf_layer_seconds(const MtfRunDevice *device, bool dense) {
     bool routed = model->experts > 0 && !dense;
     double inner =
         (double)model->inner / t * (model->experts > 0 && dense ? (double)model->chosen : 1);
-    MtfLayerSeconds seconds = { .context = { 0 } };
+    MtfLayerSeconds seconds = { .experts = routed ? (double)model->experts / (double)run->ep : 0 };
     for (int p = 0; p < MTF_PASSES; p++) {
         MtfPassKind pass = (MtfPassKind)p;
         double *part = seconds.part[p];

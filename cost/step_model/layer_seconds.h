@@ -38,6 +38,7 @@ typedef struct {
     double part[MTF_PASSES][MTF_LAYER_PARTS];
     double context[MTF_PASSES]; /* keys and values exchanged over the context group */
     double routing[MTF_PASSES]; /* tokens to experts and back */
+    double experts;             /* that the device has; 0 in a dense layer */
 } MtfLayerSeconds;
 
 /* Lays the run on the machine. Fails when the machine has too few devices, when the run's layout does

@@ -143,17 +143,27 @@ static double redone_kernels(const MtfRunDevice *device, const MtfLayerSeconds *
     return seconds;
 }
 
+/* Launches of a routed layer, which wait for how many tokens its experts get. */
+static double routing_host_seconds(const MtfSoftware *software, double experts, MtfPassKind pass) {
+    return experts > 0 ? software->routed_seconds[pass] + experts * software->expert_seconds[pass]
+                       : 0;
+}
+
 /* Host: a launch a kernel (as many again where the forward pass is redone), and its collectives. */
-static double host_seconds(const MtfRunDevice *device, MtfPassKind pass) {
+static double host_seconds(const MtfRunDevice *device, const MtfLayerSeconds *layer,
+                           MtfPassKind pass) {
     const MtfSoftware *software = device->software;
-    double launches = software->host_kernels[pass];
-    double share = software->redone[device->run->redo][MTF_PART_SWEEPS];
+    const double *share = software->redone[device->run->redo];
+    double launches = software->host_kernels[pass] * software->host_seconds +
+                      routing_host_seconds(software, layer->experts, pass);
     double collectives = device->run->tp > 1 ? 2 : 0;
     if (pass == MTF_PASS_BACKWARD) {
-        launches += share * software->host_kernels[MTF_PASS_FORWARD];
-        collectives *= 1 + software->redone[device->run->redo][MTF_PART_MESSAGES];
+        launches += share[MTF_PART_SWEEPS] *
+                    (software->host_kernels[MTF_PASS_FORWARD] * software->host_seconds +
+                     routing_host_seconds(software, layer->experts, MTF_PASS_FORWARD));
+        collectives *= 1 + share[MTF_PART_MESSAGES];
     }
-    return launches * software->host_seconds + collectives * software->host_collective_seconds;
+    return launches + collectives * software->host_collective_seconds;
 }
 
 static Pass layer_pass(const MtfRunDevice *device, const MtfLayerSeconds *layer, MtfPassKind pass) {
@@ -176,11 +186,9 @@ static Pass layer_pass(const MtfRunDevice *device, const MtfLayerSeconds *layer,
     sum.kernels += launches * rates->launch_seconds;
     sum.sharded = sharded_exposed(device, sharded_seconds(device, pass),
                                   sum.kernels + sum.redone + inner_messages(device, &sum));
-    sum.host = host_seconds(device, pass);
-    if (device->run->blocking)
-        sum.host += launches * BLOCKED_SECONDS;
-    else
-        sum.host = fmax(sum.host - pass_seconds(&sum), 0);
+    double host = host_seconds(device, layer, pass);
+    sum.host = device->run->blocking ? host + launches * BLOCKED_SECONDS
+                                     : fmax(host - pass_seconds(&sum), 0);
     return sum;
 }
 
