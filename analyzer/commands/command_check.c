@@ -322,7 +322,7 @@ int mtf_command_check(int argc, char **argv) {
                                 1, 1, &error))
         return mtf_command_line_fail("meshtf-plan check", error);
     cJSON *report = cJSON_CreateObject();
-    MtfImport import = { argv[1], MAX(batch, 0), MAX(length, 0), NULL, NULL, false, NULL };
+    MtfImport import = { .path = argv[1], .batch = MAX(batch, 0), .length = MAX(length, 0) };
     File file = { .import = &import, .dump_after = dump_after, .json = json };
     bool sound = read_and_check(&file, report, &error);
     if (sound && json) {

@@ -64,6 +64,28 @@ static void set_lengths(const MtfImport *import, MtfArchitecture *n, GPtrArray *
             n->length, n->context);
 }
 
+/* What is dropped while training: nothing, one rate everywhere, or what the config says. */
+static bool set_dropout(const MtfImport *import, MtfArchitecture *n, GPtrArray *said,
+                        GError **error) {
+    MtfDropoutRates *d = &n->dropout;
+    bool any = d->shares > 0 || d->branches > 0 || d->embeddings > 0;
+    char *end = NULL;
+    if (any && (import->dropout == NULL || strcmp(import->dropout, "config") == 0))
+        say(said, "dropout %g of attention's shares, %g of branches, %g of embeddings %s",
+            d->shares, d->branches, d->embeddings,
+            import->dropout != NULL ? "while training"
+                                    : "is left out (import --dropout config trains with it)");
+    if (import->dropout != NULL && strcmp(import->dropout, "config") == 0)
+        return true;
+    double rate = import->dropout != NULL ? g_ascii_strtod(import->dropout, &end) : 0;
+    if (import->dropout != NULL &&
+        (end == import->dropout || *end != '\0' || !(rate >= 0 && rate < 1)))
+        return mtf_input_error(
+            error, "--dropout \"%s\" must be a rate from 0 to below 1, or config", import->dropout);
+    *d = (MtfDropoutRates){ rate, rate, rate };
+    return true;
+}
+
 static bool set_optimizer(const MtfImport *import, MtfGraph *graph, GPtrArray *said,
                           GError **error) {
     const char *kind = import->optimizer != NULL ? import->optimizer : "adamw";
@@ -97,7 +119,8 @@ MtfGraph *mtf_import_model(const MtfImport *import, const MtfJson *root, GPtrArr
     g_strlcpy(network.name, name, sizeof network.name);
     set_lengths(import, &network, said);
     say_left_out(said, left_out);
-    g_autoptr(MtfGraph) graph = mtf_architecture_build(&network, error);
+    g_autoptr(MtfGraph) graph =
+        set_dropout(import, &network, said, error) ? mtf_architecture_build(&network, error) : NULL;
     if (graph == NULL || !set_optimizer(import, graph, said, error))
         return NULL;
     return g_steal_pointer(&graph);
@@ -134,6 +157,7 @@ static bool check_graph_options(const MtfImport *import, GError **error) {
                          : import->batch > 0         ? "batch"
                          : import->length > 0        ? "length"
                          : import->loss != NULL      ? "loss"
+                         : import->dropout != NULL   ? "dropout"
                          : import->optimizer != NULL ? "optimizer"
                                                      : NULL;
     return option == NULL ||
@@ -165,6 +189,13 @@ MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **err
         return NULL;
     }
     g_autofree char *file = mtf_import_file(import->path);
+    if (mtf_onnx_is_path(file) && import->dropout != NULL) {
+        mtf_input_error(error,
+                        "%s: an ONNX file says itself what is dropped; --dropout is for a "
+                        "model's config.json",
+                        file);
+        return NULL;
+    }
     if (mtf_onnx_is_path(file))
         return import_onnx(import, file, said, error);
     g_autoptr(MtfJsonDocument) document = mtf_json_document_load(file, error);

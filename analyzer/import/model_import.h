@@ -25,7 +25,8 @@ typedef struct {
     const char *optimizer;         /* NULL: adamw; of models only */
     const MtfSizeOverrides *sizes; /* of graphs and ONNX files; or NULL */
     bool sizes_of_models;          /* batch and length are not meant for graphs: no error there */
-    const char *loss; /* of ONNX files: "cross-entropy:labels" (onnx_import.h); or NULL */
+    const char *loss;    /* of ONNX files: "cross-entropy:labels" (onnx_import.h); or NULL */
+    const char *dropout; /* of models: a rate, or "config"; NULL: nothing is dropped */
 } MtfImport;
 
 /* Loads a graph. `said` (char *, owned) receives one sentence a thing that was assumed or left out;

@@ -131,7 +131,7 @@ static int embed(MtfAssembly *m, int table, int tokens) {
     int scaled = mtf_assembly_scale(m, "embed_scaled", m->n->embedding_scale, hide_some(m, rows));
     int x = mtf_assembly_norm(m, "embedding_norm", m->n->embedding_norm, m->d_embed,
                               add_token_types(m, add_positions(m, scaled)));
-    return widen(m, mtf_parts_dropout(m->p, "embed_dropped", m->n->dropout, x));
+    return widen(m, mtf_parts_dropout(m->p, "embed_dropped", m->n->dropout.embeddings, x));
 }
 
 /* ---- Layers ---------------------------------------------------------------------------------- */
@@ -149,7 +149,7 @@ static int part(MtfAssembly *m, int which, int x, int seen) {
     int normal = mtf_assembly_norm(m, "before", before[which], m->d_model, seen);
     int branch = which == 0 ? mtf_assembly_self_attention(m, normal) : mtf_assembly_ffn(m, normal);
     branch = mtf_assembly_norm(m, "on", on[which], m->d_model, branch);
-    branch = mtf_parts_dropout(m->p, "dropped", m->n->dropout, branch);
+    branch = mtf_parts_dropout(m->p, "dropped", m->n->dropout.branches, branch);
     if (m->n->branch_scale != 0)
         branch = mtf_assembly_scale(m, "scaled", m->n->branch_scale, branch);
     int sum = mtf_parts_add(m->p, "x", x, branch);
@@ -165,7 +165,7 @@ static int cross_part(MtfAssembly *m, int x, int source) {
         return x;
     mtf_parts_enter(m->p, "cross");
     int normal = mtf_assembly_norm(m, "before", n->before_cross, m->d_model, x);
-    int branch = mtf_parts_dropout(m->p, "dropped", m->n->dropout,
+    int branch = mtf_parts_dropout(m->p, "dropped", m->n->dropout.branches,
                                    mtf_assembly_cross_attention(m, normal, source));
     int sum = mtf_parts_add(m->p, "x", x, branch);
     int y = mtf_assembly_norm(m, "after", n->after_cross, m->d_model, sum);

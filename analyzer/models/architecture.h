@@ -116,6 +116,12 @@ typedef enum {
     MTF_ARCHITECTURE_IMAGE,           /* the class of a picture, by an encoder of its patches */
 } MtfArchitectureKind;
 
+/* Rates of what is dropped while training. */
+typedef struct {
+    double shares; /* of memory, in attention */
+    double branches, embeddings;
+} MtfDropoutRates;
+
 typedef struct {
     char name[64];
     MtfArchitectureKind kind;
@@ -128,8 +134,8 @@ typedef struct {
     bool waves;            /* positions are sines and cosines */
     bool packed;      /* rows hold several pairs that do not see one another, or are filled up */
     bool unpublished; /* no file keeps its weights */
-    double dropout;   /* of shares, branches and embeddings while training */
-    double smoothing; /* of labels */
+    MtfDropoutRates dropout;
+    double smoothing;       /* of labels */
     int64_t first_position; /* row of the first position in their table */
     int64_t image_size, patch_size, channels, classes; /* of pictures, which are square */
     int64_t token_types;                               /* rows of the table of segments; 0: none */

@@ -140,7 +140,7 @@ static int attend(MtfAssembly *m, const Heads *h, const Looks *looks) {
     m->p->b.attributes.causal = causal;
     m->p->b.attributes.softcap = m->stack->softcap;
     m->p->b.attributes.window = causal ? (double)layer_window(m) : 0;
-    m->p->b.attributes.rate = m->n->dropout;
+    m->p->b.attributes.rate = m->n->dropout.shares;
     return mtf_parts_apply_to(m->p, MTF_OP_ATTENTION, "context", looks->added < 0 ? 3 : 4,
                               (int[]){ h->q, h->k, h->v, looks->added });
 }

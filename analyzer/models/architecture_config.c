@@ -7,17 +7,14 @@
 #include <string.h>
 
 /* Keys that any type may have and that do not change logits: names, versions, tokens, how text is
- * generated, what is returned, dropout (which training adds by choice), numbers of initial values. */
+ * generated, what is returned, dropout of parts that have none here, numbers of initial values. */
 static const char *const harmless[] = { "_attn_implementation_autoset",
                                         "_commit_hash",
                                         "_name_or_path",
                                         "activation_dropout",
                                         "apply_spec_augment",
                                         "architectures",
-                                        "attention_dropout",
-                                        "attention_probs_dropout_prob",
                                         "attn_implementation",
-                                        "attn_pdrop",
                                         "auto_map",
                                         "aux_loss_alpha",
                                         "bad_words_ids",
@@ -32,13 +29,8 @@ static const char *const harmless[] = { "_attn_implementation_autoset",
                                         "directionality",
                                         "diversity_penalty",
                                         "do_sample",
-                                        "dropout",
-                                        "dropout_rate",
                                         "dtype",
                                         "early_stopping",
-                                        "embd_pdrop",
-                                        "embed_dropout",
-                                        "embedding_dropout",
                                         "encoder_layerdrop",
                                         "encoder_no_repeat_ngram_size",
                                         "encoder_stride",
@@ -49,8 +41,6 @@ static const char *const harmless[] = { "_attn_implementation_autoset",
                                         "forced_decoder_ids",
                                         "forced_eos_token_id",
                                         "gradient_checkpointing",
-                                        "hidden_dropout",
-                                        "hidden_dropout_prob",
                                         "id2label",
                                         "init_std",
                                         "initializer_factor",
@@ -94,10 +84,7 @@ static const char *const harmless[] = { "_attn_implementation_autoset",
                                         "pretraining_tp",
                                         "problem_type",
                                         "reorder_and_upcast_attn",
-                                        "resid_dropout",
                                         "repetition_penalty",
-                                        "resid_pdrop",
-                                        "residual_dropout",
                                         "return_dict",
                                         "return_dict_in_generate",
                                         "router_aux_loss_coef",
@@ -255,6 +242,41 @@ static void read_quantization(MtfConfig *c) {
                         "compressed-tensors' float-quantized; take the model's float weights");
 }
 
+/* ---- Dropout --------------------------------------------------------------------------------- */
+
+/* The rate under the first of some keys that is there; 0 where none is. */
+static double dropout_rate(MtfConfig *config, const char *const *keys) {
+    double rate = -1;
+    for (int i = 0; keys[i] != NULL; i++) {
+        double this_rate = mtf_config_number(config, keys[i], -1);
+        rate = rate < 0 ? this_rate : rate;
+        if (this_rate != -1 && !(this_rate >= 0 && this_rate < 1))
+            mtf_config_fail(config, keys[i], "a share that is dropped is from 0 to below 1");
+    }
+    return MAX(rate, 0);
+}
+
+/* Whose files have no key for embeddings drop them as they drop branches, except those with "hidden_dropout"
+ * (Falcon, BLOOM), which drop none. */
+static MtfDropoutRates read_dropout(MtfConfig *config) {
+    static const char *const shares[] = { "attention_dropout", "attention_probs_dropout_prob",
+                                          "attn_pdrop",        "attn_dropout",
+                                          "dropout_rate",      NULL };
+    static const char *const branches[] = { "resid_pdrop",         "resid_dropout",
+                                            "residual_dropout",    "hidden_dropout",
+                                            "hidden_dropout_prob", "dropout",
+                                            "dropout_rate",        NULL };
+    static const char *const embeddings[] = { "embd_pdrop",
+                                              "embed_dropout",
+                                              "embedding_dropout",
+                                              "hidden_dropout_prob",
+                                              "dropout",
+                                              "dropout_rate",
+                                              NULL };
+    return (MtfDropoutRates){ dropout_rate(config, shares), dropout_rate(config, branches),
+                              dropout_rate(config, embeddings) };
+}
+
 /* ---- Keys that no reader asked for ----------------------------------------------------------- */
 
 static bool is_off(const MtfJson *value) {
@@ -311,6 +333,7 @@ bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
     *network = (MtfArchitecture){ .embedding_scale = 1, .logit_scale = 1 };
     network->spread = mtf_config_number(&config, "initializer_range", 0.02);
     type->read(&config, network);
+    network->dropout = read_dropout(&config);
     for (bool more = !config.failed && mtf_json_first(root, &value); more;
          more = mtf_json_next(&value))
         if (!check_key(&config, &value, name))

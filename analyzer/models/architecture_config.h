@@ -13,7 +13,7 @@
 #include "layouts/base/json_reader.h"
 
 /* Reads the config at `root`. `network` is filled but for its name, batch and lengths: those are
- * the caller's (mtf_architecture_lengths). `left_out` receives the keys that were read and do not change
+ * the caller's (mtf_architecture_lengths). Dropout is what the file says. `left_out` receives the keys that were read and do not change
  * the graph (char *, owned by the array), with a reason where it is not plain. Strings of `network`
  * are static. */
 bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,

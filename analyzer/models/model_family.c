@@ -256,6 +256,7 @@ static bool set_optimizer(MtfGraph *graph, const MtfModelSettings *s, GError **e
 static void set_architecture(MtfArchitecture *a, const MtfModelSettings *s) {
     MtfStack *stacks[] = { &a->encoder, &a->decoder };
     a->batch = s->batch;
+    a->dropout = (MtfDropoutRates){ 0 };
     bool picture = a->kind == MTF_ARCHITECTURE_IMAGE;
     int64_t length = s->length > 0 ? s->length : MIN(a->context, STANDARD_LENGTH);
     a->length = a->source_length = picture ? a->context : length;

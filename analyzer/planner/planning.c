@@ -65,8 +65,12 @@ static MtfGraph *load_or_import(const MtfPlanningGraph *request, const MtfSizeOv
     g_autofree char *path = find_graph(request->path, error);
     if (path == NULL)
         return NULL;
-    MtfImport import = { path,  request->batch,           request->length, NULL,
-                         sizes, request->sizes_of_models, request->loss };
+    MtfImport import = { .path = path,
+                         .batch = request->batch,
+                         .length = request->length,
+                         .sizes = sizes,
+                         .sizes_of_models = request->sizes_of_models,
+                         .loss = request->loss };
     MtfGraph *graph = mtf_import_load(&import, said, error);
     for (guint i = 0; graph != NULL && !request->quiet && i < said->len; i++)
         printf("model          %s\n", (const char *)said->pdata[i]);

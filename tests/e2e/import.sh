@@ -166,12 +166,38 @@ run meshtf-plan check "$work/llama-7b" --json
 claim "check reads a model" says '"kind": "published model"'
 
 # Every key is used, known to be harmless, off, or refused by name.
+# Dropout is what the config says where that is asked for, and said where it is not.
+dropped() { # CLAIM CONFIG RATES OPTION...: rates in attention, then of dropout, in ascending order
+    printf '%s' "$2" >"$work/dropout.json"
+    claimed=$1 rates=$3
+    shift 3
+    run meshtf-plan import "$work/dropout.json" --length 16 -o "$work/g.json" "$@"
+    claim "$claimed" test "$rates" = "$(jq -r '[([.. | objects | select(.op == "attention") | .dropout // 0] | unique[]),
+        ([.. | objects | select(.op == "dropout") | .rate] | unique[])] | join(" ")' "$work/g.json")"
+}
+gpt2='{"model_type":"gpt2","n_layer":1,"attn_pdrop":0.1,"resid_pdrop":0.2,"embd_pdrop":0.3}'
+dropped "nothing is dropped unasked" "$gpt2" 0
+claim "what is left out is said" says "dropout 0.1 of attention's shares, 0.2 of branches, 0.3 of embeddings is left out"
+dropped "GPT-2 drops what its config says" "$gpt2" "0.1 0.2 0.3" --dropout config
+dropped "or all at one rate" "$gpt2" "0.25 0.25" --dropout 0.25
+dropped "or nothing" "$gpt2" 0 --dropout 0
+dropped "T5 drops all at its one rate" '{"model_type":"t5","num_layers":1,"dropout_rate":0.1}' "0.1 0.1" --dropout config
+dropped "Falcon no embeddings" '{"model_type":"falcon","num_hidden_layers":1,"hidden_dropout":0.2,"attention_dropout":0.1}' \
+    "0.1 0.2" --dropout config
+for rate in 1 -0.5 0.1x some; do
+    run meshtf-plan import "$work/dropout.json" -o "$work/x.json" --dropout $rate
+    claim "a rate of $rate is bad input" bad_input
+done
+run meshtf-plan import "$work/g.json" -o "$work/x.json" --dropout 0.1
+claim "a graph says itself what it drops" says_error "is a graph, whose sizes and optimizer are its own"
+
 refuse() { # NAME JSON SENTENCE
     printf '%s' "$2" >"$work/config.json"
     run meshtf-plan import "$work/config.json" -o "$work/x.json"
     claim "$1 is bad input" bad_input
     claim "$1: the sentence says where" says_error "$3"
 }
+refuse "a share above 1" '{"model_type":"llama","attention_dropout":1.5}' "/attention_dropout: a share that is dropped"
 refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known for model type llama"
 refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, stablelm"
 refuse "llama4" '{"model_type":"llama4","text_config":{}}' 'model type "llama4" is not one that is known'

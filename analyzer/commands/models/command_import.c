@@ -12,7 +12,7 @@
 #include <string.h>
 
 typedef struct {
-    char *output, *optimizer, *loss;
+    char *output, *optimizer, *loss, *dropout;
     char **dims;
     int batch, length;
     gboolean json;
@@ -48,8 +48,13 @@ static bool import_model(const char *path, const Options *options, GError **erro
         return mtf_input_error(error, "where should the graph go? give -o GRAPH (or -o -)");
     g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
     MtfSizeOverrides sizes = { 0 };
-    MtfImport import = { path,   options->batch, options->length, options->optimizer,
-                         &sizes, false,          options->loss };
+    MtfImport import = { .path = path,
+                         .batch = options->batch,
+                         .length = options->length,
+                         .optimizer = options->optimizer,
+                         .sizes = &sizes,
+                         .loss = options->loss,
+                         .dropout = options->dropout };
     g_autoptr(MtfGraph) graph =
         mtf_size_overrides_read((const char *const *)options->dims, &sizes, error)
             ? mtf_import_load(&import, said, error)
@@ -79,6 +84,10 @@ int mtf_command_import(int argc, char **argv) {
           "width=224" },
         { "loss", 0, 0, G_OPTION_ARG_STRING, &options.loss,
           "Give an ONNX file a loss, so that it can be trained", "cross-entropy:LABELS" },
+        { "dropout", 0, 0, G_OPTION_ARG_STRING, &options.dropout,
+          "What is dropped while training: one rate everywhere, or as the model's config.json says "
+          "(nothing)",
+          "RATE|config" },
         { "lora", 0, 0, G_OPTION_ARG_STRING, &options.lora,
           "Train low-rank adapters beside frozen weights", "RANK[:ALPHA]" },
         { "lora-targets", 0, 0, G_OPTION_ARG_STRING, &options.targets,
@@ -98,6 +107,7 @@ int mtf_command_import(int argc, char **argv) {
     g_free(options.output);
     g_free(options.optimizer);
     g_free(options.loss);
+    g_free(options.dropout);
     g_free(options.lora);
     g_free(options.targets);
     g_free(options.freeze);

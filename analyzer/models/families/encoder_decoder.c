@@ -51,7 +51,7 @@ static MtfArchitecture network(const MtfModelSettings *s) {
                               .epsilon = 1e-6,
                               .embedding_scale = 1,
                               .logit_scale = 1,
-                              .dropout = s->dropout,
+                              .dropout = { s->dropout, s->dropout, s->dropout },
                               .smoothing = s->smoothing,
                               .tied = s->tied,
                               .encoder = stack(s, false),
