@@ -12,11 +12,13 @@
 
 #define STEPS 8
 
+/* Benchmarks of products and of attention say what kernels reach within a tenth; what passes over
+ * memory, messages and launches take is assumed or differs from cluster to cluster. */
 static const struct {
     const char *name;
     double deviation;
 } parameters[MTF_FITS] = {
-    [MTF_FIT_PRODUCTS] = { "products", 0.10 }, [MTF_FIT_ATTENTION] = { "attention", 0.25 },
+    [MTF_FIT_PRODUCTS] = { "products", 0.10 }, [MTF_FIT_ATTENTION] = { "attention", 0.10 },
     [MTF_FIT_SWEEPS] = { "sweeps", 0.20 },     [MTF_FIT_LINKS] = { "links", 0.25 },
     [MTF_FIT_NETWORK] = { "network", 0.50 },   [MTF_FIT_LAUNCH] = { "launch", 0.50 },
 };
