@@ -2,6 +2,7 @@
 #include "analyzer/serving/inference_plan.h"
 
 #include "analyzer/composites/expand.h"
+#include "analyzer/rewriting/latent_keys.h"
 #include "analyzer/serving/quantize_weights.h"
 #include "analyzer/training/mixed_precision.h"
 #include "cost/memory/arena.h"
@@ -54,7 +55,10 @@ MtfGraph *mtf_inference_graph(const MtfGraph *written, MtfInferKind phase,
     MtfGenerationSizes made = { .batch = sizes->batch,
                                 .length = prefill ? sizes->context : 1,
                                 .context = sizes->context + sizes->generate };
-    g_autoptr(MtfGraph) graph = mtf_generation_graph(written, &made, error);
+    g_autoptr(MtfGraph) lean = mtf_graph_copy(written);
+    if (!mtf_graph_remember_latents(lean, made.length, made.context, error))
+        return NULL;
+    g_autoptr(MtfGraph) graph = mtf_generation_graph(lean, &made, error);
     g_autoptr(MtfGraph) expanded = graph != NULL ? mtf_expand(graph, error) : NULL;
     g_autoptr(MtfGraph) narrow = expanded != NULL && is_narrow(types->precision)
                                      ? mtf_narrow_precision(expanded, error)

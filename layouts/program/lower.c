@@ -232,10 +232,16 @@ static double matrix_bytes(const Lowering *lowering, const MtfInstruction *instr
            (double)element;
 }
 
+/* Attention's values that are its keys, too, are read once. */
+static bool are_keys(const MtfOperation *op, const MtfOperationRow *row, int k) {
+    return row->products == MTF_PRODUCTS_ATTENTION && k == 2 && op->inputs[1] == op->inputs[2];
+}
+
 /* Bytes read and written; an input that is read sparsely counts as much as the output, an element of
  * a stack as much as the input, and a sum that is added to is read as well. */
 static double kernel_traffic(const Lowering *lowering, const MtfInstruction *instruction,
-                             bool gathers, bool experts) {
+                             const MtfOperationRow *row) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, instruction->operation);
     double output_bytes = 0, input_bytes = 0;
     if (mtf_operation_loop_part(lowering->graph, instruction->operation) == MTF_LOOP_STACKS)
         return 2 * (double)buffer_at(lowering, instruction->inputs[0])->bytes;
@@ -243,9 +249,10 @@ static double kernel_traffic(const Lowering *lowering, const MtfInstruction *ins
         output_bytes += (double)buffer_at(lowering, instruction->outputs[k])->bytes;
     for (int k = 0; k < instruction->n_inputs; k++) {
         double bytes = (double)buffer_at(lowering, instruction->inputs[k])->bytes;
-        if (experts && k == 1)
+        if (row->products == MTF_PRODUCTS_EXPERTS && k == 1)
             bytes = MIN(bytes, matrix_bytes(lowering, instruction, k));
-        input_bytes += gathers && k == 0 ? MIN(bytes, output_bytes) : bytes;
+        if (!are_keys(op, row, k))
+            input_bytes += row->gathers && k == 0 ? MIN(bytes, output_bytes) : bytes;
     }
     bool adds = mtf_operation_accumulates(lowering->graph, instruction->operation);
     return input_bytes + output_bytes * (adds ? 2 : 1);
@@ -288,8 +295,7 @@ static void measure_kernel(Lowering *lowering, const MtfIteration *iteration,
         mtf_operation_row_length(lowering->graph, instruction->operation, iteration, sizes);
     instruction->traffic_bytes = row->addend > 0 && row->addend < op->n_inputs
                                      ? adding_traffic(lowering, instruction, row->addend)
-                                     : kernel_traffic(lowering, instruction, row->gathers,
-                                                      row->products == MTF_PRODUCTS_EXPERTS);
+                                     : kernel_traffic(lowering, instruction, row);
     int64_t scratch_bytes =
         mtf_operation_scratch_bytes(lowering->graph, instruction->operation, iteration, sizes);
     if (scratch_bytes > 0)
