@@ -2,6 +2,7 @@
 #include "runtime/serving/http_relay.h"
 
 #include "runtime/serving/completion_answer.h"
+#include "runtime/serving/http_requests.h"
 
 #include <errno.h>
 #include <glib.h>
@@ -30,7 +31,9 @@ typedef struct {
     int client, inner;
     gint64 heard; /* from the client, in microseconds */
     gint64 quiet;
-    bool asked;           /* something came that no answer has begun for */
+    MtfHttpRequests requests;
+    guint64 answers;      /* begun */
+    bool has_said;        /* anything */
     bool client_has_done; /* sends no more */
     char piece[PIECE_BYTES];
     gsize waiting, sent; /* of the piece, on its way to libmicrohttpd */
@@ -108,7 +111,7 @@ static gssize take_head(Relay *r, const char *bytes, gsize length) {
     g_string_truncate(r->held, (gsize)(end - r->held->str) + strlen("\r\n\r\n"));
     gssize taken = (gssize)(r->held->len - before);
     r->place = place_after(r->held->str, &r->left);
-    r->asked = status_of(r->held->str) < 200;
+    r->answers += status_of(r->held->str) >= 200;
     if (r->place == IN_REPLACED)
         return taken;
     bool sent = send_all(r->client, r->held->str, r->held->len);
@@ -164,15 +167,21 @@ static char *sentence_of(const char *page) {
     return g_string_free(sentence, FALSE);
 }
 
+/* Whether something came that no answer has begun for. */
+static bool is_unanswered(const Relay *r) {
+    return r->place == IN_HEAD &&
+           (r->requests.begun > r->answers || (r->has_said && r->answers == 0));
+}
+
 /* libmicrohttpd has closed: what the client hears of it. */
 static void say_why(const Relay *r) {
     if (r->place == IN_REPLACED) {
         g_autofree char *sentence = sentence_of(r->held->str);
         g_autofree char *status = line_status(r->held->str);
         send_error(r->client, status, sentence);
-    } else if (r->asked && g_get_monotonic_time() - r->heard >= r->quiet)
+    } else if (is_unanswered(r) && g_get_monotonic_time() - r->heard >= r->quiet)
         send_error(r->client, "408 Request Timeout", "the rest of the request did not come");
-    else if (r->asked)
+    else if (is_unanswered(r))
         send_error(r->client, "400 Bad Request",
                    "this is no request of HTTP (METHOD PATH HTTP/1.1, headers, an empty line), or "
                    "it ended before it was whole");
@@ -186,7 +195,8 @@ static bool hear_client(Relay *r) {
     r->waiting = (gsize)MAX(n, 0);
     r->sent = 0;
     r->heard = g_get_monotonic_time();
-    r->asked = r->asked || (n > 0 && r->place == IN_HEAD);
+    r->has_said = r->has_said || n > 0;
+    mtf_http_requests_take(&r->requests, r->piece, r->waiting);
     r->client_has_done = n == 0;
     if (n == 0)
         shutdown(r->inner, SHUT_WR);
@@ -229,6 +239,14 @@ static bool relay_once(Relay *r) {
     return ends[1].revents == 0 || hear_client(r);
 }
 
+/* What the client says while libmicrohttpd closes, since it was quiet for too long. */
+static void hear_late(Relay *r) {
+    gint64 heard = r->heard;
+    struct pollfd client = { .fd = r->client, .events = POLLIN };
+    if (!r->client_has_done && poll(&client, 1, 0) > 0 && hear_client(r))
+        r->heard = heard;
+}
+
 void mtf_http_relay_run(int client, int inner, unsigned quiet_seconds) {
     Relay r = { .client = client,
                 .inner = inner,
@@ -239,6 +257,7 @@ void mtf_http_relay_run(int client, int inner, unsigned quiet_seconds) {
     setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
     while (relay_once(&r))
         ;
+    hear_late(&r);
     say_why(&r);
     close(inner);
     close_client(client);

@@ -159,6 +159,47 @@ static void a_connection_serves_until_its_first_bad_request(void **state) {
 }
 
 /* A head without a body is no answer that goes on. */
+/* How often a text occurs in another. */
+static int count_of(const char *text, const char *part) {
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++)
+        count++;
+    return count;
+}
+
+/* Behind whole requests in one piece of what a client sends: each of those is answered, then comes one error, and
+ * where nothing stands behind them there is none. */
+static void what_stands_behind_good_requests_is_refused_in_json(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int good, bad;
+    } cases[] = {
+        { "GET /health HTTP/1.1\r\nHost: x\r\n\r\n", 1, 0 },
+        { "GET /health HTTP/1.1\r\nHost: x\r\n\r\n\r\n", 1, 0 },
+        { "GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n", 2, 0 },
+        { "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 1, 0 },
+        { "GET /health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+          1, 0 },
+        { "GET /health HTTP/1.1\r\nHost: x\r\n\r\ngarbage", 1, 1 },
+        { "GET /health HTTP/1.1\r\nHost: x\r\n\r\ngarbage\r\n\r\n", 1, 1 },
+        { "GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /health HTTP/1.1\r\nHo", 1, 1 },
+        { "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabcdef", 1, 1 },
+        { "GET /health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n!",
+          1, 1 },
+    };
+    MtfHttpServer *server = open_server();
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *answers =
+            mtf_http_client_ask(mtf_http_server_port(server), cases[i].text, strlen(cases[i].text));
+        int good = count_of(answers, "HTTP/1.1 200"), bad = count_of(answers, "{\"error\":");
+        if (good != cases[i].good || bad != cases[i].bad ||
+            count_of(answers, "HTTP/1.1 ") != good + bad)
+            fail_msg("%s: %s", cases[i].text, answers);
+    }
+    mtf_http_server_close(server, 0.1);
+}
+
 static void asking_for_a_head_is_refused(void **state) {
     (void)state;
     MtfHttpServer *server = open_server();
@@ -210,6 +251,7 @@ int main(void) {
         cmocka_unit_test(bodies_in_other_encodings_are_refused_in_json),
         cmocka_unit_test(what_is_no_http_is_refused_in_json),
         cmocka_unit_test(a_connection_serves_until_its_first_bad_request),
+        cmocka_unit_test(what_stands_behind_good_requests_is_refused_in_json),
         cmocka_unit_test(asking_for_a_head_is_refused),
         cmocka_unit_test(a_request_that_does_not_go_on_is_refused_in_time),
         cmocka_unit_test(clients_that_leave_in_the_middle_hold_no_connection),
