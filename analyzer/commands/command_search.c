@@ -316,8 +316,10 @@ static bool check_pipeline_options(const Options *o, GError **error) {
         { o->forbids != NULL, "--forbid" },
         { o->frontier > 0, "--frontier" },
         { o->offload != NULL, "--offload" },
-        { o->key_parts != NULL, "--key-parts" },
-        { o->ring != NULL, "--ring" },
+        { o->key_parts != NULL && is_auto(o->key_parts), "--key-parts auto" },
+        { o->ring != NULL && is_auto(o->ring), "--ring auto" },
+        { o->key_parts != NULL && megatron, "--key-parts, with --exportable megatron," },
+        { o->ring != NULL && megatron, "--ring, with --exportable megatron," },
         { o->exportable != NULL && !megatron, "--exportable (but megatron)" },
         { o->even && !megatron, "--even" },
         { o->collectives != NULL, "--collectives" },
@@ -423,6 +425,9 @@ static bool pipeline_options(const Options *options, const char *path, MtfSearch
         .megatron = g_strcmp0(options->exportable, "megatron") == 0,
     };
     return read_stages(options, &pipeline->stages, error) &&
+           read_parts("--key-parts", options->key_parts, MTF_MAX_KEY_PARTS, &pipeline->key_parts,
+                      error) &&
+           read_parts("--ring", options->ring, MTF_MAX_RING, &pipeline->ring, error) &&
            (pipeline->stages == 1 || check_pipeline_options(options, error));
 }
 

@@ -225,6 +225,8 @@ static bool search_cut(Search *search, double share, GError **error) {
                              .megatron = o->megatron,
                              .max_axes = o->max_axes,
                              .batch_dim = o->batch_dim,
+                             .key_parts = o->key_parts,
+                             .ring = o->ring,
                              .precision = request->form.precision };
     drop_cut(search);
     search->cuts = mtf_cut_search(&wanted, error);
@@ -284,6 +286,8 @@ static bool prepare(Search *search, GError **error) {
                                      .schedule = o->schedule,
                                      .form = { .batch_dim = o->batch_dim,
                                                .precision = o->precision,
+                                               .key_parts = o->key_parts,
+                                               .ring = o->ring,
                                                .fuses = search->machine->software != NULL } };
     request->search = (MtfPlanSearchOptions){ .machine = search->machine,
                                               .memory_limit = limit,
@@ -435,15 +439,18 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
     const cJSON *tried = cJSON_GetObjectItem(pipeline->predicted, "schedules");
     double step = mtf_json_number_of(pipeline->predicted, "step_seconds", 0);
     double bubble = mtf_json_number_of(pipeline->predicted, "bubble", 0);
-    bool differ = search->request.form.recompute_of_stage != NULL;
+    const MtfStepVariant *form = &search->request.form;
+    bool differ = form->recompute_of_stage != NULL;
     g_autofree char *seconds = mtf_seconds_format(step);
     g_autofree char *recompute = recomputation_text(search);
+    g_autoptr(GString) parts = g_string_new(NULL);
+    mtf_step_variant_say_parts(parts, form);
     mtf_planning_print_machine(mtf_pipeline_stage(pipeline, 0), search->machine, o->machine != NULL,
                                o->precision);
     printf("pipeline       %d stages on %d devices, schedule %s, %d micro-batches, recomputation "
-           "%s%s\n",
+           "%s%s%s\n",
            (int)pipeline->stages->len, mtf_pipeline_devices(pipeline), pipeline->schedule,
-           pipeline->graph->microbatches, differ ? "of each stage its own" : recompute,
+           pipeline->graph->microbatches, differ ? "of each stage its own" : recompute, parts->str,
            mtf_graph_has_batch_statistics(pipeline->graph)
                ? ", batch statistics of each micro-batch"
                : "");
@@ -492,6 +499,7 @@ static void print_as_json(const Search *search, const MtfPipelinePlan *pipeline)
         cJSON_AddStringToObject(object, "batch_statistics", "of each micro-batch");
     g_autofree char *recompute = recomputation_text(search);
     cJSON_AddStringToObject(object, "recompute", recompute);
+    mtf_step_variant_add_parts(object, &search->request.form);
     if (search->cut != NULL)
         add_cut(object, search->cut);
     g_autofree char *text = mtf_json_print(object);

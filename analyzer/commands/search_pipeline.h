@@ -16,6 +16,7 @@ typedef struct {
     const char *loss;                       /* of an ONNX file, or NULL */
     int stages;                             /* 0: as many as are best */
     int chunks;                             /* a stage; 0: as the schedule needs */
+    int key_parts, ring;                    /* of attention (MtfStepVariant) */
     int devices, max_axes;                  /* `devices` of all stages together; 0 with a mesh */
     double seconds, gap;                    /* gap NAN: not given */
     MtfUniform uniform;

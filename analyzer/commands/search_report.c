@@ -211,10 +211,7 @@ static char *format_kept(const MtfStepVariant *variant) {
     g_string_append(kept, recompute);
     if (variant->offload != MTF_OFFLOAD_NONE)
         g_string_append_printf(kept, ", offload %s", offload);
-    if (variant->key_parts > 1)
-        g_string_append_printf(kept, ", %d key parts", variant->key_parts);
-    if (variant->ring > 1)
-        g_string_append_printf(kept, ", rings of %d", variant->ring);
+    mtf_step_variant_say_parts(kept, variant);
     return g_string_free(kept, FALSE);
 }
 

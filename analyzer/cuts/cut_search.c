@@ -457,6 +457,8 @@ static void search_init(Search *search, const MtfCutRequest *request) {
     search->units = mtf_graph_units_new(request->forward, MOST_UNITS);
     search->variant = (MtfStepVariant){ .batch_dim = request->batch_dim,
                                         .precision = request->precision,
+                                        .key_parts = request->key_parts,
+                                        .ring = request->ring,
                                         .fuses = request->machine->software != NULL };
     search->parts = list_parts(search->units);
     search->all = list_all(request, search->units);

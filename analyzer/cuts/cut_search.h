@@ -36,7 +36,8 @@ typedef struct {
                                                of the graph's parts; or NULL */
     bool megatron;                     /* only what Megatron-LM runs */
     int max_axes;                      /* of a stage's mesh */
-    const char *batch_dim, *precision; /* as of MtfStepVariant */
+    const char *batch_dim, *precision; /* as of MtfStepVariant … */
+    int key_parts, ring;
 } MtfCutRequest;
 
 /* The best cut for each number of chunks that is asked for and fits (MtfCutPlan), and where any recomputation

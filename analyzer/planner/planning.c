@@ -203,6 +203,20 @@ MtfMachine *mtf_planning_machine(const char *name_or_path, const char *software,
     return g_steal_pointer(&machine);
 }
 
+void mtf_step_variant_say_parts(GString *text, const MtfStepVariant *variant) {
+    if (variant->key_parts > 1)
+        g_string_append_printf(text, ", %d key parts", variant->key_parts);
+    if (variant->ring > 1)
+        g_string_append_printf(text, ", rings of %d", variant->ring);
+}
+
+void mtf_step_variant_add_parts(cJSON *object, const MtfStepVariant *variant) {
+    if (variant->key_parts > 1)
+        mtf_json_add_integer(object, "key_parts", variant->key_parts);
+    if (variant->ring > 1)
+        mtf_json_add_integer(object, "ring", variant->ring);
+}
+
 void mtf_step_variant_add_kept(cJSON *object, const MtfStepVariant *variant) {
     g_autofree char *recompute =
         mtf_recompute_format(variant->recompute, variant->recomputed_layers);
@@ -210,10 +224,7 @@ void mtf_step_variant_add_kept(cJSON *object, const MtfStepVariant *variant) {
     cJSON_AddStringToObject(object, "recompute", recompute);
     if (variant->offload != MTF_OFFLOAD_NONE)
         cJSON_AddStringToObject(object, "offload", offload);
-    if (variant->key_parts > 1)
-        mtf_json_add_integer(object, "key_parts", variant->key_parts);
-    if (variant->ring > 1)
-        mtf_json_add_integer(object, "ring", variant->ring);
+    mtf_step_variant_add_parts(object, variant);
 }
 
 bool mtf_planning_check_offload(const MtfMachine *machine, MtfOffload offload, GError **error) {

@@ -49,8 +49,13 @@ typedef struct {
         fuses; /* priced for a framework that fuses: neighbours are marked (kernel_work/fusable.h) */
 } MtfStepVariant;
 
-/* Adds "recompute", "offload" where something waits with the host and "key_parts" where memory is in parts, as
- * options write them. */
+/* Appends what is in parts: ", 4 key parts, rings of 2", or nothing. */
+void mtf_step_variant_say_parts(GString *text, const MtfStepVariant *variant);
+
+/* Adds "key_parts" and "ring", each where attention is so. */
+void mtf_step_variant_add_parts(cJSON *object, const MtfStepVariant *variant);
+
+/* Adds these, "recompute", and "offload" where something waits with the host, as options write them. */
 void mtf_step_variant_add_kept(cJSON *object, const MtfStepVariant *variant);
 
 /* Loads a graph, or a published model as one, in the type of its variables, without what no training

@@ -57,6 +57,25 @@ claim "the sentence says so" says_error 'no attention whose queries and memory 3
 search --ring 1000
 claim "so are more than there may be" bad_input
 claim "the sentence says how many" says_error 'must be auto or 1 to 256'
-run meshtf-plan search "$work/g.json" --devices 4 --stages 2 --machine cpu-host --ring 2
-claim "pipelines do not have it yet" bad_input
+run meshtf-plan search "$work/g.json" --devices 4 --stages 2 --machine cpu-host --ring auto
+claim "pipelines are told how many parts" bad_input
+run meshtf-plan search "$work/g.json" --devices 4 --stages 2 --machine cpu-host --ring 2 --exportable megatron
+claim "Megatron's flags have no rings" bad_input
+
+# Rings inside the stages of a pipeline: one head, so that positions are what is left to split.
+meshtf-plan model transformer-lm --preset tiny --attention blockwise --length 2048 --batch 2 --heads 1 -o "$work/one.json" >/dev/null
+pipeline() { # PLAN RANKS OPTION...
+    plan=$work/$1.json ranks=$2
+    shift 2
+    run meshtf-plan search "$work/one.json" --machine cpu-host --precision f64 --microbatches 2 -o "$plan" "$@"
+    claim "a plan with $*" exits 0
+    run mpirun -n "$ranks" meshtf-run "$plan" --data LICENSE --steps 3 --metrics "$work/m.jsonl"
+    sed 's/.*"loss": *\([0-9.]*\).*/\1/' "$work/m.jsonl" >"$plan.losses"
+}
+pipeline alone 1 --mesh a:1
+pipeline stages 4 --devices 4 --stages 2 --ring 2
+claim "its stages split parts" grep -q '"all": *"length/parts"' "$work/stages.json"
+claim "memory of stages is as predicted" says 'equal to the byte on every rank'
+claim "losses of a pipeline with rings are those of one rank" sh -c "test \$(wc -l <'$work/alone.json.losses') = 3 &&
+    paste '$work/alone.json.losses' '$work/stages.json.losses' | awk '{ d = \$1 / \$2 - 1; if (d > 1e-10 || d < -1e-10) exit 1 }'"
 done_testing
