@@ -17,9 +17,9 @@ typedef struct {
     gboolean json;
 } Options;
 
-/* What came of the sweeps of products, and of the runs. */
+/* What came of the sweeps and of the runs. */
 typedef struct {
-    int product_rows;
+    int product_rows, collective_rows;
     double product_error;
     MtfFit fit;
 } Outcome;
@@ -27,7 +27,7 @@ typedef struct {
 static bool fit_sweeps(const Options *options, MtfMachine *machine, Outcome *outcome,
                        GError **error) {
     for (char **sweep = options->collectives; sweep != NULL && *sweep != NULL; sweep++)
-        if (!mtf_sweep_add_collective(*sweep, machine, error))
+        if (!mtf_sweep_add_collective(*sweep, machine, &outcome->collective_rows, error))
             return false;
     for (char **sweep = options->products; sweep != NULL && *sweep != NULL; sweep++)
         if (!mtf_sweep_fit_products(*sweep, machine, &outcome->product_rows,
@@ -77,6 +77,9 @@ static char *sentence_of(const Options *options, const Outcome *outcome) {
     if (outcome->product_rows > 0)
         g_string_append_printf(text, "; products to %d measurements within %.1f %%",
                                outcome->product_rows, 100 * outcome->product_error);
+    if (outcome->collective_rows > 0)
+        g_string_append_printf(text, "; collectives as in %d measurements",
+                               outcome->collective_rows);
     return g_string_free(text, FALSE);
 }
 
@@ -115,6 +118,7 @@ static void print_json(const Outcome *outcome) {
     mtf_json_add_number(root, "mean_error_before", fit->rows > 0 ? fit->before : NAN);
     mtf_json_add_number(root, "mean_error", fit->rows > 0 ? fit->after : NAN);
     mtf_json_add_number(root, "cross_validated_error", fit->rows > 0 ? fit->crossed : NAN);
+    mtf_json_add_integer(root, "collective_rows", outcome->collective_rows);
     mtf_json_add_integer(root, "product_rows", outcome->product_rows);
     mtf_json_add_number(root, "product_error",
                         outcome->product_rows > 0 ? outcome->product_error : NAN);

@@ -122,6 +122,10 @@ static bool judge_row(Bench *bench, const char *words, MtfVerdict *verdict, GErr
         return true;
     GError *missing = NULL;
     const MtfMachine *machine = find_machine(bench, name, &missing);
+    if (machine == NULL && bench->options->machine != NULL) {
+        g_propagate_error(error, missing);
+        return false;
+    }
     if (machine == NULL) {
         take_reason(verdict, missing);
         return true;
@@ -309,6 +313,8 @@ MtfJudgement mtf_judgement(const GPtrArray *verdicts, MtfRowLabel of, const char
         add_error(verdict, &judgement);
         add_pair(groups, verdict);
     }
+    if (judgement.expressed == 0)
+        judgement.mean_error = judgement.worst_error = judgement.bias = NAN;
     judgement.mean_error /= MAX(judgement.expressed, 1);
     judgement.bias /= MAX(judgement.expressed, 1);
     judgement.memory_error /= MAX(judgement.memory_rows, 1);

@@ -36,7 +36,7 @@ typedef struct {
 
 typedef struct {
     int rows, expressed, groups, memory_rows;
-    double mean_error, worst_error; /* of absolute values */
+    double mean_error, worst_error; /* of absolute values; NAN where nothing is expressed */
     double bias;                    /* the mean of predicted / measured - 1 */
     double rank, regret;            /* NAN where there is no group */
     double memory_error;            /* mean of absolute values */

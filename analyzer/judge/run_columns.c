@@ -80,13 +80,27 @@ static void assume(Reader *reader, const char *what) {
     g_string_append_printf(assumed, "%s%s", assumed->len > 0 ? ", " : "", what);
 }
 
-/* A whole number of a column; without one the run cannot be expressed. */
-static bool read_needed(Reader *reader, const char *column, int64_t *value) {
+/* No size of a run is larger. */
+#define LARGEST 1e9
+
+/* A whole number, 0 where the cell is empty. */
+static bool read_whole(Reader *reader, const char *column, int64_t *value) {
     double number;
     if (!mtf_run_table_number(reader->table, reader->index, column, 0, &number, reader->error))
         return false;
+    if (number != floor(number) || number > LARGEST)
+        return mtf_run_table_fail(reader->table, reader->index, column, reader->error,
+                                  "\"%s\" is no whole number up to %g", cell(reader, column),
+                                  LARGEST);
     *value = (int64_t)number;
-    if (number < 1 || number > 1e15 || number != floor(number)) {
+    return true;
+}
+
+/* A whole number of a column; without one the run cannot be expressed. */
+static bool read_needed(Reader *reader, const char *column, int64_t *value) {
+    if (!read_whole(reader, column, value))
+        return false;
+    if (*value < 1) {
         g_autofree char *reason = g_strdup_printf("%s is not stated", column);
         give_up(reader, reason);
         *value = 1;
@@ -97,15 +111,25 @@ static bool read_needed(Reader *reader, const char *column, int64_t *value) {
 /* A whole number, or what is usual. */
 static bool read_usual(Reader *reader, const char *column, int64_t usual, bool say,
                        int64_t *value) {
-    double number;
-    if (!mtf_run_table_number(reader->table, reader->index, column, 0, &number, reader->error))
+    if (!read_whole(reader, column, value))
         return false;
-    *value = number >= 1 && number < 1e15 ? (int64_t)number : usual;
-    if (number < 1 && say) {
+    if (*value < 1 && say) {
         g_autofree char *what = g_strdup_printf("%s %" G_GINT64_FORMAT, column, usual);
         assume(reader, what);
     }
+    if (*value < 1)
+        *value = usual;
     return true;
+}
+
+/* 1 or 0, no where the cell is empty. */
+static bool read_flag(Reader *reader, const char *column, bool *flag) {
+    int64_t value;
+    if (!read_usual(reader, column, 0, false, &value))
+        return false;
+    *flag = value == 1;
+    return value <= 1 || mtf_run_table_fail(reader->table, reader->index, column, reader->error,
+                                            "\"%s\" is neither 0 nor 1", cell(reader, column));
 }
 
 /* The number of group `group` where the pattern first fits, or `otherwise`. */
@@ -127,7 +151,6 @@ static bool has_word(const char *text, const char *word) {
 
 static bool read_sizes(Reader *reader) {
     MtfModelSizes *model = &reader->row->run.model;
-    int64_t gated;
     if (!read_needed(reader, "layers", &model->layers) ||
         !read_needed(reader, "d_model", &model->width) ||
         !read_needed(reader, "heads", &model->heads) ||
@@ -137,9 +160,10 @@ static bool read_sizes(Reader *reader) {
         !read_usual(reader, "d_head", MAX(model->width / model->heads, 1), true,
                     &model->head_width) ||
         !read_usual(reader, "vocab", 50304, true, &model->vocab) ||
-        !read_usual(reader, "gated_ffn", 0, false, &gated))
+        !read_flag(reader, "gated_ffn", &model->gated))
         return false;
-    model->gated = gated > 0;
+    if (model->kv_heads > model->heads)
+        give_up(reader, "there are more kv_heads than heads");
     return true;
 }
 
@@ -234,10 +258,7 @@ static bool read_choices(Reader *reader) {
         return mtf_run_table_fail(reader->table, reader->index, "recompute", reader->error,
                                   "\"%s\" is none of none, selective and full", redo);
     reader->row->redo_unsaid = *redo == '\0';
-    int64_t split;
-    bool read = read_usual(reader, "sequence_parallel", 0, false, &split);
-    run->sequence_parallel = split > 0;
-    return read;
+    return read_flag(reader, "sequence_parallel", &run->sequence_parallel);
 }
 
 /* What words say of schedules, numbers and launches. */
@@ -335,16 +356,26 @@ static bool read_measured(Reader *reader) {
     return true;
 }
 
+/* What cannot be: parts with nothing in them. */
+static void check_divisions(Reader *reader) {
+    const MtfTrainingRun *run = &reader->row->run;
+    if (run->model.length < run->cp)
+        give_up(reader, "the sequence is shorter than its parts");
+    if (run->pp > run->model.layers)
+        give_up(reader, "there are fewer layers than stages (pp)");
+    double devices = (double)(run->tp * run->cp) * (double)(run->pp * run->dp);
+    if (devices <= (double)run->devices && run->micro * (double)run->dp > run->batch)
+        give_up(reader, "global_batch is smaller than a micro_batch of each of dp ranks");
+}
+
 static bool read_row(Reader *reader) {
-    MtfRunRow *row = reader->row;
     if (!read_sizes(reader) || !read_layout(reader) || !read_batch(reader) || !read_choices(reader))
         return false;
     read_experts(reader);
     read_windows(reader);
     read_words(reader);
     read_hardware(reader);
-    if (row->run.model.length < row->run.cp)
-        give_up(reader, "the sequence is shorter than its parts");
+    check_divisions(reader);
     return read_measured(reader);
 }
 

@@ -31,6 +31,11 @@ static int find_column(const MtfRunTable *table, const char *column) {
 static bool read_header(MtfRunTable *table, const char *line, guint number,
                         const char *const *needed, GError **error) {
     table->columns = g_strsplit(line, "\t", -1);
+    if (table->columns[1] == NULL && strpbrk(line, ",;") != NULL)
+        return mtf_input_error(error,
+                               "%s: line %u: the names of columns are separated by commas or "
+                               "semicolons, where tabs are expected",
+                               table->file, number);
     for (int i = 0; needed[i] != NULL; i++)
         if (find_column(table, needed[i]) < 0)
             return mtf_input_error(error, "%s: line %u: column \"%s\" is missing", table->file,
@@ -70,6 +75,10 @@ static bool read_lines(MtfRunTable *table, char **lines, const char *const *need
                            table->file);
 }
 
+const char *mtf_text_begin(const char *text) {
+    return g_str_has_prefix(text, "\xef\xbb\xbf") ? text + 3 : text;
+}
+
 MtfRunTable *mtf_run_table_load(const char *path, const char *const *needed, GError **error) {
     gsize length;
     g_autofree char *text = mtf_file_read(path, &length, error);
@@ -79,7 +88,7 @@ MtfRunTable *mtf_run_table_load(const char *path, const char *const *needed, GEr
         mtf_input_error(error, "%s: this is no text in UTF-8", path);
         return NULL;
     }
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    g_auto(GStrv) lines = g_strsplit(mtf_text_begin(text), "\n", -1);
     g_autoptr(MtfRunTable) table = g_new0(MtfRunTable, 1);
     table->file = g_strdup(path);
     table->rows = g_ptr_array_new_with_free_func(row_free);

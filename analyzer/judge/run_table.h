@@ -17,6 +17,9 @@ typedef struct {
     GArray *lines;   /* guint: where each row stands in the file */
 } MtfRunTable;
 
+/* Where a text begins: behind the mark of its encoding that spreadsheets put before it. */
+const char *mtf_text_begin(const char *text);
+
 /* Reads a table that has at least the columns of `needed` (NULL-terminated). Lines without text and
  * lines that begin with # are passed over. Free with mtf_run_table_free. */
 MtfRunTable *mtf_run_table_load(const char *path, const char *const *needed, GError **error);

@@ -9,11 +9,12 @@
 
 #include "cost/machine/machine.h"
 
-/* Reads `argument`, "allreduce/8=FILE", and adds that table to the machine. */
-bool mtf_sweep_add_collective(const char *argument, MtfMachine *machine, GError **error);
+/* Reads `argument`, "allreduce/8=FILE", and adds that table to the machine, its lines to `*rows`. Fails
+ * where they are far from what the machine's prices say, as seconds in another unit are. */
+bool mtf_sweep_add_collective(const char *argument, MtfMachine *machine, int *rows, GError **error);
 
 /* Reads `argument`, "bf16=FILE", and sets the share so that half of the products take longer than the
- * tiles say, and half less; `*spread` is the mean absolute error that is left, `*rows` their number. */
+ * tiles say, and half less; `*spread` is the mean absolute error that is left, `*rows` their number. Fails likewise, and above the peak. */
 bool mtf_sweep_fit_products(const char *argument, MtfMachine *machine, int *rows, double *spread,
                             GError **error);
 

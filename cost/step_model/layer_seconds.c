@@ -9,11 +9,11 @@
 /* ---- Laying a run on a machine ---------------------------------------------------------------- */
 
 static bool check_devices(const MtfTrainingRun *run, GError **error) {
-    int64_t devices = run->tp * run->pp * run->cp * run->dp;
-    if (devices != run->devices)
+    double devices = (double)run->tp * (double)run->pp * (double)run->cp * (double)run->dp;
+    if (devices > (double)run->devices || devices < (double)run->devices)
         return mtf_input_error(error,
                                "tp %" PRId64 " x pp %" PRId64 " x cp %" PRId64 " x dp %" PRId64
-                               " are %" PRId64 " devices, not %" PRId64,
+                               " are %.10g devices, not %" PRId64,
                                run->tp, run->pp, run->cp, run->dp, devices, run->devices);
     if (run->dp % run->slices != 0)
         return mtf_input_error(error, "dp %" PRId64 " does not divide over %" PRId64 " slices",

@@ -83,6 +83,39 @@ claim "the missing column is named" says_error 'column "hardware" is missing'
 
 header
 row full a100-80g-sxm 8 1 full 1.42
+printf '\357\273\277' | cat - "$table" | sed 's/$/\r/' >"$work/sheet.tsv"
+run meshtf-plan judge "$work/sheet.tsv"
+claim "a spreadsheet's mark and ends of lines do no harm" says "rows 1, expressed 1"
+tr '\t' ',' <"$table" >"$work/commas.tsv"
+run meshtf-plan judge "$work/commas.tsv"
+claim "commas between cells are bad input" bad_input
+claim "which is said" says_error "tabs are expected"
+run meshtf-plan judge --machine abacus "$table"
+claim "an unknown machine that is asked for is bad input" bad_input
+
+# with_cells "COLUMN=VALUE...": judges the one run with those cells.
+with_cells() {
+    awk -F'\t' -v OFS='\t' -v sets="$1" 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; n = split(sets, set, " ") }
+        NR > 1 { for (i = 1; i <= n; i++) { split(set[i], pair, "="); $column[pair[1]] = pair[2] } } { print }' "$table" >"$work/cells.tsv"
+    run meshtf-plan judge "$work/cells.tsv"
+}
+refuses() {
+    with_cells "$1"
+    bad_input && says_error "$2"
+}
+doubts() {
+    with_cells "$1"
+    exits 0 && matches "$2" && matches "expressed 0, mean error -, worst error -"
+}
+claim "half a device is refused" refuses tp=2.5 'line 2, column tp: "2.5" is no whole number'
+claim "a number too large for any run is refused" refuses dp=1e15 "column dp"
+claim "a flag is 0 or 1" refuses sequence_parallel=2 '"2" is neither 0 nor 1'
+claim "a stage without layers cannot be" doubts "pp=8 devices=64 layers=3" "fewer layers than stages"
+claim "nor a micro-batch beyond the batch" doubts micro_batch=8 "global_batch is smaller"
+claim "nor more keys' heads than heads" doubts kv_heads=128 "more kv_heads than heads"
+
+header
+row full a100-80g-sxm 8 1 full 1.42
 row selective a100-80g-sxm 8 1 selective 1.15
 run meshtf-plan fit "$table" --machine a100 -o "$work/mine.json"
 claim "a machine is fitted to runs" exits 0
@@ -100,12 +133,20 @@ printf '8192 8192 8192 0.00435\n4096 4096 4096 0.00058\n' >"$work/products.txt"
 run meshtf-plan fit --machine a100 --collective "allreduce/8=$work/sum.txt" --products "bf16=$work/products.txt" -o "$work/sweeps.json"
 claim "sweeps alone fit a machine" exits 0
 claim "products are counted" says "products to 2 measurements within"
+claim "and collectives" says "collectives as in 2 measurements"
 run meshtf-plan collective allreduce --machine "$work/sweeps.json" --devices 8 --bytes 1GiB
 claim "which commands take" exits 0
 printf '8192 8192 quick\n' >"$work/products.txt"
 run meshtf-plan fit --machine a100 --products "bf16=$work/products.txt" -o "$work/bad.json"
 claim "a sweep that is none is bad input" bad_input
 claim "its place is named" says_error "line 1, column 3: 4 numbers above 0 are expected"
+printf '1048576 92\n' >"$work/sum.txt"
+run meshtf-plan fit --machine a100 --collective "allreduce/8=$work/sum.txt" -o "$work/bad.json"
+claim "microseconds that should be seconds are bad input" bad_input
+claim "and asked about" says_error "are these seconds?"
+printf '8192 8192 8192 0.0032\n' >"$work/products.txt"
+run meshtf-plan fit --machine a100 --products "bf16=$work/products.txt" -o "$work/bad.json"
+claim "products faster than the peak are bad input" says_error "times as fast as the peak"
 run meshtf-plan fit "$table" --machine cpu-host -o "$work/bad.json"
 claim "a machine without kernels cannot be fitted" bad_input
 

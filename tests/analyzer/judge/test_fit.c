@@ -145,7 +145,9 @@ static void sweeps_of_collectives_become_tables(void **state) {
         assert_true(g_file_set_contents(path, texts[i], -1, NULL));
         g_autoptr(MtfMachine) machine = mtf_machine_load("a100", NULL);
         g_autofree char *argument = g_strdup_printf("allreduce/8=%s", path);
-        assert_true(mtf_sweep_add_collective(argument, machine, NULL));
+        int rows = 0;
+        assert_true(mtf_sweep_add_collective(argument, machine, &rows, NULL));
+        assert_int_equal(rows, 2);
         const MtfMachineCurve *curve = mtf_machine_curve(machine, "allreduce/8");
         assert_int_equal(curve->points, 2);
         assert_true(fabs(curve->y[1] - 0.0082) < 1e-9 && fabs(curve->y[0] - 92e-6) < 1e-12);
