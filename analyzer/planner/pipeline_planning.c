@@ -17,19 +17,30 @@
 
 /* ---- Times --------------------------------------------------------------------------------- */
 
-/* What goes from one stage to the next for one micro-batch, over the link between their devices:
- * the outermost, where stages lie behind one another. Each device sends its share. */
+/* Bytes of the stage's device that go to others, over the link between their devices: the outermost, where
+ * stages lie behind one another. Each device sends its share. */
+static double link_seconds(const MtfPipelinePlan *pipeline, const MtfMachine *machine, int stage,
+                           double bytes) {
+    const MtfNetworkAxis *link = &machine->network.axis[0];
+    int senders = mtf_mesh_size(&mtf_pipeline_stage(pipeline, stage)->layout->mesh);
+    return link->latency + bytes / senders / link->bandwidth;
+}
+
+static double sent_bytes(const MtfPipelinePlan *pipeline, const MtfStageTransfer *transfer) {
+    const MtfGraph *graph = pipeline->split->graphs->pdata[transfer->from];
+    return (double)mtf_graph_tensor_bytes(graph, transfer->sent);
+}
+
+/* What goes from one stage to those behind it for one micro-batch. */
 static double transfer_seconds(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
                                int stage) {
-    const MtfNetworkAxis *link = &machine->network.axis[0];
     double bytes = 0;
     for (guint i = 0; i < pipeline->split->transfers->len; i++) {
         const MtfStageTransfer *t = &g_array_index(pipeline->split->transfers, MtfStageTransfer, i);
         if (t->from == stage && t->to > stage && !t->once)
-            bytes += (double)mtf_graph_tensor_bytes(pipeline->split->graphs->pdata[stage], t->sent);
+            bytes += sent_bytes(pipeline, t);
     }
-    int senders = mtf_mesh_size(&mtf_pipeline_stage(pipeline, stage)->layout->mesh);
-    return link->latency + bytes / senders / link->bandwidth;
+    return link_seconds(pipeline, machine, stage, bytes);
 }
 
 /* ---- Search -------------------------------------------------------------------------------- */
@@ -190,28 +201,53 @@ static MtfStageTimes *stage_times(const MtfPipelinePlan *pipeline, const MtfMach
     return times;
 }
 
-/* The schedule's length, what each domain does once a step, and what the host adds to it. */
+/* When a rank may begin what it does once a step: after its last pass, and when what others send it once,
+ * behind theirs, has come. Variables are sent before the first pass, which the way of the first micro-batch
+ * gives time for. */
+static double once_begin(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
+                         const MtfPipelineRun *run, int rank) {
+    const int *rank_of = pipeline->order->rank_of_stage;
+    double begin = run->last[rank];
+    for (guint i = 0; i < pipeline->split->transfers->len; i++) {
+        const MtfStageTransfer *t = &g_array_index(pipeline->split->transfers, MtfStageTransfer, i);
+        const MtfGraph *graph = pipeline->split->graphs->pdata[t->from];
+        bool variable = mtf_graph_tensor(graph, t->sent)->source == MTF_SOURCE_VARIABLE;
+        if (!t->once || rank_of[t->to] != rank || rank_of[t->from] == rank)
+            continue;
+        double seconds = link_seconds(pipeline, machine, t->from, sent_bytes(pipeline, t));
+        begin = variable ? begin + fmax(0, seconds - run->first[rank])
+                         : fmax(begin, run->last[rank_of[t->from]] + seconds);
+    }
+    return begin;
+}
+
+/* The end of the last rank, which does after its passes what it does once a step, and what the host adds
+ * to it. */
+static double step_seconds(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
+                           const MtfStageSeconds *seconds, const MtfPipelineRun *run) {
+    double step = 0;
+    g_autofree double *once = g_new0(double, pipeline->order->ranks);
+    for (int s = 0; s < (int)pipeline->stages->len; s++)
+        once[pipeline->order->rank_of_stage[s]] += seconds[s].once;
+    for (int rank = 0; rank < pipeline->order->ranks; rank++)
+        step = fmax(step, once_begin(pipeline, machine, run, rank) + once[rank]);
+    return step + mtf_machine_step_seconds(machine);
+}
+
 static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
                     const MtfStageSeconds *seconds) {
-    int n = (int)pipeline->stages->len;
-    double step = 0;
     g_autofree MtfStageTimes *times = stage_times(pipeline, machine, seconds);
     bool steady = mtf_pipeline_is_asynchronous(pipeline->schedule);
     g_autoptr(MtfPipelineRun) run = steady ? mtf_pipeline_run_steady(pipeline->order, times)
                                            : mtf_pipeline_run_new(pipeline->order, times);
-    g_autofree double *once = g_new0(double, pipeline->order->ranks);
-    for (int s = 0; s < n; s++)
-        once[pipeline->order->rank_of_stage[s]] += seconds[s].once;
-    for (int rank = 0; rank < pipeline->order->ranks; rank++)
-        step = fmax(step, run->last[rank] + once[rank]);
-    step += mtf_machine_step_seconds(machine);
     pipeline->predicted = cJSON_CreateObject();
-    mtf_json_add_number(pipeline->predicted, "step_seconds", step);
+    mtf_json_add_number(pipeline->predicted, "step_seconds",
+                        step_seconds(pipeline, machine, seconds, run));
     mtf_json_add_number(pipeline->predicted, "makespan_seconds", run->makespan);
     mtf_json_add_number(pipeline->predicted, "span_seconds", run->span);
     mtf_json_add_number(pipeline->predicted, "bubble", run->bubble);
     cJSON *list = cJSON_AddArrayToObject(pipeline->predicted, "stages");
-    for (int s = 0; s < n; s++)
+    for (int s = 0; s < (int)pipeline->stages->len; s++)
         cJSON_AddItemToArray(list, stage_prediction(pipeline, s, &seconds[s], &times[s]));
 }
 

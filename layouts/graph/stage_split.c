@@ -104,6 +104,27 @@ static bool is_source(const MtfGraph *graph, int producer) {
     return producer >= 0 && mtf_graph_operation(graph, producer)->n_inputs == 0;
 }
 
+/* Whether the operation's result has the elements of a variable, cast or moved: a stage that reads it
+ * makes it of the variable, which travels once a step, where the result would in each micro-batch. */
+static bool only_moves_variable(const MtfGraph *graph, int producer) {
+    if (producer < 0)
+        return false;
+    const MtfOperation *op = mtf_graph_operation(graph, producer);
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    if (op->n_inputs != 1 || row->kernel_class != MTF_CLASS_MOVE || row->loop != MTF_LOOP_NOTHING ||
+        row->host != MTF_HOST_NOTHING)
+        return false;
+    const MtfTensor *x = mtf_graph_tensor(graph, op->inputs[0]);
+    const MtfTensor *y = mtf_graph_tensor(graph, op->outputs[0]);
+    return mtf_graph_elements(graph, &x->shape) == mtf_graph_elements(graph, &y->shape) &&
+           (x->source == MTF_SOURCE_VARIABLE || only_moves_variable(graph, x->producer));
+}
+
+/* Operations that any stage may repeat for itself. */
+static bool is_repeated(const MtfGraph *graph, int producer) {
+    return is_source(graph, producer) || only_moves_variable(graph, producer);
+}
+
 /* Whether a tensor is the same in all micro-batches of a step, or stands after the last. */
 static bool travels_once(const MtfGraph *graph, const MtfTensor *tensor) {
     if (tensor->producer < 0)
@@ -150,7 +171,7 @@ static int local_input(Splitting *s, int stage, int tensor, MtfPhase phase) {
     int *local = local_tensor(s, stage, tensor);
     if (*local >= 0)
         return *local;
-    if (is_source(s->whole, t->producer))
+    if (is_repeated(s->whole, t->producer))
         add_operation(s, stage, t->producer, phase);
     else if (t->source == MTF_SOURCE_INPUT)
         *local =

@@ -11,7 +11,8 @@
  * variables that several stages read (tied embeddings) and what clipping asks for once a step; of a
  * graph without a loss, which is not trained, such a variable is one in each of these stages, and travels before the first step.
  * Operations without inputs (constants, the learning rate) are repeated in every stage that reads
- * them. Tensors keep their names. */
+ * them, and so are those that only cast or move a variable, which then travels instead. Tensors keep their
+ * names. */
 #ifndef MTF_STAGE_SPLIT_H
 #define MTF_STAGE_SPLIT_H
 

@@ -70,6 +70,26 @@ static void a_variable_of_two_stages_stays_with_the_first(void **state) {
     assert_int_equal(tensor_of(split, 1, "v")->source, MTF_SOURCE_VARIABLE);
 }
 
+/* Both stages multiply by w as bfloat16. */
+#define CAST_GRAPH                                                                                 \
+    "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'n': 4, 'd': 3}, 'inputs': [{'name': 'x', "   \
+    "'dims': ['n', 'd'], 'dtype': 'bfloat16', 'feed': 'features'}], 'variables': [{'name': 'w', "  \
+    "'dims': ['d'], 'init': 'ones'}], 'operations': [{'name': 'c', 'op': 'cast', 'inputs': "       \
+    "['w'], 'dtype': 'bfloat16'}, {'name': 'a', 'op': 'multiply', 'inputs': ['x', 'c'], 'stage': " \
+    "1}, {'name': 'b', 'op': 'multiply', 'inputs': ['a', 'c'], 'stage': 2}, {'name': 'l', 'op': "  \
+    "'reduce_mean', 'inputs': ['b'], 'dims': []}], 'loss': 'l'}"
+
+/* The variable goes once a step; its cast would go with each micro-batch. */
+static void a_variables_cast_is_made_where_it_is_read(void **state) {
+    (void)state;
+    g_autoptr(MtfStageSplit) split = split_of(CAST_GRAPH);
+    assert_int_equal(tensor_of(split, 0, "c")->source, MTF_SOURCE_OPERATION);
+    assert_int_equal(tensor_of(split, 1, "c")->source, MTF_SOURCE_OPERATION);
+    assert_int_equal(tensor_of(split, 1, "w")->feed, MTF_FEED_TRANSFER_ONCE);
+    assert_int_equal(tensor_of(split, 1, "a")->feed, MTF_FEED_TRANSFER);
+    assert_int_equal(split->transfers->len, 2);
+}
+
 static void constants_are_repeated_where_they_are_read(void **state) {
     (void)state;
     g_autoptr(MtfStageSplit) split = split_of(GRAPH("2"));
@@ -110,6 +130,7 @@ int main(void) {
         cmocka_unit_test(operations_without_a_stage_follow_their_inputs),
         cmocka_unit_test(what_another_stage_reads_is_transferred),
         cmocka_unit_test(a_variable_of_two_stages_stays_with_the_first),
+        cmocka_unit_test(a_variables_cast_is_made_where_it_is_read),
         cmocka_unit_test(constants_are_repeated_where_they_are_read),
         cmocka_unit_test(the_loss_is_in_its_stage_alone),
         cmocka_unit_test(a_stage_that_reads_from_a_later_one_is_refused),
