@@ -28,7 +28,9 @@ static void touch_repetition(MtfProgram *program, int buffer) {
     touch(program, buffer, program->n_repeated - 1);
 }
 
-/* What another stage reads may be on its way until the stage's last micro-batch, or step, ends. */
+/* What another stage reads is on its way for as long as that stage does not take it: what a micro-batch
+ * sends beside all later ones, and (keep_sent) beside what is done once a step; sums and variables until
+ * the step ends. */
 static void touch_until_sent(MtfProgram *program, int tensor) {
     int producer = mtf_graph_tensor(program->graph, tensor)->producer;
     bool once = producer < 0 || mtf_operation_times(program->graph, producer) == 1 ||
@@ -149,8 +151,8 @@ static bool reads_only_overwritable(const MtfProgram *program, const MtfInstruct
     return true;
 }
 
-/* What another stage reads has bytes of its own: it may still be on its way when what its inputs
- * held is written for the next micro-batch. */
+/* What another stage reads has bytes of its own, before and after: it may still be on its way when what
+ * its inputs held, or its readers make, is written. */
 static bool is_sent(const MtfProgram *program, const MtfBuffer *buffer) {
     return buffer->tensor >= 0 && mtf_graph_tensor(program->graph, buffer->tensor)->is_sent;
 }
@@ -161,8 +163,8 @@ bool mtf_instruction_may_overwrite(const MtfProgram *program, int index, int inp
     int output = output_over(instruction, input);
     const MtfBuffer *to = mtf_program_buffer(program, output);
     return !owner_of(program, instruction->inputs[input])->persistent &&
-           !owner_of(program, output)->persistent && !is_sent(program, to) &&
-           from->bytes >= to->bytes &&
+           !owner_of(program, output)->persistent && !is_sent(program, from) &&
+           !is_sent(program, to) && from->bytes >= to->bytes &&
            reads_only_overwritable(program, instruction, instruction->inputs[input]);
 }
 
@@ -277,10 +279,23 @@ static void add_slots(MtfProgram *program) {
         give_versions(program);
 }
 
+/* What the last micro-batch sends may still be on its way while the stage does what it does once a step:
+ * at the end of the step all has been taken, and before the next is written it is waited for. */
+static void keep_sent(MtfProgram *program) {
+    for (int t = 0; t < (int)program->graph->tensors->len; t++)
+        if (mtf_graph_tensor(program->graph, t)->is_sent && program->tensor_buffers[t] >= 0)
+            owner_of(program, program->tensor_buffers[t])->last = mtf_program_length(program) - 1;
+}
+
+static void wait_for_stages(MtfProgram *program) {
+    add_slots(program);
+    keep_sent(program);
+}
+
 void mtf_program_find_lifetimes(MtfProgram *program) {
     read_all(program);
     resolve_storages(program);
-    add_slots(program);
+    wait_for_stages(program);
 }
 
 /* The buffers as lowering emitted them: kept at the first call, restored at every other. */
@@ -298,7 +313,7 @@ void mtf_program_alias_buffers(MtfProgram *program) {
     for (int i = 0; i < mtf_program_length(program); i++)
         share_storage(program, i);
     resolve_storages(program);
-    add_slots(program);
+    wait_for_stages(program);
 }
 
 int64_t *mtf_program_live(const MtfProgram *program) {

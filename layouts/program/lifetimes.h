@@ -29,7 +29,7 @@ int64_t mtf_program_most_live(const MtfProgram *program);
 
 /* Whether output 0 of a kernel, or the output of a step that holds the same tensor, may take the
  * storage of an input, should that die there: the kernel allows it, both hold the same elements in
- * the same order, neither is a variable, and no other pipeline stage reads the output. True or false
+ * the same order, neither is a variable, and no other pipeline stage reads either. True or false
  * alike before and after mtf_program_alias_buffers, and in any order of the instructions. */
 bool mtf_instruction_may_overwrite(const MtfProgram *program, int index, int input);
 

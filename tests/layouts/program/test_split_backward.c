@@ -102,11 +102,36 @@ static void what_waits_for_weight_gradients_has_slots(void **state) {
     last_clear(&last);
 }
 
+/* The gradient of the last micro-batch may be on its way while sums over micro-batches are made and
+ * variables updated: nothing takes its bytes before the step ends, nor what stood in them. */
+static void what_is_sent_keeps_its_bytes(void **state) {
+    const char *schedules[] = { "1f1b", "gpipe", "zb-h1" };
+    (void)state;
+    for (int i = 0; i < (int)G_N_ELEMENTS(schedules); i++) {
+        Last last = last_of(schedules[i]);
+        const MtfProgram *program = last.program;
+        int sent = 0;
+        for (int b = 0; b < (int)program->buffers->len; b++) {
+            const MtfBuffer *buffer = mtf_program_buffer(program, b);
+            const MtfBuffer *owner = mtf_program_buffer(program, buffer->storage);
+            bool own = mtf_graph_tensor(program->graph, buffer->tensor)->is_sent;
+            sent += own;
+            if (own)
+                assert_int_equal(owner->last, mtf_program_length(program) - 1);
+            assert_true(buffer->storage == b ||
+                        !mtf_graph_tensor(program->graph, owner->tensor)->is_sent);
+        }
+        assert_true(sent > 0);
+        last_clear(&last);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_stage_before_waits_for_comes_first),
         cmocka_unit_test(other_backward_passes_are_not_split),
         cmocka_unit_test(what_waits_for_weight_gradients_has_slots),
+        cmocka_unit_test(what_is_sent_keeps_its_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
