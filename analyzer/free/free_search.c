@@ -122,6 +122,7 @@ static MtfLayoutSolution *solve(const Search *search, MtfInfeasibility *infeasib
         .known_bound = tightened && known_bound > 0 ? &known_bound : NULL,
         .leader = options->leader,
         .draft = options->draft,
+        .drafted = tightened ? NULL : options->drafted,
         .no_infeasibility = infeasibility == NULL,
         .control = limit == options->memory_limit ? options->control : &part
     };
@@ -226,6 +227,7 @@ static bool solve_until_it_fits(Search *search, GError **error) {
         if (round == 0) {
             search->answer->bound = (int64_t)MAX(0, solution->bound);
             search->answer->method = g_strdup(solution->method);
+            search->answer->drafted = g_steal_pointer(&solution->prices);
         }
         search->answer->tightenings = round;
         int64_t missing = take_choice(search, solution->choice);
@@ -261,6 +263,7 @@ bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *
 
 void mtf_free_answer_clear(MtfFreeAnswer *answer) {
     mtf_layout_free(answer->layout);
+    mtf_drafted_prices_free(answer->drafted);
     g_free(answer->method);
     cJSON_Delete(answer->why);
     if (answer->peak != NULL)

@@ -21,14 +21,15 @@
 typedef struct {
     int64_t memory_limit;      /* bytes of one device */
     MtfIncumbents *incumbents; /* the answer is never worse than those that fit; or NULL */
-    int64_t work;          /* limit of each solve in rounds, the same on every machine; 0 = none */
-    double program_work;   /* as of MtfSolveOptions */
-    double gap;            /* stop when (cost - bound) <= gap cost */
-    const int *leader;     /* for each node of the problem the one that it is laid out like, as of
+    int64_t work;        /* limit of each solve in rounds, the same on every machine; 0 = none */
+    double program_work; /* as of MtfSolveOptions */
+    double gap;          /* stop when (cost - bound) <= gap cost */
+    const int *leader;   /* for each node of the problem the one that it is laid out like, as of
                             MtfSolveOptions; or NULL */
-    bool draft;            /* no bound where layers repeat: as of MtfSolveOptions */
-    bool no_infeasibility; /* when nothing fits, say only that */
-    double most_seconds;   /* end at a solution, fitting or not, of a longer step; 0 = none */
+    bool draft;          /* no bound where layers repeat: as of MtfSolveOptions */
+    const struct MtfRowPrices *drafted; /* those of the draft that is to be proven; or NULL */
+    bool no_infeasibility;              /* when nothing fits, say only that */
+    double most_seconds; /* end at a solution, fitting or not, of a longer step; 0 = none */
     guint64 seed;
     /* Told what is found and, as of MtfSolveOptions, bounds under `memory_limit`, never those under a
      * tightened one; or NULL. A search that is abandoned ends with MTF_ERROR_FAILED. */
@@ -42,6 +43,7 @@ typedef struct {
                             cheaper program; 0: not known, of a draft */
     int64_t arena_bytes; /* of its program */
     double step_seconds; /* of its program's schedule */
+    struct MtfRowPrices *drafted; /* of a draft under `memory_limit`: for its proof; or NULL */
     int tightenings;
     bool too_slow; /* ended at a solution of a step longer than `most_seconds` */
     char

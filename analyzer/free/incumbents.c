@@ -51,6 +51,16 @@ void mtf_incumbents_add(MtfIncumbents *incumbents, const char *name, const MtfLa
         mtf_arena_lower_bound(program));
 }
 
+void mtf_incumbents_add_measured(MtfIncumbents *incumbents, const char *name,
+                                 const MtfLayout *layout, int64_t cost, int64_t arena_bytes,
+                                 double step_seconds) {
+    add(incumbents, name, mtf_layout_copy(layout), cost, arena_bytes);
+    MtfIncumbent *incumbent = g_ptr_array_index(incumbents->list, incumbents->list->len - 1);
+    incumbent->arena_bytes = arena_bytes;
+    incumbent->step_seconds = step_seconds;
+    incumbent->measured = true;
+}
+
 void mtf_incumbents_add_standards(MtfIncumbents *incumbents, MtfFreeProblem *problem) {
     g_autoptr(GPtrArray) standards = mtf_standard_layouts(problem);
     for (guint i = 0; i < standards->len; i++) {

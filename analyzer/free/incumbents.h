@@ -38,6 +38,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfIncumbents, mtf_incumbents_free)
 /* Adds a copy of `layout`. */
 void mtf_incumbents_add(MtfIncumbents *incumbents, const char *name, const MtfLayout *layout);
 
+/* The same of one whose program was looked at already. */
+void mtf_incumbents_add_measured(MtfIncumbents *incumbents, const char *name,
+                                 const MtfLayout *layout, int64_t cost, int64_t arena_bytes,
+                                 double step_seconds);
+
 /* Adds the standard layouts (standard_layouts.h) of the problem, which has the list's graph and
  * pricer. */
 void mtf_incumbents_add_standards(MtfIncumbents *incumbents, MtfFreeProblem *problem);

@@ -25,15 +25,10 @@ int mtf_alike_differences(const MtfFreeProblem *problem, const MtfLayerTies *tie
     return mtf_layer_ties_differences(ties, choice);
 }
 
-bool mtf_alike_find(const MtfFreeProblem *problem, const MtfLayerTies *ties, const MtfLayout *known,
+bool mtf_alike_find(const MtfFreeProblem *problem, const MtfLayerTies *ties,
                     const MtfFreeSearchOptions *options, MtfLayout **alike, GError **error) {
     MtfFreeSearchOptions tied = *options;
     MtfFreeAnswer answer;
-    *alike = NULL;
-    if (known != NULL && mtf_alike_differences(problem, ties, known) == 0) {
-        *alike = mtf_layout_copy(known);
-        return true;
-    }
     tied.leader = ties->leader;
     tied.no_infeasibility = true;
     bool done = mtf_free_search(problem, &tied, &answer, error);

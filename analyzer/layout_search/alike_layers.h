@@ -33,9 +33,9 @@ typedef struct {
 int mtf_alike_differences(const MtfFreeProblem *problem, const MtfLayerTies *ties,
                           const MtfLayout *layout);
 
-/* The best layout that fits in which layers are alike: a copy of `known` (or NULL) where they are there; else
- * searched for with `options` (whose leader is set here). `*alike` is NULL where none was found. */
-bool mtf_alike_find(const MtfFreeProblem *problem, const MtfLayerTies *ties, const MtfLayout *known,
+/* The best layout that fits in which layers are alike, searched for with `options` (whose leader is set here).
+ * `*alike` is NULL where none was found. */
+bool mtf_alike_find(const MtfFreeProblem *problem, const MtfLayerTies *ties,
                     const MtfFreeSearchOptions *options, MtfLayout **alike, GError **error);
 
 /* A copy of the fastest in which layers are alike among `alike` (or NULL) and the fitting incumbents,

@@ -65,8 +65,9 @@ bool mtf_best_prove(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **
     MtfFreeAnswer *found = &best->free;
     if (!should_prove(search, best))
         return true;
-    mtf_incumbents_add(best->incumbents, MTF_FREE_LAYOUT, found->layout);
+    mtf_mesh_attempt_keep_found(best);
     MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, best);
+    options.drafted = found->drafted;
     options.gap = mtf_plan_search_is_large(search) ? mtf_plan_search_gap(search) : 0;
     MtfFreeAnswer better = { 0 };
     if (!mtf_free_search(best->problem, &options, &better, error))

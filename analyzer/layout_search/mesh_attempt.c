@@ -148,18 +148,30 @@ double mtf_mesh_attempt_entries(const MtfMeshAttempt *attempt) {
     return entries;
 }
 
+void mtf_mesh_attempt_keep_found(MtfMeshAttempt *attempt) {
+    const MtfFreeAnswer *found = &attempt->free;
+    mtf_incumbents_add_measured(attempt->incumbents, MTF_FREE_LAYOUT, found->layout, found->cost,
+                                found->arena_bytes, found->step_seconds);
+}
+
 bool mtf_mesh_attempt_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
                                  GError **error) {
     if (search->options->uniform != MTF_UNIFORM_AUTO || attempt->ties == NULL ||
         attempt->alike != NULL)
         return true;
+    const MtfFreeAnswer *found = &attempt->free;
+    if (found->layout != NULL &&
+        mtf_alike_differences(attempt->problem, attempt->ties, found->layout) == 0) {
+        attempt->alike = mtf_layout_copy(found->layout);
+        mtf_mesh_attempt_keep_found(attempt);
+        return true;
+    }
     MtfSearchControl part; /* bounds are of alike layers alone */
     MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, attempt);
     mtf_search_control_init_share(&part, search->control, ALIKE_SHARE);
     options.control = &part;
     options.incumbents = NULL;
-    if (!mtf_alike_find(attempt->problem, attempt->ties, attempt->free.layout, &options,
-                        &attempt->alike, error))
+    if (!mtf_alike_find(attempt->problem, attempt->ties, &options, &attempt->alike, error))
         return false;
     if (attempt->alike != NULL)
         mtf_incumbents_add(attempt->incumbents, MTF_FREE_LAYOUT, attempt->alike);

@@ -51,6 +51,9 @@ MtfLayout *mtf_plan_search_rules(const MtfPlanSearch *search, const MtfMesh *mes
 #define MTF_WIDE_ENTRIES 1e6
 double mtf_mesh_attempt_entries(const MtfMeshAttempt *attempt);
 
+/* Adds the free layout that was found to the incumbents. */
+void mtf_mesh_attempt_keep_found(MtfMeshAttempt *attempt);
+
 /* Looks for the best layout whose repeated layers are alike, unless it is known, notes it and adds it to the
  * incumbents; nothing where layers are not to be alike by default. */
 bool mtf_mesh_attempt_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt,

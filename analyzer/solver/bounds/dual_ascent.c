@@ -268,6 +268,13 @@ void mtf_row_prices_clear(MtfRowPrices *prices) {
     *prices = (MtfRowPrices){ 0 };
 }
 
+void mtf_row_prices_copy(MtfRowPrices *to, const MtfRowPrices *from) {
+    gsize count = (gsize)from->count;
+    *to = (MtfRowPrices){ .count = from->count,
+                          .times = g_memdup2(from->times, count * sizeof *from->times),
+                          .per_unit = g_memdup2(from->per_unit, count * sizeof *from->per_unit) };
+}
+
 void mtf_dual_get_prices(const MtfDual *dual, MtfRowPrices *prices) {
     const MtfCore *core = dual->core;
     *prices = (MtfRowPrices){ 0, g_new(int64_t, core->rows + 1), g_new(double, core->rows + 1) };

@@ -57,6 +57,9 @@ typedef struct MtfRowPrices {
 } MtfRowPrices;
 void mtf_row_prices_clear(MtfRowPrices *prices);
 
+/* A copy in cleared `*to`. */
+void mtf_row_prices_copy(MtfRowPrices *to, const MtfRowPrices *from);
+
 /* The prices of the best bound that are not zero; `*prices` is cleared by the caller. */
 void mtf_dual_get_prices(const MtfDual *dual, MtfRowPrices *prices);
 

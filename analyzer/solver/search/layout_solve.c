@@ -280,7 +280,10 @@ static bool search_alike(MtfSolver *solver) {
 }
 
 static void search(MtfSolver *solver) {
-    bool is_alike = search_alike(solver);
+    const MtfRowPrices *drafted = solver->options->drafted;
+    bool is_alike = drafted == NULL && search_alike(solver);
+    if (drafted != NULL)
+        mtf_row_prices_copy(&solver->prices, drafted);
     if (mtf_solver_is_good_enough(solver) || (is_alike && solver->options->draft))
         return;
     mtf_reduce_all(solver->core, &solver->control);
@@ -333,6 +336,10 @@ static MtfLayoutSolution *make_solution(MtfSolver *solver) {
     solution->cost = solver->cost;
     solution->bound = final_bound(solver);
     solution->method = solver->method;
+    if (solver->options->draft) {
+        solution->prices = g_new(MtfRowPrices, 1);
+        mtf_row_prices_copy(solution->prices, &solver->prices);
+    }
     take_inexact(solver, solution);
     solution->gap =
         (double)(solution->cost - solution->bound) / fmax(1, fabs((double)solution->cost));
@@ -380,7 +387,15 @@ void mtf_layout_solution_free(MtfLayoutSolution *solution) {
     if (solution == NULL)
         return;
     g_free(solution->choice);
+    mtf_drafted_prices_free(solution->prices);
     g_free(solution);
+}
+
+void mtf_drafted_prices_free(MtfRowPrices *prices) {
+    if (prices == NULL)
+        return;
+    mtf_row_prices_clear(prices);
+    g_free(prices);
 }
 
 MtfLayoutSolution *mtf_layout_solve_next_best(const MtfLayoutProblem *problem,

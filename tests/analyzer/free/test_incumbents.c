@@ -146,10 +146,23 @@ static void what_is_added_is_priced_and_free_layouts_are_not_shown(void **state)
     assert_int_equal(shown->len, 0);
 }
 
+static void what_is_known_of_a_layout_is_taken_as_it_is(void **state) {
+    const MtfFreeSetup *setup = *state;
+    g_autoptr(MtfLayout) whole = mtf_layout_new(setup->graph, &setup->mesh);
+    g_autoptr(MtfIncumbents) incumbents = mtf_incumbents_new(setup->graph, &setup->pricer);
+    mtf_incumbents_add_measured(incumbents, MTF_FREE_LAYOUT, whole, 700, 1 << 20, 0.25);
+    assert_null(mtf_incumbents_best(incumbents, (1 << 20) - 1));
+    const MtfIncumbent *best = mtf_incumbents_best(incumbents, 1 << 20);
+    assert_int_equal(best->cost, 700);
+    assert_int_equal(best->arena_bytes, 1 << 20);
+    assert_false(best->step_seconds < 0.25 || best->step_seconds > 0.25);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_measured_late_is_as_if_all_were_measured_before),
         cmocka_unit_test(what_is_added_is_priced_and_free_layouts_are_not_shown),
+        cmocka_unit_test(what_is_known_of_a_layout_is_taken_as_it_is),
     };
     return cmocka_run_group_tests(tests, setup_init, setup_clear);
 }

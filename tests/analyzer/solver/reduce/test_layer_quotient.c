@@ -278,6 +278,25 @@ static void a_draft_has_alike_layers(void **state) {
     assert_true(draft->cost >= least_cost(&layer, 200));
 }
 
+/* What a draft leaves spares its proof a second look at alike layers, and changes nothing. */
+static void the_proof_of_a_draft_is_as_if_there_had_been_none(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(8);
+    Layer layer = random_layer(rand);
+    g_autoptr(MtfLayoutProblem) problem = network(&layer, 200);
+    MtfSolveOptions options = { .work = 60, .gap = 0.002, .draft = true };
+    g_autoptr(MtfLayoutSolution) draft = mtf_layout_solve(problem, &options, NULL, NULL);
+    assert_non_null(draft->prices);
+    options.draft = false;
+    options.start = draft->choice;
+    g_autoptr(MtfLayoutSolution) anew = mtf_layout_solve(problem, &options, NULL, NULL);
+    options.drafted = draft->prices;
+    g_autoptr(MtfLayoutSolution) proof = mtf_layout_solve(problem, &options, NULL, NULL);
+    assert_null(anew->prices);
+    assert_true(proof->cost == anew->cost && proof->bound == anew->bound);
+    assert_true(proof->bound > 0 && proof->bound <= least_cost(&layer, 200));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_node_and_edge_has_one_that_stands_for_it),
@@ -288,6 +307,7 @@ int main(void) {
         cmocka_unit_test(a_limit_that_splits_the_layers_is_met),
         cmocka_unit_test(tied_layers_cost_what_alike_layers_cost),
         cmocka_unit_test(a_draft_has_alike_layers),
+        cmocka_unit_test(the_proof_of_a_draft_is_as_if_there_had_been_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
