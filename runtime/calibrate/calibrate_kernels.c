@@ -97,119 +97,8 @@ static bool set_measure(const Set *set, const MtfArenaMemory *swept, MtfSamples 
 
 /* ---- Operations ---------------------------------------------------------------------------- */
 
-/* r rows of c columns, t as many as r, o a few, q and k as r and c; a table has as many rows as there are
- * ids. Where an operation has several forms, the
- * one that training steps spend most on; what is fresh, and read again by the backward pass, as
- * there. */
-#define NOTHING 0, false, false
-#define FIRST 1, false, false
-#define FIRST_KEPT 1, true, false
-#define SECOND 2, false, false
-#define SECOND_KEPT 2, true, false
-#define BOTH 3, false, false
-#define BOTH_KEPT 3, true, false
-#define SLOW 1, true, true
-static const MtfBenchmarkOperation operations[] = {
-    { MTF_OP_EINSUM, { "rc", "rc" }, "r", NOTHING },
-    { MTF_OP_ADD, { "rc", "rc" }, NULL, FIRST },
-    { MTF_OP_SUBTRACT, { "rc", "rc" }, NULL, FIRST },
-    { MTF_OP_MULTIPLY, { "rc", "rc" }, NULL, FIRST },
-    { MTF_OP_DIVIDE, { "rc", "rc" }, NULL, FIRST },
-    { MTF_OP_MAXIMUM, { "rc", "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_MINIMUM, { "rc", "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_EQUAL, { "rc", "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_LESS, { "rc", "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_LESS_EQUAL, { "rc", "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_WHERE, { "rc", "rc", "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_MODULO, { "rc", "rc" }, NULL, SLOW },
-    { MTF_OP_POWER, { "rc", "rc" }, NULL, SLOW },
-    { MTF_OP_LOGICAL_NOT, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_RAISE, { "rc" }, NULL, SLOW },
-    { MTF_OP_CLIP, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_LEAKY_RELU, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_ELU, { "rc" }, NULL, SLOW },
-    { MTF_OP_GELU_EXACT, { "rc" }, NULL, SLOW },
-    { MTF_OP_SOFTPLUS, { "rc" }, NULL, SLOW },
-    { MTF_OP_SIN, { "rc" }, NULL, SLOW },
-    { MTF_OP_COS, { "rc" }, NULL, SLOW },
-    { MTF_OP_ERF, { "rc" }, NULL, SLOW },
-    { MTF_OP_FLOOR, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_GELU_EXACT_GRAD, { "rc", "rc" }, NULL, SLOW },
-    { MTF_OP_SCALE, { "rc" }, NULL, FIRST },
-    { MTF_OP_RELU, { "rc" }, NULL, FIRST },
-    { MTF_OP_GELU, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_SILU, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_TANH, { "rc" }, NULL, FIRST },
-    { MTF_OP_SIGMOID, { "rc" }, NULL, FIRST },
-    { MTF_OP_EXP, { "rc" }, NULL, FIRST },
-    { MTF_OP_LOG, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_SQRT, { "rc" }, NULL, FIRST },
-    { MTF_OP_RSQRT, { "rc" }, NULL, FIRST },
-    { MTF_OP_SQUARE, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_NEGATE, { "rc" }, NULL, FIRST },
-    { MTF_OP_ABS, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_SIGN, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_REDUCE_SUM, { "rc" }, "c", FIRST_KEPT },
-    { MTF_OP_REDUCE_MEAN, { "rc" }, "r", FIRST_KEPT },
-    { MTF_OP_REDUCE_MAX, { "rc" }, "r", FIRST_KEPT },
-    { MTF_OP_RENAME, { "rc" }, NULL, FIRST },
-    { MTF_OP_TRANSPOSE, { "rc" }, "cr", FIRST },
-    { MTF_OP_RESHAPE, { "rc" }, "tk", FIRST_KEPT },
-    { MTF_OP_RESAMPLE, { "rc" }, NULL, SLOW },
-    { MTF_OP_CONCAT, { "rc" }, "tc", FIRST_KEPT },
-    { MTF_OP_RANDOM_UNIFORM, { NULL }, "rc", 0, false, true },
-    { MTF_OP_RANDOM_NORMAL, { NULL }, "rc", 0, false, true },
-    { MTF_OP_CUMULATIVE_SUM, { "rk" }, NULL, SLOW },
-    { MTF_OP_TOP_K, { "rc" }, NULL, SLOW },
-    { MTF_OP_BROADCAST, { "c" }, "rc", NOTHING },
-    { MTF_OP_CAST, { "rc" }, NULL, FIRST },
-    { MTF_OP_STOP_GRADIENT, { "rc" }, NULL, FIRST },
-    { MTF_OP_IN_TRAIN_PHASE, { "rc", "rc" }, NULL, NOTHING },
-    { MTF_OP_CONSTANT, { NULL }, "rc", NOTHING },
-    { MTF_OP_RANGE, { NULL }, "c", NOTHING },
-    { MTF_OP_DROPOUT, { "rc" }, NULL, FIRST },
-    { MTF_OP_CAUSAL_MASK, { "qk" }, NULL, FIRST },
-    { MTF_OP_ROTARY, { "rk" }, NULL, FIRST },
-    { MTF_OP_EMBEDDING, { "tc", "#r" }, "rc", NOTHING },
-    { MTF_OP_SLOTS, { "#ro" }, NULL, SLOW },
-    { MTF_OP_SLOT_IDS, { "#ro", "#ro" }, "t", NOTHING },
-    { MTF_OP_DISPATCH, { "rc", "#ro" }, "tc", NOTHING },
-    { MTF_OP_COMBINE, { "tc", "#ro", "ro" }, "rc", FIRST_KEPT },
-    { MTF_OP_COMBINE_GATE_GRAD, { "tc", "rc", "#ro" }, "ro", BOTH_KEPT },
-    { MTF_OP_SUM_EXP, { "rc", "r" }, "r", FIRST_KEPT },
-    { MTF_OP_SOFTMAX_APPLY, { "rc", "r", "r" }, NULL, FIRST },
-    { MTF_OP_VARIANCE, { "rc", "r" }, "r", FIRST_KEPT },
-    { MTF_OP_NORMALIZE, { "rc", "r", "r", "c", "c" }, NULL, FIRST_KEPT },
-    { MTF_OP_LABEL_LOGIT, { "rc", "#r" }, "r", NOTHING },
-    { MTF_OP_CROSS_ENTROPY, { "r", "r", "r" }, NULL, NOTHING },
-    { MTF_OP_RELU_GRAD, { "rc", "rc" }, NULL, SECOND },
-    { MTF_OP_GELU_GRAD, { "rc", "rc" }, NULL, SECOND },
-    { MTF_OP_SILU_GRAD, { "rc", "rc" }, NULL, SECOND },
-    { MTF_OP_TANH_GRAD, { "rc", "rc" }, NULL, SECOND },
-    { MTF_OP_SIGMOID_GRAD, { "rc", "rc" }, NULL, SECOND },
-    { MTF_OP_CAUSAL_ZERO, { "qk" }, NULL, FIRST },
-    { MTF_OP_EMBEDDING_GRAD, { "#r", "rc" }, "tc", SECOND_KEPT },
-    { MTF_OP_SOFTMAX_GRAD, { "rc", "rc", "r" }, NULL, BOTH },
-    { MTF_OP_NORMALIZE_DOT, { "rc", "rc", "r", "r", "c" }, "r", BOTH_KEPT },
-    { MTF_OP_NORMALIZE_SCALE_GRAD, { "rc", "rc", "r", "r" }, "c", FIRST_KEPT },
-    { MTF_OP_NORMALIZE_GRAD, { "rc", "rc", "r", "r", "c", "r", "r" }, NULL, BOTH },
-    { MTF_OP_CROSS_ENTROPY_GRAD, { "rc", "#r", "r", "r", "r" }, NULL, NOTHING },
-    { MTF_OP_ACCUMULATE, { "rc" }, NULL, NOTHING },
-    { MTF_OP_CLIP_FACTOR, { "" }, NULL, NOTHING },
-    { MTF_OP_LEARNING_RATE, { NULL }, "", NOTHING },
-    { MTF_OP_SGD, { "rc", "rc", "" }, NULL, NOTHING },
-    { MTF_OP_MOMENTUM, { "rc", "rc", "rc", "" }, NULL, NOTHING },
-    { MTF_OP_LION, { "rc", "rc", "rc", "" }, NULL, NOTHING },
-    { MTF_OP_ADAM, { "rc", "rc", "rc", "rc", "" }, NULL, NOTHING },
-    { MTF_OP_LAMB_DIRECTION, { "rc", "rc", "rc", "rc" }, NULL, NOTHING },
-    { MTF_OP_LAMB_APPLY, { "rc", "rc", "", "", "" }, NULL, NOTHING },
-    { MTF_OP_ADAFACTOR_MOMENT, { "rc", "rc" }, NULL, NOTHING },
-    { MTF_OP_ADAFACTOR_DIRECTION, { "rc", "rc" }, NULL, FIRST },
-    { MTF_OP_ADAFACTOR_APPLY, { "rc", "rc", "", "" }, NULL, NOTHING },
-    { MTF_OP_CACHE_UPDATE, { "rc", "tc", "#" }, "tc", SECOND_KEPT },
-};
-
-/* In elements of four bytes; those of eight come in half as many rows. */
+/* Of kernels' rows (kernel.h): r rows of c columns, t as many as r, o a few, q and k as r and c; a table
+ * has as many rows as there are ids. In elements of four bytes; those of eight come in half as many rows. */
 static const struct {
     int64_t rows, columns;
 } shapes[] = { { 2, 16 },     { 16, 64 },    { 64, 256 },  { 256, 256 },
@@ -262,14 +151,16 @@ static bool measure_shape(MtfSamples *samples, MtfDtype dtype, size_t shape,
     fill_sizes(shape, dtype, 0, long_of);
     fill_sizes(shape, dtype, MTF_SHORT_ROW, short_of);
     Set set;
-    set_init(&set, 2 * G_N_ELEMENTS(operations));
-    for (size_t i = 0; i < G_N_ELEMENTS(operations); i++) {
-        if (mtf_kernel_is_update(operations[i].kind) != (swept != NULL) ||
-            (operations[i].is_slow && shapes[shape].rows > SLOW_ROWS))
+    set_init(&set, 2 * MTF_OPERATIONS);
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
+        const MtfKernelTrial *operands = mtf_kernel_trial(kind);
+        if (operands == NULL || mtf_kernel_is_update(kind) != (swept != NULL) ||
+            (operands->is_slow && shapes[shape].rows > SLOW_ROWS))
             continue;
-        add_operation(&set, &operations[i], dtype, long_of, 0);
+        MtfBenchmarkOperation operation = { kind, *operands };
+        add_operation(&set, &operation, dtype, long_of, 0);
         if (shape % 2 == 1)
-            add_operation(&set, &operations[i], dtype, short_of, MTF_SHORT_ROW);
+            add_operation(&set, &operation, dtype, short_of, MTF_SHORT_ROW);
     }
     bool measured = set_measure(&set, swept, samples, error);
     set_clear(&set);
@@ -302,19 +193,20 @@ static const int64_t places[] = { 16, 32, 128, 512 }, widths[] = { 16, 32, 64, 1
 /* As attention's heads lie where there are several products: b examples of h heads, of which all
  * rows of one place are neighbours. */
 static const MtfBenchmarkOperation products[MTF_PRODUCT_FORMS] = {
-    [MTF_PRODUCT_NN] = { MTF_OP_EINSUM, { "bhmk", "bkhn" }, "bmhn", FIRST_KEPT },
-    [MTF_PRODUCT_NT] = { MTF_OP_EINSUM, { "bmhk", "bnhk" }, "bhmn", FIRST_KEPT },
-    [MTF_PRODUCT_TN] = { MTF_OP_EINSUM, { "bhkm", "bkhn" }, "bmhn", SECOND_KEPT },
-    [MTF_PRODUCT_ATTENTION] = { MTF_OP_ATTENTION, { "bmhk", "bnhk", "bnhk" }, NULL, NOTHING },
+    [MTF_PRODUCT_NN] = { MTF_OP_EINSUM, { { "bhmk", "bkhn" }, "bmhn", MTF_FIRST_KEPT } },
+    [MTF_PRODUCT_NT] = { MTF_OP_EINSUM, { { "bmhk", "bnhk" }, "bhmn", MTF_FIRST_KEPT } },
+    [MTF_PRODUCT_TN] = { MTF_OP_EINSUM, { { "bhkm", "bkhn" }, "bmhn", MTF_SECOND_KEPT } },
+    [MTF_PRODUCT_ATTENTION] = { MTF_OP_ATTENTION,
+                                { { "bmhk", "bnhk", "bnhk" }, NULL, MTF_NOTHING_FRESH } },
     [MTF_PRODUCT_ATTENTION_GRAD] = { MTF_OP_ATTENTION_GRAD,
-                                     { "bmhk", "bnhk", "bnhk", "bmhk", "bmh", "bmhk" },
-                                     NULL,
-                                     NOTHING },
+                                     { { "bmhk", "bnhk", "bnhk", "bmhk", "bmh", "bmhk" },
+                                       NULL,
+                                       MTF_NOTHING_FRESH } },
 };
 
-static bool is_among(const MtfBenchmarkOperation *list, size_t n, int kind) {
-    for (size_t i = 0; i < n; i++)
-        if (list[i].kind == kind)
+static bool is_product(int kind) {
+    for (size_t i = 0; i < G_N_ELEMENTS(products); i++)
+        if (products[i].kind == kind)
             return true;
     return false;
 }
@@ -330,9 +222,7 @@ bool mtf_goes_by_rates(int kind) {
 bool mtf_calibrates_operation(int kind) {
     MtfProductsKind kinds = mtf_operation_row(kind)->products;
     return kinds == MTF_PRODUCTS_EXPERTS || kinds == MTF_PRODUCTS_QUANTIZED ||
-           kinds == MTF_PRODUCTS_ATTENTION ||
-           is_among(operations, G_N_ELEMENTS(operations), kind) ||
-           is_among(products, G_N_ELEMENTS(products), kind);
+           kinds == MTF_PRODUCTS_ATTENTION || mtf_kernel_trial(kind) != NULL || is_product(kind);
 }
 
 static void add_products(Set *set, const MtfCurveName *name, int64_t k) {
@@ -351,7 +241,8 @@ static void add_products(Set *set, const MtfCurveName *name, int64_t k) {
 /* What a call takes beside its products: that of one of 2 x 2 by 2 x 2, whose own work is nothing
  * beside it. */
 static void add_call(Set *set, MtfDtype dtype) {
-    static const MtfBenchmarkOperation product = { MTF_OP_EINSUM, { "mk", "kn" }, "mn", NOTHING };
+    static const MtfBenchmarkOperation product = { MTF_OP_EINSUM,
+                                                   { { "mk", "kn" }, "mn", MTF_NOTHING_FRESH } };
     int64_t size_of[26] = { ['m' - 'a'] = 2, ['n' - 'a'] = 2, ['k' - 'a'] = 2 };
     MtfCurveName name = { .kind = MTF_CURVE_PRODUCT_CALL, .dtype = dtype };
     MtfKernelBenchmark trial;

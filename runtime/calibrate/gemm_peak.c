@@ -7,8 +7,8 @@
 #define PATIENCE 0.03
 
 double mtf_gemm_peak(MtfDtype dtype) {
-    static const MtfBenchmarkOperation product = { MTF_OP_EINSUM, { "ab", "bc" }, "ac", 0,
-                                                   false,         false };
+    static const MtfBenchmarkOperation product = { MTF_OP_EINSUM,
+                                                   { { "ab", "bc" }, "ac", MTF_NOTHING_FRESH } };
     static const int64_t sizes[26] = { SIDE, SIDE, SIDE };
     MtfKernelBenchmark trial;
     double seconds;

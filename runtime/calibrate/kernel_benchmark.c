@@ -99,10 +99,11 @@ static int add_operand(MtfGraph *graph, const char *name, const char *letters, M
 
 /* Whether an operand has the dimension; t is what a new name is given to. */
 static bool needs_dimension(const MtfBenchmarkOperation *operation, char letter) {
-    for (int k = 0; k < MTF_TRIAL_INPUTS && operation->inputs[k] != NULL; k++)
-        if (strchr(operation->inputs[k], letter) != NULL)
+    for (int k = 0; k < MTF_TRIAL_INPUTS && operation->operands.inputs[k] != NULL; k++)
+        if (strchr(operation->operands.inputs[k], letter) != NULL)
             return true;
-    return (operation->output != NULL && strchr(operation->output, letter) != NULL) ||
+    return (operation->operands.output != NULL &&
+            strchr(operation->operands.output, letter) != NULL) ||
            letter == renamed_letter(operation->kind);
 }
 
@@ -111,9 +112,10 @@ static int add_input(MtfGraph *graph, const MtfBenchmarkOperation *operation, in
     const MtfOperationRow *row = mtf_operation_row(operation->kind);
     char name[] = { 'i', (char)('0' + k), 0 }, result[] = { 'r', (char)('0' + k), 0 };
     bool wide = mtf_operation_mask_has(row->wide_inputs, k);
-    int input = add_operand(graph, name, operation->inputs[k], wide ? mtf_dtype_wide(dtype) : dtype,
-                            mtf_kernel_is_update(operation->kind));
-    bool dies = operation->fresh >> k & 1 && !operation->kept;
+    int input =
+        add_operand(graph, name, operation->operands.inputs[k],
+                    wide ? mtf_dtype_wide(dtype) : dtype, mtf_kernel_is_update(operation->kind));
+    bool dies = operation->operands.fresh >> k & 1 && !operation->operands.kept;
     return dies ? add_result(graph, result, input) : input;
 }
 
@@ -124,14 +126,15 @@ static MtfGraph *new_graph(const MtfBenchmarkOperation *operation, MtfDtype dtyp
     for (char letter = 'a'; letter <= 'z'; letter++)
         if (size_of[letter - 'a'] > 0 && needs_dimension(operation, letter))
             mtf_graph_add_dimension(graph, (char[]){ letter, 0 }, size_of[letter - 'a'], NULL);
-    for (; n < MTF_TRIAL_INPUTS && operation->inputs[n] != NULL; n++)
+    for (; n < MTF_TRIAL_INPUTS && operation->operands.inputs[n] != NULL; n++)
         inputs[n] = add_input(graph, operation, n, dtype);
-    MtfShape output = shape_of(graph, operation->output != NULL ? operation->output : "");
+    MtfShape output =
+        shape_of(graph, operation->operands.output != NULL ? operation->operands.output : "");
     MtfNewOperation new_operation = { .name = "op",
                                       .kind = operation->kind,
                                       .n_inputs = n,
                                       .inputs = inputs,
-                                      .shape = operation->output != NULL ? &output : NULL,
+                                      .shape = operation->operands.output != NULL ? &output : NULL,
                                       .has_dtype = mtf_operation_row_chooses_dtype(
                                           mtf_operation_row(operation->kind)),
                                       .dtype = dtype,
@@ -170,7 +173,7 @@ void mtf_kernel_benchmark_init(MtfKernelBenchmark *trial, const MtfBenchmarkOper
     MtfMesh mesh;
     mtf_mesh_parse("one:1", 0, &mesh, NULL);
     *trial = (MtfKernelBenchmark){ .graph = new_graph(operation, dtype, size_of),
-                                   .fresh = operation->fresh };
+                                   .fresh = operation->operands.fresh };
     trial->layout = mtf_layout_new(trial->graph, &mesh);
     trial->program = mtf_lower(trial->graph, trial->layout);
     trial->arena = mtf_arena_pack(trial->program);

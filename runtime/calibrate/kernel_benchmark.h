@@ -12,22 +12,15 @@
  *
  * Trials share one arena, as the instructions of a step do: in huge pages where there are any.
  *
- * Operands are written as letters, one a dimension: "rc" is a tensor of the dimensions r and c;
- * "#r" holds integers. */
+ * Operands are written as kernels' rows write them (kernel.h). */
 #ifndef MTF_KERNEL_BENCHMARK_H
 #define MTF_KERNEL_BENCHMARK_H
 
 #include "runtime/worker/worker.h"
 
-#define MTF_TRIAL_INPUTS 8
-
 typedef struct {
     int kind; /* MtfOperationKind */
-    const char *inputs[MTF_TRIAL_INPUTS];
-    const char *output; /* NULL: what the operation infers */
-    unsigned fresh;     /* bit k: input k */
-    bool kept;          /* the fresh inputs */
-    bool is_slow;       /* takes so long for an element that where operands lie is no matter */
+    MtfKernelTrial operands;
 } MtfBenchmarkOperation;
 
 typedef struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Kernels: the arithmetic of one row of the operation table on one processor's slices. The table
- * here has the same keys as the operation table; composites have no kernel, since they are
- * rewritten before anything runs.
+/* Kernels: the arithmetic of one row of the operation table on one processor's slices. Their rows
+ * have the keys of the operation table; composites have no kernel, since they are rewritten before
+ * anything runs.
  *
  *     whole tensor   x[batch=8, d=6]          this rank's slice, contiguous and row-major
  *     . . . . . .
@@ -74,8 +74,51 @@ typedef struct {
 
 typedef void (*MtfKernel)(const MtfKernelCall *call);
 
+/* How calibration times a kernel (runtime/calibrate/kernel_benchmark.h): on operands written as letters,
+ * one a dimension, such as "rc"; "#r" holds integers. Where an operation has several forms, the one that
+ * training steps spend most on; what is fresh, and read again by the backward pass, as there. */
+#define MTF_TRIAL_INPUTS 8
+typedef struct {
+    const char *inputs[MTF_TRIAL_INPUTS];
+    const char *output; /* NULL: what the operation infers */
+    unsigned fresh;     /* bit k: input k was just computed */
+    bool kept;          /* the fresh inputs, for the backward pass */
+    bool is_slow;       /* takes so long for an element that where operands lie is no matter */
+} MtfKernelTrial;
+
+/* The last three of them. */
+#define MTF_NOTHING_FRESH 0, false, false
+#define MTF_FIRST_FRESH 1, false, false
+#define MTF_FIRST_KEPT 1, true, false
+#define MTF_SECOND_FRESH 2, false, false
+#define MTF_SECOND_KEPT 2, true, false
+#define MTF_BOTH_FRESH 3, false, false
+#define MTF_BOTH_KEPT 3, true, false
+#define MTF_SLOW 1, true, true
+#define MTF_SLOW_FROM_NOTHING 0, false, true
+
+/* A kernel's row. Those of one file stand in a list at its end, which ends with one without a kernel;
+ * runtime/kernels/table/kernel_table.c has the lists. */
+typedef struct {
+    int kind; /* MtfOperationKind */
+    MtfKernel kernel;
+    /* For calls that are made ready (mtf_kernel_prepare); NULL in most. */
+    void *(*prepare)(const MtfKernelCall *call, int64_t *workspace_bytes);
+    void (*release)(void *prepared);
+    MtfKernelTrial
+        trial; /* without input and output: its time follows from other tables or rates */
+} MtfKernelRow;
+
+#define MTF_TIMED_KERNEL(operation, function, ...)                      \
+    {                                                                   \
+        .kind = operation, .kernel = function, .trial = { __VA_ARGS__ } \
+    }
+
 /* The kernel of an MtfOperationKind; NULL for composites. */
 MtfKernel mtf_kernel(int operation_kind);
+
+/* How calibration times it; NULL where it does not. */
+const MtfKernelTrial *mtf_kernel_trial(int operation_kind);
 
 /* Works out, for kernels that have something to work out, what depends on the shapes of the call
  * and not on its elements, into call->prepared. Returns the bytes of workspace that running the

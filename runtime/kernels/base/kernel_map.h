@@ -78,4 +78,7 @@ void mtf_kernel_mean(const MtfKernelCall *call);   /* … and divided by the who
 void mtf_kernel_add(const MtfKernelCall *call);    /* any number of inputs */
 void mtf_kernel_accumulate(const MtfKernelCall *call);
 
+/* Their rows (kernel.h), which stand with the maps. */
+extern const MtfKernelRow mtf_map_kernels[];
+
 #endif

@@ -90,16 +90,16 @@ void mtf_operand_copy(const MtfOperand *out, const MtfOperand *in) {
     }
 }
 
-void mtf_kernel_copy(const MtfKernelCall *call) {
+static void copy_kernel(const MtfKernelCall *call) {
     mtf_operand_copy(&call->outputs[0], &call->inputs[0]);
 }
 
 /* Renamed, merged or divided dimensions stand where they stood. */
-void mtf_kernel_in_train_phase(const MtfKernelCall *call) {
+static void in_train_phase_kernel(const MtfKernelCall *call) {
     mtf_operand_copy(&call->outputs[0], &call->inputs[call->step > 0 ? 0 : 1]);
 }
 
-void mtf_kernel_rename(const MtfKernelCall *call) {
+static void rename_kernel(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0];
     int64_t elements = mtf_operand_elements(out);
     if (elements > 0 && out->data != call->inputs[0].data)
@@ -147,7 +147,7 @@ static void write_number(const MtfOperand *out, int64_t i, double value) {
     }
 }
 
-void mtf_kernel_cast(const MtfKernelCall *call) {
+static void cast_kernel(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0], *in = &call->inputs[0];
     if (mtf_dtype_wide(out->dtype) == MTF_F32 && mtf_dtype_wide(in->dtype) == MTF_F32) {
         mtf_operand_convert(out, in);
@@ -158,14 +158,30 @@ void mtf_kernel_cast(const MtfKernelCall *call) {
         write_number(out, i, read_number(in, i));
 }
 
-void mtf_kernel_constant(const MtfKernelCall *call) {
+static void constant_kernel(const MtfKernelCall *call) {
     int64_t elements = mtf_operand_elements(&call->outputs[0]);
     for (int64_t i = 0; i < elements; i++)
         write_number(&call->outputs[0], i, call->operation->attributes.value);
 }
 
-void mtf_kernel_range(const MtfKernelCall *call) {
+static void range_kernel(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0];
     for (int64_t i = 0; i < out->size[0]; i++)
         write_number(out, i, (double)(out->begin[0] + i));
 }
+
+const MtfKernelRow mtf_move_kernels[] = {
+    MTF_TIMED_KERNEL(MTF_OP_RENAME, rename_kernel, { "rc" }, NULL, MTF_FIRST_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_TRANSPOSE, copy_kernel, { "rc" }, "cr", MTF_FIRST_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_RESHAPE, rename_kernel, { "rc" }, "tk", MTF_FIRST_KEPT),
+    MTF_TIMED_KERNEL(MTF_OP_BROADCAST, copy_kernel, { "c" }, "rc", MTF_NOTHING_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_CAST, cast_kernel, { "rc" }, NULL, MTF_FIRST_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_STOP_GRADIENT, copy_kernel, { "rc" }, NULL, MTF_FIRST_FRESH),
+    { .kind = MTF_OP_TO_HOST, .kernel = copy_kernel },
+    { .kind = MTF_OP_FROM_HOST, .kernel = copy_kernel },
+    MTF_TIMED_KERNEL(MTF_OP_IN_TRAIN_PHASE, in_train_phase_kernel, { "rc", "rc" }, NULL,
+                     MTF_NOTHING_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_CONSTANT, constant_kernel, { NULL }, "rc", MTF_NOTHING_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_RANGE, range_kernel, { NULL }, "c", MTF_NOTHING_FRESH),
+    { .kernel = NULL },
+};

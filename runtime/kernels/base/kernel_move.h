@@ -10,11 +10,7 @@
  * lacks are filled with copies. */
 void mtf_operand_copy(const MtfOperand *out, const MtfOperand *in);
 
-void mtf_kernel_copy(const MtfKernelCall *call);           /* transpose, broadcast, stop_gradient */
-void mtf_kernel_in_train_phase(const MtfKernelCall *call); /* input 1 where `step` is 0 */
-void mtf_kernel_rename(const MtfKernelCall *call);
-void mtf_kernel_cast(const MtfKernelCall *call);
-void mtf_kernel_constant(const MtfKernelCall *call);
-void mtf_kernel_range(const MtfKernelCall *call);
+/* Their rows (kernel.h). */
+extern const MtfKernelRow mtf_move_kernels[];
 
 #endif

@@ -300,7 +300,7 @@ static void plan_narrow(Einsum *e, const int *in, int n, int out) {
     }
 }
 
-void *mtf_einsum_prepare(const MtfKernelCall *call, int64_t *workspace_bytes) {
+static void *einsum_prepare(const MtfKernelCall *call, int64_t *workspace_bytes) {
     int n = call->operation->n_inputs;
     g_autofree int *in = g_new(int, n);
     Einsum *e = g_new0(Einsum, 1);
@@ -321,7 +321,7 @@ void *mtf_einsum_prepare(const MtfKernelCall *call, int64_t *workspace_bytes) {
     return e;
 }
 
-void mtf_einsum_release(void *prepared) {
+static void einsum_release(void *prepared) {
     Einsum *e = prepared;
     for (guint i = 0; i < e->actions->len; i++) {
         Action *action = &g_array_index(e->actions, Action, i);
@@ -349,16 +349,25 @@ static void run_prepared(const MtfKernelCall *call, const Einsum *e) {
     }
 }
 
-void mtf_kernel_einsum(const MtfKernelCall *call) {
+static void einsum_kernel(const MtfKernelCall *call) {
     if (call->prepared != NULL) {
         run_prepared(call, call->prepared);
         return;
     }
     int64_t bytes;
     MtfKernelCall own = *call;
-    own.prepared = mtf_einsum_prepare(call, &bytes);
+    own.prepared = einsum_prepare(call, &bytes);
     own.workspace = aligned_alloc(PAGE, (size_t)((bytes + PAGE) / PAGE * PAGE));
     run_prepared(&own, own.prepared);
     free(own.workspace);
-    mtf_einsum_release(own.prepared);
+    einsum_release(own.prepared);
 }
+
+const MtfKernelRow mtf_einsum_kernels[] = {
+    { .kind = MTF_OP_EINSUM,
+      .kernel = einsum_kernel,
+      .prepare = einsum_prepare,
+      .release = einsum_release,
+      .trial = { { "rc", "rc" }, "r", MTF_NOTHING_FRESH } },
+    { .kernel = NULL },
+};

@@ -12,11 +12,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
-/* The kernel of the operation of this name. */
-void mtf_kernel_einsum(const MtfKernelCall *call);
-
-/* For mtf_kernel_prepare. */
-void *mtf_einsum_prepare(const MtfKernelCall *call, int64_t *workspace_bytes);
-void mtf_einsum_release(void *prepared);
+/* Its row (kernel.h). */
+extern const MtfKernelRow mtf_einsum_kernels[];
 
 #endif

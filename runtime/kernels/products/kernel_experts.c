@@ -267,7 +267,7 @@ static void join_groups(const MtfKernelCall *call, const Rows *x, const Matrices
     }
 }
 
-void mtf_kernel_expert_einsum(const MtfKernelCall *call) {
+static void expert_einsum_kernel(const MtfKernelCall *call) {
     const MtfOperand *ids = &call->inputs[2];
     Rows x = rows_of(&call->inputs[0]), y = rows_of(&call->outputs[0]);
     Matrices w = matrices_of(&call->inputs[1], x.operand);
@@ -338,7 +338,7 @@ static void gradient_of_expert(const Gradient *g, int64_t expert) {
         mtf_bf16_round(mtf_operand_at(out, expert * size), g->panels.matrix, size);
 }
 
-void mtf_kernel_expert_einsum_grad(const MtfKernelCall *call) {
+static void expert_einsum_grad_kernel(const MtfKernelCall *call) {
     Gradient g = { .ids = &call->inputs[2],
                    .x = rows_of(&call->inputs[0]),
                    .dy = rows_of(&call->inputs[1]),
@@ -350,3 +350,9 @@ void mtf_kernel_expert_einsum_grad(const MtfKernelCall *call) {
         gradient_of_expert(&g, expert);
     }
 }
+
+const MtfKernelRow mtf_expert_kernels[] = {
+    { .kind = MTF_OP_EXPERT_EINSUM, .kernel = expert_einsum_kernel },
+    { .kind = MTF_OP_EXPERT_EINSUM_GRAD, .kernel = expert_einsum_grad_kernel },
+    { .kernel = NULL },
+};

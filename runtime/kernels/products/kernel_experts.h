@@ -10,8 +10,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
-/* The kernels of the operations of these names. */
-void mtf_kernel_expert_einsum(const MtfKernelCall *call);
-void mtf_kernel_expert_einsum_grad(const MtfKernelCall *call);
+/* Their rows (kernel.h). */
+extern const MtfKernelRow mtf_expert_kernels[];
 
 #endif

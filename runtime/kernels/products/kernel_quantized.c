@@ -64,7 +64,7 @@ static Places places_in(const MtfOperand *operand, const MtfOperand *order, cons
     return places;
 }
 
-void *mtf_quantized_prepare(const MtfKernelCall *call, int64_t *workspace_bytes) {
+static void *quantized_prepare(const MtfKernelCall *call, int64_t *workspace_bytes) {
     const MtfOperand *x = &call->inputs[0], *w = &call->inputs[1], *y = &call->outputs[0];
     Quantized *q = g_new0(Quantized, 1);
     q->x_rows = places_in(x, x, w, false);
@@ -81,7 +81,7 @@ void *mtf_quantized_prepare(const MtfKernelCall *call, int64_t *workspace_bytes)
     return q;
 }
 
-void mtf_quantized_release(void *prepared) {
+static void quantized_release(void *prepared) {
     Quantized *q = prepared;
     g_free(q->x_rows.at);
     g_free(q->x_sums.at);
@@ -211,16 +211,24 @@ static void run_prepared(const MtfKernelCall *call) {
         run_single(q, call);
 }
 
-void mtf_kernel_quantized_einsum(const MtfKernelCall *call) {
+static void quantized_einsum_kernel(const MtfKernelCall *call) {
     int64_t bytes;
     MtfKernelCall own = *call;
     if (call->prepared != NULL) {
         run_prepared(call);
         return;
     }
-    own.prepared = mtf_quantized_prepare(call, &bytes);
+    own.prepared = quantized_prepare(call, &bytes);
     own.workspace = aligned_alloc(PAGE, (size_t)((bytes + PAGE) / PAGE * PAGE));
     run_prepared(&own);
     free(own.workspace);
-    mtf_quantized_release(own.prepared);
+    quantized_release(own.prepared);
 }
+
+const MtfKernelRow mtf_quantized_kernels[] = {
+    { .kind = MTF_OP_QUANTIZED_EINSUM,
+      .kernel = quantized_einsum_kernel,
+      .prepare = quantized_prepare,
+      .release = quantized_release },
+    { .kernel = NULL },
+};

@@ -12,11 +12,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
-/* The kernel of the operation of this name. */
-void mtf_kernel_quantized_einsum(const MtfKernelCall *call);
-
-/* As mtf_kernel_prepare and mtf_kernel_release say. */
-void *mtf_quantized_prepare(const MtfKernelCall *call, int64_t *workspace_bytes);
-void mtf_quantized_release(void *prepared);
+/* Its row (kernel.h). */
+extern const MtfKernelRow mtf_quantized_kernels[];
 
 #endif

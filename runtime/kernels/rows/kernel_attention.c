@@ -746,7 +746,7 @@ static void each_head(Attention *a) {
         end_memory(a);
 }
 
-void mtf_kernel_attention(const MtfKernelCall *call) {
+static void attention_kernel(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs, *out = call->outputs;
     Attention a = { .operand = { &in[0], &in[1], &in[2], &out[0], &out[1] },
                     .n_operands = DO,
@@ -755,7 +755,7 @@ void mtf_kernel_attention(const MtfKernelCall *call) {
     each_head(&a);
 }
 
-void mtf_kernel_attention_further(const MtfKernelCall *call) {
+static void attention_further_kernel(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs, *out = call->outputs;
     Attention a = { .operand = { &in[0], &in[1], &in[2], &out[0], &out[1] },
                     .n_operands = DO,
@@ -766,7 +766,7 @@ void mtf_kernel_attention_further(const MtfKernelCall *call) {
 }
 
 /* (q, k, v, position): k and v hold what was said so far, and room for more. */
-void mtf_kernel_cached_attention(const MtfKernelCall *call) {
+static void cached_attention_kernel(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs, *out = call->outputs;
     Attention a = { .operand = { &in[0], &in[1], &in[2], &out[0], &out[1] },
                     .n_operands = DO,
@@ -776,7 +776,7 @@ void mtf_kernel_cached_attention(const MtfKernelCall *call) {
 }
 
 /* Memory that no head of this processor reads still has a gradient here: 0. */
-void mtf_kernel_attention_grad(const MtfKernelCall *call) {
+static void attention_grad_kernel(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs, *out = call->outputs;
     Attention a = { .operand = { &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &out[0], &out[1],
                                  &out[2] },
@@ -788,3 +788,11 @@ void mtf_kernel_attention_grad(const MtfKernelCall *call) {
                (size_t)(mtf_operand_elements(&out[k]) * mtf_dtype_bytes(out[k].dtype)));
     each_head(&a);
 }
+
+const MtfKernelRow mtf_attention_kernels[] = {
+    { .kind = MTF_OP_ATTENTION, .kernel = attention_kernel },
+    { .kind = MTF_OP_ATTENTION_FURTHER, .kernel = attention_further_kernel },
+    { .kind = MTF_OP_ATTENTION_GRAD, .kernel = attention_grad_kernel },
+    { .kind = MTF_OP_CACHED_ATTENTION, .kernel = cached_attention_kernel },
+    { .kernel = NULL },
+};

@@ -33,10 +33,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
-/* The kernels of the operations of these names. */
-void mtf_kernel_attention(const MtfKernelCall *call);
-void mtf_kernel_attention_further(const MtfKernelCall *call);
-void mtf_kernel_attention_grad(const MtfKernelCall *call);
-void mtf_kernel_cached_attention(const MtfKernelCall *call);
+/* Their rows (kernel.h). */
+extern const MtfKernelRow mtf_attention_kernels[];
 
 #endif

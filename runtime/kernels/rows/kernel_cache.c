@@ -29,7 +29,7 @@ static void copy_rows(const Rows *r, const Place *place) {
     }
 }
 
-void mtf_kernel_cache_update(const MtfKernelCall *call) {
+static void cache_update_kernel(const MtfKernelCall *call) {
     const MtfAttributes *a = &call->operation->attributes;
     const MtfOperand *x = &call->inputs[0], *old = &call->inputs[1], *position = &call->inputs[2];
     const MtfOperand *out = &call->outputs[0];
@@ -62,3 +62,9 @@ void mtf_kernel_cache_update(const MtfKernelCall *call) {
             copy_rows(&rows, &place);
         }
 }
+
+const MtfKernelRow mtf_cache_kernels[] = {
+    MTF_TIMED_KERNEL(MTF_OP_CACHE_UPDATE, cache_update_kernel, { "rc", "tc", "#" }, "tc",
+                     MTF_SECOND_KEPT),
+    { .kernel = NULL },
+};

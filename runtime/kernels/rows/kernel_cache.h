@@ -8,7 +8,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
-/* The kernel of the operation of this name. */
-void mtf_kernel_cache_update(const MtfKernelCall *call);
+/* Its row (kernel.h). */
+extern const MtfKernelRow mtf_cache_kernels[];
 
 #endif

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Elements of which dropout decides at once. */
+/* How many elements dropout decides on at once. */
 #define DROPOUT_BLOCK 256
 
 typedef struct {
@@ -28,7 +28,7 @@ typedef struct {
 #define LOOPS "runtime/kernels/rows/kernel_lookups.inc"
 #include "runtime/kernels/rows/kernel_float_types.inc"
 
-/* A table of which ids choose rows along one dimension. */
+/* A table whose rows along one dimension are chosen by ids. */
 typedef struct {
     const MtfOperand *operand;
     int64_t begin, end; /* ids held here */
@@ -77,13 +77,13 @@ static void look_up(const MtfOperand *out, const MtfOperand *ids, const Table *t
     }
 }
 
-void mtf_kernel_embedding(const MtfKernelCall *call) {
+static void embedding_kernel(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs;
     Table table = table_of(&in[0], mtf_operand_find_lacking(&in[0], &call->outputs[0]));
     look_up(&call->outputs[0], &in[1], &table);
 }
 
-void mtf_kernel_label_logit(const MtfKernelCall *call) {
+static void label_logit_kernel(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs;
     Table table = table_of(&in[0], mtf_operand_find_lacking(&in[0], &in[1]));
     look_up(&call->outputs[0], &in[1], &table);
@@ -145,7 +145,7 @@ static void begin_sums(const MtfKernelCall *call, const MtfOperand *sums) {
 }
 
 /* (ids, dy[, more]): operands dy, ids, gradient. */
-void mtf_kernel_embedding_grad(const MtfKernelCall *call) {
+static void embedding_grad_kernel(const MtfKernelCall *call) {
     if (has_strips(call)) {
         embedding_grad_strips(call);
         return;
@@ -258,7 +258,7 @@ static void softmax_weighted(const CrossEntropy *c) {
 }
 
 /* softmax dy mask, less dy mask at the label. */
-void mtf_kernel_cross_entropy_grad(const MtfKernelCall *call) {
+static void cross_entropy_grad_kernel(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs;
     CrossEntropy c = { .logits = &in[0],
                        .labels = &in[1],
@@ -294,11 +294,11 @@ static void keep_causal(const MtfKernelCall *call, double other) {
                            nest.count, &nest.offset[2], &nest.step[2], other);
 }
 
-void mtf_kernel_causal_mask(const MtfKernelCall *call) {
+static void causal_mask_kernel(const MtfKernelCall *call) {
     keep_causal(call, -1e30);
 }
 
-void mtf_kernel_causal_zero(const MtfKernelCall *call) {
+static void causal_zero_kernel(const MtfKernelCall *call) {
     keep_causal(call, 0);
 }
 
@@ -313,7 +313,7 @@ static void decide(const MtfRandom *random, double rate, int64_t first, int64_t 
 }
 
 /* Operands out, in, number of the element. */
-void mtf_kernel_dropout(const MtfKernelCall *call) {
+static void dropout_kernel(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0], *in = &call->inputs[0];
     const MtfAttributes *a = &call->operation->attributes;
     const char *name = a->stream != NULL ? a->stream : call->operation->name;
@@ -359,7 +359,22 @@ double mtf_learning_rate(const MtfAttributes *a, double t) {
     return a->rate * ramp * (a->final + (1 - a->final) * left);
 }
 
-void mtf_kernel_learning_rate(const MtfKernelCall *call) {
+static void learning_rate_kernel(const MtfKernelCall *call) {
     mtf_slice_set(&call->outputs[0], 0,
                   mtf_learning_rate(&call->operation->attributes, (double)call->step));
 }
+
+const MtfKernelRow mtf_lookup_kernels[] = {
+    MTF_TIMED_KERNEL(MTF_OP_DROPOUT, dropout_kernel, { "rc" }, NULL, MTF_FIRST_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_CAUSAL_MASK, causal_mask_kernel, { "qk" }, NULL, MTF_FIRST_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_EMBEDDING, embedding_kernel, { "tc", "#r" }, "rc", MTF_NOTHING_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_LABEL_LOGIT, label_logit_kernel, { "rc", "#r" }, "r",
+                     MTF_NOTHING_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_CAUSAL_ZERO, causal_zero_kernel, { "qk" }, NULL, MTF_FIRST_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_EMBEDDING_GRAD, embedding_grad_kernel, { "#r", "rc" }, "tc",
+                     MTF_SECOND_KEPT),
+    MTF_TIMED_KERNEL(MTF_OP_CROSS_ENTROPY_GRAD, cross_entropy_grad_kernel,
+                     { "rc", "#r", "r", "r", "r" }, NULL, MTF_NOTHING_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_LEARNING_RATE, learning_rate_kernel, { NULL }, "", MTF_NOTHING_FRESH),
+    { .kernel = NULL },
+};

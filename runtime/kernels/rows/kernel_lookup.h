@@ -12,15 +12,8 @@
 
 #include "runtime/kernels/base/kernel.h"
 
-/* The kernels of the operations of these names. */
-void mtf_kernel_embedding(const MtfKernelCall *call);
-void mtf_kernel_embedding_grad(const MtfKernelCall *call);
-void mtf_kernel_label_logit(const MtfKernelCall *call);
-void mtf_kernel_cross_entropy_grad(const MtfKernelCall *call);
-void mtf_kernel_causal_mask(const MtfKernelCall *call);
-void mtf_kernel_causal_zero(const MtfKernelCall *call);
-void mtf_kernel_dropout(const MtfKernelCall *call); /* random numbers of training step `step` - 1 */
-void mtf_kernel_learning_rate(const MtfKernelCall *call);
+/* Their rows (kernel.h). */
+extern const MtfKernelRow mtf_lookup_kernels[];
 
 /* The rate that a learning_rate operation gives at step t (the first is 1). */
 double mtf_learning_rate(const MtfAttributes *attributes, double t);

@@ -157,10 +157,15 @@ static void copy_rest(const MtfKernelCall *call, const Pairs *pairs) {
                         (size_t)bytes);
 }
 
-void mtf_kernel_rotary(const MtfKernelCall *call) {
+static void rotary_kernel(const MtfKernelCall *call) {
     Pairs pairs = pairs_of(&call->outputs[0], &call->operation->attributes);
     for (int64_t first = 0; first < pairs.rotated / 2; first += PAIRS)
         turn_pairs(call, &pairs, first);
     if (pairs.rotated < pairs.features && call->outputs[0].data != call->inputs[0].data)
         copy_rest(call, &pairs);
 }
+
+const MtfKernelRow mtf_rotary_kernels[] = {
+    MTF_TIMED_KERNEL(MTF_OP_ROTARY, rotary_kernel, { "rk" }, NULL, MTF_FIRST_FRESH),
+    { .kernel = NULL },
+};

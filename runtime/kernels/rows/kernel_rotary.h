@@ -10,7 +10,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
-/* The kernel of the operation of this name. */
-void mtf_kernel_rotary(const MtfKernelCall *call);
+/* Its row (kernel.h). */
+extern const MtfKernelRow mtf_rotary_kernels[];
 
 #endif

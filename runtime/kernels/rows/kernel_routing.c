@@ -162,7 +162,7 @@ static void enter_group(Group *g, int64_t group) {
     }
 }
 
-void mtf_kernel_slots(const MtfKernelCall *call) {
+static void slots_kernel(const MtfKernelCall *call) {
     const MtfAttributes *a = &call->operation->attributes;
     const MtfOperand *out = &call->outputs[0], *in = call->inputs;
     bool gated = call->operation->n_inputs > 1;
@@ -224,7 +224,7 @@ static double weight_at(const MtfKernelCall *call, int k, int64_t offset) {
     return call->operation->n_inputs > k ? mtf_slice_get(&call->inputs[k], offset) : 1;
 }
 
-void mtf_kernel_slot_ids(const MtfKernelCall *call) {
+static void slot_ids_kernel(const MtfKernelCall *call) {
     const MtfOperand *chosen = &call->inputs[0], *slot = &call->inputs[1], *out = call->outputs;
     Places places = places_of(out, slot, slot);
     for (int64_t i = 0; i < mtf_operand_elements(out); i++)
@@ -251,7 +251,7 @@ static void clear(const MtfOperand *operand) {
 }
 
 /* (x, slot[, gate]): operands slot, gate, x, places; one slot for a row of elements, or for each. */
-void mtf_kernel_dispatch(const MtfKernelCall *call) {
+static void dispatch_kernel(const MtfKernelCall *call) {
     const MtfOperand *x = &call->inputs[0], *slot = &call->inputs[1], *out = &call->outputs[0];
     const MtfOperand *gate = call->operation->n_inputs > 2 ? &call->inputs[2] : slot;
     const Loops *loops = loops_of(out);
@@ -318,7 +318,7 @@ static int choices_of(const MtfOperand *slot, const MtfOperand *tokens) {
     return i;
 }
 
-void mtf_kernel_combine(const MtfKernelCall *call) {
+static void combine_kernel(const MtfKernelCall *call) {
     const MtfOperand *y = &call->inputs[0], *slot = &call->inputs[1], *out = &call->outputs[0];
     const MtfOperand *gate = call->operation->n_inputs > 2 ? &call->inputs[2] : slot;
     int k = choices_of(slot, out);
@@ -347,7 +347,7 @@ void mtf_kernel_combine(const MtfKernelCall *call) {
 }
 
 /* (y, dy, slot): operands slot, gradient, y, dy. */
-void mtf_kernel_combine_gate_grad(const MtfKernelCall *call) {
+static void combine_gate_grad_kernel(const MtfKernelCall *call) {
     const MtfOperand *y = &call->inputs[0], *dy = &call->inputs[1], *slot = &call->inputs[2];
     const MtfOperand sums = mtf_kernel_sums(call), *out = &sums;
     const Loops *loops = loops_of(y);
@@ -377,3 +377,13 @@ void mtf_kernel_combine_gate_grad(const MtfKernelCall *call) {
     }
     mtf_kernel_store_sums(call, out);
 }
+
+const MtfKernelRow mtf_routing_kernels[] = {
+    MTF_TIMED_KERNEL(MTF_OP_SLOTS, slots_kernel, { "#ro" }, NULL, MTF_SLOW),
+    MTF_TIMED_KERNEL(MTF_OP_SLOT_IDS, slot_ids_kernel, { "#ro", "#ro" }, "t", MTF_NOTHING_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_DISPATCH, dispatch_kernel, { "rc", "#ro" }, "tc", MTF_NOTHING_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_COMBINE, combine_kernel, { "tc", "#ro", "ro" }, "rc", MTF_FIRST_KEPT),
+    MTF_TIMED_KERNEL(MTF_OP_COMBINE_GATE_GRAD, combine_gate_grad_kernel, { "tc", "rc", "#ro" },
+                     "ro", MTF_BOTH_KEPT),
+    { .kernel = NULL },
+};

@@ -7,11 +7,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
-/* The kernels of the operations of these names. */
-void mtf_kernel_slots(const MtfKernelCall *call);
-void mtf_kernel_slot_ids(const MtfKernelCall *call);
-void mtf_kernel_dispatch(const MtfKernelCall *call);
-void mtf_kernel_combine(const MtfKernelCall *call);
-void mtf_kernel_combine_gate_grad(const MtfKernelCall *call);
+/* Their rows (kernel.h). */
+extern const MtfKernelRow mtf_routing_kernels[];
 
 #endif

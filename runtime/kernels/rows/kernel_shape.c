@@ -70,7 +70,7 @@ static int64_t count_neighbours(const MtfAttributes *a, const Runs *in, const Ru
     return n;
 }
 
-void mtf_kernel_resample(const MtfKernelCall *call) {
+static void resample_kernel(const MtfKernelCall *call) {
     const MtfAttributes *a = &call->operation->attributes;
     Runs in = runs_of(&call->inputs[0], a->from), out = runs_of(&call->outputs[0], a->to);
     int64_t at, n;
@@ -107,7 +107,7 @@ static void copy_common(const Runs *out, const Runs *in, int64_t offset) {
                bytes);
 }
 
-void mtf_kernel_concat(const MtfKernelCall *call) {
+static void concat_kernel(const MtfKernelCall *call) {
     const MtfOperand *operand = &call->outputs[0];
     int to = mtf_joined_input(call->graph, call->operation, 0).to;
     int position = mtf_operand_find(operand, to);
@@ -128,11 +128,11 @@ static void copy_all(const MtfOperand *to, const MtfOperand *from) {
         memcpy(to->data, from->data, (size_t)bytes);
 }
 
-void mtf_kernel_loop_begin(const MtfKernelCall *call) {
+static void loop_begin_kernel(const MtfKernelCall *call) {
     copy_all(&call->outputs[0], &call->inputs[0]);
 }
 
-void mtf_kernel_loop_next(const MtfKernelCall *call) {
+static void loop_next_kernel(const MtfKernelCall *call) {
     copy_all(&call->outputs[0], &call->inputs[1]);
 }
 
@@ -147,11 +147,11 @@ static void copy_element(const MtfKernelCall *call, const MtfOperand *many, cons
     }
 }
 
-void mtf_kernel_loop_slice(const MtfKernelCall *call) {
+static void loop_slice_kernel(const MtfKernelCall *call) {
     copy_element(call, &call->inputs[0], &call->outputs[0], false);
 }
 
-void mtf_kernel_loop_stack(const MtfKernelCall *call) {
+static void loop_stack_kernel(const MtfKernelCall *call) {
     copy_element(call, &call->outputs[0], &call->inputs[0], true);
 }
 
@@ -169,7 +169,7 @@ static void scan(const Runs *out, const Runs *in, int64_t first, const MtfAttrib
     }
 }
 
-void mtf_kernel_cumulative_sum(const MtfKernelCall *call) {
+static void cumulative_sum_kernel(const MtfKernelCall *call) {
     const MtfAttributes *a = &call->operation->attributes;
     Runs out = runs_of(&call->outputs[0], a->dimension),
          in = runs_of(&call->inputs[0], a->dimension);
@@ -249,7 +249,7 @@ static void order(Heap *heap) {
     }
 }
 
-void mtf_kernel_top_k(const MtfKernelCall *call) {
+static void top_k_kernel(const MtfKernelCall *call) {
     const MtfAttributes *a = &call->operation->attributes;
     Runs in = runs_of(&call->inputs[0], a->from), out = runs_of(&call->outputs[0], a->to);
     for (int64_t o = 0; o < out.outer && out.along > 0; o++)
@@ -279,7 +279,7 @@ static MtfRandom stream_of(const MtfKernelCall *call) {
                              mtf_random_step((uint64_t)MAX(call->step, 1) - 1, call->element));
 }
 
-void mtf_kernel_random_uniform(const MtfKernelCall *call) {
+static void random_uniform_kernel(const MtfKernelCall *call) {
     const MtfAttributes *a = &call->operation->attributes;
     const MtfOperand *out = &call->outputs[0];
     MtfRandom random = stream_of(call);
@@ -289,7 +289,7 @@ void mtf_kernel_random_uniform(const MtfKernelCall *call) {
                                    mtf_random_uniform(&random, mtf_slice_global_index(out, i)));
 }
 
-void mtf_kernel_random_normal(const MtfKernelCall *call) {
+static void random_normal_kernel(const MtfKernelCall *call) {
     const MtfAttributes *a = &call->operation->attributes;
     const MtfOperand *out = &call->outputs[0];
     MtfRandom random = stream_of(call);
@@ -298,3 +298,19 @@ void mtf_kernel_random_normal(const MtfKernelCall *call) {
                       a->mean + a->deviation *
                                     mtf_random_normal(&random, mtf_slice_global_index(out, i)));
 }
+
+const MtfKernelRow mtf_shape_kernels[] = {
+    MTF_TIMED_KERNEL(MTF_OP_RESAMPLE, resample_kernel, { "rc" }, NULL, MTF_SLOW),
+    MTF_TIMED_KERNEL(MTF_OP_CONCAT, concat_kernel, { "rc" }, "tc", MTF_FIRST_KEPT),
+    { .kind = MTF_OP_LOOP_BEGIN, .kernel = loop_begin_kernel },
+    { .kind = MTF_OP_LOOP_NEXT, .kernel = loop_next_kernel },
+    { .kind = MTF_OP_LOOP_SLICE, .kernel = loop_slice_kernel },
+    { .kind = MTF_OP_LOOP_STACK, .kernel = loop_stack_kernel },
+    MTF_TIMED_KERNEL(MTF_OP_RANDOM_UNIFORM, random_uniform_kernel, { NULL }, "rc",
+                     MTF_SLOW_FROM_NOTHING),
+    MTF_TIMED_KERNEL(MTF_OP_RANDOM_NORMAL, random_normal_kernel, { NULL }, "rc",
+                     MTF_SLOW_FROM_NOTHING),
+    MTF_TIMED_KERNEL(MTF_OP_CUMULATIVE_SUM, cumulative_sum_kernel, { "rk" }, NULL, MTF_SLOW),
+    MTF_TIMED_KERNEL(MTF_OP_TOP_K, top_k_kernel, { "rc" }, NULL, MTF_SLOW),
+    { .kernel = NULL },
+};

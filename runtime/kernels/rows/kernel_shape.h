@@ -10,16 +10,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
-/* The kernels of the operations of these names. */
-void mtf_kernel_resample(const MtfKernelCall *call);
-void mtf_kernel_concat(const MtfKernelCall *call);
-void mtf_kernel_loop_begin(const MtfKernelCall *call);
-void mtf_kernel_loop_next(const MtfKernelCall *call);
-void mtf_kernel_loop_slice(const MtfKernelCall *call);
-void mtf_kernel_loop_stack(const MtfKernelCall *call);
-void mtf_kernel_cumulative_sum(const MtfKernelCall *call);
-void mtf_kernel_top_k(const MtfKernelCall *call);
-void mtf_kernel_random_uniform(const MtfKernelCall *call);
-void mtf_kernel_random_normal(const MtfKernelCall *call);
+/* Their rows (kernel.h). */
+extern const MtfKernelRow mtf_shape_kernels[];
 
 #endif

@@ -172,7 +172,7 @@ static int64_t bytes_of(const MtfOperand *operand) {
     return mtf_operand_elements(operand) * mtf_dtype_bytes(operand->dtype);
 }
 
-void *mtf_conv_prepare(const MtfKernelCall *call, int64_t *workspace_bytes) {
+static void *conv_prepare(const MtfKernelCall *call, int64_t *workspace_bytes) {
     Prepared *p = g_new0(Prepared, 1);
     int64_t bytes = 0;
     *workspace_bytes = 0;
@@ -195,7 +195,7 @@ void *mtf_conv_prepare(const MtfKernelCall *call, int64_t *workspace_bytes) {
     return p;
 }
 
-void mtf_conv_release(void *prepared) {
+static void conv_release(void *prepared) {
     Prepared *p = prepared;
     if (p->onednn != NULL)
         mtf_onednn_conv_release(p->onednn);
@@ -233,16 +233,32 @@ static void run_prepared(const MtfKernelCall *call, const Prepared *p) {
         convolve_plainly(call);
 }
 
-void mtf_kernel_conv(const MtfKernelCall *call) {
+static void conv_kernel(const MtfKernelCall *call) {
     if (call->prepared != NULL) {
         run_prepared(call, call->prepared);
         return;
     }
     int64_t bytes;
     MtfKernelCall own = *call;
-    own.prepared = mtf_conv_prepare(call, &bytes);
+    own.prepared = conv_prepare(call, &bytes);
     own.workspace = aligned_alloc(PAGE, (size_t)((bytes + PAGE) / PAGE * PAGE));
     run_prepared(&own, own.prepared);
     free(own.workspace);
-    mtf_conv_release(own.prepared);
+    conv_release(own.prepared);
 }
+
+const MtfKernelRow mtf_conv_kernels[] = {
+    { .kind = MTF_OP_CONV,
+      .kernel = conv_kernel,
+      .prepare = conv_prepare,
+      .release = conv_release },
+    { .kind = MTF_OP_CONV_TRANSPOSE,
+      .kernel = conv_kernel,
+      .prepare = conv_prepare,
+      .release = conv_release },
+    { .kind = MTF_OP_CONV_FILTER_GRAD,
+      .kernel = conv_kernel,
+      .prepare = conv_prepare,
+      .release = conv_release },
+    { .kernel = NULL },
+};

@@ -8,11 +8,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
-/* The kernels of the operations of these names. */
-void mtf_kernel_conv(const MtfKernelCall *call);
-
-/* For mtf_kernel_prepare. */
-void *mtf_conv_prepare(const MtfKernelCall *call, int64_t *workspace_bytes);
-void mtf_conv_release(void *prepared);
+/* Their rows (kernel.h). */
+extern const MtfKernelRow mtf_conv_kernels[];
 
 #endif

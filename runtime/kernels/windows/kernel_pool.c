@@ -273,7 +273,7 @@ static bool is_empty(const Pool *p) {
     return mtf_operand_elements(p->made) == 0;
 }
 
-void mtf_kernel_max_pool(const MtfKernelCall *call) {
+static void max_pool_kernel(const MtfKernelCall *call) {
     Pool p = pool_of(call);
     const Loops *loops = loops_of(p.made);
     double largest[CHUNK];
@@ -292,7 +292,7 @@ void mtf_kernel_max_pool(const MtfKernelCall *call) {
     }
 }
 
-void mtf_kernel_max_pool_grad(const MtfKernelCall *call) {
+static void max_pool_grad_kernel(const MtfKernelCall *call) {
     Pool p = pool_of(call);
     const Loops *loops = loops_of(p.made);
     double sums[CHUNK];
@@ -309,7 +309,7 @@ void mtf_kernel_max_pool_grad(const MtfKernelCall *call) {
     }
 }
 
-void mtf_kernel_average_pool(const MtfKernelCall *call) {
+static void average_pool_kernel(const MtfKernelCall *call) {
     Pool p = pool_of(call);
     const Loops *loops = loops_of(p.made);
     bool counted = call->operation->attributes.counted != 0;
@@ -329,7 +329,7 @@ void mtf_kernel_average_pool(const MtfKernelCall *call) {
     }
 }
 
-void mtf_kernel_average_pool_grad(const MtfKernelCall *call) {
+static void average_pool_grad_kernel(const MtfKernelCall *call) {
     Pool p = pool_of(call);
     const Loops *loops = loops_of(p.made);
     bool counted = call->operation->attributes.counted != 0;
@@ -350,3 +350,11 @@ void mtf_kernel_average_pool_grad(const MtfKernelCall *call) {
         loops->store(mtf_operand_at(p.made, chunk_number(&p)), sums, NULL, 1, p.n);
     }
 }
+
+const MtfKernelRow mtf_pool_kernels[] = {
+    { .kind = MTF_OP_MAX_POOL, .kernel = max_pool_kernel },
+    { .kind = MTF_OP_AVERAGE_POOL, .kernel = average_pool_kernel },
+    { .kind = MTF_OP_MAX_POOL_GRAD, .kernel = max_pool_grad_kernel },
+    { .kind = MTF_OP_AVERAGE_POOL_GRAD, .kernel = average_pool_grad_kernel },
+    { .kernel = NULL },
+};

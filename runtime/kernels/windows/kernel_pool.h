@@ -5,10 +5,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
-/* The kernels of the operations of these names. */
-void mtf_kernel_max_pool(const MtfKernelCall *call);
-void mtf_kernel_average_pool(const MtfKernelCall *call);
-void mtf_kernel_max_pool_grad(const MtfKernelCall *call);
-void mtf_kernel_average_pool_grad(const MtfKernelCall *call);
+/* Their rows (kernel.h). */
+extern const MtfKernelRow mtf_pool_kernels[];
 
 #endif
