@@ -524,7 +524,7 @@ static bool take_usage(MtfCertifiedProblem *problem, int index) {
     return constant;
 }
 
-/* The least cost of a node beside values of the ends of its edges, of which there may be none. */
+/* The least cost of a node, given the values of its neighbours; it may have none. */
 static bool least_beside(const MtfCertifiedProblem *problem, int index, const int *values,
                          int64_t *least) {
     const MtfCertifiedNode *node = &problem->nodes[index];

@@ -205,8 +205,8 @@ static void drop_cut(Search *search) {
 /* Chunks a domain that are tried when the schedule may be any. */
 static const int any_chunks[] = { 1, 2, 4, 0 };
 
-/* Cuts the graph where layouts made by hand fit, of which the model of the cut believes that they have
- * `share` of a device's memory. */
+/* Cuts the graph into stages whose layouts, made by hand, fit into `share` of a device's memory by the
+ * cut's own model. */
 static bool search_cut(Search *search, double share, GError **error) {
     const MtfSearchPipeline *o = search->options;
     const MtfPipelineRequest *request = &search->request;

@@ -185,7 +185,7 @@ static int ranked(MtfComposite *c, const char *suffix, int x, int from, int to, 
     return largest;
 }
 
-/* All of them, or of their negatives, of which equal ones stand in the same order. */
+/* Ranks all elements from the largest on, or their negatives; equal ones keep their order either way. */
 int mtf_expand_sort(MtfComposite *c) {
     MtfBuilder *b = c->b;
     const MtfAttributes *a = &c->op->attributes;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Peak tensors named when nothing fits; and rounds and gap of a search for a layout that would fit under
- * a higher limit, of which only the bytes matter. */
+ * a higher limit: only its bytes matter. */
 #define MAX_NAMED 12
 #define SMALL_ROUNDS 4
 #define SMALL_GAP 0.05

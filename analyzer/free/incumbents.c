@@ -158,7 +158,7 @@ const MtfIncumbent *mtf_incumbents_smallest(MtfIncumbents *incumbents) {
 typedef struct {
     const MtfIncumbents *incumbents;
     int64_t memory_limit;
-    bool fitting;         /* nothing of a name of which none fits */
+    bool fitting;         /* names without a layout that fits are left out */
     GPtrArray *names;     /* const char *, owned by incumbents */
     MtfIncumbent **shown; /* one a name, or NULL */
 } Show;

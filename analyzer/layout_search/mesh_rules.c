@@ -76,7 +76,7 @@ static void note_rules(const MtfPlanSearch *search, const GArray *meshes, const 
                 g_array_index(all, MtfRuleMesh, k) = g_array_index(by_mesh, MtfRuleMesh, i);
 }
 
-/* Searches rules on some more meshes, of which there may be none. */
+/* Searches rules on further meshes, if there are any. */
 static bool search_more_rules(const MtfPlanSearch *search, const GArray *meshes, GArray *all,
                               MtfRuleAnswer *answer, GError **error) {
     MtfRuleAnswer more = { 0 };

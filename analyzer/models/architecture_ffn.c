@@ -115,7 +115,7 @@ static Experts route(MtfAssembly *m, int x) {
     return e;
 }
 
-/* What experts work on: places of each, or rows of which each has its expert. */
+/* What experts work on: a block of places for each expert, or rows that each name their expert. */
 static MtfShape places_of(const MtfAssembly *m, const Experts *e, int features) {
     return e->routed.expert < 0 ? MTF_SHAPE(e->dims.experts, m->batch, e->dims.places, features)
                                 : MTF_SHAPE(m->batch, e->dims.places, features);

@@ -50,7 +50,8 @@ static double seconds_in(GHashTable *seconds, const char *name) {
     return value != NULL ? *value : 0;
 }
 
-/* Raises `*most` to the largest difference of a share, of which the name is returned. */
+/* The name of the share that differs most, where that is by more than `*most`, which is raised to it; else
+ * `known`. */
 static const char *widest_share(GHashTable *one, GHashTable *other, const char *known,
                                 double *most) {
     GList *names = g_list_sort(g_hash_table_get_keys(one), (GCompareFunc)strcmp);

@@ -8,7 +8,7 @@
 
 #define PRECISION 1e-10 /* of the threshold, relative */
 
-/* A way to have arrived at a downset: from which state of which other downset, by which stage. */
+/* A way to arrive at a downset: the state it came from, in another downset, and the stage between them. */
 typedef struct {
     int64_t devices, replicas; /* k and s of everything after the downset */
     int to, state;             /* the stage's end, and the state there; to < 0 at the very end */

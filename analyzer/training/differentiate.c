@@ -252,7 +252,7 @@ static void apply_rule(Differentiation *d, const MtfOperation *operation, int dy
     d->b.of = NULL;
 }
 
-/* Variables of which operation `index` is the first reader have all their shares now. */
+/* All shares of the gradients of variables that operation `index` reads first are known now. */
 static void complete_variables(Differentiation *d, const MtfConsumers *consumers, int index) {
     const MtfOperation *operation = mtf_graph_operation(d->b.graph, index);
     int n = operation->n_inputs;

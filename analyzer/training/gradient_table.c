@@ -534,7 +534,7 @@ static void attention_bias(MtfGradient *g) {
     mtf_gradient_give(g, in[3], mtf_build_fit(g->b, name, product, &bias));
 }
 
-/* One operation makes the shares of q, k and v, of which q's has the operation's name. */
+/* One operation makes the gradients of q, k and v; that of q has the operation's own name. */
 static void attention(MtfGradient *g) {
     const int *in = g->op.inputs, *out = g->op.outputs;
     int inputs[7] = { in[0], in[1], in[2], out[0], out[1], g->dy, g->op.n_inputs > 3 ? in[3] : -1 };

@@ -36,8 +36,8 @@ static double direct(const MtfNetwork *network, const MtfCollective *collective)
            transfer(network, collective->bytes * (p - 1) / p);
 }
 
-/* Round a ring of all ranks; a block makes all its hops but one, of which m_0 … m_d are between
- * children of level d or of one further out, and the children's uplinks of every level carry
+/* Round a ring of all ranks a block makes all its hops but one: m_0 … m_d of them between children of
+ * level d or of one further out, and the children's uplinks of every level carry
  * n (p-1)/p once: the hops' alphas + n (p-1)/p beta of the worst level. */
 static double ring(const MtfNetwork *network, const MtfCollective *collective) {
     double p = ranks_of(network), outer = 0, children = 1, latency = 0, least = INFINITY;

@@ -97,8 +97,8 @@ static double scored_seconds(const MtfMachine *machine, const MtfProductWork *wo
                              2 * swept * work->calls * work->m * keys);
 }
 
-/* Of a causal head queries see `seen` of the keys on average, half of them or a window; kernels leave
- * masked ones out by blocks, of which the diagonal cuts one in halves and a window's edge another. */
+/* The queries of a causal head see `seen` of the keys on average, half of them or a window. Kernels leave
+ * masked keys out by blocks: the diagonal cuts one block of a row in halves, a window's edge another. */
 static double computed_keys(const MtfSoftware *software, double length, double seen) {
     double edges = 2 * seen < length ? 1 : 0.5;
     if (!software->causal_skips || seen >= length)

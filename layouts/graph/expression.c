@@ -245,7 +245,7 @@ static int fail_unclosed(Reader *r, const char *opened) {
                : fail_at(r, r->at, "a sign or the end of the parenthesis should stand here");
 }
 
-/* What stands between the parentheses of a function, the first of which is read. */
+/* The arguments of a function, behind its opening parenthesis. */
 static int read_call(Reader *r, const char *where, const char *name) {
     const char *opened = r->at - 1;
     int kind = find_function(name), operands[MTF_MAX_OPERANDS] = { -1, -1, -1 }, n = 0;

@@ -298,8 +298,8 @@ static bool check_further_outputs(const Check *check, const MtfShape *shape, GEr
     return true;
 }
 
-/* Embedding gradient: out = vocabulary + dimensions of dy, of which ids alone may be missing; what is
- * added is like it. */
+/* Embedding gradient: out = vocabulary + dimensions of dy, without some or all of those of ids; what is
+ * added has the same shape. */
 bool mtf_check_embedding_grad(const Check *check, const MtfShape *shape, GError **error) {
     const MtfShape *ids = &input(check, 0)->shape;
     const MtfShape *dy = &input(check, 1)->shape;

@@ -655,7 +655,7 @@ static cJSON *updates_to_json(const MtfGraph *graph) {
     return list;
 }
 
-/* Blocks of which the graph has a layer: a pipeline stage may hold none. */
+/* Blocks with a layer in this graph: a pipeline stage may hold none of a block. */
 static cJSON *repeats_to_json(const MtfGraph *graph) {
     cJSON *map = cJSON_CreateObject();
     g_autofree bool *has_layers = blocks_with_layers(graph);

@@ -365,7 +365,7 @@ static bool holds_context(Making *m, const char *name, int64_t rows) {
     return false;
 }
 
-/* A variable along the text is a table of positions, of which the rows at hand are read. */
+/* A variable along the text is a table of positions: only the rows of the tokens at hand are read. */
 static int positions_table(Making *m, const MtfTensor *tensor) {
     int64_t rows = mtf_graph_size(m->from, m->length);
     const char *base = mtf_graph_dimension(m->from, m->length)->name;

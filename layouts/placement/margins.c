@@ -242,8 +242,8 @@ static GArray *shares_of(const MtfGraph *graph, const MtfMesh *mesh, const MtfPl
     return shares;
 }
 
-/* A box is a product of shares, so is what a processor sends and keeps of its own: all combinations
- * are gone through, of which there are few. */
+/* A box is a product of shares, and so is what a processor sends and keeps of its own: all combinations
+ * are gone through, since there are few. */
 static void find_most(GArray *const *shares, int rank, Share box, MtfMarginsMost *most) {
     if (rank == 0) {
         most->read = MAX(most->read, box.read);

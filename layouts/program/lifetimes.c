@@ -229,7 +229,7 @@ static void give_versions(MtfProgram *program) {
     }
 }
 
-/* Storages that hold sums over micro-batches, of which there is one. */
+/* Storages that hold sums over micro-batches: one for the whole step, whatever is in flight. */
 static bool *find_sums(const MtfProgram *program) {
     bool *sums = g_new0(bool, program->buffers->len + 1);
     for (int i = 0; i < program->n_repeated; i++) {

@@ -80,9 +80,9 @@ static double members_within(const MtfMeshMap *map, unsigned axes, int p) {
     return members;
 }
 
-/* What leaves a child of level `p` for one group, of which it holds `inside` of `ranks`: of a sum
- * or a gathering all but its own share once, of an allreduce twice, of an all-to-all what its
- * members have for others. */
+/* What leaves a child of level `p` that holds `inside` of the `ranks` of a group: in a reduce-scatter or
+ * an allgather all but its own share, once; in an allreduce twice that; in an all-to-all what its members
+ * have for others. */
 static double leaving(const MtfTrafficRow *row, double inside, double ranks) {
     double outside = 1 - inside / ranks;
     const MtfReshardRow *kind = mtf_reshard_row(row->kind);

@@ -51,14 +51,14 @@ enum { DIM_A, DIM_B, DIM_TERMS };
 #define COLLECTIVE 1
 
 /* a = ranks, so that pieces split along it lie in order, as most do in training; b fills up the
- * payload, of which an all-to-all sends a rank's part and the others all. */
+ * payload: an all-to-all sends a rank's part of it, the others all of it. */
 static int64_t width_of(const Trial *trial) {
     int64_t parts = mtf_reshard_row(trial->kind)->exchanges ? 1 : trial->ranks;
     int64_t width = MAX(1, trial->bytes / mtf_dtype_bytes(MTF_F32) / parts);
     return (width + trial->ranks - 1) / trial->ranks * trial->ranks;
 }
 
-/* y[a, b] = sum over terms of x[terms, a, b], of which each rank has one; or y = -x. */
+/* y[a, b] = sum over terms of x[terms, a, b], one term a rank; or y = -x. */
 static void make_graph(Trial *trial) {
     bool sums = mtf_reshard_row(trial->kind)->reduces;
     MtfShape y = { .rank = 2, .dims = { DIM_A, DIM_B } };

@@ -161,7 +161,7 @@ bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder,
            read_moves(what, open, error);
 }
 
-/* Tensors of the file of which something is read. */
+/* How many tensors of the file are read, in whole or in part. */
 static guint count_tensors(const MtfPublishedFile *file) {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     for (guint i = 0; i < file->moves->len; i++)

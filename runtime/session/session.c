@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Told with what signals ask, of which it is none. */
+/* Agreed on together with what signals ask for; a bit that no signal has. */
 #define LOSS_IS_BAD 16
 
 /* ---- Loading ------------------------------------------------------------------------------- */
@@ -383,8 +383,8 @@ static void set_watches(MtfSession *session, int64_t step) {
         mtf_stage_run_trace(session->stage, session->executor.trace);
 }
 
-/* What the rank with most has in memory. To look at every step would slow small ones down: between
- * lines that are printed, of which the first step's is one, it is what it was. */
+/* What the rank with most has in memory. To look at every step would slow small ones down:
+ * it is looked up for steps whose line is printed, the first among them, and kept in between. */
 static int64_t resident_bytes(const MtfSession *session, const MtfStepRecord *record) {
     if (!mtf_metrics_prints(session->done, session->options->steps, record->step))
         return record[-1].resident_bytes;

@@ -101,7 +101,7 @@ static void read_olmoe(MtfConfig *c, MtfArchitecture *n) {
     s->d_expert = s->d_ff;
 }
 
-/* Beside the experts there is one more for all tokens, of which each takes a share. */
+/* A shared expert computes every token beside the chosen ones; a gate per token scales its result. */
 static void read_qwen2_moe(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 151936, 2048,  5632, 24,  16,   16,
                                            0,      32768, 1e-6, 1e4, false };
@@ -204,7 +204,7 @@ static void read_latent(MtfConfig *c, MtfArchitecture *n, int64_t turned, int64_
     s->names.q_norm = "self_attn.q_a_layernorm";
 }
 
-/* Experts in groups of which a token chooses some, then experts of those. */
+/* A token chooses some groups of experts, then experts within those groups. */
 static void read_groups(MtfConfig *c, MtfStack *s, int64_t groups, int64_t choices) {
     MtfRouting *r = &s->routing;
     r->groups = mtf_config_integer(c, "n_group", 1, groups);

@@ -190,7 +190,7 @@ static MtfOnnxValue *attention(MtfOnnxCall *call) {
 
 /* ---- onnxruntime's fused operators ----------------------------------------------------------- */
 
-/* x + bias, of which the function is taken. */
+/* x + bias, the argument of the activation. */
 static MtfOnnxValue *with_bias(MtfOnnxCall *call, int k) {
     MtfOnnxValue *bias = mtf_onnx_input(call, k), *x = call->inputs[0];
     return bias == NULL

@@ -190,8 +190,7 @@ void mtf_messages_set_prices(MtfMessages *messages, const double *price) {
         price_node(messages, &messages->node_states[i]);
 }
 
-/* The least of so many numbers, of which there is one at least. Four at a time, since each
- * comparison waits for the one before. */
+/* The least of `count` >= 1 numbers. Four at a time, since each comparison waits for the one before. */
 static double least_of(const double *numbers, int count) {
     double least[4] = { numbers[0], numbers[0], numbers[0], numbers[0] };
     for (int i = 0; i + 4 <= count; i += 4)

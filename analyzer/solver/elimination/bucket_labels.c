@@ -194,8 +194,8 @@ static void append_label(const Search *search, Labels *to, const Labels *from, i
     to->count++;
 }
 
-/* Whether one of the labels from number `first` on, none of which costs more, makes this one needless.
- * With a single row the last of them uses the least. */
+/* Whether one of the labels from number `first` on, which cost no more, dominates this one. With a single
+ * row the last of them uses the least. */
 static bool is_needless(Search *search, const Labels *labels, int first, const int64_t *numbers) {
     if (search->rows->count <= 1 && search->rows->all_priced)
         first = MAX(first, labels->count - 1);

@@ -229,8 +229,8 @@ static int find_reach(const Search *search) {
     return reach;
 }
 
-/* Nodes of the colour that repeats most usefully come first: those of which there are as many as of
- * most others. */
+/* Nodes to start from: two neighbours of each colour that has as many nodes as most colours have, for
+ * that is how often the layer repeats. */
 static GArray *find_seeds(const Search *search) {
     const MtfCore *core = search->core;
     g_autoptr(GHashTable) groups =

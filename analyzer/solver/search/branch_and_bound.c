@@ -353,7 +353,8 @@ static bool certify_children(MtfBranching *b, int first, int last) {
     return all;
 }
 
-/* Leaves the place at hand, of which nothing within the cutoff is left, for the branch it is in. */
+/* Closes the current subproblem, in which nothing within the cutoff is left, and goes back to the branch
+ * above it. */
 static void certify_place(MtfBranching *b) {
     if (b->place == PLACE_IS_SINGLE)
         mtf_certificate_one(b->certificate, "single", b->cutoff);

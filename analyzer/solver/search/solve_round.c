@@ -205,7 +205,7 @@ static void step_with_job(MtfSolver *solver) {
 
 /* ---- the improvers beside all that ---- */
 
-/* The prices of the bound at the rows of the base, of which the core has kept some. */
+/* The dual prices as the base counts its rows; rows that the core has dropped have price 0. */
 static double *base_prices(const MtfSolver *solver) {
     const MtfCore *base = solver->base, *core = solver->core;
     const double *prices = mtf_dual_prices(solver->dual);

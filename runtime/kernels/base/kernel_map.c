@@ -233,7 +233,7 @@ static void reduce_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, 
     walk->reductions->fill(out, total, 1);
 }
 
-/* Blocks of one row, each element of which has its own in the output. */
+/* A block of one row whose elements each have one of their own in the output. */
 static void add_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, char *out) {
     int64_t step = walk->nest.step[0];
     int64_t bytes = walk->out[0].bytes;

@@ -99,8 +99,8 @@ typedef struct {
     int64_t first, end;
 } Tile;
 
-/* Positions beside each other along the last window, and what one place of their windows meets: from
- * `low` to before `high` of them an element, the first of which is at `at`, the next `step` on. */
+/* `n` neighbouring positions along the last window, and what one place of their windows meets: positions
+ * `low` to `high` - 1 an element each, the first at `at`, each next one `step` further. */
 typedef struct {
     int64_t n, low, high, at, step;
 } Run;
