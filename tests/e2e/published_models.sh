@@ -19,7 +19,7 @@ logits gpt2 3
 run $python $models write "$work" deepseek_v3-fp8 llama-fp8
 for type in deepseek_v3-fp8 llama-fp8; do
     logits $type 1
-    logits $type 3
+    logits "$type" 3
     run grep quantization_config "$work/$type/out3/config.json"
     claim "$type: what is written back says nothing of eight bits" exits 1
     mv "$work/$type/out3" "$work/$type-numbers"
