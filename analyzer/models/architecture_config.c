@@ -40,12 +40,15 @@ static const char *const harmless[] = { "_attn_implementation_autoset",
                                         "forced_bos_token_id",
                                         "forced_decoder_ids",
                                         "forced_eos_token_id",
+                                        "full_attn_mod",
                                         "gradient_checkpointing",
                                         "id2label",
                                         "init_std",
                                         "initializer_factor",
                                         "initializer_range",
+                                        "interpolate_factor",
                                         "is_encoder_decoder",
+                                        "is_llama_config",
                                         "label2id",
                                         "layer_norm_elementwise_affine",
                                         "layerdrop",
@@ -320,21 +323,36 @@ bool mtf_architecture_config_is(const MtfJson *root) {
     return cJSON_IsObject(root->node) && mtf_json_find(root, "model_type", &value);
 }
 
+/* The text part of a model that reads pictures, too, whose files keep it as the model that it is, behind
+ * "language_model."; else the config itself. */
+static const MtfJson *text_part(const MtfJson *root, MtfJson *part, GPtrArray *left_out) {
+    static const char *const types[] = { "gemma3", "llava", "mistral3", NULL };
+    MtfJson type;
+    if (!mtf_json_find(root, "model_type", &type) || !cJSON_IsString(type.node) ||
+        !g_strv_contains(types, type.node->valuestring) ||
+        !mtf_json_find(root, "text_config", part) || !cJSON_IsObject(part->node))
+        return root;
+    g_ptr_array_add(left_out, g_strdup("all but text_config (pictures are not read)"));
+    return part;
+}
+
 bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
                                   GPtrArray *left_out, GError **error) {
     const char *name;
-    const MtfArchitectureType *type = find_type(root, &name, error);
+    MtfJson value, part;
+    const MtfJson *text = text_part(root, &part, left_out);
+    const MtfArchitectureType *type = find_type(text, &name, error);
     if (type == NULL)
         return false;
     g_autoptr(GHashTable) used = g_hash_table_new(g_str_hash, g_str_equal);
     MtfConfig config = { root, used, left_out, false, error };
-    MtfJson value;
     read_quantization(&config);
+    config.root = text;
     *network = (MtfArchitecture){ .embedding_scale = 1, .logit_scale = 1 };
     network->spread = mtf_config_number(&config, "initializer_range", 0.02);
     type->read(&config, network);
     network->dropout = read_dropout(&config);
-    for (bool more = !config.failed && mtf_json_first(root, &value); more;
+    for (bool more = !config.failed && mtf_json_first(text, &value); more;
          more = mtf_json_next(&value))
         if (!check_key(&config, &value, name))
             return false;

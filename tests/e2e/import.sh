@@ -36,10 +36,19 @@ count qwen2-7b 7615616512 '{"model_type":"qwen2","hidden_size":3584,"intermediat
   "num_hidden_layers":28,"num_attention_heads":28,"num_key_value_heads":4,"vocab_size":152064}'
 count qwen2.5-0.5b 494032768 '{"model_type":"qwen2","hidden_size":896,"intermediate_size":4864,
   "num_hidden_layers":24,"num_attention_heads":14,"num_key_value_heads":2,"tie_word_embeddings":true}'
+count gemma3-4b 3880263168 '{"model_type":"gemma3","architectures":["Gemma3ForConditionalGeneration"],"mm_tokens_per_image":256,
+  "text_config":{"model_type":"gemma3_text","hidden_size":2560,"intermediate_size":10240,"num_hidden_layers":34,
+  "rope_scaling":{"factor":8.0,"rope_type":"linear"},"sliding_window":1024},"vision_config":{"hidden_size":1152}}'
 count gemma2-2b 2614341888 '{"model_type":"gemma2"}'
 count gemma2-27b 27227128320 '{"model_type":"gemma2","hidden_size":4608,"intermediate_size":36864,
   "num_hidden_layers":46,"num_attention_heads":32,"num_key_value_heads":16,"head_dim":128,
   "query_pre_attn_scalar":144}'
+count phi4-mini 3836021760 '{"model_type":"phi3","full_attn_mod":1,"interpolate_factor":1,"lm_head_bias":false,"mlp_bias":false,
+  "num_attention_heads":24,"num_key_value_heads":8,"max_position_embeddings":131072,"original_max_position_embeddings":4096,
+  "partial_rotary_factor":0.75,"tie_word_embeddings":true,"vocab_size":200064,"sliding_window":262144}'
+count smollm2-135m 134515008 '{"model_type":"llama","is_llama_config":true,"rope_interleaved":false,"hidden_size":576,
+  "intermediate_size":1536,"num_attention_heads":9,"num_hidden_layers":30,"num_key_value_heads":3,"tie_word_embeddings":true,
+  "vocab_size":49152,"transformers.js_config":{"kv_cache_dtype":{"fp16":"float16"}}}'
 count phi3-mini 3821079552 '{"model_type":"phi3"}'
 ones=$(seq -s, 48 | sed 's/[0-9]*/1.05/g')
 count phi3-mini-128k 3821079552 '{"model_type":"phi3","max_position_embeddings":131072,"original_max_position_embeddings":4096,
@@ -78,7 +87,9 @@ count smollm3-3b 3075098624 '{"model_type":"smollm3","no_rope_layer_interval":4,
 count granite3-2b 2533531648 '{"model_type":"granite","hidden_size":2048,"intermediate_size":8192,"num_hidden_layers":40,
   "num_key_value_heads":8,"vocab_size":49155,"tie_word_embeddings":true,"embedding_multiplier":12.0,
   "residual_multiplier":0.22,"attention_multiplier":0.015625,"logits_scaling":8.0}'
-count starcoder2-3b 3030371328 '{"model_type":"starcoder2","embedding_dropout":0.0,"residual_dropout":0.0}'
+count starcoder2-3b 3030371328 '{"model_type":"starcoder2","activation_function":"gelu","attention_softmax_in_fp32":true,
+  "layer_norm_epsilon":1e-05,"mlp_type":"default","norm_type":"layer_norm","scale_attention_softmax_in_fp32":true,"scale_attn_weights":true,
+  "embedding_dropout":0.0,"residual_dropout":0.0}'
 count olmo2-7b 7298617344 '{"model_type":"olmo2","vocab_size":100352,"max_position_embeddings":4096,"rms_norm_eps":1e-6,
   "rope_theta":500000,"rope_scaling":null}'
 # Two tables of 51200 x 2560 and 51200 biases; in a layer 4 (2560^2 + 2560), 2 2560 10240 + 10240 + 2560, one norm of

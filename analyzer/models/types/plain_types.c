@@ -63,6 +63,10 @@ static void read_starcoder2(MtfConfig *c, MtfArchitecture *n) {
     s->activation = mtf_config_activation(c, "hidden_act", "gelu_pytorch_tanh");
     s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias =
         mtf_config_flag(c, "use_bias", true);
+    mtf_type_ignore(c, (const char *const[]){ "activation_function", "attention_softmax_in_fp32",
+                                              "layer_norm_epsilon", "mlp_type", "norm_type",
+                                              "scale_attention_softmax_in_fp32",
+                                              "scale_attn_weights", NULL });
     s->gated = false;
     s->names.gate = NULL;
     s->names.up = "mlp.c_fc";
