@@ -3,6 +3,8 @@
 
 #include "analyzer/rewriting/replace_operations.h"
 
+#include <string.h>
+
 /* The inputs of attention, in this order; its gradient has those behind as well. */
 enum { Q, K, V, O, LSE, DO, INPUTS };
 
@@ -10,10 +12,12 @@ enum { Q, K, V, O, LSE, DO, INPUTS };
 typedef struct {
     MtfBuilder *b;
     const MtfOperation *op; /* as it was */
-    const char *name;       /* of it */
-    int turns;              /* how many parts of memory a part of queries meets */
-    int parts, turned;      /* dimensions of so many parts; the second while they are handed on */
-    int query, memory;      /* positions within one */
+    char *name;             /* of it */
+    int n_parts;
+    int turns;         /* how many parts of memory a part of queries meets */
+    int parts, turned; /* dimensions of so many parts; the second while they are handed on */
+    int query, memory; /* positions within one */
+    int bias;          /* added to scores, in parts; or -1 */
 } Ring;
 
 /* ---- Which ----------------------------------------------------------------------------------- */
@@ -27,8 +31,10 @@ bool mtf_operation_rings(const MtfGraph *graph, const MtfOperation *op, int part
     const MtfOperationRow *row = mtf_operation_row(op->kind);
     const MtfAttributes *a = &op->attributes;
     bool back = row->products == MTF_PRODUCTS_ATTENTION_GRAD;
-    if (!(row->in_parts || back) || op->loop != 0 || a->parts >= 0 || a->rate > 0 ||
-        op->n_inputs != (back ? INPUTS : O))
+    int bias = back ? INPUTS : O; /* an input, where there are so many */
+    if (!(row->in_parts || back) || op->loop != 0 || a->parts >= 0 ||
+        (op->n_inputs > bias &&
+         mtf_shape_find(&mtf_graph_tensor(graph, op->inputs[bias])->shape, a->query) >= 0))
         return false;
     int rank = mtf_graph_tensor(graph, op->inputs[K])->shape.rank;
     bool alike = mtf_graph_size(graph, a->query) == mtf_graph_size(graph, a->memory);
@@ -95,29 +101,46 @@ static int turn_by(Ring *r, int turn, const char *what, int tensor, int by) {
 static void hand_on(Ring *r, int turn, int *inputs) {
     inputs[K] = turn_by(r, turn, "keys", inputs[K], 1);
     inputs[V] = turn_by(r, turn, "values", inputs[V], 1);
+    if (r->bias >= 0)
+        r->bias = turn_by(r, turn, "added", r->bias, 1);
 }
 
-/* Attention, or its gradient, of all parts in a turn. */
+/* Attention, or its gradient, of all parts in a turn. Parts that meet their own are heads, or, where shares
+ * are dropped, which are numbered by their places in all parts, in a turn of all parts. */
 static int meet(Ring *r, MtfOperationKind kind, int turn, int n_inputs, const int *inputs) {
     g_autofree char *name = name_of(r, turn, "parts");
     MtfAttributes *a = &r->b->attributes;
+    int all[INPUTS + 1];
+    memcpy(all, inputs, (gsize)n_inputs * sizeof *all);
+    if (r->bias >= 0)
+        all[n_inputs++] = r->bias;
     *a = r->op->attributes;
     a->query = r->query;
     a->memory = r->memory;
-    a->parts = turn > 0 ? r->parts : -1;
-    a->turn = turn;
-    return mtf_build(r->b, (int)kind, name, NULL, n_inputs, inputs);
+    a->turn = turn > 0 || a->rate == 0 ? turn : r->n_parts;
+    a->parts = a->turn > 0 ? r->parts : -1;
+    if (a->rate > 0 && a->stream == NULL)
+        a->stream = r->name;
+    return mtf_build(r->b, (int)kind, name, NULL, n_inputs, all);
 }
 
-static Ring ring_of(MtfBuilder *b, const MtfOperation *op, const char *name, int parts) {
+static Ring ring_of(MtfBuilder *b, const MtfOperation *op, char *name, int parts) {
     const MtfAttributes *a = &op->attributes;
-    Ring r = { .b = b, .op = op, .name = name, .turns = turns_of(b->graph, a, parts) };
+    int bias = mtf_operation_row(op->kind)->in_parts ? O : INPUTS;
+    Ring r = { .b = b,
+               .op = op,
+               .name = name,
+               .n_parts = parts,
+               .turns = turns_of(b->graph, a, parts),
+               .bias = -1 };
     r.parts = mtf_dimension_below(b, a->query, "parts", parts);
     r.turned = mtf_dimension_below(b, a->query, "turned", parts);
     r.query =
         mtf_dimension_below(b, a->query, "within", mtf_graph_size(b->graph, a->query) / parts);
     r.memory =
         mtf_dimension_below(b, a->memory, "within", mtf_graph_size(b->graph, a->memory) / parts);
+    if (op->n_inputs > bias)
+        r.bias = divided(&r, "added", op->inputs[bias]);
     return r;
 }
 

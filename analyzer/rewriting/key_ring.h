@@ -5,7 +5,7 @@
  *
  *     q, k, v ──reshape──► [batch, parts, queries/parts, …]
  *     o, lse = attention(q, k, v)                                 part p meets part p
- *     k, v   = turned by one part                                 a permute where parts are split
+ *     k, v   = turned by one part (and a bias along memory)       a permute where parts are split
  *     o, lse = attention_further(q, k, v, o, lse), turn 1         part p meets part p - 1
  *     …                                                           until it has met all
  *
@@ -29,7 +29,8 @@
 #define MTF_MAX_RING 256
 
 /* Whether attention, or its gradient, can be computed by a ring of so many parts: they divide queries and memory,
- * which are equally many where it is causal, nothing is added to scores nor dropped, and it is in no loop. */
+ * which are equally many where it is causal, what is added to scores is alike for all queries, and it is in no
+ * loop. What is dropped is what attention that is whole drops. */
 bool mtf_operation_rings(const MtfGraph *graph, const MtfOperation *op, int parts);
 
 /* Rewrites attention and its gradients in a graph without composites (a training graph or one that runs

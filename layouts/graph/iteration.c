@@ -206,7 +206,8 @@ static double share_of_turn(const MtfAttributes *a, const MtfIteration *iteratio
     return seen * (1 - pairs_behind(fmax(c, 0), l + c, m) / (l * m));
 }
 
-/* Of attention that looks back only, and with a window w no further than that:
+/* Of attention that looks back only, and with a window w no further than that; parts of queries that meet their
+ * own of memory, in a turn of all parts, are like heads:
  *
  *     memory 0 …… m        queries from b = L - l to L, memory from 0 to m:
  *     b   . # # # #        those behind the query, less
@@ -216,14 +217,14 @@ double mtf_share_causal(const MtfAttributes *a, const MtfIteration *iteration,
                         const int64_t *sizes) {
     if (a->causal == 0)
         return 1;
-    if (a->turn > 0)
+    int parts = a->parts >= 0 ? index_of(iteration, a->parts) : -1;
+    if (a->turn > 0 && a->turn < (double)iteration->index[parts].size)
         return share_of_turn(a, iteration, sizes);
     int query = index_of(iteration, a->query);
     double l = (double)sizes[query], b = (double)iteration->index[query].size - l;
     int memory = index_of(iteration, a->memory);
     double m = (double)sizes[memory], whole = (double)iteration->index[memory].size, w = a->window;
-    if (a->parts >= 0) {
-        int parts = index_of(iteration, a->parts);
+    if (parts >= 0 && a->turn == 0) {
         m *= (double)sizes[parts];
         whole *= (double)iteration->index[parts].size;
     }

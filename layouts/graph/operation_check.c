@@ -443,22 +443,20 @@ static bool check_attention_inputs(const Check *check, const MtfShape *shape, GE
 }
 
 /* Memory in parts: queries and memory have them among their heads. The gradient of a bias knows no
- * parts. */
+ * parts, but what has a turn is made when gradients are there. */
 static bool check_parts(const Check *check, bool has_bias, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
-    double most = a->parts < 0 ? 0 : (double)mtf_graph_size(check->graph, a->parts) - 1;
+    double most = a->parts < 0 ? 0 : (double)mtf_graph_size(check->graph, a->parts);
     if (!(a->turn >= 0 && a->turn <= most && a->turn == floor(a->turn)))
         return fail(check, error, "\"turn\" is %.17g and must be a whole number up to %g", a->turn,
                     most);
-    if (a->turn > 0 && a->rate > 0)
-        return fail(check, error, "what is in a \"turn\" has no \"dropout\"");
     if (a->parts < 0)
         return true;
     if (a->parts == a->query || a->parts == a->memory || a->parts == a->dimension ||
         mtf_shape_find(&input(check, 1)->shape, a->parts) < 0)
         return fail(check, error, "\"parts\" is \"%s\", which is no dimension of heads of \"%s\"",
                     dim_name(check, a->parts), input(check, 1)->name);
-    return !has_bias || a->causal == 0 ||
+    return !has_bias || a->causal == 0 || a->turn > 0 ||
            fail(check, error,
                 "scores of memory in \"parts\" are not \"causal\" where they have "
                 "something added");
@@ -489,10 +487,11 @@ static bool check_results(const Check *check, int o, const MtfShape *shape, GErr
     return check_like(check, o, shape, error) && check_like(check, o + 1, &rest, error);
 }
 
-/* (q, k, v, o, lse) */
+/* (q, k, v, o, lse[, bias]) */
 bool mtf_check_attention_further(const Check *check, const MtfShape *shape, GError **error) {
-    return check_attention(check, shape, error) && check_parts(check, false, error) &&
-           check_results(check, 3, shape, error);
+    bool has_bias = check->operation->n_inputs > 5;
+    return check_attention(check, shape, error) && check_parts(check, has_bias, error) &&
+           check_results(check, 3, shape, error) && (!has_bias || check_bias(check, 5, error));
 }
 
 /* Input `k`, the position of a text, has dimensions of input 0 and neither of `first` and `second`. */

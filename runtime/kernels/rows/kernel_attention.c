@@ -106,9 +106,10 @@ typedef struct {
      * slices would if that were 0; then `keys` are those up to the last query. */
     const MtfOperand *position;
     int64_t own_query, all_keys;
-    int64_t part_keys; /* of memory in parts, those of a part, else 0 */
-    int64_t part;      /* at hand: behind part p queries are p times as many positions further */
-    int placing;       /* the nest's operand that says which part it is, or where positions are */
+    int64_t part_keys;    /* of memory in parts, those of a part, else 0 */
+    int64_t part;         /* at hand: behind part p queries are p times as many positions further */
+    int64_t part_queries; /* of queries in parts, those of a part, else 0 */
+    int placing; /* the nest's operand that says which part it is, or where positions are */
     /* Of dropped shares, else `rate` is 0: */
     double rate;
     MtfRandom random;
@@ -220,7 +221,8 @@ static void begin_dropping(Attention *a, const MtfKernelCall *call) {
     if (attributes->parts < 0)
         return;
     a->heads = mtf_operand_without(&a->heads, attributes->parts);
-    a->score_rows[1] *= global_along(k, attributes->parts);
+    a->score_rows[0] *= a->part_queries > 0 ? a->parts : 1;
+    a->score_rows[1] *= a->parts;
 }
 
 /* Everything but the operands, which are set. */
@@ -247,6 +249,7 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
     a->window = (int64_t)attributes->window;
     a->turn = (int64_t)attributes->turn;
     a->parts = attributes->parts >= 0 ? global_along(k, attributes->parts) : 0;
+    a->part_queries = a->turn > 0 ? global_along(q, attributes->query) : 0;
     for (int i = 0; i < a->n_operands; i++) {
         int dim = follows_memory(i) ? attributes->memory : attributes->query;
         a->stride[i] = mtf_operand_stride(a->operand[i], mtf_operand_find(a->operand[i], dim));
@@ -468,10 +471,17 @@ static void add_bias(const Attention *a, const Block *b, char *scores, int64_t r
     }
 }
 
-/* Which of the shares that a query sees are kept: keep[i] of the block's key i. */
+/* The part of memory that the one at hand is, or that its queries meet. */
+static int64_t part_of_memory(const Attention *a) {
+    return a->turn == 0 ? a->part : (a->part + a->parts - a->turn) % a->parts;
+}
+
+/* Which of the shares that a query sees are kept: keep[i] of the block's key i. They are numbered as those of
+ * attention that is whole. */
 static void draw_kept(const Attention *a, const Block *b, int64_t row, Seen seen, uint8_t *keep) {
-    int64_t query = a->head * a->score_rows[0] + a->own_query + b->query + row;
-    int64_t key = a->part * a->part_keys + a->first_key + b->key + seen.from;
+    int64_t query =
+        a->head * a->score_rows[0] + a->part * a->part_queries + a->own_query + b->query + row;
+    int64_t key = part_of_memory(a) * a->part_keys + a->first_key + b->key + seen.from;
     mtf_kernel_random_keep(&a->random, a->rate, query * a->score_rows[1] + key, seen.to - seen.from,
                            keep + seen.from);
 }
@@ -633,7 +643,7 @@ static bool goes_directly(const Attention *a) {
 }
 
 /* How far queries are, seen from part `at` of memory, or of their own from the part `turn` before, which for
- * the first ones is one of the last. */
+ * the first ones is one of the last; a turn of all parts leads to their own. */
 static int64_t distance_of_part(const Attention *a, int64_t at) {
     int64_t parts = a->turn == 0 ? -at : at >= a->turn ? a->turn : a->turn - a->parts;
     return parts * a->part_keys;
@@ -760,7 +770,8 @@ static void attention_further_kernel(const MtfKernelCall *call) {
     Attention a = { .operand = { &in[0], &in[1], &in[2], &out[0], &out[1] },
                     .n_operands = DO,
                     .before = &in[3],
-                    .lse_before = &in[4] };
+                    .lse_before = &in[4],
+                    .bias = call->operation->n_inputs > 5 ? &in[5] : NULL };
     attention_init(&a, call);
     each_head(&a);
 }

@@ -16,15 +16,20 @@
  * short as that; of 7, not where there are two parts of 6. */
 static const struct {
     int queries;
-    const char *attributes;
+    const char *attributes, *added;
 } cases[] = {
-    { 12, "" },
-    { 24, "" },
-    { 12, ", 'softcap': 0.8" },
-    { 12, ", 'causal': 1" },
-    { 12, ", 'causal': 1, 'window': 1" },
-    { 12, ", 'causal': 1, 'window': 3" },
-    { 12, ", 'causal': 1, 'window': 7, 'softcap': 0.8" },
+    { 12, "", "" },
+    { 24, "", "" },
+    { 12, ", 'softcap': 0.8", "" },
+    { 12, ", 'causal': 1", "" },
+    { 12, ", 'causal': 1, 'window': 1", "" },
+    { 12, ", 'causal': 1, 'window': 3", "" },
+    { 12, ", 'causal': 1, 'window': 7, 'softcap': 0.8", "" },
+    { 24, "", ", 'u'" },
+    { 12, ", 'causal': 1", ", 'u'" },
+    { 24, ", 'dropout': 0.3", "" },
+    { 12, ", 'causal': 1, 'window': 7, 'dropout': 0.3", "" },
+    { 12, ", 'causal': 1, 'dropout': 0.3, 'stream': 'other'", ", 'u'" },
 };
 
 static void a_ring_gives_results_and_gradients_of_the_whole(void **state) {
@@ -33,7 +38,7 @@ static void a_ring_gives_results_and_gradients_of_the_whole(void **state) {
     for (gsize i = 0; i < G_N_ELEMENTS(cases) * G_N_ELEMENTS(counts); i++) {
         gsize c = i / G_N_ELEMENTS(counts);
         g_autoptr(MtfGraph) graph =
-            mtf_test_attention_training(cases[c].queries, cases[c].attributes, "");
+            mtf_test_attention_training(cases[c].queries, cases[c].attributes, cases[c].added);
         g_autoptr(MtfGraph) ring = mtf_graph_copy(graph);
         assert_true(mtf_graph_ring_keys(ring, counts[i % G_N_ELEMENTS(counts)], NULL));
         assert_true(mtf_graph_find_operation(ring, "y/0/parts") >= 0);
@@ -71,9 +76,8 @@ static void what_cannot_go_round_stays(void **state) {
         { 5, 2, "", "" },                    /* parts do not divide queries */
         { 15, 5, "", "" },                   /* … nor memory */
         { 24, 2, ", 'causal': 1", "" },      /* positions of parts would not be alike */
-        { 12, 2, ", 'causal': 1", ", 'w'" }, /* scores have something added */
+        { 12, 2, ", 'causal': 1", ", 'w'" }, /* what is added differs from query to query */
         { 12, 2, "", ", 'w'" },
-        { 12, 2, ", 'dropout': 0.1", "" },
     };
     for (gsize i = 0; i < G_N_ELEMENTS(refused); i++) {
         g_autoptr(MtfGraph) graph = mtf_test_attention_training(
@@ -112,6 +116,10 @@ static void the_part_that_sees_most_is_priced(void **state) {
     assert_true(fabs(share_of(graph, "y/1/parts", 3) - 2.0 / 3) < 1e-12);
     assert_true(fabs(share_of(graph, "y/2/parts", 1) - 1) < 1e-12);
     assert_true(fabs(share_of(graph, "y/2/parts", 3) - 1.0 / 3) < 1e-12);
+    g_autoptr(MtfGraph) dropped =
+        mtf_test_attention_training(12, ", 'causal': 1, 'dropout': 0.3", "");
+    assert_true(mtf_graph_ring_keys(dropped, 3, NULL));
+    assert_true(fabs(share_of(dropped, "y/0/parts", 1) - 1.0 / 2) < 1e-12);
     g_autoptr(MtfGraph) window = mtf_test_attention_training(12, ", 'causal': 1, 'window': 6", "");
     assert_true(mtf_graph_ring_keys(window, 3, NULL));
     assert_true(fabs(share_of(window, "y/1/parts", 1) - 14.0 / 16) < 1e-12);

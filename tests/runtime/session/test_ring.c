@@ -5,6 +5,8 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/rewriting/key_ring.h"
+#include "layouts/graph/operation_table.h"
+#include "layouts/placement/rules.h"
 #include "tests/support/cases/training_plan.h"
 #include "tests/support/losses/layout_losses.h"
 
@@ -39,6 +41,39 @@ static void rings_give_the_losses_of_whole_attention(void **state) {
     check_rules(MTF_BF16, 4, "ring:4", SPLIT);
 }
 
+/* Has attention of a training graph drop shares, and trains it on one processor again. */
+static void drop_shares(MtfLossModel *model) {
+    double first = model->losses[0];
+    for (int i = 0; i < (int)model->graph->operations->len; i++) {
+        MtfOperation *op = mtf_graph_operation(model->graph, i);
+        MtfProductsKind products = mtf_operation_row(op->kind)->products;
+        if (products != MTF_PRODUCTS_ATTENTION && products != MTF_PRODUCTS_ATTENTION_GRAD)
+            continue;
+        op->attributes.rate = 0.3;
+        op->attributes.stream = g_strdup("dropped");
+    }
+    MtfMesh mesh;
+    assert_true(mtf_mesh_parse("ring:1", 0, &mesh, NULL));
+    g_autoptr(MtfRules) none = mtf_rules_parse(model->graph, &mesh, "", NULL, NULL);
+    g_autoptr(MtfLayout) layout = mtf_layout_from_rules(model->graph, &mesh, none);
+    mtf_layout_losses(model, layout, LAYOUT_STEPS, false, model->losses);
+    assert_true(model->losses[0] != first);
+}
+
+/* What is dropped has the same places whether memory is whole or goes round. */
+static void rings_drop_the_shares_of_whole_attention(void **state) {
+    (void)state;
+    MtfLossModel model;
+    mtf_loss_model_init(&model, "gpt-small", MTF_TINY_TRANSFORMER, MTF_F64);
+    drop_shares(&model);
+    assert_true(mtf_graph_ring_keys(model.graph, 4, NULL));
+    mtf_check_rule_losses(&model, "ring:1", "", MTF_F64);
+    mtf_check_rule_losses(&model, "ring:4", SPLIT, MTF_F64);
+    mtf_check_rule_losses(&model, "ring:3", SPLIT, MTF_F64);
+    mtf_check_rule_losses(&model, "ring:2;heads:2", SPLIT ";heads:heads", MTF_F64);
+    mtf_loss_model_clear(&model);
+}
+
 static void drawn_layouts_of_rings_give_the_losses_of_whole_attention(void **state) {
     (void)state;
     MtfLossModel model;
@@ -50,6 +85,7 @@ static void drawn_layouts_of_rings_give_the_losses_of_whole_attention(void **sta
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rings_give_the_losses_of_whole_attention),
+        cmocka_unit_test(rings_drop_the_shares_of_whole_attention),
         cmocka_unit_test(drawn_layouts_of_rings_give_the_losses_of_whole_attention),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

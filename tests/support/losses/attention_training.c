@@ -15,7 +15,8 @@ MtfGraph *mtf_test_attention_training(int queries, const char *attributes, const
         "'variables': [{'name': 'q', 'dims': ['b', 'l', 'h', 'd'], 'dtype': 'float64', 'init': "
         "{'normal': 1}}, {'name': 'k', 'dims': ['b', 'm', 'd'], 'dtype': 'float64', 'init': "
         "{'normal': 1}}, {'name': 'v', 'dims': ['b', 'm', 'd'], 'dtype': 'float64', 'init': "
-        "{'normal': 1}}, {'name': 'w', 'dims': ['l', 'm'], 'dtype': 'float64', 'init': {'normal': 1}}], "
+        "{'normal': 1}}, {'name': 'u', 'dims': ['h', 'm'], 'dtype': 'float64', 'init': {'normal': 1}}, "
+        "{'name': 'w', 'dims': ['l', 'm'], 'dtype': 'float64', 'init': {'normal': 1}}], "
         "'operations': [{'name': 'y', 'op': 'attention', 'inputs': ['q', 'k', 'v'%s], 'query': "
         "'l', 'memory': 'm', 'dimension': 'd', 'factor': 0.7%s}, {'name': 's', 'op': 'square', "
         "'inputs': ['y']}, {'name': 'loss', 'op': 'reduce_mean', 'inputs': ['s'], 'dims': []}], "
@@ -39,7 +40,8 @@ static void check_tensor(const MtfReference *whole, const MtfReference *parts, c
 }
 
 void mtf_test_attention_alike(const MtfGraph *whole, const MtfGraph *rewritten) {
-    static const char *const compared[] = { "y", "loss", "grad/q", "grad/k", "grad/v", "grad/w" };
+    static const char *const compared[] = { "y",      "loss",   "grad/q", "grad/k",
+                                            "grad/v", "grad/u", "grad/w" };
     g_autoptr(MtfReference) one = mtf_reference_new(whole, 1);
     g_autoptr(MtfReference) other = mtf_reference_new(rewritten, 1);
     mtf_reference_run(one, 0);

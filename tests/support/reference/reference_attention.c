@@ -16,14 +16,21 @@ static double over_features(Point *p, int x, int y) {
     return sum;
 }
 
+/* Which part of memory is met where we stand: with a turn that many before the queries', round the end. */
+static int64_t part_of_memory(const Point *p) {
+    int64_t part = p->a->parts >= 0 ? p->coordinate[p->a->parts] : 0;
+    for (int64_t back = 0; back < (int64_t)p->a->turn; back++)
+        part = part > 0 ? part - 1 : size_of(p, p->a->parts) - 1;
+    return part;
+}
+
 static bool looks(const Point *p) {
     bool cached = p->operation->kind == MTF_OP_CACHED_ATTENTION;
     int64_t behind = p->coordinate[p->a->query] - p->coordinate[p->a->memory];
     if (cached)
         behind += (int64_t)value_at(p, p->operation->inputs[3]);
-    int64_t part = p->a->parts >= 0 ? p->coordinate[p->a->parts] : 0, parts = part;
-    if (p->a->turn > 0) /* from the queries' part to that of memory */
-        parts = (part < p->a->turn ? size_of(p, p->a->parts) : 0) - (int64_t)p->a->turn;
+    int64_t part = p->a->parts >= 0 ? p->coordinate[p->a->parts] : 0;
+    int64_t parts = part_of_memory(p) - (p->a->turn > 0 ? part : 0);
     behind -= parts * size_of(p, p->a->memory);
     return (p->a->causal == 0 && !cached) ||
            (behind >= 0 && (p->a->window == 0 || (double)behind < p->a->window));
@@ -31,8 +38,9 @@ static bool looks(const Point *p) {
 
 /* What is added to the score where we stand: input `bias`, where the operation has so many. */
 static double bias_at(const Point *p, int bias) {
+    bool further = p->operation->kind == MTF_OP_ATTENTION_FURTHER;
     bool has = p->operation->kind != MTF_OP_CACHED_ATTENTION &&
-               p->operation->kind != MTF_OP_ATTENTION_FURTHER && bias < p->operation->n_inputs;
+               (bias += further ? 2 : 0) < p->operation->n_inputs;
     return has ? value_at(p, p->operation->inputs[bias]) : 0;
 }
 
@@ -44,10 +52,9 @@ static double score_of(Point *p, int q, int k, double *growth) {
     return cap > 0 ? cap * t : s;
 }
 
-/* What the share where we stand is multiplied by: its number counts heads, then queries, then parts of
- * memory, then memory. */
+/* What the share where we stand is multiplied by: its number counts heads, then queries (their parts, where they
+ * have a turn), then parts of memory, then memory. */
 static double kept_share(const Point *p, const MtfShape *rest) {
-    const int last[] = { p->a->query, p->a->parts, p->a->memory };
     const char *name = p->a->stream != NULL ? p->a->stream : p->operation->name;
     int64_t number = 0;
     if (p->operation->kind == MTF_OP_CACHED_ATTENTION || p->a->rate == 0)
@@ -55,9 +62,12 @@ static double kept_share(const Point *p, const MtfShape *rest) {
     for (int i = 0; i < rest->rank; i++)
         if (rest->dims[i] != p->a->query && rest->dims[i] != p->a->parts)
             number = number * size_of(p, rest->dims[i]) + p->coordinate[rest->dims[i]];
-    for (int i = 0; i < 3; i++)
-        if (last[i] >= 0)
-            number = number * size_of(p, last[i]) + p->coordinate[last[i]];
+    if (p->a->turn > 0)
+        number = number * size_of(p, p->a->parts) + p->coordinate[p->a->parts];
+    number = number * size_of(p, p->a->query) + p->coordinate[p->a->query];
+    if (p->a->parts >= 0)
+        number = number * size_of(p, p->a->parts) + part_of_memory(p);
+    number = number * size_of(p, p->a->memory) + p->coordinate[p->a->memory];
     MtfRandom random = mtf_random_stream(p->reference->seed, name,
                                          p->step | (uint64_t)p->reference->element << 40);
     return mtf_random_keeps(&random, p->a->rate, number) ? 1 / (1 - p->a->rate) : 0;
