@@ -187,7 +187,7 @@ static bool check_pipeline(const File *file, cJSON *report, GError **error) {
     mtf_json_add_integer(report, "stages", pipeline->stages->len);
     mtf_json_add_integer(report, "devices", mtf_pipeline_devices(pipeline));
     cJSON_AddStringToObject(report, "schedule", pipeline->schedule);
-    mtf_json_add_integer(report, "microbatches", pipeline->graph->microbatches);
+    mtf_json_add_integer(report, "microbatches", pipeline->order->microbatches);
     cJSON_AddStringToObject(report, "precision", mtf_pipeline_stage(pipeline, 0)->precision);
     g_autofree char *again = recomputation_of(pipeline);
     cJSON_AddStringToObject(report, "recompute", again);

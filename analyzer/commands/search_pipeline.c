@@ -450,7 +450,7 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
     printf("pipeline       %d stages on %d devices, schedule %s, %d micro-batches, recomputation "
            "%s%s%s\n",
            (int)pipeline->stages->len, mtf_pipeline_devices(pipeline), pipeline->schedule,
-           pipeline->graph->microbatches, differ ? "of each stage its own" : recompute, parts->str,
+           pipeline->order->microbatches, differ ? "of each stage its own" : recompute, parts->str,
            mtf_graph_has_batch_statistics(pipeline->graph)
                ? ", batch statistics of each micro-batch"
                : "");
@@ -494,7 +494,7 @@ static void add_cut(cJSON *object, const MtfCutPlan *cut) {
 static void print_as_json(const Search *search, const MtfPipelinePlan *pipeline) {
     cJSON *object = cJSON_Duplicate(pipeline->predicted, true);
     cJSON_AddStringToObject(object, "schedule", pipeline->schedule);
-    mtf_json_add_integer(object, "microbatches", pipeline->graph->microbatches);
+    mtf_json_add_integer(object, "microbatches", pipeline->order->microbatches);
     if (mtf_graph_has_batch_statistics(pipeline->graph))
         cJSON_AddStringToObject(object, "batch_statistics", "of each micro-batch");
     g_autofree char *recompute = recomputation_text(search);
@@ -634,7 +634,7 @@ cJSON *mtf_pipeline_find_to_json(const MtfPipelineFind *find) {
         return object;
     }
     cJSON_AddStringToObject(object, "schedule", plan->schedule);
-    mtf_json_add_integer(object, "microbatches", plan->graph->microbatches);
+    mtf_json_add_integer(object, "microbatches", plan->order->microbatches);
     mtf_json_add_number(object, "step_seconds", step_of(plan));
     return object;
 }

@@ -241,8 +241,6 @@ void mtf_build_frame(MtfGraph *to, const MtfGraph *from) {
         const MtfLoop *loop = &g_array_index(from->loops, MtfLoop, i);
         mtf_graph_add_loop(to, loop->name, loop->dimension, loop->reverse);
     }
-    to->microbatches = from->microbatches;
-    to->batch = from->batch;
     to->optimizer = from->optimizer;
     to->optimizer.kind = g_strdup(from->optimizer.kind);
     to->optimizer.schedule = g_strdup(from->optimizer.schedule);

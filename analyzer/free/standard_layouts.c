@@ -117,7 +117,7 @@ static bool casts_weight(const Context *context, int operation) {
  * gathered; with several, variables are gathered once a step and replicated. */
 static bool casts_in_pieces(const Context *context, Sharding sharding, int operation) {
     return casts_weight(context, operation) &&
-           (sharding == VARIABLES_IN_PIECES || context->graph->microbatches == 1);
+           (sharding == VARIABLES_IN_PIECES || mtf_graph_batch(context->graph) < 0);
 }
 
 /* Whether the operation runs in pieces over all axes: updates and casts of weights; where variables

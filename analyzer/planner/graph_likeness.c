@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/planner/graph_likeness.h"
 
+#include "layouts/graph/microbatches.h"
+
 #include <string.h>
 
 static bool are_dimensions_alike(const MtfGraph *a, const MtfGraph *b) {
-    if (a->dimensions->len != b->dimensions->len || a->microbatches != b->microbatches ||
-        a->batch != b->batch)
+    if (a->dimensions->len != b->dimensions->len)
         return false;
     for (int d = 0; d < (int)a->dimensions->len; d++)
-        if (mtf_graph_size(a, d) != mtf_graph_size(b, d))
+        if (mtf_graph_size(a, d) != mtf_graph_size(b, d) ||
+            mtf_graph_step_size(a, d) != mtf_graph_step_size(b, d))
             return false;
     return true;
 }

@@ -80,7 +80,7 @@ static double domain_work(const MtfPipelinePlan *pipeline, const Planned *planne
         passes += own->forward + own->input_gradient + own->weight_gradient;
         once += own->once;
     }
-    return passes * pipeline->graph->microbatches + once;
+    return passes * pipeline->order->microbatches + once;
 }
 
 /* Whether no schedule of the stages planned so far, the last of them `stage`, is shorter than the rival's step. */

@@ -126,7 +126,7 @@ static int sum_of_shares(Differentiation *d, int tensor, const GArray *shares, c
         mtf_build_rename(&d->b, first, name);
         return first;
     }
-    if (!is_trained(mtf_graph_tensor(d->b.graph, tensor)) || d->b.graph->microbatches > 1)
+    if (!is_trained(mtf_graph_tensor(d->b.graph, tensor)) || mtf_graph_batch(d->b.graph) >= 0)
         return first;
     d->b.attributes.factor = 1;
     return MTF_BUILD(&d->b, MTF_OP_SCALE, name, NULL, first);
@@ -136,7 +136,7 @@ static int sum_of_shares(Differentiation *d, int tensor, const GArray *shares, c
 static int summed_gradient(Differentiation *d, int tensor, const GArray *shares, const char *what) {
     g_autofree char *part = g_strdup_printf("part/%s", what);
     g_autofree char *name = g_strdup_printf("grad/%s", what);
-    bool adds = d->b.graph->microbatches > 1;
+    bool adds = mtf_graph_batch(d->b.graph) >= 0;
     int gradient = sum_of_shares(d, tensor, shares, adds ? part : name);
     if (adds)
         gradient = MTF_BUILD(&d->b, MTF_OP_ACCUMULATE, name, NULL, gradient);

@@ -2,6 +2,7 @@
 #include "analyzer/training/early_updates.h"
 
 #include "layouts/graph/loops.h"
+#include "layouts/graph/microbatches.h"
 
 #include <stdlib.h>
 
@@ -66,10 +67,9 @@ void mtf_update_early(MtfGraph *graph) {
     g_autofree int *order = g_new(int, n + 1);
     g_autofree int *barriers = find_barriers(graph);
     g_auto(MtfLoopSpans) spans = mtf_loop_spans(graph);
+    bool in_parts = mtf_graph_batch(graph) >= 0; /* updates wait for the last */
     for (int i = 0; i < n; i++)
-        places[i] =
-            (Place){ graph->microbatches > 1 ? i : place_of(graph, places, barriers, spans.ends, i),
-                     i };
+        places[i] = (Place){ in_parts ? i : place_of(graph, places, barriers, spans.ends, i), i };
     qsort(places, (size_t)n, sizeof *places, compare_places);
     for (int i = 0; i < n; i++)
         order[i] = places[i].operation;

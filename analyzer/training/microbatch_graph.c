@@ -13,6 +13,7 @@ typedef enum { FIXED, PART, STATISTIC, TERM } Class;
 
 typedef struct {
     MtfGraph *graph;
+    int batch;      /* its dimension of the examples of a micro-batch */
     Class *classes; /* one a tensor */
 } Parts;
 
@@ -94,9 +95,8 @@ bool mtf_graph_set_microbatches(MtfGraph *graph, int batch, int microbatches, GE
                                microbatches, dimension->name, dimension->size);
     if (!check_positions(graph, batch, error))
         return false;
+    dimension->step_size = dimension->size;
     dimension->size /= microbatches;
-    graph->microbatches = microbatches;
-    graph->batch = batch;
     return true;
 }
 
@@ -155,7 +155,7 @@ static bool check_part(const MtfOperation *op, bool has_batch, GError **error) {
 static bool classify(const Parts *parts, int operation, GError **error) {
     const MtfOperation *op = mtf_graph_operation(parts->graph, operation);
     const MtfShape *shape = &mtf_graph_tensor(parts->graph, op->outputs[0])->shape;
-    bool has_batch = mtf_shape_find(shape, parts->graph->batch) >= 0;
+    bool has_batch = mtf_shape_find(shape, parts->batch) >= 0;
     Class class = has_batch ? PART : FIXED;
     if (count_inputs(parts, op, TERM) > 0) {
         if (!check_term(parts, operation, has_batch, error))
@@ -176,7 +176,7 @@ static bool classify(const Parts *parts, int operation, GError **error) {
 static void classify_sources(const Parts *parts) {
     const MtfGraph *graph = parts->graph;
     for (int t = 0; t < (int)graph->tensors->len; t++)
-        if (mtf_shape_find(&mtf_graph_tensor(graph, t)->shape, graph->batch) >= 0)
+        if (mtf_shape_find(&mtf_graph_tensor(graph, t)->shape, parts->batch) >= 0)
             parts->classes[t] = PART;
 }
 
@@ -222,7 +222,7 @@ static bool classify_all(const Parts *parts, int *division, GError **error) {
                            loss == STATISTIC
                                ? "is of one micro-batch (\"per_microbatch\"), no sum over"
                                : "does not depend on",
-                           dim_name(parts->graph, parts->graph->batch));
+                           dim_name(parts->graph, parts->batch));
 }
 
 static char *step_name(const MtfGraph *graph, int tensor) {
@@ -287,7 +287,7 @@ static int average(MtfBuilder *b, int tensor) {
     if (sum >= 0)
         return sum;
     b->layer = mtf_graph_tensor(b->graph, tensor)->layer;
-    b->attributes.factor = 1.0 / b->graph->microbatches;
+    b->attributes.factor = 1.0 / mtf_graph_microbatches(b->graph);
     int share = MTF_BUILD(b, MTF_OP_SCALE, name, NULL, tensor);
     return share < 0 ? -1 : accumulate(b, share);
 }
@@ -309,11 +309,11 @@ bool mtf_accumulate_loss(MtfGraph *graph, GArray *assignments, int *divisor, cha
                          GError **error) {
     *divisor = -1;
     *name = NULL;
-    if (graph->microbatches == 1 || graph->loss < 0 ||
-        mtf_graph_tensor(graph, graph->loss)->shape.rank > 0)
+    int batch = mtf_graph_batch(graph);
+    if (batch < 0 || graph->loss < 0 || mtf_graph_tensor(graph, graph->loss)->shape.rank > 0)
         return true;
     g_autofree Class *classes = g_new0(Class, graph->tensors->len + 1);
-    Parts parts = { graph, classes };
+    Parts parts = { graph, batch, classes };
     int division;
     if (!mtf_graph_check_microbatches(graph, error) || !classify_all(&parts, &division, error))
         return false;

@@ -41,7 +41,7 @@ static double model_flops(const MtfGraph *graph) {
             mtf_operation_row(op->kind)->kernel_class == MTF_CLASS_MATMUL)
             flops += product_flops(graph, o);
     }
-    return flops * graph->microbatches * (trains ? 3 : 1);
+    return flops * mtf_graph_microbatches(graph) * (trains ? 3 : 1);
 }
 
 /* Tokens of a step, or else its examples; 0 where neither is known. */
@@ -50,11 +50,12 @@ static double items_of(const MtfGraph *graph, const char **name) {
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
         if (tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TOKENS)
-            return (double)mtf_graph_elements(graph, &tensor->shape) * graph->microbatches;
+            return (double)mtf_graph_elements(graph, &tensor->shape) *
+                   mtf_graph_microbatches(graph);
     }
     *name = "examples";
     int batch = mtf_graph_find_batch(graph);
-    return batch >= 0 ? (double)mtf_graph_size(graph, batch) * graph->microbatches : 0;
+    return batch >= 0 ? (double)mtf_graph_step_size(graph, batch) : 0;
 }
 
 /* Float64 or bfloat16 where some tensor is, else float32. */

@@ -78,8 +78,6 @@ MtfGraph *mtf_graph_new(const char *name) {
     graph->repeats = new_array(sizeof(MtfRepeat), clear_name);
     graph->loops = new_array(sizeof(MtfLoop), clear_name);
     graph->loss = -1;
-    graph->microbatches = 1;
-    graph->batch = -1;
     graph->tensor_ids = g_hash_table_new(g_str_hash, g_str_equal);
     graph->dimension_ids = g_hash_table_new(g_str_hash, g_str_equal);
     return graph;
@@ -371,6 +369,7 @@ void mtf_graph_copy_dimensions(MtfGraph *to, const MtfGraph *from) {
         const MtfDimension *dimension = mtf_graph_dimension(from, d);
         mtf_graph_add_dimension(to, dimension->name, dimension->size, NULL);
         mtf_graph_dimension(to, d)->unpadded = dimension->unpadded;
+        mtf_graph_dimension(to, d)->step_size = dimension->step_size;
         mtf_graph_dimension(to, d)->even = dimension->even;
     }
 }
@@ -391,8 +390,6 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
         mtf_graph_add_loop(copy, loop->name, loop->dimension, loop->reverse);
     }
     copy->loss = graph->loss;
-    copy->microbatches = graph->microbatches;
-    copy->batch = graph->batch;
     copy_optimizer(copy, graph);
     return copy;
 }

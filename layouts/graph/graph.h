@@ -28,10 +28,13 @@
 
 typedef struct {
     char *name;
-    int64_t size;     /* >= 1 */
-    int64_t unpadded; /* below `size`: the elements from there on are padding, which variables hold
+    int64_t size;      /* >= 1 */
+    int64_t unpadded;  /* below `size`: the elements from there on are padding, which variables hold
                          zeros in and files do not have (analyzer/rewriting/padding.h); 0: none are */
-    bool even;        /* layouts split it into equal parts alone; not written to files */
+    int64_t step_size; /* above `size`: elements of a whole step, of which the graph has one part's
+                          (microbatches.h), and which means divide by; 0: all are in `size` */
+    bool even;         /* layouts split it into equal parts alone; like `step_size` it is not
+                          written to files */
 } MtfDimension;
 
 typedef enum { MTF_SOURCE_INPUT, MTF_SOURCE_VARIABLE, MTF_SOURCE_OPERATION } MtfSource;
@@ -268,8 +271,6 @@ typedef struct {
     GArray *loops;      /* MtfLoop; operations count them from 1 */
     int loss;           /* the scalar to be minimised, or -1 */
     MtfOptimizer optimizer;
-    int microbatches; /* of a training graph: parts a step's batch is worked through in; 1 */
-    int batch; /* with several: the dimension whose size is that of one micro-batch; else -1 */
     GHashTable *tensor_ids;    /* name -> index + 1 */
     GHashTable *dimension_ids; /* name -> index + 1 */
 } MtfGraph;

@@ -8,8 +8,24 @@
 #include <inttypes.h>
 #include <limits.h>
 
+int mtf_graph_batch(const MtfGraph *graph) {
+    for (int d = 0; d < (int)graph->dimensions->len; d++)
+        if (mtf_graph_dimension(graph, d)->step_size > mtf_graph_size(graph, d))
+            return d;
+    return -1;
+}
+
+int64_t mtf_graph_step_size(const MtfGraph *graph, int dim) {
+    return MAX(mtf_graph_dimension(graph, dim)->step_size, mtf_graph_size(graph, dim));
+}
+
+int mtf_graph_microbatches(const MtfGraph *graph) {
+    int batch = mtf_graph_batch(graph);
+    return batch < 0 ? 1 : (int)(mtf_graph_step_size(graph, batch) / mtf_graph_size(graph, batch));
+}
+
 int mtf_phase_times(const MtfGraph *graph, MtfPhase phase) {
-    return phase <= MTF_PHASE_BACKWARD ? graph->microbatches : 1;
+    return phase <= MTF_PHASE_BACKWARD ? mtf_graph_microbatches(graph) : 1;
 }
 
 int mtf_operation_times(const MtfGraph *graph, int operation) {
@@ -44,13 +60,9 @@ int mtf_graph_repeated(const MtfGraph *graph) {
     return n;
 }
 
-int64_t mtf_graph_step_size(const MtfGraph *graph, int dim) {
-    return mtf_graph_size(graph, dim) * (dim == graph->batch ? graph->microbatches : 1);
-}
-
 bool mtf_operation_accumulates(const MtfGraph *graph, int operation) {
-    return is_repeated(graph, operation) &&
-           mtf_operation_row(mtf_graph_operation(graph, operation)->kind)->accumulates;
+    return mtf_operation_row(mtf_graph_operation(graph, operation)->kind)->accumulates &&
+           is_repeated(graph, operation);
 }
 
 /* What an input says about the batch: sums that another pipeline stage sends once a step nothing. */
@@ -60,8 +72,9 @@ static bool has_examples(const MtfTensor *tensor) {
 
 int mtf_graph_find_batch(const MtfGraph *graph) {
     const MtfTensor *first = NULL;
-    if (graph->batch >= 0)
-        return graph->batch;
+    int batch = mtf_graph_batch(graph);
+    if (batch >= 0)
+        return batch;
     for (int t = 0; first == NULL && t < (int)graph->tensors->len; t++)
         if (has_examples(mtf_graph_tensor(graph, t)))
             first = mtf_graph_tensor(graph, t);
@@ -107,12 +120,12 @@ static bool check_inputs(const MtfGraph *graph, int operation, GError **error) {
 }
 
 static bool check_variable(const MtfGraph *graph, const MtfTensor *tensor, GError **error) {
-    return tensor->source != MTF_SOURCE_VARIABLE ||
-           mtf_shape_find(&tensor->shape, graph->batch) < 0 ||
+    int batch = mtf_graph_batch(graph);
+    return tensor->source != MTF_SOURCE_VARIABLE || mtf_shape_find(&tensor->shape, batch) < 0 ||
            mtf_input_error(error,
                            "variable \"%s\" has the batch dimension \"%s\", so a step cannot be "
                            "worked through in micro-batches",
-                           tensor->name, mtf_graph_dimension(graph, graph->batch)->name);
+                           tensor->name, mtf_graph_dimension(graph, batch)->name);
 }
 
 bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error) {
@@ -123,7 +136,7 @@ bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error) {
         if (is_repeated(graph, i) && !check_inputs(graph, i, error))
             return false;
     for (int l = 1; l <= (int)graph->loops->len; l++)
-        if (mtf_loop_count(graph, l) * graph->microbatches > INT_MAX)
+        if (mtf_loop_count(graph, l) * mtf_graph_microbatches(graph) > INT_MAX)
             return mtf_input_error(error, "loop \"%s\" would run more than 2^31 times a step",
                                    mtf_graph_loop(graph, l)->name);
     return check_order(graph, error);
@@ -152,11 +165,11 @@ static int count_waiting(const MtfGraph *graph) {
 
 char *mtf_graph_step_format(const MtfGraph *graph) {
     GString *text = g_string_new("in one piece");
-    int recomputed = count_recomputed(graph);
-    if (graph->microbatches > 1)
-        g_string_printf(text, "in %d micro-batches of %" PRId64, graph->microbatches,
-                        mtf_graph_size(graph, graph->batch));
-    if (graph->microbatches > 1 && mtf_graph_has_batch_statistics(graph))
+    int recomputed = count_recomputed(graph), batch = mtf_graph_batch(graph);
+    if (batch >= 0)
+        g_string_printf(text, "in %d micro-batches of %" PRId64, mtf_graph_microbatches(graph),
+                        mtf_graph_size(graph, batch));
+    if (batch >= 0 && mtf_graph_has_batch_statistics(graph))
         g_string_append(text, ", batch statistics of each");
     if (recomputed > 0)
         g_string_append_printf(text, ", %d operation%s recomputed", recomputed,

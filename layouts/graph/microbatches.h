@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Micro-batches: a step works through its batch in parts. Forward and backward run once for each
- * part, clipping and updates once a step, so the graph's operations, and the instructions they are
- * lowered to, stand in two runs:
+/* Micro-batches: a step works through its batch in parts. The graph of such a step says so by one fact:
+ * its batch dimension has the examples of one part, and of the step it has `step_size`. How many parts that
+ * makes is the execution's to say (layouts/placement/execution.h) and follows here from the sizes.
+ * Forward and backward run once for each part, clipping and updates once a step, so the graph's
+ * operations, and the instructions they are lowered to, stand in two runs:
  *
- *     operation    0 1 2 … n-1          n …
- *                  forward, backward    clip, update
- *     times        microbatches         1
+ *     operation    0 1 2 … n-1                n …
+ *                  forward, backward          clip, update
+ *     times        m = step_size / size       1
  *
  * What of a micro-batch is wanted after the last (gradients, the loss) goes through an operation
- * that accumulates. The graph's batch dimension has the size of one micro-batch: micro-batch k of m
- * holds examples [k B/m, (k+1) B/m) of the step's B. */
+ * that accumulates. Micro-batch k of m holds examples [k B/m, (k+1) B/m) of the step's B. */
 #ifndef MTF_MICROBATCHES_H
 #define MTF_MICROBATCHES_H
 
 #include "layouts/graph/graph.h"
 
 #define MTF_MAX_MICROBATCHES (1 << 20)
+
+/* The dimension of which the graph has a part of the step's elements; -1: it has all of all. */
+int mtf_graph_batch(const MtfGraph *graph);
+
+/* The elements of a dimension in the whole step. */
+int64_t mtf_graph_step_size(const MtfGraph *graph, int dim);
+
+/* The m above; 1 where the graph has all of the batch. */
+int mtf_graph_microbatches(const MtfGraph *graph);
 
 /* The n above: operations [0, n) run once a micro-batch. 0 without micro-batches. */
 int mtf_graph_repeated(const MtfGraph *graph);
@@ -33,10 +43,7 @@ int mtf_phase_times(const MtfGraph *graph, MtfPhase phase);
  * first to the last of them; only then is the sum brought to where the layout keeps it. */
 bool mtf_operation_accumulates(const MtfGraph *graph, int operation);
 
-/* A dimension's size in the whole step: that of the batch times the micro-batches. */
-int64_t mtf_graph_step_size(const MtfGraph *graph, int dim);
-
-/* The dimension that counts examples: that of the micro-batches, or the first of the first input that
+/* The dimension that counts examples: mtf_graph_batch's, or the first of the first input that
  * all inputs have (but sums that another pipeline stage sends once a step); -1 where there is none. */
 int mtf_graph_find_batch(const MtfGraph *graph);
 

@@ -270,8 +270,6 @@ static MtfGraph *stage_graph_new(const MtfGraph *whole) {
         const MtfLoop *loop = &g_array_index(whole->loops, MtfLoop, i);
         mtf_graph_add_loop(graph, loop->name, loop->dimension, loop->reverse);
     }
-    graph->microbatches = whole->microbatches;
-    graph->batch = whole->batch;
     return graph;
 }
 

@@ -17,6 +17,8 @@ typedef struct {
 } MtfStageExecution;
 
 typedef struct {
+    int microbatches; /* that a step works through its batch in: so often its forward and backward
+                         passes run (layouts/graph/microbatches.h); 1 */
     int *order; /* of the program's instructions, NULL for the order of operations: instruction i is
                    the order[i]-th of those (layouts/program/program_order.h) */
     int order_length;

@@ -2,12 +2,14 @@
 #include "layouts/placement/layout.h"
 
 #include "layouts/base/error.h"
+#include "layouts/graph/microbatches.h"
 
 MtfLayout *mtf_layout_new(const MtfGraph *graph, const MtfMesh *mesh) {
     MtfLayout *layout = g_new0(MtfLayout, 1);
     layout->mesh = *mesh;
     layout->n_tensors = (int)graph->tensors->len;
     layout->n_operations = (int)graph->operations->len;
+    layout->execution.microbatches = mtf_graph_microbatches(graph);
     layout->tensors = g_new(MtfPlacement, layout->n_tensors);
     layout->operations = g_new(MtfStrategy, layout->n_operations);
     for (int t = 0; t < layout->n_tensors; t++)

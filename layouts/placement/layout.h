@@ -31,7 +31,8 @@ typedef struct {
     MtfExecution execution;           /* owned: how it is run */
 } MtfLayout;
 
-/* Everything replicated, every operation duplicated: always legal. */
+/* Everything replicated, every operation duplicated: always legal. It is run in the micro-batches that
+ * the graph's sizes ask for. */
 MtfLayout *mtf_layout_new(const MtfGraph *graph, const MtfMesh *mesh);
 MtfLayout *mtf_layout_copy(const MtfLayout *layout);
 void mtf_layout_free(MtfLayout *layout);

@@ -58,16 +58,17 @@ static bool check_actions(const MtfPipelineOrder *order, const MtfGraph *graph, 
 
 static bool check_order(const MtfPipelineOrder *order, const MtfGraph *graph, GError **error) {
     int stages = mtf_graph_stages(graph);
-    if (graph->microbatches < 2)
+    int microbatches = mtf_graph_microbatches(graph);
+    if (microbatches < 2)
         return mtf_input_error(error,
                                "a pipeline needs two micro-batches or more: the batch of \"%s\" is "
                                "worked through in one piece",
                                graph->name);
-    if (order->stages != stages || order->microbatches != graph->microbatches)
+    if (order->stages != stages || order->microbatches != microbatches)
         return mtf_input_error(error,
                                "the order is for %d stages and %d micro-batches, but the graph has "
                                "%d and %d",
-                               order->stages, order->microbatches, stages, graph->microbatches);
+                               order->stages, order->microbatches, stages, microbatches);
     if (order->stages > MTF_MAX_CHUNKS * order->ranks)
         return mtf_input_error(error, "the order has %d stages on %d domains: at most %d on each",
                                order->stages, order->ranks, MTF_MAX_CHUNKS);

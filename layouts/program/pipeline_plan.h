@@ -22,7 +22,7 @@
 
 /* Owns all its parts. */
 typedef struct {
-    MtfGraph *graph; /* the whole training graph, with the micro-batches */
+    MtfGraph *graph; /* of all stages, with the examples of one micro-batch */
     MtfStageSplit *split;
     char *schedule; /* the name the order was made by */
     MtfPipelineOrder *order;

@@ -11,6 +11,7 @@
 #include "layouts/program/algorithm_list.h"
 #include "layouts/program/program_order.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define DIGEST_LENGTH 64
@@ -271,12 +272,20 @@ static bool read_precision(const MtfJson *root, MtfPlan *plan, GError **error) {
 }
 
 /* With one micro-batch no dimension is named as the batch. */
-static bool read_batch(const MtfJson *execution, MtfGraph *graph, GError **error) {
+static bool read_batch(const MtfJson *execution, MtfGraph *graph, int64_t microbatches,
+                       GError **error) {
     MtfJson where;
     GError *cause = NULL;
+    int batch;
     if (!mtf_json_get(execution, "batch_dimension", &where, error) ||
-        !mtf_field_dimension(graph, &where, &graph->batch, error))
+        !mtf_field_dimension(graph, &where, &batch, error))
         return false;
+    MtfDimension *dimension = mtf_graph_dimension(graph, batch);
+    if (dimension->size > MTF_JSON_MAX_INTEGER / microbatches)
+        return mtf_json_fail(&where, error,
+                             "%" PRId64 " micro-batches of %" PRId64 " are too many examples",
+                             microbatches, dimension->size);
+    dimension->step_size = dimension->size * microbatches;
     return mtf_graph_check_microbatches(graph, &cause) || mtf_field_relay(&where, cause, error);
 }
 
@@ -286,9 +295,8 @@ bool mtf_plan_read_microbatches(const MtfJson *execution, MtfGraph *graph, GErro
     if (!mtf_json_get(execution, "microbatches", &where, error) ||
         !mtf_json_integer(&where, 1, MTF_MAX_MICROBATCHES, &microbatches, error))
         return false;
-    graph->microbatches = (int)microbatches;
     if (microbatches > 1)
-        return read_batch(execution, graph, error);
+        return read_batch(execution, graph, microbatches, error);
     return !mtf_json_find(execution, "batch_dimension", &where) ||
            mtf_json_fail(&where, error, "a plan without micro-batches names no batch dimension");
 }
@@ -300,11 +308,13 @@ static bool read_execution(const MtfJson *root, MtfPlan *plan, bool with_microba
                                         "microbatches", "batch_dimension", NULL };
     MtfJson where;
     const char *const stage_keys[] = { keys[0], keys[1], keys[2], NULL };
-    return mtf_json_get(root, "execution", &where, error) &&
-           mtf_json_keys(&where, with_microbatches ? keys : stage_keys, error) &&
-           read_bucket(&where, plan, error) &&
-           (!with_microbatches || mtf_plan_read_microbatches(&where, plan->graph, error)) &&
-           read_order(&where, plan, error) && read_algorithms(&where, plan, error);
+    if (!mtf_json_get(root, "execution", &where, error) ||
+        !mtf_json_keys(&where, with_microbatches ? keys : stage_keys, error) ||
+        !read_bucket(&where, plan, error) ||
+        (with_microbatches && !mtf_plan_read_microbatches(&where, plan->graph, error)))
+        return false;
+    plan->layout->execution.microbatches = mtf_graph_microbatches(plan->graph);
+    return read_order(&where, plan, error) && read_algorithms(&where, plan, error);
 }
 
 static bool read_digest(const MtfJson *root, MtfPlan *plan, GError **error) {
@@ -469,10 +479,10 @@ static void add_tree(cJSON *root, const char *key, const cJSON *tree) {
 
 /* The batch dimension is named where its size in the graph is that of a micro-batch. */
 void mtf_plan_add_microbatches(cJSON *object, const MtfGraph *graph) {
-    mtf_json_add_integer(object, "microbatches", graph->microbatches);
-    if (graph->microbatches > 1)
-        cJSON_AddStringToObject(object, "batch_dimension",
-                                mtf_graph_dimension(graph, graph->batch)->name);
+    int batch = mtf_graph_batch(graph);
+    mtf_json_add_integer(object, "microbatches", mtf_graph_microbatches(graph));
+    if (batch >= 0)
+        cJSON_AddStringToObject(object, "batch_dimension", mtf_graph_dimension(graph, batch)->name);
 }
 
 static cJSON *execution_to_json(const MtfPlan *plan, bool with_microbatches) {

@@ -14,8 +14,8 @@
 
 /* Owns all its parts. Trees are NULL where the file has none. */
 typedef struct {
-    MtfGraph *graph;   /* the training graph, in canonical order (mtf_graph_canonicalize); it has
-                          the micro-batches */
+    MtfGraph *graph;   /* the training graph, in canonical order (mtf_graph_canonicalize); with
+                          the examples of one micro-batch */
     MtfLayout *layout; /* with the mesh */
     char *precision;   /* "f32", "f64" or "bf16" */
     cJSON *machine;    /* the machine file's object, with the software profile as "software" unless
@@ -39,7 +39,7 @@ char *mtf_plan_print(const MtfPlan *plan);
  * digest names tensors by number. */
 bool mtf_plan_save(const MtfPlan *plan, const char *path, GError **error);
 /* The plan of one pipeline stage, of which the file holds everything but the graph, a copy of which
- * it takes, and what the schedule asks of it; the graph has the micro-batches. */
+ * it takes, and what the schedule asks of it. */
 MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph,
                              const MtfStageExecution *execution, GError **error);
 

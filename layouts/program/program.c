@@ -2,6 +2,7 @@
 #include "layouts/program/program.h"
 
 #include "layouts/graph/loops.h"
+#include "layouts/graph/microbatches.h"
 #include "layouts/graph/window.h"
 
 #include <inttypes.h>
@@ -308,7 +309,7 @@ char *mtf_program_digest(const MtfProgram *program) {
     g_string_append_printf(text, "mesh %s\nloss %d\n", mesh, graph->loss);
     if (program->microbatches > 1)
         g_string_append_printf(text, "microbatches %d %d %d\n", program->microbatches,
-                               program->n_repeated, graph->batch);
+                               program->n_repeated, mtf_graph_batch(graph));
     for (int l = 1; l <= (int)graph->loops->len; l++)
         g_string_append_printf(text, "loop %s %d %d\n", mtf_graph_loop(graph, l)->name,
                                mtf_graph_loop(graph, l)->dimension,

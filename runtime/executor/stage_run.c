@@ -37,7 +37,7 @@ static bool load_chunk(MtfStageRun *run, int stage, GError **error) {
     if (chunk->program == NULL)
         return false;
     chunk->arena = mtf_arena_pack(chunk->program);
-    chunk->slot_of = g_new(int, run->pipeline->graph->microbatches);
+    chunk->slot_of = g_new(int, run->pipeline->order->microbatches);
     chunk->n_slots = mtf_pipeline_slots(run->pipeline->order, stage, chunk->slot_of);
     chunk->n_versions = chunk->plan->layout->execution.stage.weight_versions;
     chunk->delay = chunk->n_versions - 1;
@@ -493,7 +493,7 @@ static void take_counters_back(MtfStageRun *run, Counted *aside) {
 void mtf_stage_run_forward(MtfStageRun *run, int64_t batch, GError **failure) {
     Counted aside = put_counters_aside(run);
     run_once(run, MTF_PART_BEGIN, 0);
-    for (int m = 0; m < run->pipeline->graph->microbatches; m++)
+    for (int m = 0; m < run->pipeline->order->microbatches; m++)
         for (int c = 0; c < run->n_chunks; c++)
             evaluate_chunk(&run->chunks[c], m, batch, failure);
     wait_for_all(run);

@@ -228,9 +228,10 @@ void mtf_worker_set_microbatch(MtfWorker *worker, int microbatch) {
     const MtfGraph *graph = worker->program->graph;
     if (microbatch == worker->microbatch)
         return;
-    int64_t examples = (microbatch - worker->microbatch) * mtf_graph_size(graph, graph->batch);
-    shift_batch(worker->operands, (int)worker->program->buffers->len, graph->batch, examples);
-    shift_batch(worker->arguments, worker->n_arguments, graph->batch, examples);
+    int batch = mtf_graph_batch(graph);
+    int64_t examples = (microbatch - worker->microbatch) * mtf_graph_size(graph, batch);
+    shift_batch(worker->operands, (int)worker->program->buffers->len, batch, examples);
+    shift_batch(worker->arguments, worker->n_arguments, batch, examples);
     worker->microbatch = microbatch;
 }
 

@@ -20,7 +20,6 @@ static void append_axes(GString *text, const MtfParallelism *p) {
 
 char *mtf_export_maxtext(const MtfStepFacts *facts, GError **error) {
     static const char *const policies[] = { "none", "minimal", "full" };
-    const MtfGraph *graph = facts->plan->graph;
     bool bf16 = strcmp(facts->plan->precision, "bf16") == 0;
     MtfFrameworkPlan p;
     if (!mtf_framework_plan(facts->plan, "MaxText", &p, error))
@@ -37,7 +36,7 @@ char *mtf_export_maxtext(const MtfStepFacts *facts, GError **error) {
     /* The batch of one accumulation, spread over all devices, those of tensor parallelism, too. */
     g_string_append_printf(text, "per_device_batch_size=%.10g\ngradient_accumulation_steps=%d\n",
                            (double)p.micro_batch / p.parallelism.degree[MTF_PARALLEL_TENSOR],
-                           graph->microbatches);
+                           facts->plan->layout->execution.microbatches);
     g_string_append_printf(
         text, "dtype=%s\nweight_dtype=float32\nremat_policy=%s\n", bf16 ? "bfloat16" : "float32",
         p.offloads ? "custom\ndecoder_layer_input=offload" : policies[p.recomputes]);

@@ -100,7 +100,8 @@ bool mtf_framework_plan(const MtfPlan *plan, const char *framework, MtfFramework
         return mtf_input_error(error, "%s does not train in f64", framework);
     if (!check_kind(plan, framework, &found->parallelism, error))
         return false;
-    int64_t parts = (int64_t)found->parallelism.degree[MTF_PARALLEL_DATA] * graph->microbatches;
+    int64_t parts = (int64_t)found->parallelism.degree[MTF_PARALLEL_DATA] *
+                    plan->layout->execution.microbatches;
     found->batch = mtf_graph_step_size(graph, batch);
     found->micro_batch = found->batch / parts;
     if (found->batch % parts != 0)

@@ -96,7 +96,7 @@ static char *write_module(const MtfPipelinePlan *pipeline, const MtfFrameworkPip
                            "    layer_option=alpa.AutoLayerOption(layer_num=%d%s),\n"
                            "    stage_option=alpa.ManualStageOption(\n"
                            "        forward_stage_layer_ids=",
-                           pipeline->graph->microbatches, pipeline->schedule, p->layers,
+                           pipeline->order->microbatches, pipeline->schedule, p->layers,
                            again ? ", remat_mode=\"coarse_grained_remat\"" : "");
     append_layers(text, p);
     g_string_append(text, ",\n        submesh_physical_shapes=");

@@ -14,7 +14,7 @@
 
 static bool check_schedule(const MtfPipelinePlan *pipeline, const MtfFrameworkPipeline *p,
                            GError **error) {
-    int m = pipeline->graph->microbatches;
+    int m = pipeline->order->microbatches;
     if (strcmp(pipeline->schedule, "1f1b") != 0 && strcmp(pipeline->schedule, "interleaved") != 0)
         return mtf_input_error(error,
                                "Megatron-LM runs 1f1b or interleaved, and the plan's schedule is "

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/kernels/base/kernel_nest.h"
 
+#include "layouts/graph/microbatches.h"
+
 #include <string.h>
 
 int64_t mtf_operand_elements(const MtfOperand *operand) {
@@ -59,12 +61,12 @@ double mtf_operand_mean_count(const MtfOperand *whole, const MtfOperand *part) {
 
 double mtf_kernel_mean_count(const MtfKernelCall *call, const MtfOperand *whole,
                              const MtfOperand *part) {
-    const MtfGraph *graph = call->graph;
     double count = mtf_operand_mean_count(whole, part);
-    bool parts = call->operation->attributes.per_microbatch != 0 &&
-                 mtf_operand_find(whole, graph->batch) >= 0 &&
-                 mtf_operand_find(part, graph->batch) < 0;
-    return parts ? count / graph->microbatches : count;
+    if (call->operation->attributes.per_microbatch == 0)
+        return count;
+    int batch = mtf_graph_batch(call->graph);
+    bool parts = mtf_operand_find(whole, batch) >= 0 && mtf_operand_find(part, batch) < 0;
+    return parts ? count / mtf_graph_microbatches(call->graph) : count;
 }
 
 void mtf_nest_init(MtfNest *nest) {

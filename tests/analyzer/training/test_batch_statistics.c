@@ -89,7 +89,7 @@ static void copy_inputs(MtfData *data, const MtfLockstep *lockstep, int microbat
         for (int64_t i = 0; i < n; i++)
             values[microbatch * n + i] = mtf_slice_get(slice, i);
     }
-    assert_int_equal(parts, graph->microbatches);
+    assert_int_equal(parts, mtf_graph_microbatches(graph));
 }
 
 /* Trains both on the examples of step 1; the losses and the running mean. */

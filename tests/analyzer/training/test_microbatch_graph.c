@@ -109,8 +109,9 @@ static void the_batch_is_the_inputs_first_dimension(void **state) {
 static void a_micro_batch_gives_its_terms_of_the_whole_mean(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = training(PRODUCT ", " MEAN("p"), 3, NULL);
-    assert_int_equal(graph->microbatches, 3);
-    assert_int_equal(mtf_graph_size(graph, graph->batch), 4);
+    assert_int_equal(mtf_graph_microbatches(graph), 3);
+    assert_int_equal(mtf_graph_size(graph, mtf_graph_batch(graph)), 4);
+    assert_int_equal(mtf_graph_step_size(graph, mtf_graph_batch(graph)), 12);
     assert_string_equal(mtf_graph_tensor(graph, graph->loss)->name, "step/l");
     int back = mtf_graph_find_operation(graph, "back/l/share");
     assert_true(back >= 0);

@@ -211,8 +211,7 @@ static void the_object_holds_what_it_promises(void **state) {
 static void micro_batches_repeat_all_but_clipping_and_updates(void **state) {
     (void)state;
     MtfGraph *graph = small_mlp();
-    graph->microbatches = 3;
-    graph->batch = 0;
+    mtf_graph_dimension(graph, 0)->step_size = 3 * mtf_graph_size(graph, 0);
     Case every = case_of(graph, "a:4", "hidden:a");
     assert_int_equal(every.program->n_repeated, mtf_program_length(every.program));
     g_autoptr(GArray) thrice = mtf_predict_traffic(&every.pricer, every.program, -1);

@@ -52,8 +52,8 @@ static void cut(MtfGraph *graph) {
 static MtfPipelinePlan *trained_pipeline(const char *config) {
     MtfGraph *graph = import(config);
     cut(graph);
-    graph->microbatches = 2;
-    graph->batch = mtf_graph_find_dimension(graph, "batch");
+    int batch = mtf_graph_find_dimension(graph, "batch");
+    mtf_graph_dimension(graph, batch)->step_size = 2 * mtf_graph_size(graph, batch);
     MtfPipelineOrder *order = mtf_pipeline_order_new(STAGES, STAGES, 2, MTF_STAGES_LOOP);
     for (int s = 0; s < STAGES; s++)
         for (int m = 0; m < 2; m++) {

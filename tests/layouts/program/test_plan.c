@@ -203,8 +203,8 @@ static void micro_batches_name_their_dimension(void **state) {
         changed("'microbatches': 1", "'microbatches': 3,\n    'batch_dimension': 'batch'");
     g_autoptr(MtfPlan) plan = parse(text, &error);
     assert_non_null(plan);
-    assert_int_equal(plan->graph->microbatches, 3);
-    assert_int_equal(plan->graph->batch, mtf_graph_find_dimension(plan->graph, "batch"));
+    assert_int_equal(plan->layout->execution.microbatches, 3);
+    assert_int_equal(mtf_graph_batch(plan->graph), mtf_graph_find_dimension(plan->graph, "batch"));
     g_autofree char *again = mtf_plan_print(plan);
     assert_string_equal(again, text);
     assert_null(mtf_plan_lower(plan, NULL));
@@ -221,8 +221,7 @@ static void what_runs_once_follows_what_is_repeated(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfPlan) plan = new_plan();
-    plan->graph->microbatches = 2;
-    plan->graph->batch = 0;
+    mtf_graph_dimension(plan->graph, 0)->step_size = 2 * mtf_graph_size(plan->graph, 0);
     mtf_graph_operation(plan->graph, 1)->phase = MTF_PHASE_UPDATE;
     assert_int_equal(mtf_graph_repeated(plan->graph), 1);
     assert_int_equal(mtf_operation_times(plan->graph, 0), 2);
