@@ -3,8 +3,9 @@
  * places of its own, so that what comes out does not depend on which thread runs it, nor when.
  *
  * A task may have tasks of its own. They get further threads only where a processor is free for them:
- * otherwise the search of one form, which began later and may be given up, would take turns with
- * that of the form before it, which everything waits for. */
+ * otherwise the search of one step variant, which began later and may be given up, would take turns
+ * with that of the variant before it, which everything waits for. GThreadPool knows neither: it has no
+ * way to wait for the tasks of one call, and a task that waits keeps its thread of the pool. */
 #ifndef MTF_IN_PARALLEL_H
 #define MTF_IN_PARALLEL_H
 
