@@ -286,9 +286,7 @@ static void print_json(const Query *query, const MtfCollectivePrice *price, doub
         mtf_json_add_number(item, "seconds", other->seconds);
         cJSON_AddItemToArray(list, item);
     }
-    g_autofree char *text = mtf_json_print(root);
-    fputs(text, stdout);
-    cJSON_Delete(root);
+    mtf_json_say(root);
 }
 
 static void print_row(const char *name, double seconds, double bound) {

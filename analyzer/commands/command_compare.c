@@ -166,9 +166,7 @@ static void print_json(const Column *columns, int n) {
             mtf_json_add_number(object, rows[r].key, columns[c].values[r]);
         cJSON_AddItemToArray(list, object);
     }
-    g_autofree char *text = mtf_json_print(list);
-    fputs(text, stdout);
-    cJSON_Delete(list);
+    mtf_json_say(list);
 }
 
 /* Plans of different models or batches are no alternatives to one another: warns on standard error. */

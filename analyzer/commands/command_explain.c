@@ -216,9 +216,7 @@ static void print_as_json(const Explanation *e) {
         cJSON_AddItemToArray(list, entry);
     }
     add_anew(object, e);
-    g_autofree char *text = mtf_json_print(object);
-    fputs(text, stdout);
-    cJSON_Delete(object);
+    mtf_json_say(object);
 }
 
 int mtf_command_explain(int argc, char **argv) {

@@ -63,10 +63,7 @@ static bool print_one(const char *name, GError **error) {
     g_autoptr(MtfMachine) machine = mtf_machine_load(name, error);
     if (machine == NULL)
         return false;
-    cJSON *tree = mtf_machine_to_json(machine);
-    g_autofree char *text = mtf_json_print(tree);
-    fputs(text, stdout);
-    cJSON_Delete(tree);
+    mtf_json_say(mtf_machine_to_json(machine));
     return true;
 }
 

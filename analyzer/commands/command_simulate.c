@@ -135,9 +135,7 @@ static void print_json(const GPtrArray *rows) {
         cJSON_AddStringToObject(item, "worst_case", row->worst_text);
         cJSON_AddItemToArray(list, item);
     }
-    g_autofree char *text = mtf_json_print(list);
-    fputs(text, stdout);
-    cJSON_Delete(list);
+    mtf_json_say(list);
 }
 
 /* ---- A plan ---------------------------------------------------------------------------------- */
@@ -206,9 +204,7 @@ static void print_plan_json(const MtfPlan *plan, const GArray *rows) {
         mtf_json_add_number(item, "simulated", row->simulated);
         cJSON_AddItemToArray(list, item);
     }
-    g_autofree char *text = mtf_json_print(list);
-    fputs(text, stdout);
-    cJSON_Delete(list);
+    mtf_json_say(list);
 }
 
 static bool simulate_plan(const char *path, bool json, GError **error) {

@@ -502,9 +502,7 @@ static void print_as_json(const Search *search, const MtfPipelinePlan *pipeline)
     mtf_step_variant_add_parts(object, &search->request.form);
     if (search->cut != NULL)
         add_cut(object, search->cut);
-    g_autofree char *text = mtf_json_print(object);
-    fputs(text, stdout);
-    cJSON_Delete(object);
+    mtf_json_say(object);
 }
 
 /* Writes the plan, and the page, which reads it from a file: the user's, or one of its own. */

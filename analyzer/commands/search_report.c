@@ -342,7 +342,5 @@ void mtf_search_print_json(const MtfSearchReport *report, const MtfPlan *plan) {
     cJSON_AddItemReferenceToObject(object, "search", plan->search);
     cJSON_AddItemReferenceToObject(object, "predicted", plan->predicted);
     mtf_json_add_number(object, "seconds", report->found->wall_seconds);
-    g_autofree char *text = mtf_json_print(object);
-    fputs(text, stdout);
-    cJSON_Delete(object);
+    mtf_json_say(object);
 }

@@ -98,10 +98,7 @@ static bool write_machine(const Options *options, const Outcome *outcome, MtfMac
         machine->judged.runs = outcome->fit.rows;
         machine->judged.error = outcome->fit.crossed;
     }
-    cJSON *tree = mtf_machine_to_json(machine);
-    g_autofree char *text = mtf_json_print(tree);
-    cJSON_Delete(tree);
-    return mtf_file_write(options->output, text, strlen(text), error);
+    return mtf_json_save(mtf_machine_to_json(machine), options->output, error);
 }
 
 static void print_json(const Outcome *outcome) {
@@ -122,9 +119,7 @@ static void print_json(const Outcome *outcome) {
     mtf_json_add_integer(root, "product_rows", outcome->product_rows);
     mtf_json_add_number(root, "product_error",
                         outcome->product_rows > 0 ? outcome->product_error : NAN);
-    g_autofree char *text = mtf_json_print(root);
-    fputs(text, stdout);
-    cJSON_Delete(root);
+    mtf_json_say(root);
 }
 
 static void print_lines(const Options *options, const Outcome *outcome) {

@@ -122,9 +122,7 @@ static void print_json(const GPtrArray *verdicts) {
     for (gsize i = 0; i < G_N_ELEMENTS(breakdowns); i++)
         add_breakdown(summary, verdicts, i);
     cJSON_AddItemToObject(root, "summary", summary);
-    g_autofree char *text = mtf_json_print(root);
-    fputs(text, stdout);
-    cJSON_Delete(root);
+    mtf_json_say(root);
 }
 
 /* ---- Lines ------------------------------------------------------------------------------------- */

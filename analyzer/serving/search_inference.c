@@ -378,9 +378,7 @@ static void print_as_json(const Run *run) {
     for (int kind = 0; kind < MTF_INFER_SERVE && run->kind == MTF_INFER_SERVE; kind++)
         cJSON_AddItemToObject(object, mtf_infer_kind_name((MtfInferKind)kind),
                               phase_to_json(&run->phase[kind]));
-    g_autofree char *text = mtf_json_print(object);
-    fputs(text, stdout);
-    cJSON_Delete(object);
+    mtf_json_say(object);
 }
 
 static void print_phase(const Run *run, MtfInferKind kind) {

@@ -159,3 +159,15 @@ double mtf_json_number_of(const cJSON *object, const char *key, double absent) {
         return g_ascii_strtod(item->valuestring, NULL);
     return cJSON_IsNumber(item) ? item->valuedouble : absent;
 }
+
+void mtf_json_say(cJSON *tree) {
+    g_autofree char *text = mtf_json_print(tree);
+    cJSON_Delete(tree);
+    fputs(text, stdout);
+}
+
+bool mtf_json_save(cJSON *tree, const char *path, GError **error) {
+    g_autofree char *text = mtf_json_print(tree);
+    cJSON_Delete(tree);
+    return mtf_file_write(path, text, strlen(text), error);
+}

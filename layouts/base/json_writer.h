@@ -34,6 +34,10 @@ char *mtf_json_print(const cJSON *tree);
 /* The same with `levels` levels over lines. */
 char *mtf_json_print_levels(const cJSON *tree, int levels);
 
+/* Prints the tree on standard output, or into a file; takes it over. */
+void mtf_json_say(cJSON *tree);
+bool mtf_json_save(cJSON *tree, const char *path, GError **error);
+
 /* A deep copy of a tree, read or built, whose numbers print alike either way: integers below 2^53
  * with all digits, others with the fewest. So what is written, read and written again stays the
  * same bytes. The copy is for printing: its numbers are text. Freed by cJSON_Delete. */

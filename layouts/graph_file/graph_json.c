@@ -707,8 +707,5 @@ cJSON *mtf_graph_to_json(const MtfGraph *graph) {
 }
 
 bool mtf_graph_save(const MtfGraph *graph, const char *path, GError **error) {
-    cJSON *tree = mtf_graph_to_json(graph);
-    g_autofree char *text = mtf_json_print(tree);
-    cJSON_Delete(tree);
-    return mtf_file_write(path, text, strlen(text), error);
+    return mtf_json_save(mtf_graph_to_json(graph), path, error);
 }

@@ -69,9 +69,7 @@ static void print_json(const MtfStepFacts *facts, const GArray *run) {
                             mtf_metrics_median_communication(run));
         mtf_json_add_number(measured, "loss", last->loss);
     }
-    g_autofree char *text = mtf_json_print(root);
-    fputs(text, stdout);
-    cJSON_Delete(root);
+    mtf_json_say(root);
 }
 
 /* Everything about one plan into a folder; `options` say what was measured. */
@@ -139,8 +137,7 @@ static bool write_pipeline(const char *path, const Options *options, GError **er
         return false;
     g_autofree char *page = mtf_page_pipeline(facts, folders);
     if (options->json) {
-        g_autofree char *text = mtf_json_print(cJSON_Duplicate(pipeline->predicted, true));
-        fputs(text, stdout);
+        mtf_json_say(cJSON_Duplicate(pipeline->predicted, true));
     }
     return write_text(options->output, "index.html", page, error);
 }

@@ -202,10 +202,7 @@ static MtfMachine *describe(const Calibration *calibration, const char *path) {
 
 static bool write_machine(const Calibration *calibration, const char *path, GError **error) {
     g_autoptr(MtfMachine) machine = describe(calibration, path);
-    cJSON *tree = mtf_machine_to_json(machine);
-    g_autofree char *text = mtf_json_print(tree);
-    cJSON_Delete(tree);
-    return mtf_file_write(path, text, strlen(text), error);
+    return mtf_json_save(mtf_machine_to_json(machine), path, error);
 }
 
 bool mtf_calibrate(MPI_Comm control, int64_t rounds, const char *path, GError **error) {

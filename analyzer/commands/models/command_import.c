@@ -27,9 +27,7 @@ static void print_json(const MtfGraph *graph, const GPtrArray *said) {
     cJSON *list = cJSON_AddArrayToObject(object, "said");
     for (guint i = 0; i < said->len; i++)
         cJSON_AddItemToArray(list, cJSON_CreateString(said->pdata[i]));
-    g_autofree char *text = mtf_json_print(object);
-    cJSON_Delete(object);
-    fputs(text, stdout);
+    mtf_json_say(object);
 }
 
 static void print(const MtfGraph *graph, const GPtrArray *said, bool json) {

@@ -147,9 +147,7 @@ static void say(const MtfGraph *graph, bool json) {
     mtf_json_add_integer(object, "parameters", parameters);
     mtf_json_add_integer(object, "statistics", statistics);
     mtf_json_add_integer(object, "operations", graph->operations->len);
-    g_autofree char *text = mtf_json_print(object);
-    cJSON_Delete(object);
-    fputs(text, stdout);
+    mtf_json_say(object);
 }
 
 static bool write_model(const char *name, const Options *options, GError **error) {

@@ -234,9 +234,7 @@ static void print_json(const Answer *answer, int steps) {
     cJSON_AddItemToObject(root, "slots", slots_json(order));
     mtf_json_add_integer(root, "steps", steps);
     cJSON_AddItemToObject(root, "ranks", ranks);
-    g_autofree char *text = mtf_json_print(root);
-    fputs(text, stdout);
-    cJSON_Delete(root);
+    mtf_json_say(root);
 }
 
 /* The letter of a picture: capitals and small letters tell the chunks of a rank apart. */

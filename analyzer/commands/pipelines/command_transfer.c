@@ -161,9 +161,7 @@ static void print_json(const Answer *answer) {
     cJSON_AddBoolToObject(root, "optimal", best->order->proven);
     add_alternatives(p, root);
     add_moves(answer, root);
-    g_autofree char *text = mtf_json_print(root);
-    fputs(text, stdout);
-    cJSON_Delete(root);
+    mtf_json_say(root);
 }
 
 static char letter_of(guint move) {

@@ -146,6 +146,12 @@ static void a_file_is_replaced_whole(void **state) {
     assert_holds(path, "text\n");
 }
 
+static void a_tree_is_saved_as_it_prints(void **state) {
+    g_autofree char *path = g_build_filename(*state, "tree.json", NULL);
+    assert_true(mtf_json_save(mtf_json_new_integer(7), path, NULL));
+    assert_holds(path, "7\n");
+}
+
 static void nothing_else_is_left_in_the_folder(void **state) {
     g_autofree char *path = g_build_filename(*state, "plan.json", NULL);
     assert_true(mtf_file_write(path, "text\n", 5, NULL));
@@ -197,6 +203,7 @@ int main(void) {
         cmocka_unit_test(what_is_printed_reads_back),
         cmocka_unit_test(a_bare_value_prints_on_one_line),
         cmocka_unit_test_setup_teardown(a_file_is_replaced_whole, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_tree_is_saved_as_it_prints, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(nothing_else_is_left_in_the_folder, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_folder_that_is_not_there_is_a_failure, make_folder,
