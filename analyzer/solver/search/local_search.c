@@ -4,12 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-#define WINDOWS 16       /* stretches of rows that each get a new watched row at a time */
-#define MAX_REPAIRS 100  /* times that newly overfull rows are watched and repaired */
-#define MAX_WORK 4000000 /* memory shares looked at in one improvement */
-#define TABU_MOVES 12    /* moves that a node waits after it moved in a repair */
-#define MAX_PUSHES 24    /* pushed nodes in one polish */
-#define MAX_SWEEPS 6     /* over all nodes in one descent */
+#define WINDOWS 16         /* stretches of rows that each get a new watched row at a time */
+#define MAX_REPAIRS 100    /* times that newly overfull rows are watched and repaired */
+#define LEAST_WORK 4000000 /* memory shares that one improvement may look at, */
+#define VALUE_WORK 64      /* or so many for each value, where that is more */
+#define TABU_MOVES 12      /* moves that a node waits after it moved in a repair */
+#define MAX_PUSHES 24      /* pushed nodes in one polish */
+#define MAX_SWEEPS 6       /* over all nodes in one descent */
 
 /* A node's memory in one watched row. */
 typedef struct Share {
@@ -43,7 +44,8 @@ struct MtfLocalSearch {
     int64_t *beside;   /* [values of any node] scratch */
     int *moved;        /* [node] the move after which it last moved in this repair */
     GArray *log;       /* Move, when moves may be taken back */
-    int64_t work;      /* done in this improvement */
+    int64_t work;      /* done in this improvement, */
+    int64_t most_work; /* which ends it */
     GHashTable *least; /* MtfMatrixKey -> the least weight in each row of the matrix */
     const int64_t **least_rows; /* [edge] of its matrix; NULL: not looked for yet */
 };
@@ -88,7 +90,9 @@ MtfLocalSearch *mtf_local_search_new(const MtfCore *core, guint64 seed) {
         search->shares[v] = g_array_new(FALSE, FALSE, sizeof(Share));
         degree = MAX(degree, core->nodes[v].edges->len);
         values = MAX(values, core->nodes[v].values);
+        search->most_work += VALUE_WORK * (int64_t)core->nodes[v].values;
     }
+    search->most_work = MAX(search->most_work, LEAST_WORK);
     search->beside = g_new(int64_t, (gsize)values + 1);
     search->least =
         g_hash_table_new_full(mtf_matrix_key_hash, mtf_matrix_key_equal, g_free, g_free);
@@ -298,7 +302,7 @@ static bool repair(MtfLocalSearch *search, int max_moves) {
         int worst = worst_watch(search);
         if (worst < 0)
             return true;
-        if (search->work > MAX_WORK)
+        if (search->work > search->most_work)
             return false;
         const GArray *nodes = watch_at(search, worst)->nodes;
         Candidate best = { -1, 0, INFINITY };
@@ -476,7 +480,7 @@ static void push_node(MtfLocalSearch *search, int node, int64_t *total) {
 static void push_nodes(MtfLocalSearch *search) {
     int64_t total = total_cost(search);
     for (int i = 0; i < MAX_PUSHES && search->watches->len > 0; i++) {
-        if (search->work > MAX_WORK)
+        if (search->work > search->most_work)
             return;
         const GArray *nodes =
             watch_at(search, g_rand_int_range(search->rand, 0, (gint32)search->watches->len))

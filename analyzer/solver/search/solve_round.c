@@ -5,7 +5,7 @@
 #include "analyzer/solver/reduce/core_components.h"
 #include "analyzer/solver/search/bounded_dive.h"
 #include "analyzer/solver/search/core_ilp.h"
-#include "analyzer/solver/search/forest_move.h"
+#include "analyzer/solver/search/width_move.h"
 
 #include <math.h>
 #include <string.h>
@@ -42,8 +42,9 @@
 #define BRANCH_WORK 30000000 /* matrix entries of one round */
 #define COUNTED_WORK 2000000 /* the same where work is limited and time is not */
 #define BRANCH_ROUNDS 20     /* that do not count as stale */
-#define FORESTS 2            /* forest moves before a local search */
-#define MOST_PRICE 1.2       /* their prices are the bound's times up to this */
+#define LARGE_MOVES 2        /* before a local search; */
+#define MOVE_ENTRIES 1e3     /* most that a table of theirs has, */
+#define MOST_PRICE 1.2       /* and their prices are the bound's times up to this */
 
 static void shrink(MtfSolver *solver, bool pairs) {
     g_clear_pointer(&solver->local, mtf_local_search_free);
@@ -148,8 +149,8 @@ static gpointer run_job(gpointer data) {
     double factor = g_rand_double_range(rand, 1, MOST_PRICE);
     for (int r = 0; r < solver->core->rows; r++)
         solver->job_price[r] *= factor;
-    for (int i = 0; i < FORESTS && solver->jobs % 2 == 0; i++)
-        mtf_forest_move(solver->core, rand, solver->job_price, solver->job);
+    for (int i = 0; i < LARGE_MOVES && solver->jobs % 2 == 0; i++)
+        mtf_width_move(solver->core, rand, solver->job_price, MOVE_ENTRIES, NULL, solver->job);
     solver->job_legal = mtf_local_search_improve(solver->local, solver->job);
     return NULL;
 }
@@ -231,7 +232,11 @@ static bool begin_improving(MtfSolver *solver) {
     if (solver->improvers == NULL)
         solver->improvers =
             mtf_improvers_new(solver->base, solver->options->threads - 1, solver->options->seed);
-    mtf_improvers_set(solver->improvers, solver->base_values, prices);
+    if (solver->job_ready)
+        mtf_core_lift_steps(solver->core, solver->core->trail->len, solver->base_steps, solver->job,
+                            solver->base_trial);
+    mtf_improvers_set(solver->improvers, solver->base_values,
+                      solver->job_ready ? solver->base_trial : NULL, prices);
     mtf_improvers_begin(solver->improvers);
     return true;
 }
