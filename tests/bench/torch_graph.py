@@ -77,6 +77,7 @@ class Graph:
     def __init__(self, graph, dtype):
         self.graph, self.dtype = graph, dtype
         self.sizes = {d: s["size"] if isinstance(s, dict) else s for d, s in graph["dimensions"].items()}
+        self.kept = None  # of shares that attention drops: 1 where one is kept, else 0
         self.loops = {l["name"]: l for l in graph.get("loops", [])}
 
     def size(self, dim):
@@ -236,6 +237,19 @@ class Graph:
         order = [o["to"] if d == o["from"] else d for d in x.dims]
         cut = lambda y: Named(Named(y[..., :k], dims).to(order), order)
         return {"": cut(values), "/index": cut(places)}
+
+    def op_sort(self, o, x):
+        values, places = torch.sort(x.t, dim=x.dims.index(o["dimension"]), descending=bool(o.get("reverse", 0)), stable=True)
+        return {"": Named(values, x.dims), "/index": Named(places, x.dims)}
+
+    def op_expression(self, o, *inputs):
+        """Its formula as Python's, which has these signs but for the power's, and binds them alike."""
+        dims = o.get("dims") or union(*inputs)
+        names = {name: x.to(dims) for name, x in zip(o.get("arguments", " ".join(o["inputs"])).split(" "), inputs)}
+        tensor = lambda x: torch.as_tensor(x, dtype=self.dtype)
+        functions = {"max": lambda a, b: torch.maximum(tensor(a), tensor(b)), "min": lambda a, b: torch.minimum(tensor(a), tensor(b)),
+                     "where": lambda a, b, c: torch.where(a != 0, tensor(b), tensor(c)), **{f: UNARY[f] for f in ("sigmoid", "exp", "erf")}}
+        return Named(eval(o["expression"].replace("^", "**"), {**functions, **names}).expand([self.size(d) for d in dims]), dims)
 
     # ---- shapes
 
@@ -420,6 +434,8 @@ class Graph:
             s = s.masked_fill(Named(hidden, [query, memory]).to(rest), HIDDEN)
         nothing = (s < HIDDEN_FROM).all(-1, keepdim=True)
         weights = torch.where(nothing, torch.zeros((), dtype=s.dtype), F.softmax(s, -1))
+        if o.get("dropout", 0) and self.kept is not None:
+            weights = weights * self.kept / (1 - o["dropout"])
         y = einsum([Named(weights, rest), v], [d for d in q.dims])
         return {"": y, "/lse": Named(torch.where(nothing.squeeze(-1), torch.zeros((), dtype=s.dtype), s.logsumexp(-1)), rest[:-1])}
 

@@ -237,6 +237,42 @@ class Drawn(Case):
         return float(numpy.abs(cumulative - (numpy.arange(len(drawn)) + 0.5) / len(drawn)).max())
 
 
+class Dropping(Case):
+    """Attention that drops shares: which, is shown by one of the same stream, whose values are one feature each."""
+
+    def shown(self, kept):
+        """The graph with both, their variables, and what PyTorch makes of it where `kept` (all where None) is what is kept."""
+        arrays, _ = self.draw()
+        dims = self.x["k"][0]
+        arrays["each"] = numpy.broadcast_to(numpy.eye(self.sizes["m"]).reshape(1, self.sizes["m"], 1, -1), arrays["k"].shape).copy()
+        graph = self.graph([])
+        graph["variables"] += [{"name": "each", "dims": list(dims), "init": "zeros", "frozen": True},
+                               {"name": "shares", "dims": list(self.x["q"][0]), "init": "zeros", "frozen": True}]
+        graph["operations"].append({"name": "show", "inputs": ["q", "k", "each"], **self.op})
+        graph["updates"] = [{"variable": "shares", "value": "show"}]
+        values = {name: Named(torch.from_numpy(array).requires_grad_(name != "each"), self.x.get(name, (dims,))[0])
+                  for name, array in arrays.items()}
+        torch_graph = Graph(graph, torch.float64)
+        torch_graph.kept = kept
+        torch_graph.run(values)
+        arrays["shares"] = numpy.zeros(arrays["q"].shape)
+        return graph, arrays, values, with_loss(self, graph, values, arrays)
+
+    def check(self, folder):
+        found = {}
+        for precision in LIMITS:
+            graph, arrays, _, _ = self.shown(None)
+            after, _ = run_ours(folder, graph, arrays, precision, 1)
+            kept = torch.from_numpy(after["shares"] != 0)
+            dropped = 1 - kept.double().mean().item()
+            _, _, values, loss = self.shown(kept.double())
+            loss.backward()
+            far = 0 if abs(dropped - self.op["dropout"]) < 0.1 else dropped
+            found[precision] = (far + differ(after["out/0"], values["r"].t),
+                                max(differ(after["momentum/v/" + v], values[v].t.grad) for v in "qkv"))
+        return found
+
+
 def cases():
     yield from elementwise_cases()
     yield from reduction_cases()
@@ -280,6 +316,9 @@ def elementwise_cases():
     yield Case("where broadcast", {"x": (("a",), "ids", 2), "y": (("b",), -2, 2), "z": (("c",), -2, 2)},
                {"op": "where", "inputs": ["truth", "y", "z"], "dims": ["a", "b", "c"]},
                more=[{"name": "truth", "op": "cast", "inputs": ["x"], "dtype": "float32"}])
+    for name, formula in {"": "x * sigmoid(y) + 0.5 * max(x, 0)", " of many": "-x ^ 2 / (3 - y) + where(x < y, exp(x), erf(y) - min(x, y))"}.items():
+        yield Case("expression" + name, {"x": (ab, -2, 2), "y": (bc, -2, 2)},
+                   {"op": "expression", "expression": formula, "dims": ["a", "b", "c"]})
     yield Case("in_train_phase", {"x": (ab, -2, 2), "y": (ab, -2, 2)}, {"op": "in_train_phase"})
     yield Case("constant", {"x": (ab, -2, 2)}, {"op": "constant", "inputs": [], "dims": ["a", "b"], "value": 1.5})
     yield Case("range", {"x": (ab, -2, 2)}, {"op": "range", "inputs": [], "dims": ["n"], "dtype": "float32"})
@@ -385,6 +424,8 @@ def index_cases():
                {"op": "scatter_add", "dims": ["d", "b"]})
     yield Case("top_k", {"x": (("a", "n", "b"), -2, 2)}, {"op": "top_k", "from": "n", "to": "k"}, results=("", "/index"))
     yield Case("top_k, sorting", {"x": (("a", "n"), -2, 2)}, {"op": "top_k", "from": "n", "to": "m"}, results=("", "/index"))
+    for reverse in (0, 1):
+        yield Case(f"sort {reverse}", {"x": (("a", "n", "b"), -2, 2)}, {"op": "sort", "dimension": "n", "reverse": reverse}, results=("", "/index"))
     choice, gate = (("a", "n", "e"), "ids", 3), (("a", "n", "e"), 0, 1)
     for queue in (0, 1):
         for priority in (0, 1, 2):
@@ -416,6 +457,7 @@ def attention_cases():
         if "softcap" not in name and "window" not in name:
             yield Case("attention, bias" + name, {**operands, "bias": (("g", "n", "m"), -2, 2)}, {**common, **attributes})
         yield Case("attention, shared keys" + name, {**operands, "k": (("a", "m", "d"), -2, 2), "v": (("a", "m", "d"), -2, 2)}, {**common, **attributes})
+    yield Dropping("attention, dropout", operands, {**common, "dropout": 0.3, "stream": "dropped"}, {"n": 9, "m": 8, "d": 8})
     yield Case("attention, long", operands, {**common, "causal": 1}, {"n": 150, "m": 150, "d": 16, "a": 2})
     yield Case("causal_mask", {"x": (("a", "n", "m"), -2, 2)}, {"op": "softmax", "inputs": ["masked"], "dimension": "m"},
                more=[{"name": "masked", "op": "causal_mask", "inputs": ["x"], "query": "n", "memory": "m"}])
@@ -671,7 +713,8 @@ def check_optimizer(kind, folder):
 def operations_of(formats):
     rows = re.findall(r"^\| `(\w+)` \| \d", open(formats).read(), re.M)
     internal = {"sum_exp", "softmax_apply", "label_logit", "cross_entropy", "accumulate", "clip_factor", "learning_rate", "sgd",
-                "momentum", "lion", "adam", "causal_zero", "cache_update", "cached_attention", "quantized_einsum"}  # reached through others, or by inference
+                "momentum", "lion", "adam", "causal_zero", "cache_update", "cached_attention", "quantized_einsum",
+                "attention_further", "from_host", "to_host"}  # reached through others, by inference, or made by searches
     return [r for r in rows if not r.endswith("_grad") and r not in internal and not r.startswith(("adafactor", "normalize_", "lamb")) or r == "conv_filter_grad"]
 
 
