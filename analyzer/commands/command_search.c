@@ -543,8 +543,9 @@ static bool search_training(Run *run, const char *path, GError **error) {
 
 /* Of plans that run a model. */
 /* An ONNX file becomes a graph to train by a loss, any model one to run without. */
-#define LOSS_AND_INFERENCE_OPTIONS                                                    \
-    TEXT("loss", 0, loss, "Train an ONNX file by this loss", "cross-entropy:LABELS"), \
+#define LOSS_AND_INFERENCE_OPTIONS                                          \
+    TEXT("loss", 0, loss, "Train an ONNX file by this loss, or by its own", \
+         "cross-entropy:LABELS|output:NAME"),                               \
         INFERENCE_OPTIONS
 
 #define INFERENCE_OPTIONS                                                                          \

@@ -184,14 +184,37 @@ static int cross_entropy(MtfOnnxTranslation *t, MtfOnnxValue *logits, const char
     return mtf_axis_operation_end(t->graph, &loss);
 }
 
-/* "cross-entropy" or "cross-entropy:labels": the loss's tensor in place of the outputs. */
+/* Whether a value is one float. */
+static bool is_number(const MtfOnnxTranslation *t, const MtfOnnxValue *value) {
+    return value->tensor >= 0 && mtf_axis_tensor(t->graph, value->tensor)->axes.rank == 0 &&
+           mtf_dtype_is_float(mtf_onnx_dtype(value->type));
+}
+
+/* A loss that the file computes itself: its output of that name, or the first that is one number. */
+static int own_loss(MtfOnnxTranslation *t, const char *name) {
+    for (guint i = 0; i < t->model->outputs->len; i++) {
+        const char *output = ((MtfOnnxInput *)t->model->outputs->pdata[i])->name;
+        if (name != NULL && strcmp(name, output) != 0)
+            continue;
+        const MtfOnnxValue *value = output_value(t, i);
+        if (value == NULL || is_number(t, value))
+            return value == NULL ? -1 : value->tensor;
+    }
+    mtf_onnx_fail(t, "no output%s%s is one float, as a loss is", name != NULL ? " " : "",
+                  name != NULL ? name : "");
+    return -1;
+}
+
+/* "cross-entropy" or "cross-entropy:labels", "output" or "output:loss": the loss's tensor in place of the outputs. */
 static int add_loss(MtfOnnxTranslation *t, const char *text) {
     g_auto(GStrv) parts = g_strsplit(text, ":", 2);
-    if (strcmp(parts[0] != NULL ? parts[0] : "", "cross-entropy") != 0 ||
+    if (g_strcmp0(parts[0], MTF_ONNX_OWN_LOSS) == 0)
+        return own_loss(t, parts[1]);
+    if (g_strcmp0(parts[0], "cross-entropy") != 0 ||
         (parts[1] != NULL && !mtf_tensor_name_is_legal(parts[1]))) {
         mtf_onnx_fail(t,
                       "--loss \"%s\" should be cross-entropy:LABELS, where LABELS is the name of "
-                      "the new input",
+                      "the new input, or output:NAME, where the file has a loss",
                       text);
         return -1;
     }

@@ -7,6 +7,26 @@
 #include <inttypes.h>
 #include <string.h>
 
+static bool holds(const char *name, const char *word) {
+    return strstr(name, word) != NULL;
+}
+
+/* Whether an input says what is right, for a loss of the file's own. */
+static bool is_answer(const MtfOnnxTranslation *t, const MtfOnnxImport *import,
+                      const MtfOnnxInput *input) {
+    static const char *const losses[] = { "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss",
+                                          NULL };
+    if (import->loss == NULL || !g_str_has_prefix(import->loss, MTF_ONNX_OWN_LOSS))
+        return false;
+    for (guint i = 0; i < t->model->nodes->len; i++) {
+        const MtfOnnxNode *node = t->model->nodes->pdata[i];
+        if (node->inputs->len > 1 && g_strv_contains(losses, node->op) &&
+            strcmp(node->inputs->pdata[1], input->name) == 0)
+            return true;
+    }
+    return holds(input->name, "label") || holds(input->name, "target");
+}
+
 /* ---- Sizes ----------------------------------------------------------------------------------- */
 
 /* The size that the user gives a name, or 0. */
@@ -53,7 +73,8 @@ static int64_t size_of(MtfOnnxTranslation *t, const MtfOnnxImport *import,
         return open_size(t, import, input, axis);
     if (size == 0)
         mtf_onnx_fail(t, "input \"%s\" has no elements along axis %d", input->name, axis);
-    if (axis == 0 && import->batch > 0 && input->rank > 1 && size != import->batch) {
+    bool examples = input->rank > 1 || is_answer(t, import, input);
+    if (axis == 0 && import->batch > 0 && examples && size != import->batch) {
         t->file_batch = size;
         t->batch = import->batch;
         mtf_onnx_say(t, "batch %" PRId64 " in place of the file's %" PRId64, import->batch, size);
@@ -97,20 +118,19 @@ static const char *role_of(const MtfOnnxInput *input, int axis) {
     return input->rank <= 5 ? roles[input->rank][axis] : axis == 0 ? "batch" : "places";
 }
 
-static bool holds(const char *name, const char *word) {
-    return strstr(name, word) != NULL;
-}
-
-static MtfFeed feed_of(const MtfOnnxInput *input) {
+static MtfFeed feed_of(const MtfOnnxTranslation *t, const MtfOnnxImport *import,
+                       const MtfOnnxInput *input) {
+    if (is_answer(t, import, input))
+        return mtf_onnx_type_is_integer(input->type) ? MTF_FEED_LABELS : MTF_FEED_TARGETS;
     if (holds(input->name, "mask"))
         return MTF_FEED_MASK;
     return mtf_onnx_type_is_integer(input->type) ? MTF_FEED_TOKENS : MTF_FEED_FEATURES;
 }
 
 /* The tensor of an input: axes of several elements and, of two or more, the first. */
-static MtfOnnxValue *make_tensor(MtfOnnxTranslation *t, const MtfOnnxInput *input,
-                                 const int64_t *sizes) {
-    MtfFeed feed = feed_of(input);
+static MtfOnnxValue *make_tensor(MtfOnnxTranslation *t, const MtfOnnxImport *import,
+                                 const MtfOnnxInput *input, const int64_t *sizes) {
+    MtfFeed feed = feed_of(t, import, input);
     bool counts = feed == MTF_FEED_MASK && mtf_onnx_type_is_integer(input->type);
     int type = counts ? MTF_ONNX_FLOAT : input->type, n = 0;
     const char *roles[MTF_ONNX_MAX_RANK];
@@ -189,7 +209,7 @@ static MtfOnnxValue *make_input(MtfOnnxTranslation *t, const MtfOnnxImport *impo
         if ((sizes[k] = size_of(t, import, input, k)) < 1)
             return mtf_onnx_fail(t, "input \"%s\" has a size below 1", input->name);
     MtfOnnxValue *standing = make_standing(t, input, sizes);
-    return standing != NULL || t->error != NULL ? standing : make_tensor(t, input, sizes);
+    return standing != NULL || t->error != NULL ? standing : make_tensor(t, import, input, sizes);
 }
 
 bool mtf_onnx_make_inputs(MtfOnnxTranslation *t, const MtfOnnxImport *import) {

@@ -57,7 +57,9 @@ static void mark_wanted(Differentiation *d) {
 
 static bool check_loss(const Differentiation *d, GError **error) {
     if (d->b.graph->loss < 0)
-        return mtf_input_error(error, "the graph has no loss to differentiate");
+        return mtf_input_error(error,
+                               "the graph has no loss to differentiate: --loss gives an ONNX file "
+                               "one, --infer searches for plans that run a model");
     const MtfTensor *loss = mtf_graph_tensor(d->b.graph, d->b.graph->loss);
     if (loss->shape.rank > 0)
         return mtf_input_error(error,

@@ -54,11 +54,24 @@ static int64_t missing_size(const MtfGraph *graph, const MtfShape *shape, const 
     return INT64_MAX;
 }
 
+/* Labels that are compared with numbers counted from 0, one for each class. */
+static int64_t compared_bound(const MtfGraph *graph, const MtfOperation *op, int tensor) {
+    if (op->n_inputs != 2 || mtf_graph_tensor(graph, tensor)->feed != MTF_FEED_LABELS ||
+        (op->inputs[0] != tensor && op->inputs[1] != tensor))
+        return INT64_MAX;
+    const MtfTensor *other = mtf_graph_tensor(graph, op->inputs[op->inputs[0] == tensor]);
+    const MtfOperation *made =
+        other->producer < 0 ? NULL : mtf_graph_operation(graph, other->producer);
+    bool counts =
+        made != NULL && made->n_inputs == 0 && mtf_operation_row(made->kind)->integer_result;
+    return counts ? mtf_graph_elements(graph, &other->shape) : INT64_MAX;
+}
+
 /* What `tensor` chooses from in one operation. */
 static int64_t bound_in(const MtfGraph *graph, const MtfOperation *op, int tensor) {
     const MtfChoice *choice = &mtf_operation_row(op->kind)->choice;
     if (!choice->chooses || op->inputs[choice->ids] != tensor)
-        return INT64_MAX;
+        return compared_bound(graph, op, tensor);
     return missing_size(graph, mtf_operation_operand_shape(graph, op, choice->of),
                         mtf_operation_operand_shape(graph, op, choice->without));
 }

@@ -81,7 +81,8 @@ int mtf_command_import(int argc, char **argv) {
         { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.dims, "A size that an ONNX file names",
           "width=224" },
         { "loss", 0, 0, G_OPTION_ARG_STRING, &options.loss,
-          "Give an ONNX file a loss, so that it can be trained", "cross-entropy:LABELS" },
+          "Give an ONNX file a loss, or take its own, so that it can be trained",
+          "cross-entropy:LABELS|output:NAME" },
         { "dropout", 0, 0, G_OPTION_ARG_STRING, &options.dropout,
           "What is dropped while training: one rate everywhere, or as the model's config.json says "
           "(nothing)",

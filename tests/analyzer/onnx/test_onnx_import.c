@@ -139,6 +139,56 @@ static void a_loss_makes_an_inference_graph_one_to_train(void **state) {
     assert_int_equal(mtf_graph_find_tensor(graph, "p"), -1); /* the loss takes the scores */
 }
 
+/* The loss of scores x w for classes c, beside the scores, a number and a count. */
+static GByteArray *with_loss(void) {
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "16,8");
+    mtf_make_input(g, 11, "c", MTF_ONNX_INT64, "16");
+    add_weight(g, "w", 8, 4);
+    mtf_make_node(g, "MatMul", "x,w", "scores", "");
+    mtf_make_node(g, "SoftmaxCrossEntropyLoss", "scores,c", "mean", "");
+    mtf_make_node(g, "SoftmaxCrossEntropyLoss", "scores,c", "sum", "reduction=sum");
+    mtf_make_input(g, 12, "scores", MTF_ONNX_FLOAT, "16,4");
+    mtf_make_input(g, 12, "mean", MTF_ONNX_FLOAT, "");
+    mtf_make_input(g, 12, "sum", MTF_ONNX_FLOAT, "");
+    return g;
+}
+
+static void a_loss_that_the_file_has_is_trained_by(void **state) {
+    (void)state;
+    static const char *const texts[] = { "output", "output:mean", "output:sum" };
+    for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
+        const MtfOnnxImport request = { .batch = 4, .loss = texts[i] };
+        g_autoptr(MtfGraph) graph = import_with(with_loss(), &request, NULL);
+        assert_non_null(graph);
+        assert_string_equal(mtf_graph_tensor(graph, graph->loss)->name, i < 2 ? "mean" : "sum");
+        assert_string_equal(format(graph, "c"), "i32[batch:4]");
+        assert_string_equal(format(graph, "x"), "f32[batch:4, features:8]");
+        assert_int_equal(mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "c"))->feed,
+                         MTF_FEED_LABELS);
+    }
+}
+
+static void what_is_no_loss_is_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *loss, *sentence;
+    } cases[] = {
+        { "output:scores", "m.onnx: no output scores is one float, as a loss is" },
+        { "output:other", "m.onnx: no output other is one float, as a loss is" },
+        { "squares",
+          "m.onnx: --loss \"squares\" should be cross-entropy:LABELS, where LABELS is the name of "
+          "the new input, or output:NAME, where the file has a loss" },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const MtfOnnxImport request = { .standard_batch = 2, .loss = cases[i].loss };
+        g_autoptr(GError) error = NULL;
+        g_autoptr(MtfGraph) graph = import_with(with_loss(), &request, &error);
+        assert_null(graph);
+        assert_string_equal(error->message, cases[i].sentence);
+    }
+}
+
 static void what_is_not_supported_is_refused_by_name_and_place(void **state) {
     (void)state;
     GByteArray *g = g_byte_array_new();
@@ -334,6 +384,8 @@ int main(void) {
         cmocka_unit_test(shape_arithmetic_is_worked_out),
         cmocka_unit_test(a_triangle_of_constants_becomes_a_comparison),
         cmocka_unit_test(a_loss_makes_an_inference_graph_one_to_train),
+        cmocka_unit_test(a_loss_that_the_file_has_is_trained_by),
+        cmocka_unit_test(what_is_no_loss_is_refused),
         cmocka_unit_test(what_is_not_supported_is_refused_by_name_and_place),
         cmocka_unit_test(losses_want_a_class_for_each_place),
         cmocka_unit_test(ways_to_resize_that_are_none_are_refused),

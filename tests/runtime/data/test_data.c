@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "runtime/data/data.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <math.h>
 #include <string.h>
@@ -247,6 +248,22 @@ static void labels_name_the_largest_target_and_every_class_occurs(void **state) 
         assert_true(seen[k] > 0);
 }
 
+/* What tells classes apart by comparing labels with 0, 1, …, as one_hot becomes; a comparison with anything else
+ * says nothing. */
+static void labels_compared_with_a_range_have_its_classes(void **state) {
+    (void)state;
+    const char *text =
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 4, 'c': 7}, 'inputs': ["
+        "{'name': 'labels', 'dims': ['b'], 'dtype': 'int32', 'feed': 'labels'}, "
+        "{'name': 'others', 'dims': ['b'], 'dtype': 'int32', 'feed': 'labels'}], 'operations': ["
+        "{'name': 'count', 'op': 'range', 'inputs': [], 'dims': ['c'], 'dtype': 'int32'}, "
+        "{'name': 'right', 'op': 'equal', 'inputs': ['labels', 'count'], 'dims': ['b', 'c']}, "
+        "{'name': 'same', 'op': 'equal', 'inputs': ['labels', 'others'], 'dims': ['b']}]}";
+    g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+    assert_int_equal(mtf_data_id_bound(graph, mtf_graph_find_tensor(graph, "labels")), 7);
+    assert_true(mtf_data_id_bound(graph, mtf_graph_find_tensor(graph, "others")) == INT64_MAX);
+}
+
 static void a_text_that_shrinks_while_it_is_read_is_a_failure(void **state) {
     (void)state;
     char *path = write_count();
@@ -289,6 +306,7 @@ int main(void) {
         cmocka_unit_test(a_text_for_a_model_of_examples_is_bad_input),
         cmocka_unit_test(generated_features_have_mean_0_and_variance_1),
         cmocka_unit_test(labels_name_the_largest_target_and_every_class_occurs),
+        cmocka_unit_test(labels_compared_with_a_range_have_its_classes),
         cmocka_unit_test(a_text_that_shrinks_while_it_is_read_is_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
