@@ -24,7 +24,7 @@ static MtfOnnxValue *side(MtfOnnxCall *call, int k, int axis, int rank, int type
 static MtfOnnxValue *from_zero(MtfOnnxCall *call, MtfOnnxValue *x, int k, int axis) {
     MtfOnnxTranslation *t = call->t;
     MtfOnnxValue *zero = side(call, k, axis, x->rank, MTF_ONNX_DOUBLE);
-    x = mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE);
+    x = mtf_onnx_material(t, mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE));
     return zero == NULL ? x : mtf_onnx_binary(t, MTF_OP_SUBTRACT, x, zero);
 }
 
@@ -142,10 +142,54 @@ static MtfOnnxValue *multiply_quantised(MtfOnnxCall *call) {
                              side(call, 7, rows, y->rank, MTF_ONNX_DOUBLE), call->inputs[7]->type);
 }
 
+/* ---- Convolutions ---------------------------------------------------------------------------- */
+
+/* Input k, one number a channel, beside a result of (batch, channels, …). */
+static MtfOnnxValue *of_channels(MtfOnnxCall *call, int k, const MtfOnnxValue *y) {
+    return y == NULL ? NULL : side(call, k, 1, y->rank, MTF_ONNX_DOUBLE);
+}
+
+/* The Conv of x and a filter in the place of the inputs, with the node's own attributes. What lies outside of x is 0
+ * there, as its zero is here. */
+static MtfOnnxValue *convolve(MtfOnnxCall *call, MtfOnnxValue *x, MtfOnnxValue *filter) {
+    if (x == NULL || filter == NULL)
+        return NULL;
+    MtfOnnxValue *inputs[] = { x, filter };
+    MtfOnnxCall of_numbers = *call;
+    of_numbers.inputs = inputs;
+    of_numbers.n_inputs = 2;
+    of_numbers.number = 0;
+    return mtf_onnx_operator_find("", "Conv")->rule(&of_numbers);
+}
+
+static MtfOnnxValue *convolve_integers(MtfOnnxCall *call) {
+    MtfOnnxValue *y = convolve(call, from_zero(call, call->inputs[0], 2, 0),
+                               from_zero(call, call->inputs[1], 3, 0));
+    return mtf_onnx_cast(call->t, y, MTF_ONNX_INT32);
+}
+
+/* Inputs: x, its scale and zero, the filter, its scale and zero (one a channel of the result), those of the result, and
+ * integers that are added to sums. */
+static MtfOnnxValue *convolve_quantised(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    MtfOnnxValue *y = convolve(call, from_zero(call, call->inputs[0], 2, 0),
+                               from_zero(call, call->inputs[3], 5, 0));
+    MtfOnnxValue *bias = of_channels(call, 8, y);
+    if (bias != NULL)
+        y = mtf_onnx_binary(t, MTF_OP_ADD, y, bias);
+    y = y == NULL ? NULL : mtf_onnx_binary(t, MTF_OP_MULTIPLY, y, of_channels(call, 1, y));
+    y = y == NULL ? NULL : mtf_onnx_binary(t, MTF_OP_MULTIPLY, y, of_channels(call, 4, y));
+    return y == NULL ? NULL
+                     : quantise_by(call, y, of_channels(call, 6, y), of_channels(call, 7, y),
+                                   call->inputs[7]->type);
+}
+
 const MtfOnnxOperator mtf_onnx_quantised_operators[] = {
+    { "ConvInteger", convolve_integers, 0, 0, 2, 4, NULL },
     { "DequantizeLinear", dequantise, 0, 0, 2, 3, NULL },
     { "DynamicQuantizeLinear", quantise_dynamically, 0, 0, 1, 1, NULL },
     { "MatMulInteger", multiply_integers, 0, 0, 2, 4, NULL },
+    { "QLinearConv", convolve_quantised, 0, 0, 8, 9, NULL },
     { "QLinearMatMul", multiply_quantised, 0, 0, 8, 8, NULL },
     { "QuantizeLinear", quantise, 0, 0, 2, 3, NULL },
     { 0 },

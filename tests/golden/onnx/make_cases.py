@@ -6,7 +6,7 @@ import os, struct, sys
 import torch
 import torch.nn.functional as F
 
-FLOAT, INT64, BOOL = 1, 7, 9
+FLOAT, UINT8, INT8, INT32, INT64, BOOL = 1, 2, 3, 6, 7, 9
 
 
 def varint(n):
@@ -28,7 +28,7 @@ def message(field, data):
 
 
 def kind_of(x):
-    return {torch.float32: FLOAT, torch.int64: INT64, torch.bool: BOOL}[x.dtype]
+    return {torch.float32: FLOAT, torch.uint8: UINT8, torch.int8: INT8, torch.int32: INT32, torch.int64: INT64, torch.bool: BOOL}[x.dtype]
 
 
 def tensor(name, x):
@@ -46,6 +46,8 @@ def attribute(name, value):
         return message(1, name) + message(4, value) + number(20, 3)
     if isinstance(value, list):
         return message(1, name) + b''.join(message(9, word) for word in value) + number(20, 8)
+    if isinstance(value, tuple):
+        return message(1, name) + b''.join(number(8, n) for n in value) + number(20, 7)
     if isinstance(value, float):
         return message(1, name) + varint(2 << 3 | 5) + struct.pack('<f', value) + number(20, 1)
     return message(1, name) + number(3, value) + number(20, 2)
@@ -190,3 +192,15 @@ for name, layer, order, more in (('lstm', torch.nn.LSTM(3, 4, bidirectional=True
     h, *cell = state if name == 'lstm' else (state,)
     case(name, name.upper(), dict(x=x, **both(layer, order)), dict(y=y.unflatten(2, (2, 4)).transpose(1, 2), h=h, **dict(zip('c', cell))), 14,
          held=('w', 'r', 'b'), direction='bidirectional', hidden_size=4, **more)
+
+# ---- A quantised convolution in groups, with a scale and a zero for each channel, strides, padding and a bias ----
+
+x = torch.randint(0, 256, (2, 4, 7, 6), dtype=torch.uint8)
+w = torch.randint(-128, 128, (6, 2, 3, 3), dtype=torch.int8)
+bias = torch.randint(-5000, 5000, (6,), dtype=torch.int32)
+zero, zeros, out_zero = torch.tensor(120, dtype=torch.uint8), torch.arange(-3, 3, dtype=torch.int8), torch.tensor(131, dtype=torch.uint8)
+scale, scales, out_scale = torch.tensor(0.02), 0.001 * torch.arange(1, 7).float(), torch.tensor(0.037)
+y = F.conv2d(x.double() - zero.double(), w.double() - zeros.double()[:, None, None, None], bias.double(), (2, 1), 1, groups=2)
+y = (y * scale.double() * scales.double()[:, None, None] / out_scale.double()).round() + out_zero.double()
+case('qlinear_conv', 'QLinearConv', dict(x=x, xs=scale, xz=zero, w=w, ws=scales, wz=zeros, ys=out_scale, yz=out_zero, b=bias),
+     dict(y=y.clamp(0, 255).to(torch.uint8)), 17, held=('xs', 'xz', 'w', 'ws', 'wz', 'ys', 'yz', 'b'), group=2, pads=(1, 1, 1, 1), strides=(2, 1))
