@@ -133,6 +133,9 @@ static MtfOnnxValue *reshape(MtfOnnxCall *call) {
     for (int k = 0; k < rank; k++) {
         if (sizes[k] == 0 && !zero)
             sizes[k] = k < x->rank ? x->sizes[k] : 0;
+        if (sizes[k] < -1 || (sizes[k] > 0 && known > INT64_MAX / sizes[k]))
+            return mtf_onnx_fail(call->t, "it cannot have a size of %" PRId64 " along axis %d",
+                                 sizes[k], k);
         if (sizes[k] == -1)
             open = k;
         else
@@ -459,25 +462,28 @@ static MtfOnnxValue *trilu(MtfOnnxCall *call) {
     return mtf_onnx_where(t, mask, x, mtf_onnx_scalar(t, x->type, 0));
 }
 
+#define MOST_BLOCK (1 << 30)
+
 /* [N, C, H, W] to or from blocks: `number` 1 from depth to space, 0 the other way. */
 static MtfOnnxValue *depth_to_space(MtfOnnxCall *call) {
     MtfOnnxTranslation *t = call->t;
     MtfOnnxValue *x = call->inputs[0];
     int64_t b = mtf_onnx_int(call, "blocksize", 0);
-    if (x->rank != 4 || b < 1)
-        return mtf_onnx_fail(t, "it takes an input of four axes and a blocksize");
+    if (x->rank != 4 || b < 1 || b > MOST_BLOCK)
+        return mtf_onnx_fail(t, "it takes an input of four axes and a blocksize up to %d",
+                             MOST_BLOCK);
     int64_t n = x->sizes[0], c = x->sizes[1], h = x->sizes[2], w = x->sizes[3];
     bool crd = strcmp(mtf_onnx_word(call, "mode", "DCR"), "CRD") == 0, to = call->number != 0;
-    int64_t dcr[] = { n, b, b, c / (b * b), h, w }, columns[] = { n, c / (b * b), b, b, h, w };
-    int64_t blocks[] = { n, c, h / b, b, w / b, b };
-    int64_t space[] = { n, c / (b * b), h * b, w * b }, depth[] = { n, c * b * b, h / b, w / b };
-    static const int from_dcr[] = { 0, 3, 4, 1, 5, 2 }, from_crd[] = { 0, 1, 4, 2, 5, 3 },
-                     from_blocks[] = { 0, 3, 5, 1, 2, 4 };
     if (to ? c % (b * b) != 0 : h % b != 0 || w % b != 0)
         return mtf_onnx_fail(t, "its sizes are no multiples of the blocksize");
+    int64_t dcr[] = { n, b, b, c / (b * b), h, w }, columns[] = { n, c / (b * b), b, b, h, w };
+    int64_t blocks[] = { n, c, h / b, b, w / b, b };
+    int64_t made[] = { n, to ? c / (b * b) : c * b * b, to ? h * b : h / b, to ? w * b : w / b };
+    static const int from_dcr[] = { 0, 3, 4, 1, 5, 2 }, from_crd[] = { 0, 1, 4, 2, 5, 3 },
+                     from_blocks[] = { 0, 3, 5, 1, 2, 4 };
     MtfOnnxValue *y = mtf_onnx_reshape(t, x, 6, !to ? blocks : crd ? columns : dcr);
     y = mtf_onnx_transpose(t, y, !to ? from_blocks : crd ? from_crd : from_dcr);
-    return mtf_onnx_reshape(t, y, 4, to ? space : depth);
+    return mtf_onnx_reshape(t, y, 4, made);
 }
 
 const MtfOnnxOperator mtf_onnx_shape_operators[] = {

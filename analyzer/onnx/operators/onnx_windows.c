@@ -217,6 +217,7 @@ static MtfOnnxValue *convolve(MtfOnnxCall *call) {
     int64_t groups = mtf_onnx_int(call, "group", 1), sizes[MTF_ONNX_MAX_RANK];
     if (x == NULL || filter == NULL)
         return NULL;
+    groups = groups > INT32_MAX ? 0 : groups; /* none of that many channels */
     int64_t taken = windows.transposed ? filter->sizes[0] : filter->sizes[1] * groups;
     if (filter->rank != x->rank || groups < 1 || taken != x->sizes[1] ||
         filter->sizes[0] % groups != 0)

@@ -209,6 +209,38 @@ static void what_is_not_supported_is_refused_by_name_and_place(void **state) {
     fails_with(g, "m.onnx: node 0 (Frobnicate): operator Frobnicate is not supported");
 }
 
+static void reshape_fails_with(double rows, double columns, const char *sentence) {
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "4,3");
+    mtf_make_tensor(g, "to", MTF_ONNX_INT64, "2", (double[]){ rows, columns });
+    mtf_make_node(g, "Reshape", "x,to", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "");
+    fails_with(g, sentence);
+}
+
+static void shapes_beyond_all_numbers_are_refused(void **state) {
+    (void)state;
+    reshape_fails_with(
+        2, -0x1p63,
+        "m.onnx: node 0 (Reshape): it cannot have a size of -9223372036854775808 along axis 1");
+    reshape_fails_with(
+        0x1p40, 0x1p40,
+        "m.onnx: node 0 (Reshape): it cannot have a size of 1099511627776 along axis 1");
+    reshape_fails_with(-2, 6, "m.onnx: node 0 (Reshape): it cannot have a size of -2 along axis 0");
+}
+
+/* Whose square is 2^64, which was divided by. */
+static void blocks_beyond_all_numbers_are_refused(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,4,2,2");
+    mtf_make_node(g, "DepthToSpace", "x", "y", "blocksize=4294967296");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "");
+    fails_with(
+        g,
+        "m.onnx: node 0 (DepthToSpace): it takes an input of four axes and a blocksize up to 1073741824");
+}
+
 /* One node of scores [4, 3, 5] and classes. */
 static void loss_fails_with(const char *op, const char *classes, const char *attributes,
                             const char *sentence) {
@@ -387,6 +419,8 @@ int main(void) {
         cmocka_unit_test(a_loss_that_the_file_has_is_trained_by),
         cmocka_unit_test(what_is_no_loss_is_refused),
         cmocka_unit_test(what_is_not_supported_is_refused_by_name_and_place),
+        cmocka_unit_test(shapes_beyond_all_numbers_are_refused),
+        cmocka_unit_test(blocks_beyond_all_numbers_are_refused),
         cmocka_unit_test(losses_want_a_class_for_each_place),
         cmocka_unit_test(ways_to_resize_that_are_none_are_refused),
         cmocka_unit_test(borders_longer_than_the_axis_are_refused),
