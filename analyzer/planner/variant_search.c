@@ -538,17 +538,18 @@ static bool has_large_keys(const MtfVariantSearchOptions *options, const MtfGrap
     return bytes / (double)MIN(devices, others) > KEYS_SHARE * (double)options->memory_limit;
 }
 
-/* Whether a ring of so many parts may do better: some attention is split along its queries, whose keys and
- * values are gathered; or nothing fits, and these are large. */
+/* Whether a ring of so many parts may do better: some of the axes (bits) split queries of attention, whose keys
+ * and values are gathered; or nothing fits, and these are large. */
 static bool may_ring(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best,
-                     const MtfLayout *layout, int parts) {
+                     const MtfLayout *layout, unsigned axes, int parts) {
     for (int i = 0; i < (int)best->graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(best->graph, i);
         if (!mtf_operation_row(op->kind)->in_parts || !mtf_operation_rings(best->graph, op, parts))
             continue;
         if (layout == NULL ? has_large_keys(options, best->graph, op)
-                           : mtf_placement_split_axes(&layout->tensors[op->outputs[0]],
-                                                      op->attributes.query) != 0)
+                           : (mtf_placement_split_axes(&layout->tensors[op->outputs[0]],
+                                                       op->attributes.query) &
+                              axes) != 0)
             return true;
     }
     return false;
@@ -569,24 +570,47 @@ static bool try_ring(const MtfVariantSearchOptions *options, MtfVariantAnswer *b
     return try_another(options, best, &candidate, candidate.graph, error);
 }
 
-/* A ring over the axis that splits queries has as many parts as that; where nothing fits, as many as there are
- * devices. */
+/* Notes a number of parts that is not noted yet. */
+static void add_ring(GArray *rings, int parts) {
+    for (guint i = 0; i < rings->len; i++)
+        if (g_array_index(rings, int, i) == parts)
+            return;
+    if (parts > 1 && parts <= MTF_MAX_RING)
+        g_array_append_val(rings, parts);
+}
+
+/* How many parts rings may have (int): as many as an axis that splits queries, or all such axes; where nothing
+ * fits, as many as there are devices. */
+static GArray *list_rings(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best) {
+    bool fits = cost_of(best) < INT64_MAX;
+    g_autoptr(MtfLayout) layout = fits ? mtf_plan_answer_layout(&best->answer, best->graph) : NULL;
+    const MtfMesh *mesh = fits ? &layout->mesh : &g_array_index(options->meshes, MtfMesh, 0);
+    GArray *rings = g_array_new(FALSE, FALSE, sizeof(int));
+    unsigned axes = 0;
+    int all = 1;
+    for (int a = 0; a < mesh->n_axes; a++) {
+        int size = (int)mesh->axes[a].size;
+        if (fits && !may_ring(options, best, layout, 1U << a, size))
+            continue;
+        axes |= 1U << a;
+        all = MIN(all * size, MTF_MAX_RING + 1);
+        if (fits)
+            add_ring(rings, size);
+    }
+    if (may_ring(options, best, layout, axes, all))
+        add_ring(rings, all);
+    return rings;
+}
+
 static bool search_rings(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
                          GError **error) {
     if (options->ring != 0 || best->graph == NULL || is_stopped(options))
         return true;
-    bool fits = cost_of(best) < INT64_MAX;
-    g_autoptr(MtfLayout) layout = fits ? mtf_plan_answer_layout(&best->answer, best->graph) : NULL;
-    const MtfMesh *mesh = fits ? &layout->mesh : &g_array_index(options->meshes, MtfMesh, 0);
-    int parts = 1;
-    for (int a = 0; a < mesh->n_axes; a++)
-        if (!fits)
-            parts *= (int)mesh->axes[a].size;
-        else if (may_ring(options, best, layout, (int)mesh->axes[a].size))
-            parts = MAX(parts, (int)mesh->axes[a].size);
-    if (parts == 1 || parts > MTF_MAX_RING || !may_ring(options, best, layout, parts))
-        return true;
-    return try_ring(options, best, parts, error);
+    g_autoptr(GArray) rings = list_rings(options, best);
+    for (guint i = 0; i < rings->len && !is_stopped(options); i++)
+        if (!try_ring(options, best, g_array_index(rings, int, i), error))
+            return false;
+    return true;
 }
 
 /* ---- The frontier -------------------------------------------------------------------------------- */

@@ -13,8 +13,8 @@
  * keys and values takes no more bytes than what parts exchange.
  *
  * Where the best plan splits the queries of attention and gathers its keys and values, or nothing fits and
- * these are large, the same with rings (key_ring.h) of as many parts is searched, and kept where its steps
- * are shorter.
+ * these are large, the same with rings (key_ring.h) is searched, of as many parts as one such axis has or all
+ * of them, and kept where its steps are shorter.
  *
  * Where memory asks for recomputation or micro-batches, or nothing fits, variants that leave something with
  * the host (offload.h) are searched as well, and kept where their steps are shorter. */

@@ -51,6 +51,15 @@ claim "the step is shorter than with whole attention" awk \
 search --memory 11MiB -o "$work/small.json"
 claim "where keys and values do not fit, they go round" grep -q '"kind": *"permute"' "$work/small.json"
 
+# On two axes rings may have as many parts as one of them or both, and the search tries all.
+for parts in auto 2 4 8; do
+    search --mesh 'x:2;y:4' --ring $parts -o "$work/axes-$parts.json"
+    number step_seconds "$work/axes-$parts.json"
+done >"$work/steps"
+claim "rings of each axis and of both are tried" awk '
+    NR == 1 { found = $1 } NR > 1 && (NR == 2 || $1 < best) { best = $1 }
+    END { exit !(NR == 4 && found > 0 && found <= best) }' "$work/steps"
+
 search --ring 3
 claim "parts that do not divide the text are bad input" bad_input
 claim "the sentence says so" says_error 'no attention whose queries and memory 3 parts divide'
