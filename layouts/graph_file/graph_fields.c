@@ -50,6 +50,24 @@ bool mtf_field_dims(const MtfGraph *graph, const MtfJson *where, MtfShape *shape
     return true;
 }
 
+/* What does for a type that other systems have; or all there are. */
+static const char *what_would_do(const char *name) {
+    static const struct {
+        const char *name, *instead;
+    } others[] = { { "bool", "0 and 1 of a float type or int32 do" },
+                   { "int64", "int32 does" },
+                   { "int16", "int32 does" },
+                   { "uint8", "int32 does" },
+                   { "float16", "bfloat16 does" },
+                   { "float", "float32 is" },
+                   { "double", "float64 is" },
+                   { "int", "int32 is" } };
+    for (gsize i = 0; i < G_N_ELEMENTS(others); i++)
+        if (strcmp(others[i].name, name) == 0)
+            return others[i].instead;
+    return "float32, float64, bfloat16, int32 and int8 are";
+}
+
 bool mtf_field_dtype(const MtfJson *object, MtfDtype *dtype, GError **error) {
     MtfJson child;
     const char *name;
@@ -57,8 +75,7 @@ bool mtf_field_dtype(const MtfJson *object, MtfDtype *dtype, GError **error) {
         return true;
     return mtf_json_string(&child, &name, error) &&
            (mtf_dtype_from_name(name, dtype) ||
-            mtf_json_fail(&child, error,
-                          "\"%s\" is not a type: float32, float64, bfloat16 or int32", name));
+            mtf_json_fail(&child, error, "\"%s\" is not a type: %s", name, what_would_do(name)));
 }
 
 bool mtf_field_word(const MtfJson *where, const char *what, const char *const *words, int *index,

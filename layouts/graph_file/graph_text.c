@@ -568,6 +568,11 @@ static bool read_item(MtfGraph *graph, const MtfJson *where, MtfBlockText *block
     MtfJson inner;
     bool is_loop = mtf_json_find(where, "loop", &inner) && cJSON_IsObject(inner.node);
     bool is_block = is_loop || mtf_json_find(where, "repeat", &inner);
+    if (mtf_json_find(where, "while", &inner))
+        return mtf_json_fail(
+            where, error,
+            "there are no \"while\" blocks: a \"loop\" runs as often as is known when it "
+            "is planned");
     if (is_block && block->name != NULL)
         return mtf_json_fail(where, error, "a repeated block or loop cannot hold another one");
     MtfItemText item = { .operation = is_block ? NULL : new_operation(where),

@@ -199,11 +199,22 @@ static void wrong_inputs_and_variables_are_told(void **state) {
                       "'operations': []}",
                  "g.json: /variables/0/init: \"zeros\", \"ones\", or one of {\"constant\": value}, "
                  "{\"normal\": deviation}, {\"uniform\": limit} is expected here");
+    assert_fails(HEAD "'variables': [{'name': 'v', 'dims': ['a'], 'init': 'ones', 'dtype': "
+                      "'float16'}], 'operations': []}",
+                 "g.json: /variables/0/dtype: \"float16\" is not a type: bfloat16 does");
     assert_fails(
-        HEAD "'variables': [{'name': 'v', 'dims': ['a'], 'init': 'ones', 'dtype': "
-             "'float16'}], 'operations': []}",
-        "g.json: /variables/0/dtype: \"float16\" is not a type: float32, float64, bfloat16 or "
-        "int32");
+        HEAD "'variables': [{'name': 'v', 'dims': ['a'], 'init': 'ones', 'dtype': 'bool'}], "
+             "'operations': []}",
+        "g.json: /variables/0/dtype: \"bool\" is not a type: 0 and 1 of a float type or int32 do");
+    assert_fails(
+        HEAD "'variables': [{'name': 'v', 'dims': ['a'], 'init': 'ones', 'dtype': 'long'}], "
+             "'operations': []}",
+        "g.json: /variables/0/dtype: \"long\" is not a type: float32, float64, bfloat16, int32 "
+        "and int8 are");
+    assert_fails(
+        HEAD INPUT "'operations': [{'while': {'name': 'w', 'operations': []}}]}",
+        "g.json: /operations/0: there are no \"while\" blocks: a \"loop\" runs as often as is "
+        "known when it is planned");
     assert_fails(HEAD INPUT "'variables': [{'name': 'x', 'dims': ['a'], 'init': 'ones'}], "
                             "'operations': []}",
                  "g.json: /variables/0: the name \"x\" is given twice");
