@@ -229,8 +229,9 @@ static int find_reach(const Search *search) {
     return reach;
 }
 
-/* Nodes to start from: two neighbours of each colour that has as many nodes as most colours have, for
- * that is how often the layer repeats. */
+/* Nodes to start from: two neighbours of each colour that has as many nodes as the layer repeats, the number
+ * that most nodes have of their colour. Where memory binds in a few of many layers, most colours are of those few.
+ */
 static GArray *find_seeds(const Search *search) {
     const MtfCore *core = search->core;
     g_autoptr(GHashTable) groups =
@@ -250,7 +251,7 @@ static GArray *find_seeds(const Search *search) {
     }
     int size = 0;
     for (int n = search->fewest; n <= core->node_count; n++)
-        if (popular[n] > 0 && (size == 0 || popular[n] > popular[size]))
+        if ((int64_t)popular[n] * n > (int64_t)popular[size] * size)
             size = n;
     GArray *seeds = g_array_new(FALSE, FALSE, sizeof(int));
     for (int v = 0; size > 0 && v < core->node_count && seeds->len < 2 * MAX_SEEDS; v++) {

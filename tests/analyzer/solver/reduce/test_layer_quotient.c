@@ -146,6 +146,29 @@ static void copies_are_listed_once_each(void **state) {
     assert_int_equal(quotient->first_copy[40 * PLACES], 40 * PLACES);
 }
 
+/* Layers 4 … 15 have more nodes than the others, as those have where memory binds: with 24 nodes that only
+ * they have they would, of 120, be the ones of which most look alike. */
+static void the_layers_that_most_nodes_are_of_are_found(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(9);
+    Layer layer = random_layer(rand), others[6];
+    g_autoptr(MtfLayoutProblem) problem = network(&layer, 120);
+    for (int i = 0; i < 6; i++)
+        others[i] = random_layer(rand);
+    for (int n = 4 * PLACES; n < 16 * PLACES; n++)
+        for (int i = 0; i < 6; i++) {
+            int more = mtf_layout_problem_add_node(
+                problem, (MtfLayoutNode){ 0, 0, STRATEGIES, others[i].costs[n % PLACES],
+                                          others[i].usages[n % PLACES] });
+            mtf_layout_problem_add_edge(problem,
+                                        (MtfLayoutEdge){ n, more, others[i].ring[n % PLACES] });
+        }
+    g_autoptr(MtfCore) core = mtf_core_new(problem);
+    g_autoptr(MtfLayerQuotient) quotient = mtf_layer_quotient_new(core);
+    assert_non_null(quotient);
+    assert_true(quotient->layers > 90 && quotient->layers <= 104);
+}
+
 static void a_network_without_layers_has_no_quotient(void **state) {
     (void)state;
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("different");
@@ -301,6 +324,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_node_and_edge_has_one_that_stands_for_it),
         cmocka_unit_test(copies_are_listed_once_each),
+        cmocka_unit_test(the_layers_that_most_nodes_are_of_are_found),
         cmocka_unit_test(a_network_without_layers_has_no_quotient),
         cmocka_unit_test(expanded_messages_bound_the_whole),
         cmocka_unit_test(any_number_of_layers_is_solved_to_its_optimum),
