@@ -151,7 +151,7 @@ static MtfOnnxValue *of_channels(MtfOnnxCall *call, int k, const MtfOnnxValue *y
 
 /* The Conv of x and a filter in the place of the inputs, with the node's own attributes. What lies outside of x is 0
  * there, as its zero is here. */
-static MtfOnnxValue *convolve(MtfOnnxCall *call, MtfOnnxValue *x, MtfOnnxValue *filter) {
+static MtfOnnxValue *convolve(const MtfOnnxCall *call, MtfOnnxValue *x, MtfOnnxValue *filter) {
     if (x == NULL || filter == NULL)
         return NULL;
     MtfOnnxValue *inputs[] = { x, filter };
