@@ -68,20 +68,19 @@ static void set_lengths(const MtfImport *import, MtfArchitecture *n, GPtrArray *
 static bool set_dropout(const MtfImport *import, MtfArchitecture *n, GPtrArray *said,
                         GError **error) {
     MtfDropoutRates *d = &n->dropout;
-    bool any = d->shares > 0 || d->branches > 0 || d->embeddings > 0;
-    char *end = NULL;
-    if (any && (import->dropout == NULL || strcmp(import->dropout, "config") == 0))
+    const char *asked = import->dropout;
+    bool as_config = g_strcmp0(asked, "config") == 0;
+    if ((as_config || asked == NULL) && (d->shares > 0 || d->branches > 0 || d->embeddings > 0))
         say(said, "dropout %g of attention's shares, %g of branches, %g of embeddings %s",
             d->shares, d->branches, d->embeddings,
-            import->dropout != NULL ? "while training"
-                                    : "is left out (import --dropout config trains with it)");
-    if (import->dropout != NULL && strcmp(import->dropout, "config") == 0)
+            as_config ? "while training" : "is left out (import --dropout config trains with it)");
+    if (as_config)
         return true;
-    double rate = import->dropout != NULL ? g_ascii_strtod(import->dropout, &end) : 0;
-    if (import->dropout != NULL &&
-        (end == import->dropout || *end != '\0' || !(rate >= 0 && rate < 1)))
+    char *end;
+    double rate = g_ascii_strtod(asked != NULL ? asked : "0", &end);
+    if (*end != '\0' || end == asked || !(rate >= 0 && rate < 1))
         return mtf_input_error(
-            error, "--dropout \"%s\" must be a rate from 0 to below 1, or config", import->dropout);
+            error, "--dropout \"%s\" must be a rate from 0 to below 1, or config", asked);
     *d = (MtfDropoutRates){ rate, rate, rate };
     return true;
 }
