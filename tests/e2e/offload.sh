@@ -15,7 +15,7 @@ plan() {
 
 # losses RANKS NAME: what a run of the plan says of each step.
 losses() {
-    run mpirun -n "$1" meshtf-run "$work/$2.json" --data LICENSE --steps 3 --metrics "$work/$2.jsonl"
+    run mpirun -n "$1" meshtf-run "$work/$2.json" --data LICENSE --steps 2 --metrics "$work/$2.jsonl"
     sed 's/.*"loss": *\([0-9.]*\),"gradient_norm": *\([0-9.]*\).*/\1 \2/' "$work/$2.jsonl" >"$work/$2.losses"
 }
 
@@ -118,9 +118,9 @@ run meshtf-plan estimate gpt-small --mesh '' --layout '' --machine "$work/small_
 claim "an estimate says that the host is too small" grep -q 'fits .* NO: .* of its host' "$work/out"
 claim "and the plan does" grep -q '"fits": *false' "$work/p.json"
 
-run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine a100 --frontier 4 -o "$work/frontier.json"
+run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine a100 --frontier 3 --gap 0.02 -o "$work/frontier.json"
 claim "time against memory goes as far down as the host helps" says 'recompute layers, offload layers'
 claim "and the plan's points say what waits there" grep -q '"offload": *"layers"' "$work/frontier.json"
-run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine a100 --frontier 4 --offload none
+run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine a100 --frontier 3 --gap 0.02 --offload none
 claim "not where the user wants none of it" sh -c "! grep -q 'offload' '$work/out'"
 done_testing
