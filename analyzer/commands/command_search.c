@@ -4,10 +4,10 @@
 #include "analyzer/commands/report_child.h"
 #include "analyzer/commands/search_pipeline.h"
 #include "analyzer/commands/search_report.h"
+#include "analyzer/planner/deep_search.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/planner/next_best.h"
 #include "analyzer/planner/search_progress.h"
-#include "analyzer/planner/variant_search.h"
 #include "analyzer/serving/search_inference.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/tune/algorithm_choice.h"
@@ -490,7 +490,8 @@ static bool search_inference(const Options *o, const char *path, GError **error)
 }
 
 static MtfPlan *search_one_mesh(Run *run, const char *path, GError **error) {
-    return prepare(run, path, error) && mtf_variant_search(&run->search, &run->found, error)
+    return prepare(run, path, error) &&
+                   mtf_deep_search(&run->search, MTF_VERY_LARGE_OPERATIONS, &run->found, error)
                ? make_plan(run, error)
                : NULL;
 }

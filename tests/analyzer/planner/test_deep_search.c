@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Variants and meshes compared on a few layers, beside the comparison on all of them. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/planner/deep_search.h"
+#include "tests/support/cases/parse_graph.h"
+
+#include <math.h>
+
+#define LAYERS 40
+#define VERY_LARGE 100 /* operations, less than a step of so many layers has */
+
+typedef struct {
+    MtfGraph *written;
+    MtfMachine *machine;
+    GArray *meshes;
+    MtfVariantSearchOptions options;
+} Setup;
+
+/* Layers of two products with an activation between them and a residual connection. */
+static MtfGraph *layers(void) {
+    g_autofree char *text = g_strdup_printf(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 64, 'd': 32, 'e': 128}, 'inputs': "
+        "[{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}], 'operations': [{'repeat': "
+        "{'name': 'layer', 'count': %d, 'carry': [{'name': 'h', 'init': 'x', 'next': 'n'}], "
+        "'variables': [{'name': 'w', 'dims': ['d', 'e'], 'init': 'ones'}, {'name': 'v', 'dims': "
+        "['e', 'd'], 'init': 'ones'}], 'operations': [{'name': 'p', 'op': 'einsum', 'inputs': "
+        "['h', 'w'], 'dims': ['b', 'e']}, {'name': 'a', 'op': 'gelu', 'inputs': ['p']}, {'name': "
+        "'q', 'op': 'einsum', 'inputs': ['a', 'v'], 'dims': ['b', 'd']}, {'name': 'n', 'op': "
+        "'add', 'inputs': ['h', 'q']}]}}, {'name': 'sq', 'op': 'square', 'inputs': ['layer/h']}, "
+        "{'name': 'l', 'op': 'reduce_mean', 'inputs': ['sq'], 'dims': []}], 'loss': 'l', "
+        "'optimizer': {'kind': 'sgd', 'rate': 0.1}}",
+        LAYERS);
+    return mtf_test_graph(text);
+}
+
+static void add_mesh(Setup *setup, const char *text) {
+    MtfMesh mesh;
+    assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
+    g_array_append_val(setup->meshes, mesh);
+}
+
+static int setup_init(void **state) {
+    Setup *setup = g_new0(Setup, 1);
+    setup->written = layers();
+    setup->machine = mtf_planning_machine("cpu-host", NULL, NULL);
+    setup->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    add_mesh(setup, "rows:4");
+    add_mesh(setup, "rows:2;cols:2");
+    setup->options = (MtfVariantSearchOptions){ .written = setup->written,
+                                                .machine = setup->machine,
+                                                .meshes = setup->meshes,
+                                                .recompute = MTF_RECOMPUTES,
+                                                .offload = MTF_OFFLOADS,
+                                                .memory_limit = setup->machine->memory_bytes,
+                                                .gap = NAN };
+    *state = setup;
+    return 0;
+}
+
+static int setup_clear(void **state) {
+    Setup *setup = *state;
+    mtf_graph_free(setup->written);
+    mtf_machine_free(setup->machine);
+    g_array_unref(setup->meshes);
+    g_free(setup);
+    return 0;
+}
+
+static MtfVariantAnswer search(const MtfVariantSearchOptions *options, guint large) {
+    MtfVariantAnswer answer;
+    GError *error = NULL;
+    assert_true(mtf_deep_search(options, large, &answer, &error));
+    assert_null(error);
+    return answer;
+}
+
+/* Only the mesh that the few layers chose was searched, and that is the one of all layers. */
+static void a_few_layers_choose_as_all_do(void **state) {
+    const Setup *setup = *state;
+    MtfVariantAnswer all = search(&setup->options, G_MAXUINT);
+    MtfVariantAnswer few = search(&setup->options, VERY_LARGE);
+    assert_true(all.answer.found && few.answer.found);
+    assert_int_equal(all.answer.meshes, 2);
+    assert_int_equal(few.answer.meshes, 1);
+    assert_int_equal(few.considered, 1);
+    assert_int_equal(few.graph->operations->len, all.graph->operations->len);
+    assert_int_equal(few.answer.cost, all.answer.cost);
+    mtf_variant_answer_clear(&all);
+    mtf_variant_answer_clear(&few);
+}
+
+/* Nothing fits either way: what would do is that of all layers, found on all meshes. */
+static void where_the_few_fit_nowhere_all_are_compared(void **state) {
+    const Setup *setup = *state;
+    MtfVariantSearchOptions options = setup->options;
+    options.memory_limit = 1000;
+    MtfVariantAnswer all = search(&options, G_MAXUINT);
+    MtfVariantAnswer few = search(&options, VERY_LARGE);
+    assert_false(all.answer.found || few.answer.found);
+    assert_int_equal(few.answer.meshes, all.answer.meshes);
+    assert_int_equal(few.answer.free.limit_enough, all.answer.free.limit_enough);
+    mtf_variant_answer_clear(&all);
+    mtf_variant_answer_clear(&few);
+}
+
+/* Where mesh and variant are given there is nothing to compare. */
+static void a_choice_of_one_is_not_compared(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(GArray) one = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    g_array_append_val(one, g_array_index(setup->meshes, MtfMesh, 0));
+    MtfVariantSearchOptions options = setup->options;
+    options.meshes = one;
+    options.microbatches = 1;
+    options.recompute = MTF_RECOMPUTE_NONE;
+    MtfVariantAnswer all = search(&options, G_MAXUINT), few = search(&options, VERY_LARGE);
+    assert_int_equal(few.answer.cost, all.answer.cost);
+    assert_int_equal(few.answer.free.bound, all.answer.free.bound);
+    mtf_variant_answer_clear(&all);
+    mtf_variant_answer_clear(&few);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_few_layers_choose_as_all_do),
+        cmocka_unit_test(where_the_few_fit_nowhere_all_are_compared),
+        cmocka_unit_test(a_choice_of_one_is_not_compared),
+    };
+    return cmocka_run_group_tests(tests, setup_init, setup_clear);
+}
