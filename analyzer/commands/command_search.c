@@ -441,7 +441,7 @@ static bool check_inference_options(const Options *o, GError **error) {
                                                     : NULL;
     if (o->infer == NULL)
         return only == NULL || mtf_input_error(error, "%s goes with --infer only", only);
-    const char *other = o->stages != NULL         ? "--stages"
+    const char *other = o->schedule != NULL       ? "--schedule"
                         : o->microbatches != NULL ? "--microbatches"
                         : o->recompute != NULL    ? "--recompute"
                         : o->offload != NULL      ? "--offload"
@@ -459,7 +459,13 @@ static bool check_inference_options(const Options *o, GError **error) {
 }
 
 static bool search_inference(const Options *o, const char *path, GError **error) {
+    int stages;
+    if (!read_stages(o, &stages, error))
+        return false;
+    if (stages == 0)
+        return mtf_input_error(error, "--stages auto is for training: with --infer give a number");
     MtfSearchInference inference = { .graph = path,
+                                     .stages = stages,
                                      .infer = o->infer,
                                      .dims = (const char *const *)o->dims,
                                      .pins = (const char *const *)o->pins,

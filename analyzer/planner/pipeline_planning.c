@@ -31,9 +31,8 @@ static double sent_bytes(const MtfPipelinePlan *pipeline, const MtfStageTransfer
     return (double)mtf_graph_tensor_bytes(graph, transfer->sent);
 }
 
-/* What goes from one stage to those behind it for one micro-batch. */
-static double transfer_seconds(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
-                               int stage) {
+double mtf_pipeline_transfer_seconds(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
+                                     int stage) {
     double bytes = 0;
     for (guint i = 0; i < pipeline->split->transfers->len; i++) {
         const MtfStageTransfer *t = &g_array_index(pipeline->split->transfers, MtfStageTransfer, i);
@@ -190,7 +189,7 @@ static MtfStageTimes *stage_times(const MtfPipelinePlan *pipeline, const MtfMach
     int n = (int)pipeline->stages->len;
     MtfStageTimes *times = g_new0(MtfStageTimes, n);
     for (int s = 0; s < n; s++) {
-        double transfer = transfer_seconds(pipeline, machine, s);
+        double transfer = mtf_pipeline_transfer_seconds(pipeline, machine, s);
         times[s].forward = seconds[s].forward;
         times[s].input_gradient = seconds[s].input_gradient;
         times[s].weight_gradient = seconds[s].weight_gradient;

@@ -45,4 +45,8 @@ int mtf_pipeline_chunks(const char *schedule, GError **error);
  * step shorter than the rival's. */
 MtfPipelinePlan *mtf_pipeline_search(const MtfPipelineRequest *request, GError **error);
 
+/* What goes from a stage, whose plan is there, to those behind it for one micro-batch. */
+double mtf_pipeline_transfer_seconds(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
+                                     int stage);
+
 #endif

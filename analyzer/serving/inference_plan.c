@@ -8,7 +8,7 @@
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
 #include "layouts/base/error.h"
-#include "layouts/inference/generation_graph.h"
+#include "layouts/inference/generation_stages.h"
 
 #include <string.h>
 
@@ -59,6 +59,8 @@ MtfGraph *mtf_inference_graph(const MtfGraph *written, MtfInferKind phase,
     if (!mtf_graph_remember_latents(lean, made.length, made.context, error))
         return NULL;
     g_autoptr(MtfGraph) graph = mtf_generation_graph(lean, &made, error);
+    if (graph != NULL && mtf_graph_stages(written) > 0)
+        mtf_generation_give_stages(graph, written);
     g_autoptr(MtfGraph) expanded = graph != NULL ? mtf_expand(graph, error) : NULL;
     g_autoptr(MtfGraph) narrow = expanded != NULL && is_narrow(types->precision)
                                      ? mtf_narrow_precision(expanded, error)
@@ -83,6 +85,8 @@ static double seconds_of(const MtfInferencePhase *phase, const MtfProgram *progr
 }
 
 double mtf_inference_seconds_at(const MtfInferencePhase *phase, int64_t context) {
+    if (mtf_generation_context(phase->plan->graph) < 0)
+        return phase->step_seconds;
     g_autoptr(MtfGraph) graph = graph_at(phase, context);
     g_autoptr(MtfProgram) program = mtf_lower(graph, phase->plan->layout);
     return seconds_of(phase, program);

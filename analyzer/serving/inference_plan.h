@@ -43,8 +43,8 @@ typedef struct {
     bool int8_weights;     /* quantize_weights.h */
 } MtfInferenceTypes;
 
-/* The graph of a phase, ready to be laid out: expanded, in those types. Fails (bad input) where no
- * weight can be int8. */
+/* The graph of a phase, ready to be laid out: expanded, in those types, its operations in the stages of what
+ * was written where that is cut. Fails (bad input) where no weight can be int8. */
 MtfGraph *mtf_inference_graph(const MtfGraph *written, MtfInferKind phase,
                               const MtfInferenceSizes *sizes, const MtfInferenceTypes *types,
                               GError **error);

@@ -3,7 +3,9 @@
 
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/serving/cache_handover.h"
+#include "analyzer/serving/inference_stages.h"
 #include "analyzer/serving/prefill_devices.h"
+#include "analyzer/training/stage_cut.h"
 #include "cost/price/predict.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -27,8 +29,9 @@ typedef struct {
     MtfGraph *written;
     GArray *meshes[2]; /* MtfMesh; by MtfInferKind, as phases */
     int64_t memory_limit, cache_limit;
-    MtfInferencePhase phase[2]; /* by MtfInferKind: prefill and decode, as far as wanted */
-    int prefill_devices;        /* the first so many read prompts only; 0: all do both */
+    MtfInferencePhase phase[2];       /* by MtfInferKind: prefill and decode, as far as wanted */
+    MtfInferencePipeline pipeline[2]; /* instead, with --stages */
+    int prefill_devices;              /* the first so many read prompts only; 0: all do both */
     double handover_seconds, handover_bytes; /* of all caches to the devices that decode */
     double together_tokens; /* a second, of all devices doing both; 0: not known, or nothing fits */
     int searches;           /* that share the seconds */
@@ -72,20 +75,25 @@ static bool shape_meshes(Run *run, MtfInferKind kind, int devices, GError **erro
     return run->meshes[kind] != NULL;
 }
 
+/* The meshes of a stage: --mesh is that of one, --devices are those of all. */
 static bool find_meshes(Run *run, GError **error) {
     const MtfSearchInference *o = run->options;
+    int devices = o->devices / o->stages;
+    if (o->devices % o->stages != 0)
+        return mtf_input_error(error, "%d stages of equal size do not divide %d devices", o->stages,
+                               o->devices);
     if (o->mesh == NULL && o->devices < 1)
         return mtf_input_error(error, "say how many processors there are: --devices N, or --mesh "
                                       "'rows:2;cols:2'");
     if (o->mesh == NULL)
-        return shape_meshes(run, MTF_INFER_PREFILL, o->devices, error) &&
-               shape_meshes(run, MTF_INFER_DECODE, o->devices, error);
+        return shape_meshes(run, MTF_INFER_PREFILL, devices, error) &&
+               shape_meshes(run, MTF_INFER_DECODE, devices, error);
     MtfMesh mesh;
-    if (!mtf_mesh_parse(o->mesh, o->devices, &mesh, error))
+    if (!mtf_mesh_parse(o->mesh, devices, &mesh, error))
         return false;
-    if (o->devices > 0 && mtf_mesh_size(&mesh) != o->devices)
+    if (devices > 0 && mtf_mesh_size(&mesh) != devices)
         return mtf_input_error(error, "mesh \"%s\" has %d processors, not the %d of --devices",
-                               o->mesh, mtf_mesh_size(&mesh), o->devices);
+                               o->mesh, mtf_mesh_size(&mesh), devices);
     for (int kind = 0; kind < MTF_INFER_SERVE; kind++) {
         run->meshes[kind] = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
         g_array_append_val(run->meshes[kind], mesh);
@@ -104,7 +112,8 @@ static bool load(Run *run, GError **error) {
                                  .quiet = true,
                                  .sizes_of_models = true };
     run->written = mtf_planning_graph_load(&request, error);
-    return run->written != NULL;
+    return run->written != NULL && (o->stages == 1 || mtf_graph_stages(run->written) > 0 ||
+                                    mtf_cut_stages(run->written, o->stages, error));
 }
 
 /* "auto", or fewer than there are. */
@@ -113,6 +122,8 @@ static bool check_prefill_devices(const Run *run, GError **error) {
     gint64 count = 0;
     if (o->prefill_devices == NULL)
         return true;
+    if (o->stages > 1)
+        return mtf_input_error(error, "--prefill-devices does not go with --stages");
     if (run->kind != MTF_INFER_SERVE || o->mesh != NULL || o->devices < 2)
         return mtf_input_error(error, "--prefill-devices divides the --devices N, two or more, of "
                                       "--infer serve; their meshes are searched");
@@ -143,20 +154,40 @@ static bool prepare(Run *run, GError **error) {
 
 /* ---- Search ---------------------------------------------------------------------------------- */
 
-static bool fail_unfit(const Run *run, MtfInferKind kind, GError **error) {
-    const MtfInferencePhase *phase = &run->phase[kind];
+/* `phase` is the one, of a whole model or of stage `stage`, that fits no layout. */
+static bool fail_unfit(const Run *run, MtfInferKind kind, const MtfInferencePhase *phase, int stage,
+                       GError **error) {
     int64_t enough = phase->answer.free.limit_enough > 0 ? phase->answer.free.limit_enough
                                                          : phase->answer.rules.arena_bytes;
     g_autofree char *limit = mtf_bytes_format((double)run->memory_limit);
     g_autofree char *needed = mtf_bytes_format((double)enough);
+    g_autofree char *which =
+        run->options->stages > 1 ? g_strdup_printf(" in stage %d", stage) : g_strdup("");
     g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
-                "no layout of %s fits in %s a device with %" PRId64
+                "no layout of %s%s fits in %s a device with %" PRId64
                 " examples and a context of %" PRId64
                 ": the smallest limit found that would do is %s (--memory %" PRId64
                 "); fewer examples, a shorter context or more devices help, too",
-                mtf_infer_kind_name(kind), limit, run->sizes.batch,
+                mtf_infer_kind_name(kind), which, limit, run->sizes.batch,
                 run->sizes.context + run->sizes.generate, needed, enough);
     return false;
+}
+
+static bool search_graph(Run *run, MtfInferKind kind, MtfGraph *graph,
+                         const MtfPlanSearchOptions *options, GError **error) {
+    if (!mtf_inference_search(graph, run->meshes[kind], options, run->cache_limit,
+                              &run->phase[kind], error))
+        return false;
+    return run->phase[kind].plan != NULL || fail_unfit(run, kind, &run->phase[kind], 0, error);
+}
+
+static bool search_stages(Run *run, MtfInferKind kind, MtfGraph *graph,
+                          const MtfPlanSearchOptions *options, GError **error) {
+    MtfInferencePipeline *p = &run->pipeline[kind];
+    if (!mtf_inference_pipeline_search(graph, run->meshes[kind], options, run->cache_limit, p,
+                                       error))
+        return false;
+    return p->plan != NULL || fail_unfit(run, kind, &p->phases[p->unfit], p->unfit, error);
 }
 
 static bool search_phase(Run *run, MtfInferKind kind, GError **error) {
@@ -181,22 +212,28 @@ static bool search_phase(Run *run, MtfInferKind kind, GError **error) {
     MtfGraph *graph = mtf_inference_graph(run->written, kind, &sizes, &types, error);
     if (graph == NULL)
         return false;
-    if (!mtf_inference_search(graph, run->meshes[kind], &options, run->cache_limit,
-                              &run->phase[kind], error))
-        return false;
-    return run->phase[kind].plan != NULL || fail_unfit(run, kind, error);
+    return (o->stages > 1 ? search_stages : search_graph)(run, kind, graph, &options, error);
 }
 
 static bool wants(const Run *run, MtfInferKind phase) {
     return run->kind == phase || run->kind == MTF_INFER_SERVE;
 }
 
+/* Of all prompts, or a token each; with stages when the last of them is done. */
+static double step_seconds(const Run *run, MtfInferKind kind) {
+    return run->options->stages > 1 ? run->pipeline[kind].step_seconds
+                                    : run->phase[kind].step_seconds;
+}
+
 /* Seconds in which all examples get their tokens. Caches fill evenly, so that a token costs in the mean
  * what it does half way. */
 static double decode_seconds(const Run *run) {
     const MtfInferenceSizes *s = &run->sizes;
-    return (double)s->generate * mtf_inference_seconds_at(&run->phase[MTF_INFER_DECODE],
-                                                          s->context + (s->generate + 1) / 2);
+    int64_t context = s->context + (s->generate + 1) / 2;
+    double step = run->options->stages > 1
+                      ? mtf_inference_pipeline_seconds_at(&run->pipeline[MTF_INFER_DECODE], context)
+                      : mtf_inference_seconds_at(&run->phase[MTF_INFER_DECODE], context);
+    return (double)s->generate * step;
 }
 
 /* Tokens that all examples together get a second: read, generated, or generated with the reading of
@@ -204,11 +241,11 @@ static double decode_seconds(const Run *run) {
  * meanwhile, and the slowest of the three decides. */
 static double tokens_per_second(const Run *run) {
     const MtfInferenceSizes *s = &run->sizes;
-    double prefill = run->phase[MTF_INFER_PREFILL].step_seconds;
+    double prefill = step_seconds(run, MTF_INFER_PREFILL);
     if (run->kind == MTF_INFER_PREFILL)
         return (double)(s->batch * s->context) / prefill;
     if (run->kind == MTF_INFER_DECODE)
-        return (double)s->batch / run->phase[MTF_INFER_DECODE].step_seconds;
+        return (double)s->batch / step_seconds(run, MTF_INFER_DECODE);
     double tokens = (double)(s->batch * s->generate);
     return run->prefill_devices == 0
                ? tokens / (prefill + decode_seconds(run))
@@ -216,8 +253,10 @@ static double tokens_per_second(const Run *run) {
 }
 
 static void clear_phases(Run *run) {
-    for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
+    for (int kind = 0; kind < MTF_INFER_SERVE; kind++) {
         mtf_inference_phase_clear(&run->phase[kind]);
+        mtf_inference_pipeline_clear(&run->pipeline[kind]);
+    }
 }
 
 static void clear_run(Run *run) {
@@ -336,8 +375,28 @@ static bool search(Run *run, GError **error) {
 /* ---- What comes out -------------------------------------------------------------------------- */
 
 /* The phase that is executed, token by token where there is one. */
-static const MtfInferencePhase *main_phase(const Run *run) {
-    return &run->phase[run->kind == MTF_INFER_PREFILL ? MTF_INFER_PREFILL : MTF_INFER_DECODE];
+static MtfInferKind main_kind(const Run *run) {
+    return run->kind == MTF_INFER_PREFILL ? MTF_INFER_PREFILL : MTF_INFER_DECODE;
+}
+
+static int64_t max_context(const Run *run) {
+    return run->options->stages > 1 ? run->pipeline[main_kind(run)].max_context
+                                    : run->phase[main_kind(run)].max_context;
+}
+
+/* Tokens a second with a batch in each stage: where a phase's steps follow one another, its slowest stage
+ * decides. */
+static double full_tokens_per_second(const Run *run) {
+    const MtfInferenceSizes *s = &run->sizes;
+    const MtfInferencePipeline *prefill = &run->pipeline[MTF_INFER_PREFILL];
+    const MtfInferencePipeline *decode = &run->pipeline[MTF_INFER_DECODE];
+    double batch = (double)s->batch;
+    if (run->kind == MTF_INFER_PREFILL)
+        return batch * (double)s->context / prefill->slowest_seconds;
+    if (run->kind == MTF_INFER_DECODE)
+        return batch / decode->slowest_seconds;
+    double tokens = (double)s->generate;
+    return batch * tokens / (prefill->slowest_seconds + tokens * decode->slowest_seconds);
 }
 
 static cJSON *phase_to_json(const MtfInferencePhase *phase) {
@@ -357,9 +416,30 @@ static cJSON *phase_to_json(const MtfInferencePhase *phase) {
     return object;
 }
 
+/* A list of stages, each as a phase of a whole model. */
+static cJSON *pipeline_to_json(const MtfInferencePipeline *pipeline) {
+    cJSON *object = cJSON_CreateObject();
+    mtf_json_add_number(object, "step_seconds", pipeline->step_seconds);
+    mtf_json_add_number(object, "slowest_seconds", pipeline->slowest_seconds);
+    mtf_json_add_integer(object, "max_context", pipeline->max_context);
+    mtf_json_add_integer(object, "weight_bytes", pipeline->weight_bytes);
+    mtf_json_add_integer(object, "cache_bytes", pipeline->cache_bytes);
+    cJSON *stages = cJSON_AddArrayToObject(object, "stages");
+    for (int s = 0; s < pipeline->stages; s++) {
+        cJSON *stage = phase_to_json(&pipeline->phases[s]);
+        mtf_json_add_number(stage, "transfer_seconds", pipeline->transfer_seconds[s]);
+        cJSON_AddItemToArray(stages, stage);
+    }
+    return object;
+}
+
+static cJSON *kind_to_json(const Run *run, MtfInferKind kind) {
+    return run->options->stages > 1 ? pipeline_to_json(&run->pipeline[kind])
+                                    : phase_to_json(&run->phase[kind]);
+}
+
 static void print_as_json(const Run *run) {
-    const MtfInferencePhase *main = main_phase(run);
-    cJSON *object = phase_to_json(main);
+    cJSON *object = kind_to_json(run, main_kind(run));
     cJSON_AddStringToObject(object, "machine", run->machine->name);
     cJSON_AddStringToObject(object, "infer", mtf_infer_kind_name(run->kind));
     if (run->options->weights != NULL)
@@ -369,6 +449,8 @@ static void print_as_json(const Run *run) {
     mtf_json_add_integer(object, "context", run->sizes.context);
     mtf_json_add_integer(object, "generate", run->sizes.generate);
     mtf_json_add_number(object, "tokens_per_second", tokens_per_second(run));
+    if (run->options->stages > 1)
+        mtf_json_add_number(object, "full_tokens_per_second", full_tokens_per_second(run));
     if (run->prefill_devices > 0) {
         mtf_json_add_integer(object, "prefill_devices", run->prefill_devices);
         mtf_json_add_number(object, "handover_seconds", run->handover_seconds);
@@ -377,7 +459,7 @@ static void print_as_json(const Run *run) {
     }
     for (int kind = 0; kind < MTF_INFER_SERVE && run->kind == MTF_INFER_SERVE; kind++)
         cJSON_AddItemToObject(object, mtf_infer_kind_name((MtfInferKind)kind),
-                              phase_to_json(&run->phase[kind]));
+                              kind_to_json(run, (MtfInferKind)kind));
     mtf_json_say(object);
 }
 
@@ -393,6 +475,27 @@ static void print_phase(const Run *run, MtfInferKind kind) {
     printf("%-15s%s for %" PRId64 " examples; weights %s, caches %s a device\n", "a step", step,
            run->sizes.batch, weights, caches);
     fputs(tables, stdout);
+}
+
+static void print_stages(const Run *run, MtfInferKind kind) {
+    const MtfInferencePipeline *p = &run->pipeline[kind];
+    g_autofree char *step = mtf_seconds_format(p->step_seconds);
+    g_autofree char *slowest = mtf_seconds_format(p->slowest_seconds);
+    printf("\n%-15s%d stages; a step %s for %" PRId64 " examples, the slowest stage %s\n",
+           mtf_infer_kind_name(kind), p->stages, step, run->sizes.batch, slowest);
+    for (int s = 0; s < p->stages; s++) {
+        const MtfInferencePhase *phase = &p->phases[s];
+        const MtfLayout *layout = phase->plan->layout;
+        int size = mtf_mesh_size(&layout->mesh);
+        g_autofree char *place =
+            mtf_pipeline_place_format(s * size, (s + 1) * size - 1, &layout->mesh);
+        g_autofree char *own = mtf_seconds_format(phase->step_seconds);
+        g_autofree char *transfer = mtf_seconds_format(p->transfer_seconds[s]);
+        g_autofree char *weights = mtf_bytes_format((double)phase->weight_bytes);
+        g_autofree char *caches = mtf_bytes_format((double)phase->cache_bytes);
+        printf("  stage %-6d %s, layout %s: %s, %s to the next; weights %s, caches %s a device\n",
+               s, place, mtf_layout_title(layout), own, transfer, weights, caches);
+    }
 }
 
 /* Who does what, what the caches' way takes, and what all devices doing both would do. */
@@ -416,11 +519,14 @@ static void print_for_people(const Run *run) {
     printf("tokens         %.5g a second\n", tokens_per_second(run));
     if (run->prefill_devices > 0)
         print_divided(run);
+    if (run->options->stages > 1)
+        printf("all stages     %.5g a second with %d such batches under way\n",
+               full_tokens_per_second(run), run->options->stages);
     printf("context        at most %" PRId64 " tokens an example in this layout\n",
-           main_phase(run)->max_context);
+           max_context(run));
     for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
         if (wants(run, (MtfInferKind)kind))
-            print_phase(run, (MtfInferKind)kind);
+            (run->options->stages > 1 ? print_stages : print_phase)(run, (MtfInferKind)kind);
 }
 
 static bool finish(Run *run, GError **error) {
@@ -428,7 +534,11 @@ static bool finish(Run *run, GError **error) {
     if (g_strcmp0(output, "-") != 0)
         (run->options->json ? print_as_json : print_for_people)(run);
     fflush(stdout);
-    return output == NULL || mtf_plan_save(main_phase(run)->plan, output, error);
+    if (output == NULL)
+        return true;
+    return run->options->stages > 1
+               ? mtf_pipeline_plan_save(run->pipeline[main_kind(run)].plan, output, error)
+               : mtf_plan_save(run->phase[main_kind(run)].plan, output, error);
 }
 
 bool mtf_search_inference(const MtfSearchInference *options, GError **error) {

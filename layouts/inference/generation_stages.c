@@ -33,7 +33,7 @@ static void complete_by_first_readers(MtfGraph *graph) {
     }
 }
 
-static void give_stages(MtfGraph *graph, const MtfGraph *trained) {
+void mtf_generation_give_stages(MtfGraph *graph, const MtfGraph *trained) {
     for (int i = 0; i < (int)graph->operations->len; i++) {
         MtfOperation *op = mtf_graph_operation(graph, i);
         int old = mtf_graph_find_operation(trained, op->name);
@@ -45,10 +45,10 @@ static void give_stages(MtfGraph *graph, const MtfGraph *trained) {
 
 /* ---- The pipeline ---------------------------------------------------------------------------- */
 
-/* One forward pass a stage, each on the domain that has it in `like`; NULL: one stage of all. */
+/* One forward pass a stage, each on the domain that has it in `like`; NULL: each on its own. */
 static MtfPipelineOrder *forward_order(int stages, const MtfPipelineOrder *like) {
     MtfPipelineOrder *order =
-        mtf_pipeline_order_new(like != NULL ? like->ranks : 1, stages, 1, MTF_STAGES_LOOP);
+        mtf_pipeline_order_new(like != NULL ? like->ranks : stages, stages, 1, MTF_STAGES_LOOP);
     if (like != NULL)
         memcpy(order->rank_of_stage, like->rank_of_stage,
                (gsize)stages * sizeof *order->rank_of_stage);
@@ -84,6 +84,10 @@ static MtfPipelinePlan *pipeline_new(MtfGraph *graph, const MtfPipelineOrder *li
     pipeline->order = forward_order(MAX(mtf_graph_stages(graph), 1), like);
     pipeline->split = mtf_graph_stages(graph) == 0 ? uncut(graph) : mtf_stage_split(graph, error);
     return pipeline->split == NULL ? NULL : g_steal_pointer(&pipeline);
+}
+
+MtfPipelinePlan *mtf_generation_pipeline_new(MtfGraph *graph, GError **error) {
+    return pipeline_new(graph, NULL, error);
 }
 
 /* Appends a stage with a layout, which it takes over, of its part of the graph. */
@@ -129,7 +133,7 @@ MtfPipelinePlan *mtf_generation_pipeline(const MtfPipelinePlan *trained,
     MtfGraph *graph = mtf_generation_graph(trained->graph, sizes, error);
     if (graph == NULL)
         return NULL;
-    give_stages(graph, trained->graph);
+    mtf_generation_give_stages(graph, trained->graph);
     g_autoptr(MtfPipelinePlan) pipeline = pipeline_new(graph, trained->order, error);
     for (int s = 0; pipeline != NULL && s < pipeline->order->stages; s++) {
         const MtfPlan *from = mtf_pipeline_stage(trained, s);

@@ -20,6 +20,13 @@
 MtfPipelinePlan *mtf_generation_pipeline(const MtfPipelinePlan *trained,
                                          const MtfGenerationSizes *sizes, GError **error);
 
+/* Gives a graph that was made from `trained` by mtf_generation_graph the stages of that. */
+void mtf_generation_give_stages(MtfGraph *graph, const MtfGraph *trained);
+
+/* A pipeline of forward passes, each stage on a domain of its own, without plans of its stages yet. Takes the
+ * graph over, whose operations have a stage. Fails (bad input) as mtf_stage_split does. */
+MtfPipelinePlan *mtf_generation_pipeline_new(MtfGraph *graph, GError **error);
+
 /* A graph that generates in one piece, of which a copy is taken, as of its layout. */
 MtfPipelinePlan *mtf_generation_whole(const MtfGraph *graph, const MtfLayout *layout);
 

@@ -61,7 +61,7 @@ static bool fail_missing(const char *name, MtfPipelineWork work, int stage, int 
                            work == MTF_WORK_BACKWARD ? " (as B, or as I and W)" : "");
 }
 
-/* The forward, and either B or both of I and W. */
+/* The forward, and where there are gradients either B or both of I and W. */
 static bool check_computed(const MtfPipelineProgress *all, const char *name, int stage,
                            int microbatch, GError **error) {
     bool both = mtf_pipeline_progress_done(all, MTF_WORK_BACKWARD, stage, microbatch);
@@ -72,6 +72,8 @@ static bool check_computed(const MtfPipelineProgress *all, const char *name, int
     if (both && (input || weight))
         return mtf_input_error(error, "%s: %dB%d stands beside %d%c%d, which it holds", name, stage,
                                microbatch, stage, input ? 'I' : 'W', microbatch);
+    if (!both && !input && !weight && mtf_pipeline_only_forward(all->order))
+        return true;
     if (!both && !input && !weight)
         return fail_missing(name, MTF_WORK_BACKWARD, stage, microbatch, error);
     if (!both && !(input && weight))

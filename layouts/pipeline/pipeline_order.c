@@ -51,6 +51,16 @@ bool mtf_pipeline_crosses(const MtfPipelineOrder *order, int stage, bool forward
            order->rank_of_stage[stage] != order->rank_of_stage[other];
 }
 
+bool mtf_pipeline_only_forward(const MtfPipelineOrder *order) {
+    for (int r = 0; r < order->ranks; r++)
+        for (int i = 0; i < mtf_pipeline_length(order, r); i++) {
+            MtfPipelineWork work = mtf_pipeline_action(order, r, i)->work;
+            if (mtf_work_computes(work) && work != MTF_WORK_FORWARD)
+                return false;
+        }
+    return true;
+}
+
 int mtf_pipeline_in_flight(const MtfPipelineOrder *order, int rank) {
     int held = 0, most = 0;
     for (int i = 0; i < mtf_pipeline_length(order, rank); i++) {

@@ -102,6 +102,9 @@ static inline int mtf_pipeline_pair(const MtfPipelineOrder *order, int stage, in
  * well where there is no such stage. */
 bool mtf_pipeline_crosses(const MtfPipelineOrder *order, int stage, bool forward);
 
+/* Whether no pass is one of gradients: the order of a model that is run, not trained. */
+bool mtf_pipeline_only_forward(const MtfPipelineOrder *order);
+
 /* The most micro-batches that `rank` holds at any time, counted over its stages: from the beginning
  * of their forward to the end of their weight gradient. */
 int mtf_pipeline_in_flight(const MtfPipelineOrder *order, int rank);

@@ -59,7 +59,12 @@ static bool check_actions(const MtfPipelineOrder *order, const MtfGraph *graph, 
 static bool check_order(const MtfPipelineOrder *order, const MtfGraph *graph, GError **error) {
     int stages = mtf_graph_stages(graph);
     int microbatches = mtf_graph_microbatches(graph);
-    if (microbatches < 2)
+    bool trains = graph->loss >= 0;
+    if (trains == mtf_pipeline_only_forward(order))
+        return mtf_input_error(error, "the order has %s, but \"%s\" %s",
+                               trains ? "forward passes only" : "backward passes", graph->name,
+                               trains ? "is trained" : "has no loss");
+    if (trains && microbatches < 2)
         return mtf_input_error(error,
                                "a pipeline needs two micro-batches or more: the batch of \"%s\" is "
                                "worked through in one piece",

@@ -150,7 +150,7 @@ static void close_generation(Generation *g) {
 
 /* Of a plan of inference --logits are those that tokens were drawn from. */
 static bool wants_logits(const MtfSession *session) {
-    return session->options->logits != NULL && mtf_graph_generates(session->plan->graph);
+    return session->options->logits != NULL && mtf_graph_generates(mtf_session_graph(session));
 }
 
 static bool write_logits(const Generation *g, GError **error) {

@@ -151,7 +151,7 @@ static bool write_results(MtfSession *session, GError **error) {
     MtfCheckpointed what = mtf_session_checkpointed(session);
     if (session->stopped)
         return true;
-    if (options->logits != NULL && !mtf_graph_generates(session->plan->graph) &&
+    if (options->logits != NULL && !mtf_graph_generates(mtf_session_graph(session)) &&
         !mtf_scores_write(session, options->steps + 1, options->logits, error))
         return false;
     if (options->export_adapter != NULL &&

@@ -27,20 +27,14 @@
 
 /* ---- Loading ------------------------------------------------------------------------------- */
 
-static bool load_pipeline(MtfSession *session, GError **error) {
-    session->stage = mtf_stage_run_load(session->options->plan, session->control, error);
-    if (session->stage == NULL)
-        return false;
-    session->plan = session->stage->chunks[0].plan;
-    session->program = session->stage->chunks[0].program;
-    session->arena = session->stage->chunks[0].arena;
-    return true;
+const MtfGraph *mtf_session_graph(const MtfSession *session) {
+    return session->stage != NULL ? session->stage->pipeline->graph : session->plan->graph;
 }
 
 /* A plan trains, or it generates. */
 static bool check_purpose(const MtfSession *session, GError **error) {
     const MtfRunOptions *o = session->options;
-    const MtfGraph *graph = session->plan->graph;
+    const MtfGraph *graph = mtf_session_graph(session);
     if (graph->loss >= 0)
         return true;
     if (!mtf_graph_generates(graph))
@@ -58,6 +52,16 @@ static bool check_purpose(const MtfSession *session, GError **error) {
     return true;
 }
 
+static bool load_pipeline(MtfSession *session, GError **error) {
+    session->stage = mtf_stage_run_load(session->options->plan, session->control, error);
+    if (session->stage == NULL)
+        return false;
+    session->plan = session->stage->chunks[0].plan;
+    session->program = session->stage->chunks[0].program;
+    session->arena = session->stage->chunks[0].arena;
+    return check_purpose(session, error);
+}
+
 static bool load_plan(MtfSession *session, GError **error) {
     if (mtf_pipeline_plan_is(session->options->plan))
         return load_pipeline(session, error);
@@ -68,10 +72,6 @@ static bool load_plan(MtfSession *session, GError **error) {
         return false;
     session->program = mtf_plan_lower(session->plan, error);
     return session->program != NULL;
-}
-
-const MtfGraph *mtf_session_graph(const MtfSession *session) {
-    return session->stage != NULL ? session->stage->pipeline->graph : session->plan->graph;
 }
 
 char *mtf_session_digest(const MtfSession *session) {

@@ -37,9 +37,11 @@ bool mtf_session_text_find(const MtfSession *session, const char *option, MtfSes
 static MtfPipelinePlan *make_pipeline(const MtfSession *session, const MtfGenerationSizes *sizes,
                                       GError **error) {
     const MtfPlan *plan = session->plan;
+    bool generates = mtf_graph_generates(mtf_session_graph(session));
     if (session->stage != NULL)
-        return mtf_generation_pipeline(session->stage->pipeline, sizes, error);
-    if (mtf_graph_generates(plan->graph))
+        return generates ? mtf_generation_pipeline_at(session->stage->pipeline, sizes->length)
+                         : mtf_generation_pipeline(session->stage->pipeline, sizes, error);
+    if (generates)
         return mtf_generation_whole(plan->graph, plan->layout);
     g_autoptr(MtfGraph) graph = mtf_generation_graph(plan->graph, sizes, error);
     if (graph == NULL)

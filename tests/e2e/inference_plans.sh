@@ -67,6 +67,15 @@ run meshtf-plan search "$work/llama2-13b" --infer decode --batch 1 --context 819
     --machine "$work/ideal.json" --devices 8 --precision bf16 --json
 claim "weights in eight bits: 2.98 ms within 1 %" near "$(number step_seconds)" 0.00298 0.01
 
+# In two stages of four devices each batch is read through by half as many at a time: 9.96 ms, twice 4.98; of its 40 layers 20 lie in
+# each stage, so that with a batch in each the next one's tokens come after half of that.
+run meshtf-plan search "$work/llama2-13b" --infer decode --batch 1 --context 8192 \
+    --machine "$work/ideal.json" --devices 8 --stages 2 --precision bf16 --json
+claim "two stages for one batch: 9.96 ms within 1 %" near "$(number step_seconds)" 0.00996 0.01
+claim "the slowest stage has half of it, within 5 %" near "$(number slowest_seconds)" 0.00498 0.05
+claim "tokens of one batch" near "$(number tokens_per_second)" "$(awk -v s="$(number step_seconds)" 'BEGIN { print 1 / s }')" 1e-4
+claim "and of a batch in each stage" near "$(number full_tokens_per_second)" "$(awk -v s="$(number slowest_seconds)" 'BEGIN { print 1 / s }')" 1e-4
+
 # Of one device: 256x64 embeddings and 5 norms of 64 in float32; in int8 two layers of 64x64 + 2 64x32 + 64x64 + 3 64x128 and a
 # head of 256x64; in float32 the scales of their 512 and 256 output channels. In all 162 048 bytes.
 run meshtf-plan search "$work/tiny" --infer decode --context 30 --generate 2 --weights int8 --machine cpu-host --devices 1 --json \
@@ -184,6 +193,35 @@ run meshtf-plan search "$work/crossing" --devices 8 --prefill-devices 2
 claim "and only inference" says_error "goes with --infer only"
 run meshtf-plan search "$work/llama3-70b" --infer serve --batch 8 --devices 2 --prefill-devices auto --machine a100 --precision bf16
 claim "where neither side holds the model nothing fits" exits 3
+
+# Stages say what one device says: the same text, and the scores that it was drawn from.
+said() { # NAME RANKS SEARCH_OPTION…
+    name=$1
+    ranks=$2
+    shift 2
+    run meshtf-plan search "$work/tiny" --infer decode --context 24 --generate 8 --machine cpu-host --precision f64 "$@" -o "$work/$name.json"
+    claim "$name is planned" exits 0
+    run mpirun -n "$ranks" meshtf-run "$work/$name.json" --steps 0 --generate 8 --prompt stages --temperature 0.0001 --logits "$work/$name.npy"
+    claim "$name generates" exits 0
+    tail -n 1 "$work/out" >"$work/said.$name"
+}
+said whole 1 --devices 1
+for cut in "2 2" "4 2" "3 3"; do
+    said "cut-${cut% *}" "${cut% *}" --devices "${cut% *}" --stages "${cut#* }"
+    claim "${cut#* } stages on ${cut% *} ranks say the same" cmp "$work/said.whole" "$work/said.cut-${cut% *}"
+    claim "with the same scores" cmp "$work/whole.npy" "$work/cut-${cut% *}.npy"
+done
+run mpirun -n 2 meshtf-run "$work/cut-2.json" --steps 3
+claim "such a plan trains nothing" says_error "has nothing to train"
+sed 's/0F0\\n1F0/0F0,0B0\\n1F0,1B0/' "$work/cut-2.json" >"$work/backward.json"
+run meshtf-plan check "$work/backward.json"
+claim "its order has no backward passes" says_error "the order has backward passes, but"
+run meshtf-plan search "$work/tiny" --infer decode --devices 3 --stages 2
+claim "stages divide the devices" says_error "do not divide 3 devices"
+run meshtf-plan search "$work/tiny" --infer serve --devices 4 --stages 2 --prefill-devices 2
+claim "and do both phases" says_error "does not go with --stages"
+run meshtf-plan search "$work/tiny" --infer decode --devices 2 --stages auto
+claim "how many is asked for" bad_input
 
 run meshtf-plan search "$work/demo.json" --infer decode --batch 4 --context 100000 --devices 2
 claim "learned positions end" bad_input

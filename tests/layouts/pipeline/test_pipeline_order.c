@@ -122,6 +122,16 @@ static void incomplete_orders_are_refused(void **state) {
     assert_refused("0F0,0SEND_B0,0B0\n", "0SEND_B0 on rank 0 belongs to no stage");
 }
 
+/* Of a model that is run and not trained. */
+static void orders_of_forward_passes_alone_are_complete(void **state) {
+    (void)state;
+    g_autoptr(MtfPipelineOrder) order = parse("0F0,0F1\n1F0,1F1\n");
+    assert_true(mtf_pipeline_only_forward(order));
+    g_autoptr(MtfPipelineOrder) training = parse("0F0,0B0\n1F0,1B0\n");
+    assert_false(mtf_pipeline_only_forward(training));
+    assert_refused("0F0,0F1\n1F0\n", "1F1 is missing");
+}
+
 static void unreadable_cells_are_named(void **state) {
     (void)state;
     assert_refused("0F0,0X0\n", "line 1, cell 2: \"0X0\" is not an action");
@@ -150,6 +160,7 @@ int main(void) {
         cmocka_unit_test(slots_are_those_of_megatron),
         cmocka_unit_test(circles_are_named),
         cmocka_unit_test(incomplete_orders_are_refused),
+        cmocka_unit_test(orders_of_forward_passes_alone_are_complete),
         cmocka_unit_test(unreadable_cells_are_named),
         cmocka_unit_test(overlapped_actions_wait_for_one_another),
     };
