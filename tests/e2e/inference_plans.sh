@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
+# seconds: 300
 # search --infer: printed answers of the literature on a machine without losses, what fits on a real one,
 # and what is no question to ask.
 . tests/support/tap.sh
