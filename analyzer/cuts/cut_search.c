@@ -365,6 +365,11 @@ static bool try_all(Search *search, GError **error) {
     if (batch < 0)
         return false;
     g_autoptr(GArray) counts = list_microbatches(request, mtf_graph_size(request->forward, batch));
+    if (counts->len == 0)
+        return request->stages == 0 ||
+               mtf_input_error(error,
+                               "a batch of 1 cannot be divided into micro-batches for %d stages",
+                               request->stages);
     if (request->recompute_of_stage != NULL)
         return try_given(search, counts, error);
     for (int r = 0; r < MTF_RECOMPUTES; r++) {

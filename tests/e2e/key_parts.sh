@@ -70,6 +70,13 @@ claim "memory that so many parts do not divide is bad input" bad_input
 claim "the sentence says so" says_error 'no attention whose memory 5 parts divide'
 search --key-parts many
 claim "so is a word for a number" bad_input
+
+# Stages want micro-batches, which a batch of one has none of; and have memory in parts, too.
 run meshtf-plan search "$work/reader.json" --devices 4 --stages 2 --machine cpu-host --key-parts 2
-claim "pipelines do not have it yet" bad_input
+claim "a batch of one makes no pipeline" bad_input
+claim "the sentence says so" says_error 'a batch of 1 cannot be divided into micro-batches for 2 stages'
+run meshtf-plan search "$work/reader.json" --devices 4 --stages auto --machine cpu-host
+claim "it has one mesh where stages are open" exits 0
+run meshtf-plan search "$work/reader.json" --dim batch=2 --devices 4 --stages 2 --machine cpu-host --key-parts 2
+claim "stages have memory in parts" says '2 key parts'
 done_testing
