@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Measures the steps of several plans for the same number of ranks, in turns:
+/* Measures the steps of several plans for the same number of ranks, with pipeline stages or without, in
+ * turns:
  *
  *     mpirun -n N bench_prediction SECONDS DATA PLAN...
  *
@@ -52,22 +53,38 @@ static void die(GError *error) {
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
+static bool reads_text(const MtfGraph *graph) {
+    bool reads = false;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        reads |= tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TOKENS;
+    }
+    return reads;
+}
+
 static void open_subject(Subject *subject, char *plan, char *data) {
     GError *error = NULL;
+    MtfSession *session = &subject->session;
     subject->options = (MtfRunOptions){ .plan = plan, .steps = 1 };
     subject->data[0] = data;
-    g_autoptr(MtfPlan) read = mtf_plan_load(plan, &error);
-    if (read == NULL)
+    if (!mtf_session_load(session, MPI_COMM_WORLD, &subject->options, &error))
         die(error);
-    for (int t = 0; t < (int)read->graph->tensors->len; t++) {
-        const MtfTensor *tensor = mtf_graph_tensor(read->graph, t);
-        if (tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TOKENS)
-            subject->options.data = subject->data;
-    }
-    if (!mtf_session_load(&subject->session, MPI_COMM_WORLD, &subject->options, &error) ||
-        !mtf_session_open(&subject->session, &error) ||
-        !mtf_data_fill_inputs(subject->session.data, subject->session.worker, 1, &error))
+    if (reads_text(mtf_session_graph(session)))
+        subject->options.data = subject->data;
+    if (!mtf_session_open(session, &error) ||
+        !mtf_data_fill_inputs(session->data, session->worker, 1, &error))
         die(error);
+}
+
+/* A pipeline's fills its inputs on the way; of the others each step has those of the first. */
+static bool run_step(MtfSession *session, int64_t step, GError **error) {
+    if (session->stage == NULL)
+        return mtf_executor_step(&session->executor, step, error);
+    mtf_stage_run_begin(session->stage, step - 1, step);
+    if (!mtf_stage_run_compute(session->stage, step, error))
+        return false;
+    mtf_stage_run_update(session->stage, step);
+    return true;
 }
 
 /* One step, all ranks from barrier to barrier; a sample unless it is the turn's first. */
@@ -75,7 +92,7 @@ static void take_step(Subject *subject, bool counts) {
     barrier();
     double wall = MPI_Wtime(), processor = processor_seconds();
     GError *error = NULL;
-    if (!mtf_executor_step(&subject->session.executor, ++subject->step, &error))
+    if (!run_step(&subject->session, ++subject->step, &error))
         die(error);
     barrier();
     if (!counts || subject->taken == SAMPLES_MOST)
@@ -98,8 +115,10 @@ static void take_turn(Subject *subject) {
 }
 
 static double predicted_seconds(const Subject *subject) {
-    const cJSON *step =
-        cJSON_GetObjectItemCaseSensitive(subject->session.plan->predicted, "step_seconds");
+    const MtfSession *session = &subject->session;
+    const cJSON *predicted =
+        session->stage != NULL ? session->stage->pipeline->predicted : session->plan->predicted;
+    const cJSON *step = cJSON_GetObjectItemCaseSensitive(predicted, "step_seconds");
     return cJSON_IsRaw(step) ? g_ascii_strtod(step->valuestring, NULL) : step->valuedouble;
 }
 

@@ -4,13 +4,13 @@
 # that is predicted fastest is the fastest or within 5 % of it. Exits 1 where one falls short.
 BEGIN { FS = "," }
 NR == 1 {
-    printf "%-10s %5s %-7s %12s %12s %8s %12s\n", "model", "ranks", "layout", "predicted", "measured", "error", "samples"
+    printf "%-10s %5s %-22s %12s %12s %8s %12s\n", "model", "ranks", "layout", "predicted", "measured", "error", "samples"
     next
 }
 {
     n++
     predicted[n] = $4; measured[n] = $5; error[n] = $6 < 0 ? -$6 : $6
-    printf "%-10s %5d %-7s %9.3f ms %9.3f ms %+7.1f%% %5d/%d\n", $1, $2, $3, 1e3 * $4, 1e3 * $5, 100 * $6, $7, $8
+    printf "%-10s %5d %-22s %9.3f ms %9.3f ms %+7.1f%% %5d/%d\n", $1, $2, $3, 1e3 * $4, 1e3 * $5, 100 * $6, $7, $8
     group = $1 "." $2
     if (!(group in best) || $4 < best_predicted[group]) { best_predicted[group] = $4; best[group] = $5 }
     if (!(group in fastest) || $5 < fastest[group]) fastest[group] = $5
