@@ -75,6 +75,11 @@ bool mtf_operation_passes_partial(const MtfGraph *graph, int operation, int k) {
     for (int j = 0; j < op->n_inputs; j++)
         if (j != k && op->inputs[j] == op->inputs[k])
             return false;
+    bool truncates = row->converts &&
+                     !mtf_dtype_is_float(mtf_graph_tensor(graph, op->outputs[0])->dtype) &&
+                     mtf_dtype_is_float(mtf_graph_tensor(graph, op->inputs[k])->dtype);
+    if (truncates)
+        return false;
     return row->linearity == MTF_LINEAR_EACH ||
            (row->linearity == MTF_LINEAR_ONE && row->linear_input == k);
 }

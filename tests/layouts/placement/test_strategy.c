@@ -120,6 +120,19 @@ static void a_product_with_itself_is_not_linear(void **state) {
     assert_placements(mixed, "partial:1", "replicated partial:sum replicated -> partial:sum");
 }
 
+/* Half and half are one, but each alone becomes 0. */
+static void a_cast_to_integers_is_not_linear(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) truncated = graph_of("'op': 'cast', 'inputs': ['x'], 'dtype': 'int32'");
+    assert_refused(truncated, "partial",
+                   "operation \"y\" is not linear in its input 0, so that input cannot stay "
+                   "partial on axis \"m\"");
+    g_autoptr(MtfGraph) rounded = graph_of("'op': 'cast', 'inputs': ['x'], 'dtype': 'bfloat16'");
+    assert_placements(rounded, "partial", "partial:sum -> partial:sum");
+    g_autoptr(MtfGraph) exact = graph_of("'op': 'cast', 'inputs': ['ids'], 'dtype': 'float32'");
+    assert_placements(exact, "partial", "partial:sum -> partial:sum");
+}
+
 /* A vocabulary split gives each processor its own rows; the others add nothing. */
 static void an_embedding_splits_its_vocabulary_into_partial_sums(void **state) {
     (void)state;
@@ -359,6 +372,7 @@ int main(void) {
         cmocka_unit_test(an_einsum_splits_parallel_and_reduced_dimensions),
         cmocka_unit_test(an_einsum_is_linear_in_each_input),
         cmocka_unit_test(a_product_with_itself_is_not_linear),
+        cmocka_unit_test(a_cast_to_integers_is_not_linear),
         cmocka_unit_test(an_embedding_splits_its_vocabulary_into_partial_sums),
         cmocka_unit_test(an_embedding_gradient_sums_over_the_batch),
         cmocka_unit_test(what_an_embedding_gradient_is_added_to_is_placed_as_the_sum),
