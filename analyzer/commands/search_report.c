@@ -302,7 +302,7 @@ static void print_variant(const MtfSearchReport *report, const MtfPlan *plan) {
             text, kept, report->found->considered);
     else if (variant->offload != MTF_OFFLOAD_NONE)
         printf("variant        %s (%s)\n", text, kept);
-    else if (variant->microbatches > 1 || variant->recompute != MTF_RECOMPUTE_NONE)
+    else if (!g_str_equal(text, "in one piece"))
         printf("variant        %s\n", text);
 }
 

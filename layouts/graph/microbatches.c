@@ -163,6 +163,20 @@ static int count_waiting(const MtfGraph *graph) {
     return count;
 }
 
+/* Attention whose keys are in parts, which go round where some parts of queries wait for their turn. */
+static void say_parts(const MtfGraph *graph, GString *text) {
+    int64_t parts = 0;
+    bool turns = false;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfAttributes *a = &mtf_graph_operation(graph, i)->attributes;
+        parts = MAX(parts, a->parts >= 0 ? mtf_graph_size(graph, a->parts) : 0);
+        turns = turns || a->turn > 0;
+    }
+    if (parts > 0)
+        g_string_append_printf(text, ", %s %" PRId64 " parts",
+                               turns ? "attention in rings of" : "keys of attention in", parts);
+}
+
 char *mtf_graph_step_format(const MtfGraph *graph) {
     GString *text = g_string_new("in one piece");
     int recomputed = count_recomputed(graph), batch = mtf_graph_batch(graph);
@@ -174,6 +188,7 @@ char *mtf_graph_step_format(const MtfGraph *graph) {
     if (recomputed > 0)
         g_string_append_printf(text, ", %d operation%s recomputed", recomputed,
                                recomputed == 1 ? "" : "s");
+    say_parts(graph, text);
     int waiting = count_waiting(graph);
     if (waiting > 0)
         g_string_append_printf(text, ", %d result%s waiting with the host", waiting,

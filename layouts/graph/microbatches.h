@@ -56,8 +56,8 @@ bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error);
  * results are those of so many micro-batches. */
 bool mtf_graph_has_batch_statistics(const MtfGraph *graph);
 
-/* How a step is done, for people: "in one piece", "in 4 micro-batches of 16, 96 operations computed
- * again" (clones), "batch statistics of each". Free with g_free. */
+/* How a step is done, for people: "in one piece", "in 4 micro-batches of 16, 96 operations recomputed",
+ * "batch statistics of each", "attention in rings of 4 parts". Free with g_free. */
 char *mtf_graph_step_format(const MtfGraph *graph);
 
 #endif

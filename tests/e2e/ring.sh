@@ -46,6 +46,8 @@ search --ring 1 -o "$work/whole.json"
 search -o "$work/auto.json"
 claim "the search cuts a long text by itself" says 'recompute none, rings of 8'
 claim "its plan says so" grep -q '"ring": *8' "$work/auto.json"
+run meshtf-plan report "$work/auto.json" -o "$work/page"
+claim "so does its page" grep -q 'attention in rings of 8 parts' "$work/page/index.html"
 claim "the step is shorter than with whole attention" awk \
     "BEGIN { exit !($(number step_seconds "$work/auto.json") < $(number step_seconds "$work/whole.json")) }"
 search --memory 11MiB -o "$work/small.json"
