@@ -96,6 +96,8 @@ static void slices_that_do_not_exist_are_refused(void **state) {
         { "tpu-v6e", 48, "no slice of 48 devices; the nearest have 32 and 64" },
         { "tpu-v5p", 6, "no slice of 6 devices; the nearest have 4 and 8" },
         { "tpu-v5p", 96, "no slice of 96 devices; the nearest have 64 and 128" },
+        { "tpu-v4", 48, "no slice of 48 devices; the nearest have 32 and 64" },
+        { "tpu-v5e", 7, "no slice of 7 devices; the nearest have 4 and 8" },
         { "tpu-v7x", 3, "no slice of 3 devices; the nearest have 2 and 8" },
         { "tpu-v5p", 6145, "has 6144 devices a slice, fewer than the 6145 asked for" },
     };
