@@ -83,6 +83,22 @@ double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *
     return mtf_software_launch_seconds(software, operation_of(program, instruction));
 }
 
+double mtf_software_routing_seconds(const MtfSoftware *software, const MtfProgram *program,
+                                    const MtfInstruction *instruction) {
+    const MtfOperation *op = operation_of(program, instruction);
+    if (software == NULL || instruction->kind != MTF_INSTRUCTION_KERNEL ||
+        !mtf_operation_row(op->kind)->routes || op->phase > MTF_PHASE_BACKWARD)
+        return 0;
+    const MtfTensor *slots = mtf_graph_tensor(program->graph, op->inputs[1]);
+    int experts = mtf_graph_operation(program->graph, slots->producer)->attributes.experts;
+    const MtfBuffer *rows = mtf_program_buffer(program, instruction->outputs[0]);
+    MtfShape all = { .rank = 1, .dims = { experts } };
+    double own = (double)mtf_largest_elements(program->graph, &program->layout->mesh, &all,
+                                              &rows->placement);
+    MtfPassKind pass = pass_of(op);
+    return software->routed_seconds[pass] + own * software->expert_seconds[pass];
+}
+
 /* Products of all scores, masked ones too, and passes over the scores. */
 static double scored_seconds(const MtfMachine *machine, const MtfProductWork *work,
                              const MtfPeaks *peaks, bool backward) {

@@ -42,6 +42,11 @@ double mtf_software_launch_seconds(const MtfSoftware *software, const MtfOperati
 double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *program,
                                  const MtfInstruction *instruction);
 
+/* Seconds of the host for all that brings a layer's rows to its experts and back, by which it falls behind
+ * the device's kernels: of the dispatch that it begins with, 0 of all else. */
+double mtf_software_routing_seconds(const MtfSoftware *software, const MtfProgram *program,
+                                    const MtfInstruction *instruction);
+
 /* Seconds of attention or its gradient on the machine, launch left out. */
 double mtf_software_attention_seconds(const MtfMachine *machine, const MtfInstruction *instruction,
                                       const MtfPeaks *peaks, double bytes);

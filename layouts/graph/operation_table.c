@@ -369,6 +369,7 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                           .linearity = MTF_LINEAR_ONE,
                           .integer_inputs = 2,
                           .gathers = true,
+                          .routes = true,
                           .positional = true,
                           .own_dimensions = true,
                           .check = mtf_check_dispatch },

@@ -438,6 +438,7 @@ typedef struct {
     bool accumulates; /* output 0 adds up over micro-batches and is complete after the last */
     bool continues;   /* its kernel can fold more into what it has folded before (fused_groups.h) */
     bool gathers;     /* input 0 is read sparsely: only as many bytes as the output has */
+    bool routes;      /* takes rows to experts by the slots of input 1 */
     MtfOperationRule check;
     bool own_dimensions; /* `check` asks about dimensions what others are asked in common */
     int scalars_from;    /* from this input on they are single numbers; 0: none */

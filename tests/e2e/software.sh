@@ -28,6 +28,14 @@ claim "the plan loads again" exits 0
 slower() { awk "BEGIN { exit !($1 > 1.05 * $2) }"; }
 claim "eager fp16 with attention by scores is slower than today's" slower "$(step --machine a100 --software megatron-2021)" "$(step --machine a100)"
 
+# Four experts on a device: 2.2 + 4 x 0.18 and 2.8 + 4 x 0.22 ms a layer, and its other launches.
+experts_step() {
+    meshtf-plan model mixtral --preset tiny --layers "$1" -o "$work/experts.json" >"$work/out" &&
+        meshtf-plan estimate "$work/experts.json" --mesh data:1 --layout batch:data --machine h100 --json | sed -n 's/.*"step_seconds": *\([0-9.e-]*\).*/\1/p' | head -n 1
+}
+waits() { awk "BEGIN { layer = ($1 - $2) / 2; exit !(layer > 6.6e-3 && layer < 8e-3) }"; }
+claim "small experts wait for the launches of their routing" waits "$(experts_step 4)" "$(experts_step 2)"
+
 run meshtf-plan report "$work/p.json" -o "$work/report" --json
 claim "a report prices the plan alike" says "$(step --machine h100)"
 
