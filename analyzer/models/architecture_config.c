@@ -247,7 +247,7 @@ static void read_quantization(MtfConfig *c) {
 
 /* ---- Dropout --------------------------------------------------------------------------------- */
 
-/* The rate under the first of some keys that is there; 0 where none is. */
+/* The rate under the first of some keys that is there; -1 where none is. */
 static double dropout_rate(MtfConfig *config, const char *const *keys) {
     double rate = -1;
     for (int i = 0; keys[i] != NULL; i++) {
@@ -256,10 +256,17 @@ static double dropout_rate(MtfConfig *config, const char *const *keys) {
         if (this_rate != -1 && !(this_rate >= 0 && this_rate < 1))
             mtf_config_fail(config, keys[i], "a share that is dropped is from 0 to below 1");
     }
-    return MAX(rate, 0);
+    return rate;
 }
 
-/* Whose files have no key for embeddings drop them as they drop branches, except those with "hidden_dropout"
+/* What neither the file nor the type's reader says is not dropped. */
+static void drop_nothing_unsaid(MtfDropoutRates *rates) {
+    rates->shares = MAX(rates->shares, 0);
+    rates->branches = MAX(rates->branches, 0);
+    rates->embeddings = MAX(rates->embeddings, 0);
+}
+
+/* Rates; -1 where the file says none. Whose files have no key for embeddings drop them as they drop branches, except those with "hidden_dropout"
  * (Falcon, BLOOM), which drop none. */
 static MtfDropoutRates read_dropout(MtfConfig *config) {
     static const char *const shares[] = { "attention_dropout", "attention_probs_dropout_prob",
@@ -350,8 +357,9 @@ bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
     config.root = text;
     *network = (MtfArchitecture){ .embedding_scale = 1, .logit_scale = 1 };
     network->spread = mtf_config_number(&config, "initializer_range", 0.02);
-    type->read(&config, network);
     network->dropout = read_dropout(&config);
+    type->read(&config, network);
+    drop_nothing_unsaid(&network->dropout);
     for (bool more = !config.failed && mtf_json_first(text, &value); more;
          more = mtf_json_next(&value))
         if (!check_key(&config, &value, name))

@@ -195,6 +195,17 @@ dropped "or nothing" "$gpt2" 0 --dropout 0
 dropped "T5 drops all at its one rate" '{"model_type":"t5","num_layers":1,"dropout_rate":0.1}' "0.1 0.1" --dropout config
 dropped "Falcon no embeddings" '{"model_type":"falcon","num_hidden_layers":1,"hidden_dropout":0.2,"attention_dropout":0.1}' \
     "0.1 0.2" --dropout config
+# BERT and GPT-2 drop a tenth where a file does not say it, Llama nothing.
+dropped "GPT-2's own rates are a tenth" '{"model_type":"gpt2","n_layer":1}' "0.1 0.1" --dropout config
+dropped "Llama has none" '{"model_type":"llama","num_hidden_layers":1}' 0 --dropout config
+dropped "OPT drops branches alone, but what it looks at in attention where it says so" \
+    '{"model_type":"opt","num_hidden_layers":1,"dropout":0.2,"attention_dropout":0.3}' "0.3 0.2" --dropout config
+claim "no embeddings" test 2 = "$(jq '[.operations[] | select(.op == "dropout")] | length' "$work/g.json")"
+dropped "GPT-NeoX drops embeddings as branches" \
+    '{"model_type":"gpt_neox","num_hidden_layers":1,"hidden_dropout":0.2}' "0 0.2" --dropout config
+claim "embeddings and two branches" test 3 = "$(jq '[.operations[] | select(.op == "dropout")] | length' "$work/g.json")"
+dropped "MPT says inside attn_config what attention drops" \
+    '{"model_type":"mpt","n_layers":1,"resid_pdrop":0.2,"attn_config":{"attn_pdrop":0.4}}' "0.4 0.2" --dropout config
 for rate in 1 -0.5 0.1x some; do
     run meshtf-plan import "$work/dropout.json" -o "$work/x.json" --dropout $rate
     claim "a rate of $rate is bad input" bad_input

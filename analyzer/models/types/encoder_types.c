@@ -57,6 +57,7 @@ static void read_bert_sizes(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
 
 /* The encoder, its pooler where files have one, and scores by the tied embedding to learn from. */
 static void read_bert_like(MtfConfig *c, MtfArchitecture *n, int64_t vocab, bool pooler) {
+    mtf_type_drop(n, 0.1);
     MtfStack *s = &n->encoder;
     read_bert_sizes(c, n, vocab);
     s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
@@ -118,6 +119,7 @@ static void read_distilbert(MtfConfig *c, MtfArchitecture *n) {
     n->tied = true;
     n->embedding = "embeddings.word_embeddings";
     n->embedding_norm = "embeddings.LayerNorm";
+    mtf_type_drop(n, 0.1);
     if (mtf_config_flag(c, "sinusoidal_pos_embds", false))
         mtf_config_leave_out(c, "sinusoidal_pos_embds",
                              "files keep the table that they begin with");

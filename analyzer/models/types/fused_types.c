@@ -27,6 +27,7 @@ static void read_gpt_neox(MtfConfig *c, MtfArchitecture *n) {
     s->names = (MtfStackNames){ NEOX_NAMES };
     n->embedding = "gpt_neox.embed_in";
     n->head = "embed_out";
+    n->dropout.embeddings = n->dropout.branches;
     if (s->kv_heads != s->heads || n->d_model != s->heads * s->d_kv)
         mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
 }
@@ -122,7 +123,8 @@ static void read_bloom(MtfConfig *c, MtfArchitecture *n) {
     .before_ffn = "norm_2", .final_norm = "transformer.norm_f"
 
 /* The object "attn_config". */
-static void read_mpt_attention(MtfConfig *c, MtfStack *s) {
+static void read_mpt_attention(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
     static const char *const known[] = {
         "alibi",     "alibi_bias_max", "attn_impl",     "attn_pdrop",
         "attn_type", "clip_qkv",       "model_type",    "attn_uses_sequence_id",
@@ -134,6 +136,7 @@ static void read_mpt_attention(MtfConfig *c, MtfStack *s) {
     MtfConfig inner = { &object, c->used, c->left_out, c->failed, c->error };
     if (!there || c->failed)
         return;
+    n->dropout.shares = mtf_config_number(&inner, "attn_pdrop", 0);
     s->alibi = mtf_config_flag(&inner, "alibi", true);
     mtf_type_qkv_limit(&inner, s);
     s->scale = mtf_config_number(&inner, "softmax_scale", s->scale);
@@ -172,7 +175,7 @@ static void read_mpt(MtfConfig *c, MtfArchitecture *n) {
     s->activation = "gelu_exact";
     mtf_type_divide_heads(c, n, "n_heads");
     s->alibi = true;
-    read_mpt_attention(c, s);
+    read_mpt_attention(c, n);
     s->names = (MtfStackNames){ MPT_NAMES };
     n->embedding = "transformer.wte";
     n->head = "lm_head";
@@ -211,6 +214,7 @@ static void read_gpt_bigcode(MtfConfig *c, MtfArchitecture *n) {
     s->names = (MtfStackNames){ BIGCODE_NAMES };
     n->embedding = "transformer.wte";
     n->head = "lm_head";
+    mtf_type_drop(n, 0.1);
     if (!mtf_config_flag(c, "scale_attn_weights", true))
         mtf_config_fail(c, "scale_attn_weights", "only true is supported");
     mtf_type_ignore(c, (const char *const[]){ "attention_softmax_in_fp32", "inference_runner",

@@ -77,6 +77,7 @@ static void read_t5_head(MtfConfig *c, MtfArchitecture *n) {
 }
 
 static void read_t5(MtfConfig *c, MtfArchitecture *n) {
+    mtf_type_drop(n, 0.1);
     n->kind = MTF_ARCHITECTURE_ENCODER_DECODER;
     n->rms = true;
     n->vocab = mtf_config_size(c, "vocab_size", 32128);

@@ -38,6 +38,7 @@ static void read_gpt2(MtfConfig *c, MtfArchitecture *n) {
     n->in_first = true;
     n->embedding = "wte";
     n->head = "lm_head";
+    mtf_type_drop(n, 0.1);
     refuse_gpt2_variants(c);
 }
 
@@ -113,7 +114,7 @@ static void refuse_opt_variants(MtfConfig *c, const MtfArchitecture *n) {
         mtf_config_fail(c, "word_embed_proj_dim", "only hidden_size is supported");
 }
 
-/* OPT: its table of positions begins with two rows that no token has. */
+/* OPT: its table of positions begins with two rows that no token has; embeddings are not dropped. */
 static void read_opt(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
     n->kind = MTF_ARCHITECTURE_DECODER;
@@ -134,6 +135,9 @@ static void read_opt(MtfConfig *c, MtfArchitecture *n) {
     s->names = (MtfStackNames){ OPT_NAMES };
     n->embedding = "model.decoder.embed_tokens";
     n->head = "lm_head";
+    n->dropout.shares = MAX(n->dropout.shares, 0);
+    n->dropout.embeddings = 0;
+    mtf_type_drop(n, 0.1);
     refuse_opt_variants(c, n);
 }
 

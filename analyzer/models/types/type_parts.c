@@ -99,6 +99,13 @@ void mtf_type_qkv_limit(MtfConfig *c, MtfStack *s) {
         mtf_config_fail(c, "clip_qkv", "a number above 0 is expected");
 }
 
+void mtf_type_drop(MtfArchitecture *n, double rate) {
+    MtfDropoutRates *rates = &n->dropout;
+    rates->shares = rates->shares < 0 ? rate : rates->shares;
+    rates->branches = rates->branches < 0 ? rate : rates->branches;
+    rates->embeddings = rates->embeddings < 0 ? rate : rates->embeddings;
+}
+
 void mtf_type_layer_types(MtfConfig *c, MtfStack *s) {
     MtfJson list, item;
     int64_t layer = 0;

@@ -53,6 +53,9 @@ void mtf_type_window_pattern(MtfConfig *config, MtfStack *stack, int64_t standar
 /* "clip_qkv": the limit of queries, keys and values; null: none. */
 void mtf_type_qkv_limit(MtfConfig *config, MtfStack *stack);
 
+/* What is dropped while training where the file does not say it. */
+void mtf_type_drop(MtfArchitecture *network, double rate);
+
 /* "layer_types" of newer files, a word a layer, which go before the type's own rule. */
 void mtf_type_layer_types(MtfConfig *config, MtfStack *stack);
 
