@@ -58,6 +58,7 @@ for parts in auto 2 4 8; do
     search --mesh 'x:2;y:4' --ring $parts -o "$work/axes-$parts.json"
     number step_seconds "$work/axes-$parts.json"
 done >"$work/steps"
+# shellcheck disable=SC2016
 claim "rings of each axis and of both are tried" awk '
     NR == 1 { found = $1 } NR > 1 && (NR == 2 || $1 < best) { best = $1 }
     END { exit !(NR == 4 && found > 0 && found <= best) }' "$work/steps"
