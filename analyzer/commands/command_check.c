@@ -163,13 +163,12 @@ static bool check_plan(const File *file, cJSON *report, GError **error) {
 
 /* "layers", or "layers,none" where stages differ; free with g_free. */
 static char *recomputation_of(const MtfPipelinePlan *pipeline) {
-    const cJSON *stages = cJSON_GetObjectItem(pipeline->predicted, "stages"), *stage;
-    const char *first = mtf_json_text_of(stages != NULL ? stages->child : NULL, "recompute");
     bool alike = true;
-    GString *text = g_string_new(NULL);
-    cJSON_ArrayForEach(stage, stages) {
-        const char *own = mtf_json_text_of(stage, "recompute");
-        g_string_append_printf(text, "%s%s", text->len > 0 ? "," : "", own);
+    g_autofree char *first = mtf_plan_recomputation(mtf_pipeline_stage(pipeline, 0));
+    GString *text = g_string_new(first);
+    for (int s = 1; s < (int)pipeline->stages->len; s++) {
+        g_autofree char *own = mtf_plan_recomputation(mtf_pipeline_stage(pipeline, s));
+        g_string_append_printf(text, ",%s", own);
         alike &= strcmp(own, first) == 0;
     }
     if (alike)

@@ -167,6 +167,7 @@ static bool estimate(const Options *options, const char *path, GError **error) {
     lay_mesh(&e, program);
     mtf_planning_tune(graph, layout, &e.pricer, mtf_planning_room(machine));
     mtf_layout_choose_algorithms(graph, layout, &e.pricer, options->collectives);
+    layout->execution.kept = mtf_step_variant_kept(&variant, 0);
     g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
         g_steal_pointer(&graph), g_steal_pointer(&layout), &e.pricer, unsearched(&e));
     return mtf_planning_dump(plan, options->dump_after, options->json, error) && print(&e, plan) &&

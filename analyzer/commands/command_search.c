@@ -272,6 +272,8 @@ static MtfPlan *plan_of(Run *run) {
     mtf_variant_answer_tune(&run->search, found);
     cJSON *search_json = mtf_plan_answer_to_json(&found->answer, limit);
     mtf_search_add_variants(search_json, found);
+    found->layout->execution.kept = mtf_step_variant_kept(
+        &g_array_index(found->variants, MtfStepCandidate, found->variant).variant, 0);
     if (found->frontier != NULL)
         cJSON_ReplaceItemInObjectCaseSensitive(
             search_json, "frontier",

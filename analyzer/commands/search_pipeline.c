@@ -311,10 +311,6 @@ static bool prepare(Search *search, GError **error) {
                                                     "stages: --devices N");
 }
 
-static const char *stage_recomputation(const cJSON *stages, int stage) {
-    return mtf_json_text_of(cJSON_GetArrayItem(stages, stage), "recompute");
-}
-
 /* Of all stages: "layers", or "layers,none" where they differ. Free with g_free. */
 static char *recomputation_text(const Search *search) {
     const MtfStepVariant *form = &search->request.form;
@@ -331,11 +327,10 @@ static bool continues_row(const MtfPipelinePlan *pipeline, const cJSON *stages, 
     const int *rank = pipeline->order->rank_of_stage;
     const cJSON *a = cJSON_GetArrayItem(stages, stage - 1), *b = cJSON_GetArrayItem(stages, stage);
     static const char *const keys[] = { "forward_seconds", "backward_seconds" };
-    bool equal =
-        rank[stage] == rank[stage - 1] + 1 &&
-        mtf_mesh_equal(&plan->layout->mesh, &before->layout->mesh) &&
-        plan->graph->operations->len == before->graph->operations->len &&
-        strcmp(stage_recomputation(stages, stage), stage_recomputation(stages, stage - 1)) == 0;
+    bool equal = rank[stage] == rank[stage - 1] + 1 &&
+                 mtf_mesh_equal(&plan->layout->mesh, &before->layout->mesh) &&
+                 plan->graph->operations->len == before->graph->operations->len &&
+                 plan->layout->execution.kept.recompute == before->layout->execution.kept.recompute;
     for (gsize k = 0; equal && k < G_N_ELEMENTS(keys); k++)
         equal = mtf_json_number_of(a, keys[k], 0) == mtf_json_number_of(b, keys[k], 0);
     return equal;
@@ -369,12 +364,11 @@ static void print_stages(const MtfPipelinePlan *pipeline, const cJSON *stages, i
             ? g_strdup_printf("%d", plan->layout->execution.stage.in_flight)
             : g_strdup_printf("%d to %d", plan->layout->execution.stage.in_flight,
                               end->layout->execution.stage.in_flight);
-    g_autofree char *again =
-        differ ? g_strdup_printf(", recomputation %s", stage_recomputation(stages, from))
-               : g_strdup("");
+    g_autofree char *recompute = mtf_plan_recomputation(plan);
     printf(
-        "%-14s %s: %d operations, %s forward and %s backward a micro-batch, %s in flight, %s%s\n",
-        name, place, (int)plan->graph->operations->len, f, b, flight, memory, again);
+        "%-14s %s: %d operations, %s forward and %s backward a micro-batch, %s in flight, %s%s%s\n",
+        name, place, (int)plan->graph->operations->len, f, b, flight, memory,
+        differ ? ", recomputation " : "", differ ? recompute : "");
 }
 
 static void print_all_stages(const MtfPipelinePlan *pipeline, bool differ) {

@@ -68,11 +68,13 @@ static bool is_optimal(const MtfRuleAnswer *answer) {
     return !answer->stopped && gap_of(answer) <= 2e-6;
 }
 
-/* The variant of the step, and those it was chosen from. */
+static const MtfStepCandidate *chosen_of(const MtfVariantAnswer *found) {
+    return &g_array_index(found->variants, MtfStepCandidate, found->variant);
+}
+
+/* The parts of attention, and the variants that the step's was chosen from. */
 void mtf_search_add_variants(cJSON *object, const MtfVariantAnswer *found) {
-    const MtfStepCandidate *chosen =
-        &g_array_index(found->variants, MtfStepCandidate, found->variant);
-    mtf_step_variant_add_kept(object, &chosen->variant);
+    mtf_step_variant_add_parts(object, &chosen_of(found)->variant);
     if (found->considered < 2)
         return;
     cJSON *list = cJSON_AddArrayToObject(object, "variants");
@@ -292,8 +294,7 @@ static void print_stages(const MtfSearchReport *report, const MtfPlan *plan) {
 }
 
 static void print_variant(const MtfSearchReport *report, const MtfPlan *plan) {
-    const MtfStepVariant *variant =
-        &g_array_index(report->found->variants, MtfStepCandidate, report->found->variant).variant;
+    const MtfStepVariant *variant = &chosen_of(report->found)->variant;
     g_autofree char *text = mtf_graph_step_format(plan->graph);
     g_autofree char *kept = format_kept(variant);
     if (report->found->considered > 1)
@@ -339,6 +340,7 @@ void mtf_search_print_json(const MtfSearchReport *report, const MtfPlan *plan) {
     cJSON_AddStringToObject(object, "precision", plan->precision);
     if (mtf_graph_has_batch_statistics(plan->graph))
         cJSON_AddStringToObject(object, "batch_statistics", "of each micro-batch");
+    mtf_step_variant_add_kept(object, &chosen_of(report->found)->variant);
     cJSON_AddItemReferenceToObject(object, "search", plan->search);
     cJSON_AddItemReferenceToObject(object, "predicted", plan->predicted);
     mtf_json_add_number(object, "seconds", report->found->wall_seconds);

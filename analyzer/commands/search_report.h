@@ -21,7 +21,7 @@ typedef struct {
 void mtf_search_print(const MtfSearchReport *report, const MtfPlan *plan);
 void mtf_search_print_json(const MtfSearchReport *report, const MtfPlan *plan);
 
-/* Adds to a plan's `search` what of the step is recomputed, and the variants it was chosen from. */
+/* Adds to a plan's `search` in what parts attention runs, and the variants that the step's was chosen from. */
 void mtf_search_add_variants(cJSON *object, const MtfVariantAnswer *found);
 
 /* Sets the error that says that nothing fits, and what would; false. */

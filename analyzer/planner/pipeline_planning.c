@@ -252,13 +252,8 @@ static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
 
 /* What each stage recomputes. */
 static void say_recomputation(MtfPipelinePlan *pipeline, const MtfStepVariant *form) {
-    cJSON *stages = cJSON_GetObjectItem(pipeline->predicted, "stages");
-    for (int s = 0; s < (int)pipeline->stages->len; s++) {
-        MtfRecompute own =
-            form->recompute_of_stage != NULL ? form->recompute_of_stage[s] : form->recompute;
-        g_autofree char *text = mtf_recompute_format(own, form->recomputed_layers);
-        cJSON_AddStringToObject(cJSON_GetArrayItem(stages, s), "recompute", text);
-    }
+    for (int s = 0; s < (int)pipeline->stages->len; s++)
+        mtf_pipeline_stage(pipeline, s)->layout->execution.kept = mtf_step_variant_kept(form, s);
 }
 
 /* ---- One schedule -------------------------------------------------------------------------- */

@@ -210,6 +210,14 @@ void mtf_step_variant_say_parts(GString *text, const MtfStepVariant *variant) {
         g_string_append_printf(text, ", rings of %d", variant->ring);
 }
 
+MtfKept mtf_step_variant_kept(const MtfStepVariant *variant, int stage) {
+    const MtfRecompute *each = variant->recompute_of_stage;
+    return (MtfKept){ .recompute = each != NULL ? each[stage] : variant->recompute,
+                      .recomputed_layers = variant->recomputed_layers,
+                      .offload = variant->offload,
+                      .offloaded_layers = variant->offloaded_layers };
+}
+
 void mtf_step_variant_add_parts(cJSON *object, const MtfStepVariant *variant) {
     if (variant->key_parts > 1)
         mtf_json_add_integer(object, "key_parts", variant->key_parts);

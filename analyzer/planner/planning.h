@@ -49,6 +49,9 @@ typedef struct {
         fuses; /* priced for a framework that fuses: neighbours are marked (kernel_work/fusable.h) */
 } MtfStepVariant;
 
+/* What is kept for the backward pass, in a pipeline by stage `stage` (from 0). */
+MtfKept mtf_step_variant_kept(const MtfStepVariant *variant, int stage);
+
 /* Appends what is in parts: ", 4 key parts, rings of 2", or nothing. */
 void mtf_step_variant_say_parts(GString *text, const MtfStepVariant *variant);
 

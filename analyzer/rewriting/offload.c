@@ -28,46 +28,6 @@ typedef struct {
     int first_backward;      /* operation */
 } Offloading;
 
-/* ---- Names ----------------------------------------------------------------------------------- */
-
-const char *mtf_offload_name(MtfOffload offload) {
-    static const char *const names[MTF_OFFLOADS] = { "none", "layers", "activations" };
-    return names[offload];
-}
-
-char *mtf_offload_format(MtfOffload offload, int layers) {
-    return layers > 0 ? g_strdup_printf("%s:%d", mtf_offload_name(offload), layers)
-                      : g_strdup(mtf_offload_name(offload));
-}
-
-/* Whether the text is a name, or a name and a number of layers. */
-static bool is_name(const char *text, MtfOffload offload, int *layers) {
-    const char *name = mtf_offload_name(offload);
-    gsize length = strlen(name);
-    guint64 count = 0;
-    bool counted = offload != MTF_OFFLOAD_NONE && g_str_has_prefix(text, name) &&
-                   text[length] == ':' &&
-                   g_ascii_string_to_unsigned(text + length + 1, 10, 1, INT16_MAX, &count, NULL);
-    *layers = (int)count;
-    return counted || strcmp(text, name) == 0;
-}
-
-bool mtf_offload_parse(const char *text, MtfOffload *offload, int *layers, GError **error) {
-    *offload = MTF_OFFLOAD_NONE;
-    *layers = 0;
-    if (text == NULL)
-        return true;
-    for (int i = 0; i < MTF_OFFLOADS; i++) {
-        *offload = (MtfOffload)i;
-        if (is_name(text, *offload, layers))
-            return true;
-    }
-    return mtf_input_error(error,
-                           "--offload \"%s\" must be none, layers, activations, or layers:K or "
-                           "activations:K for the first K layers",
-                           text);
-}
-
 /* ---- What waits ------------------------------------------------------------------------------ */
 
 static Waiting *waiting_at(const Offloading *o, int w) {

@@ -17,19 +17,7 @@
 #define MTF_OFFLOAD_H
 
 #include "layouts/graph/graph.h"
-
-typedef enum {
-    MTF_OFFLOAD_NONE,
-    MTF_OFFLOAD_LAYERS,
-    MTF_OFFLOAD_ACTIVATIONS,
-    MTF_OFFLOADS,
-} MtfOffload;
-
-/* "none", "layers", "activations", and with `layers` (0: all) "layers:K" and "activations:K"; and back.
- * Fails with a bad-input error that lists them; NULL is "none". */
-const char *mtf_offload_name(MtfOffload offload);
-char *mtf_offload_format(MtfOffload offload, int layers); /* free with g_free */
-bool mtf_offload_parse(const char *text, MtfOffload *offload, int *layers, GError **error);
+#include "layouts/placement/execution.h"
 
 /* Changes a training graph, recomputation and all, which is canonical afterwards. Fails with a bad-input
  * error where nothing is repeated or fewer layers are, nothing waits for the backward pass, the graph is

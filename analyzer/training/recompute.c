@@ -25,50 +25,11 @@ typedef struct {
     GArray *order;            /* int: operations, clones among them */
 } Recomputation;
 
-const char *mtf_recompute_name(MtfRecompute recompute) {
-    static const char *const names[MTF_RECOMPUTES] = { "none", "cheap", "layers" };
-    return names[recompute];
-}
-
-char *mtf_recompute_format(MtfRecompute recompute, int layers) {
-    return layers > 0 ? g_strdup_printf("%s:%d", mtf_recompute_name(recompute), layers)
-                      : g_strdup(mtf_recompute_name(recompute));
-}
-
 char *mtf_recompute_format_stages(const MtfRecompute *each, int stages) {
     GString *text = g_string_new(NULL);
     for (int s = 0; s < stages; s++)
         g_string_append_printf(text, "%s%s", s > 0 ? "," : "", mtf_recompute_name(each[s]));
     return g_string_free(text, FALSE);
-}
-
-static bool is_name(const char *text, MtfRecompute recompute) {
-    /* as other systems call them */
-    static const char *const others[MTF_RECOMPUTES] = { "none", "selective", "full" };
-    return strcmp(text, mtf_recompute_name(recompute)) == 0 || strcmp(text, others[recompute]) == 0;
-}
-
-bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, int *layers, GError **error) {
-    guint64 count;
-    *recompute = MTF_RECOMPUTE_NONE;
-    *layers = 0;
-    if (text == NULL)
-        return true;
-    for (int i = 0; i < MTF_RECOMPUTES; i++) {
-        *recompute = (MtfRecompute)i;
-        if (is_name(text, *recompute))
-            return true;
-    }
-    *recompute = MTF_RECOMPUTE_LAYERS;
-    if (g_str_has_prefix(text, "layers:") &&
-        g_ascii_string_to_unsigned(text + strlen("layers:"), 10, 1, INT16_MAX, &count, NULL)) {
-        *layers = (int)count;
-        return true;
-    }
-    return mtf_input_error(error,
-                           "--recompute \"%s\" must be none, cheap (selective), layers (full) or "
-                           "layers:K for the first K",
-                           text);
 }
 
 MtfRecompute *mtf_recompute_parse_stages(const char *text, int stages, GError **error) {

@@ -20,21 +20,11 @@
 #define MTF_RECOMPUTE_H
 
 #include "layouts/graph/graph.h"
+#include "layouts/placement/execution.h"
 
-typedef enum {
-    MTF_RECOMPUTE_NONE,
-    MTF_RECOMPUTE_CHEAP,
-    MTF_RECOMPUTE_LAYERS,
-    MTF_RECOMPUTES,
-} MtfRecompute;
+/* "layers,none", of each stage; free with g_free. */
+char *mtf_recompute_format_stages(const MtfRecompute *each, int stages);
 
-/* "none", "cheap", "layers", and with `layers` (0: all) "layers:K"; and back, where "selective" is cheap
- * and "full" layers, too. Fails with a bad-input error that lists them; NULL is "none". */
-const char *mtf_recompute_name(MtfRecompute recompute);
-char *mtf_recompute_format(MtfRecompute recompute, int layers); /* free with g_free */
-char *mtf_recompute_format_stages(const MtfRecompute *each,
-                                  int stages); /* "layers,none"; likewise */
-bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, int *layers, GError **error);
 /* A list with commas, one for each of so many stages, without numbers of layers; NULL on an error, otherwise
  * to be freed with g_free. */
 MtfRecompute *mtf_recompute_parse_stages(const char *text, int stages, GError **error);

@@ -1,12 +1,50 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* How a layout is run, apart from where its tensors are: what the passes (layouts/program/passes.h)
- * are told. None of it changes a result; all of it changes when things happen and what memory they
+/* How a layout is run, apart from where its tensors are: what its graph was derived by, and what the
+ * passes (layouts/program/passes.h) are told. None of it changes a result; all of it changes when things happen and what memory they
  * need. Plans hold it under "execution". */
 #ifndef MTF_EXECUTION_H
 #define MTF_EXECUTION_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+/* What the backward pass recomputes instead of finding it kept (analyzer/training/recompute.h). */
+typedef enum {
+    MTF_RECOMPUTE_NONE,
+    MTF_RECOMPUTE_CHEAP,
+    MTF_RECOMPUTE_LAYERS,
+    MTF_RECOMPUTES,
+} MtfRecompute;
+
+/* What of the rest waits for it in the host's memory (analyzer/rewriting/offload.h). */
+typedef enum {
+    MTF_OFFLOAD_NONE,
+    MTF_OFFLOAD_LAYERS,
+    MTF_OFFLOAD_ACTIVATIONS,
+    MTF_OFFLOADS,
+} MtfOffload;
+
+/* What is kept of a forward pass for the backward pass, and where. The graph that is laid out was derived
+ * by it: it has the clones and the copies. */
+typedef struct {
+    MtfRecompute recompute;
+    int recomputed_layers; /* of MTF_RECOMPUTE_LAYERS: the first so many; 0: all */
+    MtfOffload offload;
+    int offloaded_layers; /* the first so many; 0: all */
+} MtfKept;
+
+/* "none", "cheap", "layers", and with `layers` (0: all) "layers:K"; and back, where "selective" is cheap
+ * and "full" layers, too. Fails with a bad-input error that lists them; NULL is "none". */
+const char *mtf_recompute_name(MtfRecompute recompute);
+char *mtf_recompute_format(MtfRecompute recompute, int layers); /* free with g_free */
+bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, int *layers, GError **error);
+
+/* "none", "layers", "activations", and with `layers` (0: all) "layers:K" and "activations:K"; and back.
+ * Fails with a bad-input error that lists them; NULL is "none". */
+const char *mtf_offload_name(MtfOffload offload);
+char *mtf_offload_format(MtfOffload offload, int layers); /* free with g_free */
+bool mtf_offload_parse(const char *text, MtfOffload *offload, int *layers, GError **error);
 
 /* What a pipeline's schedule asks of a stage (layouts/program/pipeline_plan.h). All zero: there is no
  * pipeline. */
@@ -19,6 +57,7 @@ typedef struct {
 typedef struct {
     int microbatches; /* that a step works through its batch in: so often its forward and backward
                          passes run (layouts/graph/microbatches.h); 1 */
+    MtfKept kept;
     int *order; /* of the program's instructions, NULL for the order of operations: instruction i is
                    the order[i]-th of those (layouts/program/program_order.h) */
     int order_length;

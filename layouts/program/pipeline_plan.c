@@ -337,7 +337,7 @@ MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error
                                         NULL };
     const char *schedule;
     MtfJson predicted;
-    if (!mtf_json_version(root, "meshtf_pipeline_plan", 1, error) ||
+    if (!mtf_json_version(root, "meshtf_pipeline_plan", 2, error) ||
         !mtf_json_keys(root, keys, error) || !mtf_field_string(root, "schedule", &schedule, error))
         return NULL;
     g_autoptr(MtfPipelineOrder) order = read_pipeline_order(root, error);
@@ -382,7 +382,7 @@ static cJSON *stage_to_json(const MtfPipelinePlan *pipeline, int stage) {
 
 bool mtf_pipeline_plan_save(const MtfPipelinePlan *pipeline, const char *path, GError **error) {
     cJSON *root = cJSON_CreateObject();
-    mtf_json_add_integer(root, "meshtf_pipeline_plan", 1);
+    mtf_json_add_integer(root, "meshtf_pipeline_plan", 2);
     cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(pipeline->graph));
     mtf_plan_add_microbatches(root, pipeline->graph);
     if (pipeline->stages->len > 0)

@@ -19,6 +19,11 @@
 /* The elements of the graph's and the layout's lists stand on lines of their own. */
 #define PRINT_LEVELS 3
 
+char *mtf_plan_recomputation(const MtfPlan *plan) {
+    const MtfKept *kept = &plan->layout->execution.kept;
+    return mtf_recompute_format(kept->recompute, kept->recomputed_layers);
+}
+
 void mtf_plan_free(MtfPlan *plan) {
     if (plan == NULL)
         return;
@@ -301,16 +306,38 @@ bool mtf_plan_read_microbatches(const MtfJson *execution, MtfGraph *graph, GErro
            mtf_json_fail(&where, error, "a plan without micro-batches names no batch dimension");
 }
 
+/* What the graph was derived by: of what it keeps of the forward pass nothing is said where it is all. */
+static bool read_recomputation(const MtfJson *execution, MtfKept *kept, GError **error) {
+    MtfJson where;
+    const char *text;
+    if (mtf_json_find(execution, "recompute", &where)) {
+        if (!mtf_json_string(&where, &text, error))
+            return false;
+        if (!mtf_recompute_parse(text, &kept->recompute, &kept->recomputed_layers, NULL))
+            return mtf_json_fail(&where, error, "\"%s\" is neither cheap, layers nor layers:K",
+                                 text);
+    }
+    if (!mtf_json_find(execution, "offload", &where))
+        return true;
+    return mtf_json_string(&where, &text, error) &&
+           (mtf_offload_parse(text, &kept->offload, &kept->offloaded_layers, NULL) ||
+            mtf_json_fail(&where, error,
+                          "\"%s\" is neither layers, activations, layers:K nor "
+                          "activations:K",
+                          text));
+}
+
 /* The micro-batches of a stage are those of its pipeline, which names them itself. */
 static bool read_execution(const MtfJson *root, MtfPlan *plan, bool with_microbatches,
                            GError **error) {
-    static const char *const keys[] = { "order",        "bucket_bytes",    "algorithms",
-                                        "microbatches", "batch_dimension", NULL };
+    static const char *const keys[] = { "order",   "bucket_bytes", "algorithms",      "recompute",
+                                        "offload", "microbatches", "batch_dimension", NULL };
     MtfJson where;
-    const char *const stage_keys[] = { keys[0], keys[1], keys[2], NULL };
+    const char *const stage_keys[] = { keys[0], keys[1], keys[2], keys[3], NULL };
     if (!mtf_json_get(root, "execution", &where, error) ||
         !mtf_json_keys(&where, with_microbatches ? keys : stage_keys, error) ||
         !read_bucket(&where, plan, error) ||
+        !read_recomputation(&where, &plan->layout->execution.kept, error) ||
         (with_microbatches && !mtf_plan_read_microbatches(&where, plan->graph, error)))
         return false;
     plan->layout->execution.microbatches = mtf_graph_microbatches(plan->graph);
@@ -364,7 +391,7 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
                       "the plan of a single mesh is expected");
         return NULL;
     }
-    if (!mtf_json_version(root, "meshtf_plan", 2, error) || !mtf_json_keys(root, keys, error) ||
+    if (!mtf_json_version(root, "meshtf_plan", 3, error) || !mtf_json_keys(root, keys, error) ||
         !read_graph(root, plan, error) || !read_mesh(root, plan, error) ||
         !read_layout(root, plan, error) || !read_precision(root, plan, error) ||
         !read_execution(root, plan, true, error) || !read_body(root, plan, error) ||
@@ -485,11 +512,21 @@ void mtf_plan_add_microbatches(cJSON *object, const MtfGraph *graph) {
         cJSON_AddStringToObject(object, "batch_dimension", mtf_graph_dimension(graph, batch)->name);
 }
 
+static void add_recomputation(cJSON *execution, const MtfKept *kept) {
+    g_autofree char *recompute = mtf_recompute_format(kept->recompute, kept->recomputed_layers);
+    g_autofree char *offload = mtf_offload_format(kept->offload, kept->offloaded_layers);
+    if (kept->recompute != MTF_RECOMPUTE_NONE)
+        cJSON_AddStringToObject(execution, "recompute", recompute);
+    if (kept->offload != MTF_OFFLOAD_NONE)
+        cJSON_AddStringToObject(execution, "offload", offload);
+}
+
 static cJSON *execution_to_json(const MtfPlan *plan, bool with_microbatches) {
     const MtfExecution *execution = &plan->layout->execution;
     cJSON *object = cJSON_CreateObject();
     if (with_microbatches)
         mtf_plan_add_microbatches(object, plan->graph);
+    add_recomputation(object, &execution->kept);
     if (execution->order != NULL)
         cJSON_AddItemToObject(object, "order",
                               mtf_order_to_json(execution->order, execution->order_length));
@@ -523,7 +560,7 @@ void mtf_plan_add_software(cJSON *root, const MtfPlan *plan) {
 
 char *mtf_plan_print(const MtfPlan *plan) {
     cJSON *root = cJSON_CreateObject();
-    mtf_json_add_integer(root, "meshtf_plan", 2);
+    mtf_json_add_integer(root, "meshtf_plan", 3);
     cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(plan->graph));
     mtf_plan_add_software(root, plan);
     mtf_plan_add_body(root, plan, true);

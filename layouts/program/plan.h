@@ -52,6 +52,9 @@ void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool with_microbatches)
 /* Adds "software": the name of the profile that the plan was priced for (its machine holds all of it). */
 void mtf_plan_add_software(cJSON *root, const MtfPlan *plan);
 
+/* What the plan's backward pass recomputes, as mtf_recompute_format has it; free with g_free. */
+char *mtf_plan_recomputation(const MtfPlan *plan);
+
 void mtf_plan_free(MtfPlan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPlan, mtf_plan_free)
 

@@ -106,8 +106,7 @@ static void add_stage(GString *page, const MtfPipelineFacts *facts, int stage, c
     g_autofree char *weight = mtf_seconds_format(times->weight_gradient);
     g_autofree char *each = mtf_bytes_format(facts->stages[stage].per_flight);
     g_autofree char *peak = mtf_bytes_format(facts->stages[stage].peak);
-    const cJSON *predicted = cJSON_GetObjectItem(facts->pipeline->predicted, "stages");
-    const char *again = mtf_json_text_of(cJSON_GetArrayItem(predicted, stage), "recompute");
+    g_autofree char *again = mtf_plan_recomputation(plan);
     mtf_markup(page,
                "<tr><td><a href=\"%s/index.html\">%d</a></td><td class=\"n\">%d</td><td>%s"
                "</td><td class=\"n\">%d</td><td class=\"n\">%" G_GINT64_FORMAT
@@ -118,7 +117,7 @@ static void add_stage(GString *page, const MtfPipelineFacts *facts, int stage, c
                "<td class=\"n\">%s</td><td class=\"n\">%s</td><td class=\"n\">%d × %s</td><td "
                "class=\"n\">%s</td><td>%s</td></tr>\n",
                input, plan->layout->execution.stage.splits_backward ? weight : "–",
-               plan->layout->execution.stage.in_flight, each, peak, *again != '\0' ? again : "–");
+               plan->layout->execution.stage.in_flight, each, peak, again);
 }
 
 static void add_stages(GString *page, const MtfPipelineFacts *facts, char *const *folders) {

@@ -66,6 +66,9 @@ run meshtf-plan export "$work/megatron.json" --to deepspeed
 claim "such a plan is DeepSpeed's, too" says '"train_micro_batch_size_per_gpu"'
 run meshtf-plan export "$work/megatron.json" --to maxtext
 claim "and MaxText's" says "ici_tensor_parallelism="
+meshtf-plan estimate "$graph" --mesh all:4 --layout batch:all --recompute layers -o "$work/again.json" >/dev/null
+run meshtf-plan export "$work/again.json" --to maxtext
+claim "what an estimated plan recomputes is exported" says "remat_policy=full"
 if command -v python3 >/dev/null; then
     for options in '--mesh rows:2;cols:2 --layout batch:rows;heads:cols;d_ff:cols;vocab:cols' \
         '--mesh all:2 --layout batch:all --microbatches 2' '--mesh all:4 --layout batch:all --recompute layers'; do

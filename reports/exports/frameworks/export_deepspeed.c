@@ -39,7 +39,7 @@ cJSON *mtf_deepspeed_config(const MtfGraph *graph, const MtfPlan *plan, const Mt
         cJSON *tensor = cJSON_AddObjectToObject(config, "tensor_parallel");
         mtf_json_add_integer(tensor, "autotp_size", p->parallelism.degree[MTF_PARALLEL_TENSOR]);
     }
-    if (p->recomputes != MTF_FRAMEWORK_KEEPS_ALL) {
+    if (p->recomputes != MTF_RECOMPUTE_NONE) {
         cJSON *section = cJSON_AddObjectToObject(config, "activation_checkpointing");
         cJSON_AddBoolToObject(section, "partition_activations", p->offloads);
         if (p->offloads)
@@ -60,9 +60,9 @@ char *mtf_export_deepspeed(const MtfStepFacts *facts, GError **error) {
                         "which this plan does not (search --offload none)");
         return NULL;
     }
-    if (p.recomputes == MTF_FRAMEWORK_SELECTIVE || p.parallelism.sequence_parallel) {
+    if (p.recomputes == MTF_RECOMPUTE_CHEAP || p.parallelism.sequence_parallel) {
         mtf_input_error(error, "DeepSpeed's configuration has no word for %s",
-                        p.recomputes == MTF_FRAMEWORK_SELECTIVE
+                        p.recomputes == MTF_RECOMPUTE_CHEAP
                             ? "recomputing cheap results alone (search --recompute none or layers)"
                             : "activations split by positions between tensor parallel products");
         return NULL;

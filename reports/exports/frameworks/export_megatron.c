@@ -122,15 +122,15 @@ void mtf_megatron_append_execution(GString *text, const MtfPlan *plan,
         g_string_append(text, " --sequence-parallel");
     if (p->zero == 1)
         g_string_append(text, " --use-distributed-optimizer");
-    if (framework->recomputes == MTF_FRAMEWORK_LAYERS && framework->recomputed_layers > 0)
+    if (framework->recomputes == MTF_RECOMPUTE_LAYERS && framework->recomputed_layers > 0)
         g_string_append_printf(text,
                                " --recompute-granularity full --recompute-method block "
                                "--recompute-num-layers %d",
                                framework->recomputed_layers);
-    else if (framework->recomputes == MTF_FRAMEWORK_LAYERS)
+    else if (framework->recomputes == MTF_RECOMPUTE_LAYERS)
         g_string_append(text, " --recompute-granularity full --recompute-method uniform "
                               "--recompute-num-layers 1");
-    if (framework->recomputes == MTF_FRAMEWORK_SELECTIVE)
+    if (framework->recomputes == MTF_RECOMPUTE_CHEAP)
         g_string_append(text, " --recompute-granularity selective");
 }
 

@@ -2,9 +2,7 @@
 #include "reports/exports/frameworks/framework_plan.h"
 
 #include "layouts/base/error.h"
-#include "layouts/base/json_writer.h"
 #include "layouts/graph/microbatches.h"
-#include "layouts/graph/operation_table.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -57,35 +55,18 @@ static bool check_kind(const MtfPlan *plan, const char *framework, const MtfPara
         framework, odd >= 0 ? "mesh axis" : "how it keeps", where, words);
 }
 
-static bool leaves_with_host(const MtfGraph *graph) {
-    for (int t = 0; t < (int)graph->tensors->len; t++)
-        if (mtf_tensor_is_on_host(graph, t))
-            return true;
-    return false;
-}
-
-static bool find_offload(const MtfPlan *plan, MtfFrameworkPlan *p, GError **error) {
-    bool layers = strcmp(mtf_json_text_of(plan->search, "offload"), "layers") == 0;
-    p->offloads = leaves_with_host(plan->graph);
-    return !p->offloads ||
-           (layers && p->recomputes == MTF_FRAMEWORK_LAYERS && p->recomputed_layers == 0) ||
+bool mtf_framework_recomputation(const MtfPlan *plan, MtfFrameworkPlan *p, GError **error) {
+    const MtfKept *kept = &plan->layout->execution.kept;
+    bool layers = kept->offload == MTF_OFFLOAD_LAYERS && kept->offloaded_layers == 0 &&
+                  kept->recompute == MTF_RECOMPUTE_LAYERS && kept->recomputed_layers == 0;
+    p->recomputes = kept->recompute;
+    p->recomputed_layers = kept->recomputed_layers;
+    p->offloads = kept->offload != MTF_OFFLOAD_NONE;
+    return !p->offloads || layers ||
            mtf_input_error(error, "what waits with the host stands in the way: frameworks leave "
                                   "there what layers hand on, beside layers that are all computed "
                                   "again (search --recompute layers --offload layers, or --offload "
                                   "none)");
-}
-
-bool mtf_framework_recomputation(const MtfPlan *plan, MtfFrameworkPlan *p, GError **error) {
-    const char *text = mtf_json_text_of(plan->search, "recompute");
-    guint64 layers = 0;
-    p->recomputes = strcmp(text, "cheap") == 0         ? MTF_FRAMEWORK_SELECTIVE
-                    : g_str_has_prefix(text, "layers") ? MTF_FRAMEWORK_LAYERS
-                                                       : MTF_FRAMEWORK_KEEPS_ALL;
-    if (g_str_has_prefix(text, "layers:") &&
-        !g_ascii_string_to_unsigned(text + strlen("layers:"), 10, 1, INT16_MAX, &layers, NULL))
-        return mtf_input_error(error, "the plan's recomputation \"%s\" is not known", text);
-    p->recomputed_layers = (int)layers;
-    return find_offload(plan, p, error);
 }
 
 bool mtf_framework_plan(const MtfPlan *plan, const char *framework, MtfFrameworkPlan *found,

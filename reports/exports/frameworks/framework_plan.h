@@ -7,17 +7,11 @@
 #include "cost/summary/parallelism.h"
 #include "reports/exports/export_forms.h"
 
-typedef enum {
-    MTF_FRAMEWORK_KEEPS_ALL,
-    MTF_FRAMEWORK_SELECTIVE, /* cheap results are recomputed */
-    MTF_FRAMEWORK_LAYERS,
-} MtfFrameworkRecompute;
-
 typedef struct {
     MtfParallelism parallelism;
     int64_t batch;       /* examples of a step */
     int64_t micro_batch; /* … of a micro-batch on one data parallel rank */
-    MtfFrameworkRecompute recomputes;
+    MtfRecompute recomputes;
     int recomputed_layers; /* the first so many; 0: all, where layers are */
     bool offloads;         /* what layers hand on waits with the host, beside recomputed layers */
 } MtfFrameworkPlan;
@@ -27,8 +21,8 @@ typedef struct {
 bool mtf_framework_plan(const MtfPlan *plan, const char *framework, MtfFrameworkPlan *found,
                         GError **error);
 
-/* Sets what the plan recomputes and leaves with the host. Fails where it says that in no known way,
- * or leaves there what no framework does. */
+/* Sets what the plan recomputes and leaves with the host. Fails where it leaves there what no framework
+ * does. */
 bool mtf_framework_recomputation(const MtfPlan *plan, MtfFrameworkPlan *found, GError **error);
 
 #endif

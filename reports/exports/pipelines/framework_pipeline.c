@@ -170,7 +170,7 @@ bool mtf_framework_pipeline_each(const MtfFrameworkPipeline *p, const char *fram
     }
     *each = p->stages[0].plan;
     each->recomputes =
-        none ? selective ? MTF_FRAMEWORK_SELECTIVE : MTF_FRAMEWORK_KEEPS_ALL : MTF_FRAMEWORK_LAYERS;
+        none ? selective ? MTF_RECOMPUTE_CHEAP : MTF_RECOMPUTE_NONE : MTF_RECOMPUTE_LAYERS;
     each->recomputed_layers = all ? 0 : p->stages[0].recomputed;
     if (all || none || same)
         return true;

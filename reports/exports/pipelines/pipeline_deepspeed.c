@@ -37,8 +37,8 @@ static bool check_each(const MtfPipelinePlan *pipeline, const MtfFrameworkPlan *
                                "DeepSpeed's pipelines go with ZeRO-1 at most, and stage 0 of the "
                                "plan is sharded as in ZeRO-%d",
                                each->parallelism.zero);
-    return each->recomputes == MTF_FRAMEWORK_KEEPS_ALL ||
-           (each->recomputes == MTF_FRAMEWORK_LAYERS && each->recomputed_layers == 0) ||
+    return each->recomputes == MTF_RECOMPUTE_NONE ||
+           (each->recomputes == MTF_RECOMPUTE_LAYERS && each->recomputed_layers == 0) ||
            mtf_input_error(error, "DeepSpeed's pipelines compute all layers again or none "
                                   "(search --recompute none or layers)");
 }
@@ -50,8 +50,8 @@ char *mtf_export_pipeline_deepspeed(const MtfPipelinePlan *pipeline, GError **er
         !mtf_framework_pipeline_each(p, "DeepSpeed", &each, error) ||
         !check_each(pipeline, &each, error))
         return NULL;
-    bool again = each.recomputes == MTF_FRAMEWORK_LAYERS;
-    each.recomputes = MTF_FRAMEWORK_KEEPS_ALL; /* said by the pipeline's own section */
+    bool again = each.recomputes == MTF_RECOMPUTE_LAYERS;
+    each.recomputes = MTF_RECOMPUTE_NONE; /* said by the pipeline's own section */
     cJSON *config = mtf_deepspeed_config(pipeline->graph, mtf_pipeline_stage(pipeline, 0), &each);
     cJSON *section = cJSON_AddObjectToObject(config, "pipeline");
     mtf_json_add_integer(section, "stages", p->n_stages);

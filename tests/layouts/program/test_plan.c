@@ -177,8 +177,8 @@ static void wrong_layouts_are_told(void **state) {
 
 static void wrong_fields_are_told(void **state) {
     (void)state;
-    assert_fails("'meshtf_plan': 2", "'meshtf_plan': 9",
-                 "p.json: /meshtf_plan: version 9 is not 2, the one this program reads");
+    assert_fails("'meshtf_plan': 3", "'meshtf_plan': 9",
+                 "p.json: /meshtf_plan: version 9 is not 3, the one this program reads");
     assert_fails("'precision': 'f32'", "'precision': 'f16'",
                  "p.json: /precision: \"f16\" is not a precision (known: f32, f64, bf16)");
     assert_fails("'microbatches': 1", "'microbatches': 0",
@@ -215,6 +215,18 @@ static void micro_batches_name_their_dimension(void **state) {
         "p.json: /execution/batch_dimension: a plan without micro-batches names no batch dimension");
     assert_fails("'microbatches': 1", "'microbatches': 3, 'batch_dimension': 'length'",
                  "p.json: /execution/batch_dimension: \"length\" is not a dimension of this graph");
+}
+
+static void a_step_has_as_many_examples_as_can_be_counted(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = changed("'batch': 4,", "'batch': 4, 'many': 9007199254740991,");
+    g_auto(GStrv) parts = g_strsplit(text, "\"microbatches\": 1", 2);
+    g_autofree char *step = g_strjoinv("\"microbatches\": 2, \"batch_dimension\": \"many\"", parts);
+    assert_null(parse(step, &error));
+    assert_string_equal(error->message,
+                        "p.json: /execution/batch_dimension: 2 micro-batches of 9007199254740991 "
+                        "are too many examples");
 }
 
 static void what_runs_once_follows_what_is_repeated(void **state) {
@@ -355,6 +367,28 @@ static void the_size_of_joined_exchanges_travels(void **state) {
     assert_non_null(strstr(error->message, "/execution/bucket_bytes"));
 }
 
+static void what_the_graph_was_derived_by_travels(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = new_plan();
+    plan->layout->execution.kept = (MtfKept){ MTF_RECOMPUTE_LAYERS, 3, MTF_OFFLOAD_ACTIVATIONS, 0 };
+    g_autofree char *text = mtf_plan_print(plan);
+    assert_non_null(strstr(text, "\"recompute\": \"layers:3\""));
+    assert_non_null(strstr(text, "\"offload\": \"activations\""));
+    g_autoptr(MtfPlan) read = parse(text, NULL);
+    assert_non_null(read);
+    const MtfKept *kept = &read->layout->execution.kept;
+    assert_int_equal(kept->recompute, MTF_RECOMPUTE_LAYERS);
+    assert_int_equal(kept->recomputed_layers, 3);
+    assert_int_equal(kept->offload, MTF_OFFLOAD_ACTIVATIONS);
+    assert_int_equal(kept->offloaded_layers, 0);
+    assert_fails("'microbatches': 1", "'microbatches': 1, 'recompute': 'blocks'",
+                 "p.json: /execution/recompute: \"blocks\" is neither cheap, layers nor layers:K");
+    assert_fails(
+        "'microbatches': 1", "'microbatches': 1, 'offload': 'layers:0'",
+        "p.json: /execution/offload: \"layers:0\" is neither layers, activations, layers:K "
+        "nor activations:K");
+}
+
 /* The plan of two sums with that order instead. */
 static void assert_order_fails(const char *order, const char *message) {
     g_autoptr(GError) error = NULL;
@@ -410,6 +444,8 @@ int main(void) {
         cmocka_unit_test(an_order_of_instructions_travels),
         cmocka_unit_test(wrong_orders_are_told),
         cmocka_unit_test(the_size_of_joined_exchanges_travels),
+        cmocka_unit_test(what_the_graph_was_derived_by_travels),
+        cmocka_unit_test(a_step_has_as_many_examples_as_can_be_counted),
         cmocka_unit_test(wrong_layouts_are_told),
         cmocka_unit_test(wrong_fields_are_told),
         cmocka_unit_test(micro_batches_name_their_dimension),

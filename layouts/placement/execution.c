@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/placement/execution.h"
+
+#include "layouts/base/error.h"
+
+#include <string.h>
+
+const char *mtf_recompute_name(MtfRecompute recompute) {
+    static const char *const names[MTF_RECOMPUTES] = { "none", "cheap", "layers" };
+    return names[recompute];
+}
+
+const char *mtf_offload_name(MtfOffload offload) {
+    static const char *const names[MTF_OFFLOADS] = { "none", "layers", "activations" };
+    return names[offload];
+}
+
+static char *format(const char *name, int layers) {
+    return layers > 0 ? g_strdup_printf("%s:%d", name, layers) : g_strdup(name);
+}
+
+char *mtf_recompute_format(MtfRecompute recompute, int layers) {
+    return format(mtf_recompute_name(recompute), layers);
+}
+
+char *mtf_offload_format(MtfOffload offload, int layers) {
+    return format(mtf_offload_name(offload), layers);
+}
+
+/* Whether the text is the name; or where layers may be counted, the name and a number of them. */
+static bool is_choice(const char *text, const char *name, bool counts, int *layers) {
+    gsize length = strlen(name);
+    guint64 count = 0;
+    bool counted = counts && g_str_has_prefix(text, name) && text[length] == ':' &&
+                   g_ascii_string_to_unsigned(text + length + 1, 10, 1, INT16_MAX, &count, NULL);
+    *layers = (int)count;
+    return counted || strcmp(text, name) == 0;
+}
+
+bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, int *layers, GError **error) {
+    /* as other systems call them */
+    static const char *const others[MTF_RECOMPUTES] = { "none", "selective", "full" };
+    *layers = 0;
+    for (int i = 0; i < MTF_RECOMPUTES; i++) {
+        *recompute = (MtfRecompute)i;
+        if (text == NULL || is_choice(text, others[i], false, layers) ||
+            is_choice(text, mtf_recompute_name(*recompute), i == MTF_RECOMPUTE_LAYERS, layers))
+            return true;
+    }
+    return mtf_input_error(error,
+                           "--recompute \"%s\" must be none, cheap (selective), layers (full) or "
+                           "layers:K for the first K",
+                           text);
+}
+
+bool mtf_offload_parse(const char *text, MtfOffload *offload, int *layers, GError **error) {
+    *layers = 0;
+    for (int i = 0; i < MTF_OFFLOADS; i++) {
+        *offload = (MtfOffload)i;
+        if (text == NULL ||
+            is_choice(text, mtf_offload_name(*offload), i != MTF_OFFLOAD_NONE, layers))
+            return true;
+    }
+    return mtf_input_error(error,
+                           "--offload \"%s\" must be none, layers, activations, or layers:K or "
+                           "activations:K for the first K layers",
+                           text);
+}
