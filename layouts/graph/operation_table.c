@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/graph/operation_table.h"
 
-#include "layouts/graph/operation_check.h"
 #include "layouts/graph/reshape.h"
 #include "layouts/graph/window.h"
 

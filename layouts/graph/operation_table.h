@@ -499,4 +499,63 @@ int mtf_operation_kind(const char *name);
 const MtfShape *mtf_operation_operand_shape(const MtfGraph *graph, const MtfOperation *operation,
                                             int k);
 
+/* The rules of single rows, which name them as their `check`; they stand in operation_check.c,
+ * routing_check.c, reshape.c and window.c. */
+bool mtf_check_attention(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_cache_update(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_quantized_einsum(const MtfOperationCheck *check, const MtfShape *shape,
+                                GError **error);
+bool mtf_check_attention_further(const MtfOperationCheck *check, const MtfShape *shape,
+                                 GError **error);
+bool mtf_check_cached_attention(const MtfOperationCheck *check, const MtfShape *shape,
+                                GError **error);
+bool mtf_check_attention_grad(const MtfOperationCheck *check, const MtfShape *shape,
+                              GError **error);
+bool mtf_check_cast(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_causal(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_constant(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_direction(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_dropout(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_embedding(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_embedding_grad(const MtfOperationCheck *check, const MtfShape *shape,
+                              GError **error);
+bool mtf_check_expression(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_labels(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_learning_rate(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_range(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_rotary(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_mean(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_variance(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_statistic(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_clip(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_argmax(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_one_hot(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_reshape(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_cumulative_sum(const MtfOperationCheck *check, const MtfShape *shape,
+                              GError **error);
+bool mtf_check_local_response(const MtfOperationCheck *check, const MtfShape *shape,
+                              GError **error);
+bool mtf_check_resample(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_concat(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_random(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_top_k(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_slice(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_pad(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_roll(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_select(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_stack(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_slots(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_slot_ids(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_dispatch(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_combine(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_combine_gate_grad(const MtfOperationCheck *check, const MtfShape *shape,
+                                 GError **error);
+bool mtf_check_expert_einsum(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_expert_einsum_grad(const MtfOperationCheck *check, const MtfShape *shape,
+                                  GError **error);
+bool mtf_check_conv(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_pool(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_loop_next(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_within_first(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+
 #endif
