@@ -196,11 +196,14 @@ run meshtf-plan search "$work/llama3-70b" --infer serve --batch 8 --devices 2 --
 claim "where neither side holds the model nothing fits" exits 3
 
 # Stages say what one device says: the same text, and the scores that it was drawn from.
+mkdir "$work/small"
+echo '{"model_type":"llama","hidden_size":64,"intermediate_size":160,"num_hidden_layers":4,"num_attention_heads":4,"vocab_size":256}' \
+    >"$work/small/config.json"
 said() { # NAME RANKS SEARCH_OPTION…
     name=$1
     ranks=$2
     shift 2
-    run meshtf-plan search "$work/tiny" --infer decode --context 24 --generate 8 --machine cpu-host --precision f64 "$@" -o "$work/$name.json"
+    run meshtf-plan search "$work/small" --infer decode --context 24 --generate 8 --machine cpu-host --precision f64 "$@" -o "$work/$name.json"
     claim "$name is planned" exits 0
     run mpirun -n "$ranks" meshtf-run "$work/$name.json" --steps 0 --generate 8 --prompt stages --temperature 0.0001 --logits "$work/$name.npy"
     claim "$name generates" exits 0
@@ -217,11 +220,11 @@ claim "such a plan trains nothing" says_error "has nothing to train"
 sed 's/0F0\\n1F0/0F0,0B0\\n1F0,1B0/' "$work/cut-2.json" >"$work/backward.json"
 run meshtf-plan check "$work/backward.json"
 claim "its order has no backward passes" says_error "the order has backward passes, but"
-run meshtf-plan search "$work/tiny" --infer decode --devices 3 --stages 2
+run meshtf-plan search "$work/small" --infer decode --devices 3 --stages 2
 claim "stages divide the devices" says_error "do not divide 3 devices"
-run meshtf-plan search "$work/tiny" --infer serve --devices 4 --stages 2 --prefill-devices 2
+run meshtf-plan search "$work/small" --infer serve --devices 4 --stages 2 --prefill-devices 2
 claim "and do both phases" says_error "does not go with --stages"
-run meshtf-plan search "$work/tiny" --infer decode --devices 2 --stages auto
+run meshtf-plan search "$work/small" --infer decode --devices 2 --stages auto
 claim "how many is asked for" bad_input
 
 run meshtf-plan search "$work/demo.json" --infer decode --batch 4 --context 100000 --devices 2
