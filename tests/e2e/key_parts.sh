@@ -2,35 +2,17 @@
 # Attention whose keys and values stay split along their positions: estimated, run, counted, searched, refused.
 # seconds: 200
 . tests/support/tap.sh
+. tests/support/attention_parts.sh
 
-number() { sed -n "s/.*\"$1\": *\([0-9.e-]*\).*/\1/p" "$2" | head -n 1; }
-meshtf-plan model transformer-lm --preset tiny --attention blockwise -o "$work/g.json" >/dev/null
-
-# losses RANKS PARTS MESH LAYOUT: what a run says of each step, in $work/RANKS.losses.
-losses() {
-    run meshtf-plan estimate "$work/g.json" --precision f64 --machine cpu-host --key-parts "$2" --mesh "$3" --layout "$4" \
-        -o "$work/p.json"
-    claim "$2 parts on $1 ranks are estimated" exits 0
-    run mpirun -n "$1" meshtf-run "$work/p.json" --data LICENSE --steps 5 --metrics "$work/m.jsonl"
-    claim "they run" exits 0
-    sed 's/.*"loss": *\([0-9.]*\),"gradient_norm": *\([0-9.]*\).*/\1 \2/' "$work/m.jsonl" >"$work/$1.losses"
-}
-
-losses 1 1 '' ''
+losses 1 --key-parts 1 '' ''
 split='memory_length/parts:keys;memory_length:keys'
 for ranks in 2 3 4; do
     case $ranks in
-    2) losses 2 2 'keys:2' "$split" ;;
-    3) losses 3 4 'keys:3' "$split" ;; # 1, 1 and 2 parts
-    *) losses 4 4 'keys:2;queries:2' "$split;length:queries" ;;
+    2) losses 2 --key-parts 2 'keys:2' "$split" ;;
+    3) losses 3 --key-parts 4 'keys:3' "$split" ;; # 1, 1 and 2 parts
+    *) losses 4 --key-parts 4 'keys:2;queries:2' "$split;length:queries" ;;
     esac
-    claim "memory is as predicted" grep -q 'memory a rank .* equal to the byte' "$work/out"
-    claim "so are calls and bytes" says "every rank's calls and bytes equal the program's"
-    # shellcheck disable=SC2016
-    claim "losses and gradients are those of one rank to 1e-10" awk '
-        NR == FNR { for (i = 1; i <= 2; i++) want[FNR, i] = $i; n++; next }
-        { for (i = 1; i <= 2; i++) { d = $i / want[FNR, i] - 1; bad += d > 1e-10 || d < -1e-10 } m++ }
-        END { exit bad > 0 || n != 5 || m != 5 }' "$work/1.losses" "$work/$ranks.losses"
+    agrees $ranks
 done
 
 # 32 learned queries look at 8192 positions: what travels along an axis of positions is of the size of the queries.

@@ -2,36 +2,18 @@
 # Attention whose keys and values go round a ring of processors: estimated, run, counted, searched, refused.
 # seconds: 300
 . tests/support/tap.sh
-
-number() { sed -n "s/.*\"$1\": *\([0-9.e-]*\).*/\1/p" "$2" | head -n 1; }
-meshtf-plan model transformer-lm --preset tiny --attention blockwise -o "$work/g.json" >/dev/null
-
-# losses RANKS PARTS MESH LAYOUT: what a run says of each step, in $work/RANKS.losses.
-losses() {
-    run meshtf-plan estimate "$work/g.json" --precision f64 --machine cpu-host --ring "$2" --mesh "$3" --layout "$4" \
-        -o "$work/p.json"
-    claim "a ring of $2 parts on $1 ranks is estimated" exits 0
-    run mpirun -n "$1" meshtf-run "$work/p.json" --data LICENSE --steps 5 --metrics "$work/m.jsonl"
-    claim "it runs" exits 0
-    sed 's/.*"loss": *\([0-9.]*\),"gradient_norm": *\([0-9.]*\).*/\1 \2/' "$work/m.jsonl" >"$work/$1.losses"
-}
+. tests/support/attention_parts.sh
 
 along() { echo "length:$1;memory_length:$1;length/parts:$1;length/turned:$1"; }
-losses 1 1 '' ''
+losses 1 --ring 1 '' ''
 for ranks in 2 3 4; do
     case $ranks in
-    2) losses 2 2 'ring:2' "$(along ring)" ;;
-    3) losses 3 8 'ring:3' "$(along ring)" ;; # 2, 3 and 3 parts
-    *) losses 4 2 'ring:2;heads:2' "$(along ring);heads:heads" ;;
+    2) losses 2 --ring 2 'ring:2' "$(along ring)" ;;
+    3) losses 3 --ring 8 'ring:3' "$(along ring)" ;; # 2, 3 and 3 parts
+    *) losses 4 --ring 2 'ring:2;heads:2' "$(along ring);heads:heads" ;;
     esac
     claim "keys and values go round" grep -q '"kind": *"permute"' "$work/p.json"
-    claim "memory is as predicted" grep -q 'memory a rank .* equal to the byte' "$work/out"
-    claim "so are calls and bytes" says "every rank's calls and bytes equal the program's"
-    # shellcheck disable=SC2016
-    claim "losses and gradients are those of one rank to 1e-10" awk '
-        NR == FNR { for (i = 1; i <= 2; i++) want[FNR, i] = $i; n++; next }
-        { for (i = 1; i <= 2; i++) { d = $i / want[FNR, i] - 1; bad += d > 1e-10 || d < -1e-10 } m++ }
-        END { exit bad > 0 || n != 5 || m != 5 }' "$work/1.losses" "$work/$ranks.losses"
+    agrees $ranks
 done
 
 # One text of 8192 positions on 8 ranks, gathered and by a ring.

@@ -17,23 +17,6 @@ typedef struct {
     MtfVariantSearchOptions options;
 } Setup;
 
-/* Layers of two products with an activation between them and a residual connection. */
-static MtfGraph *layers(void) {
-    g_autofree char *text = g_strdup_printf(
-        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 64, 'd': 32, 'e': 128}, 'inputs': "
-        "[{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}], 'operations': [{'repeat': "
-        "{'name': 'layer', 'count': %d, 'carry': [{'name': 'h', 'init': 'x', 'next': 'n'}], "
-        "'variables': [{'name': 'w', 'dims': ['d', 'e'], 'init': 'ones'}, {'name': 'v', 'dims': "
-        "['e', 'd'], 'init': 'ones'}], 'operations': [{'name': 'p', 'op': 'einsum', 'inputs': "
-        "['h', 'w'], 'dims': ['b', 'e']}, {'name': 'a', 'op': 'gelu', 'inputs': ['p']}, {'name': "
-        "'q', 'op': 'einsum', 'inputs': ['a', 'v'], 'dims': ['b', 'd']}, {'name': 'n', 'op': "
-        "'add', 'inputs': ['h', 'q']}]}}, {'name': 'sq', 'op': 'square', 'inputs': ['layer/h']}, "
-        "{'name': 'l', 'op': 'reduce_mean', 'inputs': ['sq'], 'dims': []}], 'loss': 'l', "
-        "'optimizer': {'kind': 'sgd', 'rate': 0.1}}",
-        LAYERS);
-    return mtf_test_graph(text);
-}
-
 static void add_mesh(Setup *setup, const char *text) {
     MtfMesh mesh;
     assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
@@ -42,7 +25,7 @@ static void add_mesh(Setup *setup, const char *text) {
 
 static int setup_init(void **state) {
     Setup *setup = g_new0(Setup, 1);
-    setup->written = layers();
+    setup->written = mtf_test_layers(LAYERS, 64, 32, 128);
     setup->machine = mtf_planning_machine("cpu-host", NULL, NULL);
     setup->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
     add_mesh(setup, "rows:4");

@@ -18,21 +18,8 @@
 /* 256 rows of 8 float32: what a layer hands on. */
 #define HANDED ((int64_t)(256 * 8 * 4))
 
-/* Layers of two products with an activation between them and a residual connection. */
 static MtfGraph *training(int layers) {
-    g_autofree char *text = g_strdup_printf(
-        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 256, 'd': 8, 'e': 32}, 'inputs': "
-        "[{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}], 'operations': [{'repeat': "
-        "{'name': 'layer', 'count': %d, 'carry': [{'name': 'h', 'init': 'x', 'next': 'n'}], "
-        "'variables': [{'name': 'w', 'dims': ['d', 'e'], 'init': 'ones'}, {'name': 'v', 'dims': "
-        "['e', 'd'], 'init': 'ones'}], 'operations': [{'name': 'p', 'op': 'einsum', 'inputs': "
-        "['h', 'w'], 'dims': ['b', 'e']}, {'name': 'a', 'op': 'gelu', 'inputs': ['p']}, {'name': "
-        "'q', 'op': 'einsum', 'inputs': ['a', 'v'], 'dims': ['b', 'd']}, {'name': 'n', 'op': "
-        "'add', 'inputs': ['h', 'q']}]}}, {'name': 'sq', 'op': 'square', 'inputs': ['layer/h']}, "
-        "{'name': 'l', 'op': 'reduce_mean', 'inputs': ['sq'], 'dims': []}], 'loss': 'l', "
-        "'optimizer': {'kind': 'sgd', 'rate': 0.1}}",
-        layers);
-    g_autoptr(MtfGraph) forward = mtf_test_graph(text);
+    g_autoptr(MtfGraph) forward = mtf_test_layers(layers, 256, 8, 32);
     return mtf_training_graph(forward, NULL);
 }
 

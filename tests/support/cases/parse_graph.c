@@ -21,3 +21,19 @@ MtfGraph *mtf_test_graph(const char *text) {
         g_error("%s", error->message);
     return graph;
 }
+
+MtfGraph *mtf_test_layers(int count, int b, int d, int e) {
+    g_autofree char *text = g_strdup_printf(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': %d, 'd': %d, 'e': %d}, 'inputs': "
+        "[{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}], 'operations': [{'repeat': "
+        "{'name': 'layer', 'count': %d, 'carry': [{'name': 'h', 'init': 'x', 'next': 'n'}], "
+        "'variables': [{'name': 'w', 'dims': ['d', 'e'], 'init': 'ones'}, {'name': 'v', 'dims': "
+        "['e', 'd'], 'init': 'ones'}], 'operations': [{'name': 'p', 'op': 'einsum', 'inputs': "
+        "['h', 'w'], 'dims': ['b', 'e']}, {'name': 'a', 'op': 'gelu', 'inputs': ['p']}, {'name': "
+        "'q', 'op': 'einsum', 'inputs': ['a', 'v'], 'dims': ['b', 'd']}, {'name': 'n', 'op': "
+        "'add', 'inputs': ['h', 'q']}]}}, {'name': 'sq', 'op': 'square', 'inputs': ['layer/h']}, "
+        "{'name': 'l', 'op': 'reduce_mean', 'inputs': ['sq'], 'dims': []}], 'loss': 'l', "
+        "'optimizer': {'kind': 'sgd', 'rate': 0.1}}",
+        b, d, e, count);
+    return mtf_test_graph(text);
+}

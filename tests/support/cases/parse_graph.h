@@ -12,4 +12,8 @@ MtfGraph *mtf_test_graph_parse(const char *text, const MtfSizeOverrides *overrid
 /* The same for text that must be good: prints the message and aborts when it is not. */
 MtfGraph *mtf_test_graph(const char *text);
 
+/* `count` layers of two products [b, d] [d, e] [e, d] with a gelu between them and a residual connection, the mean
+ * square of what they come to as the loss, and SGD. */
+MtfGraph *mtf_test_layers(int count, int b, int d, int e);
+
 #endif
