@@ -385,6 +385,13 @@ bool mtf_stage_transfer_has_come(MtfStageTransfers *transfers, int number) {
     return here != 0;
 }
 
+void mtf_stage_transfers_progress(MtfStageTransfers *transfers) {
+    int there;
+    mtf_mpi_require(
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, transfers->communicator, &there, MPI_STATUS_IGNORE),
+        "MPI_Iprobe");
+}
+
 void mtf_stage_transfers_wait(MtfStageTransfers *transfers, MtfStagePart part, int slot) {
     for (int e = 0; e < (int)transfers->events->len; e++) {
         const Event *event = event_at(transfers, e);

@@ -66,6 +66,9 @@ void mtf_stage_transfer_do(MtfStageTransfers *transfers, int event, const MtfWor
 /* Whether a receive of what travels once a step would return at once. */
 bool mtf_stage_transfer_has_come(MtfStageTransfers *transfers, int event);
 
+/* Lets what was sent go on its way: MPI moves a large message only while its sender calls it. */
+void mtf_stage_transfers_progress(MtfStageTransfers *transfers);
+
 /* Waits until what the sends of a part took from a slot may be written again; and of all. */
 void mtf_stage_transfers_wait(MtfStageTransfers *transfers, MtfStagePart part, int slot);
 void mtf_stage_transfers_wait_all(MtfStageTransfers *transfers);

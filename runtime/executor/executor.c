@@ -74,7 +74,14 @@ static void run_instruction(MtfExecutor *executor, MtfExchanges *under_way, int 
     note(executor, step, index, false, begin);
 }
 
-/* The progress hook of a kernel, while exchanges are under way. */
+/* What is under way goes on. */
+static void progress(const MtfExecutor *executor, MtfExchanges *under_way) {
+    mtf_collectives_progress(&executor->transport, under_way);
+    if (executor->stages != NULL)
+        mtf_stage_transfers_progress(executor->stages);
+}
+
+/* The progress hook of a kernel, while exchanges or messages between stages are under way. */
 typedef struct {
     const MtfExecutor *executor;
     MtfExchanges *under_way;
@@ -84,16 +91,16 @@ typedef struct {
 static void progress_exchanges(void *user) {
     Progressing *progressing = user;
     double begin = progressing->executor->times != NULL ? mtf_processor_seconds() : 0;
-    mtf_collectives_progress(&progressing->executor->transport, progressing->under_way);
+    progress(progressing->executor, progressing->under_way);
     if (progressing->executor->times != NULL)
         progressing->seconds += mtf_processor_seconds() - begin;
 }
 
 static void run_timed(MtfExecutor *executor, MtfExchanges *under_way, int index, int64_t step) {
     Progressing progressing = { executor, under_way, 0 };
-    MtfProgressHook progress = { progress_exchanges, &progressing };
+    MtfProgressHook hook = { progress_exchanges, &progressing };
     double begin = executor->times != NULL ? mtf_processor_seconds() : 0;
-    executor->worker->progress = under_way->n > 0 ? &progress : NULL;
+    executor->worker->progress = under_way->n > 0 || executor->stages != NULL ? &hook : NULL;
     run_instruction(executor, under_way, index, step);
     executor->worker->progress = NULL;
     if (executor->times != NULL)
@@ -133,7 +140,7 @@ static void run_through(MtfExecutor *executor, int from, int to, int64_t step) {
             run_timed(executor, &under_way, i, step);
         while (executor->at_once && under_way.n > 0)
             end_oldest(executor, &under_way, step);
-        mtf_collectives_progress(&executor->transport, &under_way);
+        progress(executor, &under_way);
     }
     while (under_way.n > 0)
         end_oldest(executor, &under_way, step);

@@ -7,6 +7,7 @@
 
 #include "runtime/data/data.h"
 #include "runtime/exchange/collectives.h"
+#include "runtime/exchange/stage_transfers.h"
 #include "runtime/executor/accuracy.h"
 #include "runtime/executor/dropped_choices.h"
 #include "runtime/executor/gradient_norm.h"
@@ -24,6 +25,7 @@ typedef struct {
     MtfDropped *dropped;
     MtfAccuracy *accuracy; /* kernels then run one by one */
     MtfData *data;         /* of micro-batches beyond the first; may be NULL where there are none */
+    MtfStageTransfers *stages; /* whose messages may be under way; NULL: there are no stages */
 } MtfExecutor;
 
 /* One way through a program: instructions [0, repeated) for every micro-batch on its own examples,

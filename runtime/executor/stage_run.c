@@ -113,6 +113,7 @@ static void open_chunk(MtfStageRun *run, MtfStageChunk *chunk, const MtfExecutor
     chunk->executor.times = NULL;
     chunk->executor.trace = NULL;
     chunk->executor.norm = NULL;
+    chunk->executor.stages = chunk->transfers;
     MtfTransport *transport = &chunk->executor.transport;
     chunk->communicators = mtf_communicators_new(run->domain, chunk->program);
     transport->communicators = chunk->communicators;
