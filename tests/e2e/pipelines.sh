@@ -306,4 +306,12 @@ claim "where nothing fits the limit that would do is said" says_error "the small
 run meshtf-plan search "$mlp" --machine cpu-host --mesh rows:2 --stages auto
 claim "auto wants the devices" bad_input
 
+# What a stage sends moves while it computes: in one of six steps at least, the second stage has ended its first pass
+# before the first stage ended its last one, though messages are far above what MPI sends at once.
+meshtf-plan model transformer-lm --preset tiny --d-model 128 --length 64 --batch 32 -o "$work/wide.json" >/dev/null
+run meshtf-plan search "$work/wide.json" --devices 2 --stages 2 --microbatches 8 --schedule gpipe --machine cpu-host -o "$work/p.json"
+run mpirun -n 2 meshtf-run "$work/p.json" --data LICENSE --steps 6 --trace 1:6 --trace-file "$work/moving.trace"
+claim "messages move while stages compute" sh -c "jq -e '[.traceEvents[] | select(.cat == \"pass\")] |
+    [.[] | select(.name == \"1F0\") | .ts + .dur] as \$first | [.[] | select(.name == \"0F7\") | .ts + .dur] as \$last |
+    (\$first | length) == 6 and ([range(6) | select(\$first[.] < \$last[.])] | length) > 0' '$work/moving.trace'"
 done_testing
