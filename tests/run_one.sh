@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # run_one.sh BUILD_FOLDER TEST RANKS KERNELS: runs one test under a time limit, counts its TAP lines into
-# BUILD_FOLDER/test-results/NAME.count (passed, failed, skipped), its seconds beside them, and prints one
-# line when all is well, the whole output otherwise. RANKS 0 is a run without mpirun; KERNELS is "default"
+# BUILD_FOLDER/test-results/NAME.count (passed, failed, skipped), its seconds beside them (of the clock, and
+# of processors with all its children), and prints one line when all is well, the whole output otherwise. RANKS 0 is a run without mpirun; KERNELS is "default"
 # or ISA/CORE (run_tests.sh). A program that crashes, runs out of time, leaks or says nothing is one
 # failed test more than it told.
 set -u
@@ -41,8 +41,12 @@ esac
 start=$(date +%s.%N)
 timeout -k 10 "$limit" "$@" </dev/null >"$stem.log" 2>&1
 status=$?
-echo "$test $ranks $kernels $(date +%s.%N) $start" |
-    awk '{ printf "%s %s %s %.2f\n", $1, $2, $3, $4 - $5 }' >"$stem.seconds"
+end=$(date +%s.%N)
+# The second line is what this shell's children took, user and system: 1m2.30s 0m0.50s.
+times >"$stem.times"
+awk -F '[ ms]+' -v run="$test $ranks $kernels" -v begin="$start" -v end="$end" \
+    'NR == 2 { printf "%s %.2f %.2f\n", run, end - begin, 60 * ($1 + $3) + $2 + $4 }' \
+    "$stem.times" >"$stem.seconds"
 
 counts=$(awk -v status=$status '
     /^ok [0-9]+ # SKIP/ || /^not ok [0-9]+ # SKIP/ || /^ok .*# SKIP/ { skipped++; next }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # run_tests.sh BUILD_FOLDER TEST...: runs tests (sources, as make lists them) and sums their verdicts.
 # As many run at once as there are cores (TEST_JOBS), MPI tests too: their ranks give way while they
-# wait. The longest of the last run begin first; what wants the machine to itself comes last.
+# wait. The longest of the last run begin first; what wants the machine to itself comes last. Before
+# the verdict it says which took longest, since the suite is to end within ten minutes on two cores.
 set -u
 build=$1
 shift
@@ -45,10 +46,15 @@ for test in "$@"; do
     done >>"$results/$list"
 done 2>/dev/null
 
-# Sorted by the seconds of the last run, the longest first; unknown ones count as long.
+# Sorted by the seconds of the last run, the longest first; of unknown ones by a sixth of their limits.
 longest_first() {
-    awk 'FILENAME == ARGV[1] { seconds[$1 " " $2 " " $3] = $4; next }
-        { key = $1 " " $2 " " $3; print (key in seconds ? seconds[key] : 20), key }' "$times" "$1" |
+    while read -r test count setting; do
+        limit=$(tells "$test" seconds)
+        echo "$test $count $setting ${limit:-120}"
+    done <"$1" 2>/dev/null |
+        awk -v times="$times" '
+            BEGIN { while ((getline <times) > 0) seconds[$1 " " $2 " " $3] = $4 }
+            { key = $1 " " $2 " " $3; print (key in seconds ? seconds[key] : $4 / 6), key }' |
         sort -s -k1,1nr | cut -d ' ' -f 2-
 }
 
@@ -60,8 +66,14 @@ run_list alone 1
 
 # What this run measured takes the place of what the last one did.
 cat "$times" "$results"/*.seconds 2>/dev/null |
-    awk '{ seconds[$1 " " $2 " " $3] = $4 } END { for (key in seconds) print key, seconds[key] }' >"$times.new"
+    awk '{ seconds[$1 " " $2 " " $3] = $4 " " $5 } END { for (key in seconds) print key, seconds[key] }' >"$times.new"
 mv "$times.new" "$times"
+
+# The ten that took longest, of those above TEST_SLOW seconds.
+cat "$results"/*.seconds 2>/dev/null | sort -k4,4nr | awk -v least="${TEST_SLOW:-10}" '
+    $4 >= least && ++n <= 10 { slow = slow sprintf("  %6.1f s, %6.1f s of processors  %s\n", $4, $5, $1) }
+    { sum += $5 }
+    END { if (n > 0) printf "  took longest (%.0f s of processors in all):\n%s", sum, slow }'
 
 cat "$results"/*.count 2>/dev/null | awk -v tests=$# '
     { passed += $1; failed += $2; skipped += $3 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The test runner counts what fails, crashes, hangs or says nothing.
 . tests/support/tap.sh
+unset TEST_SLOW
 
 # A small tree of its own, so that the runner's results here are not overwritten.
 mkdir -p "$work/tree/tests/x" "$work/tree/build"
@@ -34,6 +35,15 @@ run_tests tests/x/green.sh
 claim "all passed is success" exits 0
 claim "passed tests are counted" verdict_is "2 passed, 0 failed"
 claim "a green program takes one line" [ "$(wc -l <"$work/out")" = 2 ]
+
+# shellcheck disable=SC2016
+given busy 'i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done; echo "ok 1 - a"'
+run env TEST_SLOW=0 sh tests/run_tests.sh build tests/x/green.sh tests/x/busy.sh
+claim "the longest tests are named, the longest first" \
+    [ "$(sed -n 's/.* s of processors  //p' "$work/out" | tr '\n' ' ')" = "tests/x/busy.sh tests/x/green.sh " ]
+# shellcheck disable=SC2016
+claim "with the seconds of processors that their children took" \
+    awk '$NF ~ /busy/ { said = $4 == "s" && $3 > 0 && $3 <= $1 + 0.1 } END { exit !said }' "$work/out"
 
 run_tests tests/x/green.sh tests/x/red.sh
 claim "a failed test fails the run" exits 1
