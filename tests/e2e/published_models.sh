@@ -33,36 +33,26 @@ for type in deepseek_v3-fp8 llama-fp8; do
 done
 
 # Plans of inference: logits of every token that is generated, with weights as they are and in eight bits.
-for weights in float int8; do
-    for n in 1 3; do
-        folder=$work/llama
-        # shellcheck disable=SC2046
-        run meshtf-plan search "$folder" --infer decode --batch 2 --context 16 --machine cpu-host --devices $n \
-            -o "$folder/run.json" $([ $weights = float ] || echo --weights $weights)
-        run mpirun -n $n meshtf-run "$folder/run.json" --init "$folder" --steps 0 --generate 6 --temperature 0.0001 \
-            --prompt '*+,-./01' --logits "$folder/got.npy"
-        claim "$weights weights: $n ranks generate" exits 0
-        run $python $models behind "$folder" "$folder/got.npy" '*+,-./01' $weights
-        claim "their logits are PyTorch's, of $weights weights" exits 0
-    done
+for n in 1 3; do
+    generates llama $n 16 6 '*+,-./01' "$work/llama-$n.npy"
+    folder=$work/llama got=$work/llama-int8-$n.npy
+    run meshtf-plan search "$folder" --infer decode --batch 2 --context 16 --machine cpu-host --devices $n --weights int8 \
+        -o "$folder/run.json"
+    run mpirun -n $n meshtf-run "$folder/run.json" --init "$folder" --steps 0 --generate 6 --temperature 0.0001 \
+        --prompt '*+,-./01' --logits "$got"
+    claim "weights in eight bits: $n ranks generate" exits 0
+    expect "$got" '*+,-./01' int8 "$folder"
 done
-
-# follows CLAIM TYPE CONTEXT TOKENS PROMPT
-follows() {
-    generates "$2" 2 "$3" "$4" "$5" "$work/got.npy"
-    run $python $models behind "$work/$2" "$work/got.npy" "$5" float
-    claim "$1: the logits are PyTorch's" exits 0
-}
-
 # A base that grows with the text, whose caches keep keys as they were turned; prompts below and above the
 # context that the model was made for, 8, and one that is read in pieces.
 for prompt in '*+,-.' '*+,-./01*+' "$(printf '*+,-./01%.0s' $(seq 130))"; do
-    follows "a dynamic base behind ${#prompt} tokens" mistral 1050 7 "$prompt"
+    generates mistral 2 1050 7 "$prompt" "$work/mistral-${#prompt}.npy"
 done
 # Divisors of its own for every pair, others behind texts longer than 8; a text that grows beyond that, too.
 for prompt in '*+' '*+,-./' '*+,-./01*+'; do
-    follows "divisors behind ${#prompt} tokens" phi3 20 6 "$prompt"
+    generates phi3 2 20 6 "$prompt" "$work/phi3-${#prompt}.npy"
 done
+are_expected
 
 # What is wrong with a folder is said.
 folder=$work/gpt2

@@ -4,7 +4,9 @@
     python3 tests/support/published/published_models.py write DIR TYPE…      (no TYPE: all in floats; they are printed)
     python3 tests/support/published/published_models.py compare DIR RUN      logits of DIR with those of a run
     python3 tests/support/published/published_models.py same DIR DIR         names, types, shapes and bytes
-    python3 tests/support/published/published_models.py made DIR SOURCE N    the N bytes that an encoder-decoder makes of a source
+    python3 tests/support/published/published_models.py made DIR N SOURCE…   the N bytes that an encoder-decoder makes of each source
+    python3 tests/support/published/published_models.py behind LIST          runs that generated: a line "RUN PROMPT float|int8
+                                                                             DIR" for each, with tabs; DIR's model, or DIR WEIGHTS
 
 writes DIR/TYPE/config.json, model.safetensors (or two shards with an index), in-*.npy (a window of
 tokens and one token more, or a picture and its class) and logits.npy (of every position). The models are written here
@@ -20,7 +22,7 @@ import sys
 
 import numpy
 
-if sys.argv[1] in ("write", "behind", "all-behind", "made"):
+if sys.argv[1] in ("write", "behind", "made"):
     import torch
 
     torch.set_default_dtype(torch.float64)
@@ -1215,14 +1217,14 @@ def made(folder, source, most):
     return len(said) > 2
 
 
-def behind(folder, run, prompt, as_int8, weights_of):
+def is_behind(run, prompt, weights_in, folder, weights_of=None):
     """Whether a run's logits, one row a token that follows the prompt, the highest each time, are
-    those of the model with the weights of another folder, products' weights perhaps in eight bits."""
+    those of the model, perhaps with the weights of another folder, products' weights perhaps in eight bits."""
     global PROMPT
     PROMPT = len(prompt)
-    compute, config, weights = kept(folder, weights_of)
+    compute, config, weights = kept(folder, weights_of or folder)
     for name, value in weights.tensors.items():
-        if as_int8 and value.dim() == 2 and "embed" not in name:
+        if weights_in == "int8" and value.dim() == 2 and "embed" not in name:
             weights.tensors[name] = eighth(value)
     got = numpy.load(run)[0]
     tokens = [ord(c) for c in prompt] + [int(row.argmax()) for row in got[:-1]]
@@ -1230,6 +1232,16 @@ def behind(folder, run, prompt, as_int8, weights_of):
     apart = abs(got - wanted).max() / abs(wanted).max()
     print(f"{apart:.2e} apart in {run}")
     return apart < 1e-4
+
+
+def behind(path):
+    """Renames the runs of a list that are wrong; one that is not there is wrong, too."""
+    with open(path) as lines:
+        runs = [line.rstrip("\n").split("\t") for line in lines]
+    for run, *rest in runs:
+        if os.path.exists(run) and not is_behind(run, *rest):
+            os.rename(run, run + ".wrong")
+    return len(runs) > 0
 
 
 def main():
@@ -1242,16 +1254,11 @@ def main():
     if command == "compare":
         return compare(folder, rest[0])
     if command == "made":
-        return made(folder, rest[0], int(rest[1]))
+        return all([made(folder, source, int(rest[0])) for source in rest[1:]])
     if command == "adapted":
         return adapted(folder, *rest)
     if command == "behind":
-        return behind(folder, rest[0], rest[1], rest[2] == "int8", rest[3] if len(rest) > 3 else folder)
-    if command == "all-behind":
-        for run in sorted(glob.glob(os.path.join(folder, "*", "said-*.npy"))):
-            if not behind(os.path.dirname(run), run, rest[0], False, os.path.dirname(run)):
-                os.rename(run, run + ".wrong")
-        return True
+        return behind(folder)
     if command == "all-read":
         return all_read(folder, rest[0])
     return same(folder, rest[0])

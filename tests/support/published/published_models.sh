@@ -31,10 +31,27 @@ logits() {
     claim "$type: logits on $ranks ranks are PyTorch's" exits 0
 }
 
-# generates TYPE RANKS CONTEXT TOKENS PROMPT LOGITS: those of so many tokens behind a prompt, the highest each time.
+# generates TYPE RANKS CONTEXT TOKENS PROMPT RUN: logits of that many tokens behind a prompt, the highest each time, in RUN.
 generates() {
     run meshtf-plan search "$work/$1" --infer decode --batch 2 --context "$3" --machine cpu-host --devices "$2" \
         -o "$work/run.json"
     run mpirun -n "$2" meshtf-run "$work/run.json" --init "$work/$1" --steps 0 --generate "$4" --temperature 0.0001 \
         --prompt "$5" --logits "$6"
+    claim "${1##*/}: $2 ranks generate" exits 0
+    expect "$6" "$5" float "$work/$1"
+}
+
+# expect RUN PROMPT float|int8 MODEL [WEIGHTS]: logits that are_expected compares with PyTorch's, all at once, since PyTorch starts
+# slowly.
+expect() {
+    printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4${5:+	$5}" >>"$work/expected"
+}
+
+are_expected() {
+    run $python $models behind "$work/expected"
+    claim "what was generated is compared with PyTorch" exits 0
+    while IFS='	' read -r got prompt weights _; do
+        claim "${got##*/}: logits of what it says behind ${#prompt} tokens are PyTorch's, weights in $weights" test -f "$got"
+    done <"$work/expected"
+    rm "$work/expected"
 }
