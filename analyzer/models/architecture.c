@@ -33,8 +33,6 @@ static void enter_stack(MtfAssembly *m, const MtfStack *stack, const char *posit
     m->buckets = m->segments = m->places = m->mask = -1;
 }
 
-#define WIDENED "widened"
-
 /* ---- Embeddings ------------------------------------------------------------------------------ */
 
 static MtfShape embedded_shape(const MtfAssembly *m) {
@@ -105,7 +103,7 @@ static int add_token_types(MtfAssembly *m, int x) {
  * step, have an embedding of 0. Outside of training nothing is hidden. */
 static int hide_some(MtfAssembly *m, int x) {
     MtfShape shape = MTF_SHAPE(m->batch, m->length);
-    if (m->n->kind != MTF_ARCHITECTURE_ENCODER)
+    if (m->n->kind != MTF_ARCHITECTURE_ENCODER || m->n->classes > 0)
         return x;
     int one = mtf_parts_constant(m->p, "one", 1);
     int ones = mtf_parts_apply(m->p, MTF_OP_BROADCAST, "ones", &shape, one, -1);
@@ -116,7 +114,7 @@ static int hide_some(MtfAssembly *m, int x) {
 
 /* Embeddings of a width of their own in that of the layers. */
 static int widen(MtfAssembly *m, int x) {
-    MtfLinear linear = { .name = WIDENED,
+    MtfLinear linear = { .name = MTF_WIDENED,
                          .file = m->n->widening,
                          .in = MTF_SHAPE(m->d_embed),
                          .out = MTF_SHAPE(m->d_model),
@@ -216,97 +214,6 @@ static int build_stack(MtfAssembly *m, const char *block, int x, int source) {
     return mtf_assembly_norm(m, norm, m->stack->names.final_norm, m->d_model, x);
 }
 
-/* ---- Loss ------------------------------------------------------------------------------------ */
-
-static double head_spread(const MtfAssembly *m) {
-    return m->n->spread > 0 ? m->n->spread : 1 / sqrt((double)m->n->d_model);
-}
-
-static int head_bias(MtfAssembly *m) {
-    g_autofree char *place = g_strdup_printf("%s.bias[%" PRId64 "]", m->n->head, m->n->vocab);
-    int bias = mtf_parts_variable(m->p, "head_bias", &MTF_SHAPE(m->vocab), MTF_INIT_CONSTANT, 0);
-    mtf_assembly_place(m, "head_bias", place);
-    return bias;
-}
-
-/* x in the width of embeddings, by the matrix that widens them. */
-static int narrow(MtfAssembly *m, int x) {
-    MtfShape shape = embedded_shape(m);
-    if (m->d_embed == m->d_model || m->p->b.error != NULL)
-        return x;
-    int w = mtf_graph_find_tensor(m->p->b.graph, "w" WIDENED);
-    return mtf_parts_einsum(m->p, "x_narrow", &shape, x, w);
-}
-
-static int head(MtfAssembly *m, int x, int table) {
-    MtfShape shape = MTF_SHAPE(m->batch, m->length, m->vocab);
-    if (!m->n->tied)
-        table = mtf_assembly_variable(m, "head", m->n->head, &MTF_SHAPE(m->vocab, m->d_model),
-                                      MTF_INIT_NORMAL, head_spread(m));
-    else
-        x = narrow(m, x);
-    int scaled = mtf_assembly_scale(m, "x_scaled", m->n->logit_scale, x);
-    int logits = mtf_parts_einsum(m->p, "logits", &shape, scaled, table);
-    if (m->n->head_bias)
-        logits = mtf_parts_add(m->p, "logits_biased", logits, head_bias(m));
-    return mtf_assembly_softcap(m, "logits_softcap", m->n->logit_softcap, logits);
-}
-
-/* The mean over the positions that count, those of the whole batch. */
-static int mean_of_counted(MtfAssembly *m, int losses, int counted) {
-    MtfShape none = { 0 };
-    int sum = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "losses_sum", &none, losses, -1);
-    int count = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "positions_counted", &none, counted, -1);
-    return mtf_parts_apply(m->p, MTF_OP_DIVIDE, "loss", NULL, sum, count);
-}
-
-/* What fills up rows loses nothing. Beside losses of routing the others are divided by all positions, as
- * Mesh-TensorFlow divides (loss_denominator): the sum of both is then linear in micro-batches. */
-static void add_loss(MtfAssembly *m, int logits, int targets) {
-    MtfShape shape = MTF_SHAPE(m->batch, m->length);
-    int counted = mtf_assembly_counted(m);
-    m->p->b.attributes.smoothing = m->n->smoothing;
-    int losses =
-        mtf_parts_apply_shape_to(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &shape,
-                                 counted >= 0 ? 3 : 2, (int[]){ logits, targets, counted });
-    bool routes = m->routing_loss >= 0;
-    if (counted >= 0 && !routes) {
-        m->p->b.graph->loss = mean_of_counted(m, losses, counted);
-        return;
-    }
-    int loss = mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, routes ? "prediction_loss" : "loss",
-                               &(MtfShape){ 0 }, losses, -1);
-    m->p->b.graph->loss = routes ? mtf_parts_add(m->p, "loss", loss, m->routing_loss) : loss;
-}
-
-/* x at the first position: its sum with the weights 1, 0, 0, … */
-static int first_position(MtfAssembly *m, int x) {
-    m->p->b.has_dtype = true;
-    m->p->b.dtype = MTF_F32;
-    int place = mtf_parts_range(m->p, "place", m->length);
-    int zero = mtf_parts_constant(m->p, "zero", 0);
-    int is_first = mtf_parts_apply(m->p, MTF_OP_EQUAL, "is_first", NULL, place, zero);
-    MtfShape shape = MTF_SHAPE(m->batch, m->d_model);
-    return mtf_parts_einsum(m->p, "first", &shape, x, is_first);
-}
-
-/* The layer over the first position that models for whole texts have. The loss does not see it. */
-static void add_pooler(MtfAssembly *m, int x) {
-    if (!m->n->pooler)
-        return;
-    mtf_parts_enter(m->p, "pooler");
-    int first = first_position(m, x);
-    int out = mtf_parts_dimension(m->p, "d_pooled", m->n->d_model);
-    MtfLinear linear = { .name = "hidden",
-                         .file = m->n->pooler_name,
-                         .in = MTF_SHAPE(m->d_model),
-                         .out = MTF_SHAPE(out),
-                         .bias = true,
-                         .spread = m->n->spread };
-    mtf_parts_apply(m->p, MTF_OP_TANH, "out", NULL, mtf_assembly_linear(m, &linear, first), -1);
-    mtf_parts_leave(m->p);
-}
-
 /* ---- The whole ------------------------------------------------------------------------------- */
 
 /* A stack that the network does not have has no heads. */
@@ -383,7 +290,24 @@ static int build_pair(MtfAssembly *m, int table) {
 static void build_image(MtfAssembly *m) {
     enter_stack(m, &m->n->encoder, "length", m->n->length);
     int x = build_stack(m, "layer", mtf_assembly_image(m), -1);
-    mtf_assembly_classify(m, first_position(m, x));
+    mtf_assembly_classify(m, x);
+}
+
+/* One stack that tells every place's next token, or its own where all are seen, or the text's class. */
+static void build_alone(MtfAssembly *m, int table) {
+    const MtfArchitecture *n = m->n;
+    enter_stack(m, first_stack(n), "length", n->length);
+    m->mask = mtf_assembly_padding(m);
+    int tokens = token_input(m, "tokens", MTF_FEED_TOKENS);
+    int x = build_stack(m, "layer", embed(m, table, tokens), -1);
+    mtf_assembly_pool(m, x);
+    if (n->classes > 0) {
+        mtf_assembly_classify(m, x);
+        return;
+    }
+    bool itself = n->kind == MTF_ARCHITECTURE_ENCODER;
+    int scores = mtf_assembly_scores(m, x, table);
+    mtf_assembly_lose(m, scores, itself ? tokens : token_input(m, "targets", MTF_FEED_NEXT_TOKENS));
 }
 
 static void build_network(MtfAssembly *m) {
@@ -394,18 +318,12 @@ static void build_network(MtfAssembly *m) {
     }
     m->vocab = mtf_parts_dimension(m->p, "vocab", n->vocab);
     int table = vocabulary_table(m, "embedding");
-    if (is_pair(n)) {
-        int x = head(m, build_pair(m, table), table);
-        add_loss(m, x, token_input(m, "targets", MTF_FEED_NEXT_TOKENS));
+    if (!is_pair(n)) {
+        build_alone(m, table);
         return;
     }
-    enter_stack(m, first_stack(n), "length", n->length);
-    int tokens = token_input(m, "tokens", MTF_FEED_TOKENS);
-    int x = build_stack(m, "layer", embed(m, table, tokens), -1);
-    add_pooler(m, x);
-    bool itself = n->kind == MTF_ARCHITECTURE_ENCODER;
-    add_loss(m, head(m, x, table),
-             itself ? tokens : token_input(m, "targets", MTF_FEED_NEXT_TOKENS));
+    int scores = mtf_assembly_scores(m, build_pair(m, table), table);
+    mtf_assembly_lose(m, scores, token_input(m, "targets", MTF_FEED_NEXT_TOKENS));
 }
 
 MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error) {

@@ -110,11 +110,17 @@ typedef struct {
 
 typedef enum {
     MTF_ARCHITECTURE_DECODER,         /* next token */
-    MTF_ARCHITECTURE_ENCODER,         /* every token, all seen */
+    MTF_ARCHITECTURE_ENCODER,         /* every token, all seen, or the text's class */
     MTF_ARCHITECTURE_ENCODER_DECODER, /* next token of the second text */
     MTF_ARCHITECTURE_SPEECH,          /* next token of a text, by a decoder that attends to sound */
     MTF_ARCHITECTURE_IMAGE,           /* the class of a picture, by an encoder of its patches */
 } MtfArchitectureKind;
+
+/* A layer before the scores, in files; NULL: none. */
+typedef struct {
+    const char *dense, *norm;
+    const char *activation; /* an operation's name */
+} MtfHeadLayer;
 
 /* Rates of what is dropped while training. */
 typedef struct {
@@ -135,10 +141,12 @@ typedef struct {
     bool packed;      /* rows hold several pairs that do not see one another, or are filled up */
     bool unpublished; /* no file keeps its weights */
     MtfDropoutRates dropout;
-    double smoothing;       /* of labels */
-    int64_t first_position; /* row of the first position in their table */
-    int64_t image_size, patch_size, channels, classes; /* of pictures, which are square */
-    int64_t token_types;                               /* rows of the table of segments; 0: none */
+    double smoothing;                         /* of labels */
+    int64_t first_position;                   /* row of the first position in their table */
+    int64_t image_size, patch_size, channels; /* of pictures, which are square */
+    int64_t
+        classes; /* of pictures, or of the texts that an encoder reads; 0: it tells their tokens */
+    int64_t token_types;     /* rows of the table of segments; 0: none */
     int64_t d_embed;         /* width of embeddings that a matrix brings to d_model; 0: d_model */
     bool rms, norm_plus_one; /* kind of norms; scale is stored less 1 */
     bool norm_unbiased, norm_bare; /* norms of means have no bias; no scale either */
@@ -151,6 +159,7 @@ typedef struct {
     double spread; /* standard deviation of initial weights; 0: 1 / sqrt(inputs), embeddings 1 */
     const char *embedding, *token_type_table, *embedding_norm, *widening; /* in files */
     const char *head, *pooler_name;
+    MtfHeadLayer head_layer;   /* of encoders */
     MtfStack encoder, decoder; /* one of them, or both */
 } MtfArchitecture;
 

@@ -66,20 +66,3 @@ int mtf_assembly_image(MtfAssembly *m) {
     mtf_assembly_place(m, "position_table", place);
     return mtf_parts_add(m->p, "x_placed", x, table);
 }
-
-void mtf_assembly_classify(MtfAssembly *m, int first) {
-    int classes = mtf_parts_dimension(m->p, "classes", m->n->classes);
-    MtfShape each = MTF_SHAPE(m->batch);
-    MtfLinear linear = { .name = "logits",
-                         .file = "classifier",
-                         .in = MTF_SHAPE(m->d_model),
-                         .out = MTF_SHAPE(classes),
-                         .bias = true,
-                         .spread = m->n->spread };
-    int logits = mtf_assembly_linear(m, &linear, first);
-    int labels = mtf_parts_input(m->p, "labels", &each, MTF_I32, MTF_FEED_LABELS);
-    int losses =
-        mtf_parts_apply(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &each, logits, labels);
-    m->p->b.graph->loss =
-        mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, "loss", &(MtfShape){ 0 }, losses, -1);
-}

@@ -40,16 +40,22 @@ int mtf_assembly_mask(MtfAssembly *m, const char *prefix, const MtfMemory *memor
 }
 
 int mtf_assembly_padding(MtfAssembly *m) {
-    if (m->n->packed || m->n->kind != MTF_ARCHITECTURE_ENCODER_DECODER)
+    bool source = m->n->kind == MTF_ARCHITECTURE_ENCODER_DECODER;
+    bool told = m->n->kind == MTF_ARCHITECTURE_ENCODER && m->n->classes > 0;
+    if (m->n->packed || (!source && !told))
         return -1;
     MtfShape shape = MTF_SHAPE(m->batch, m->length);
-    int read = mtf_parts_input(m->p, "source_segments", &shape, MTF_I32, MTF_FEED_SOURCE_SEGMENTS);
+    int read = mtf_parts_input(m->p, source ? "source_segments" : "segments", &shape, MTF_I32,
+                               source ? MTF_FEED_SOURCE_SEGMENTS : MTF_FEED_SEGMENTS);
+    const char *name = source ? "source_mask" : "mask";
+    mtf_parts_enter(m->p, name);
     m->p->b.attributes.from = m->length;
     m->p->b.attributes.to = m->memory_length;
-    int known = mtf_parts_apply(m->p, MTF_OP_RENAME, "source_mask/segments", NULL, read, -1);
-    int number = as_float(m, "source_mask/segments_float", known);
-    int filled = mtf_parts_apply(m->p, MTF_OP_LOGICAL_NOT, "source_mask/filled", NULL, number, -1);
-    return mtf_assembly_scale(m, "source_mask", -1e30, filled);
+    int known = mtf_parts_apply(m->p, MTF_OP_RENAME, "segments", NULL, read, -1);
+    int number = as_float(m, "segments_float", known);
+    int filled = mtf_parts_apply(m->p, MTF_OP_LOGICAL_NOT, "filled", NULL, number, -1);
+    mtf_parts_leave(m->p);
+    return mtf_assembly_scale(m, name, -1e30, filled);
 }
 
 int mtf_assembly_counted(MtfAssembly *m) {

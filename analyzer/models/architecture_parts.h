@@ -32,6 +32,9 @@ typedef struct {
     int length, remembered, segments;
 } MtfMemory;
 
+/* The matrix from the width of embeddings to that of layers, where they differ. */
+#define MTF_WIDENED "widened"
+
 /* A literal shape: MTF_SHAPE(batch, length). */
 #define MTF_SHAPE(...) ((MtfShape){ (int)G_N_ELEMENTS(((int[]){ __VA_ARGS__ })), { __VA_ARGS__ } })
 
@@ -97,10 +100,16 @@ void mtf_assembly_latent_heads(MtfAssembly *m, int x, int heads[3]);
 int mtf_assembly_latent_values(MtfAssembly *m, int context);
 int mtf_assembly_value_dimension(MtfAssembly *m);
 
-/* Pictures as places of the stack, a patch each behind the one that the class is read from; and the
- * loss of their classes from that one's result (architecture_image.c). */
+/* Pictures as places of the stack, a patch each behind the one that the class is read from (architecture_image.c). */
 int mtf_assembly_image(MtfAssembly *m);
-void mtf_assembly_classify(MtfAssembly *m, int first);
+
+/* What is told of a stack's result (architecture_heads.c): scores of every place's token, by the table of embeddings
+ * where the head is tied to it, and the graph's loss of them; or classes of the whole from the first place, and
+ * theirs. A pooler is beside either. */
+int mtf_assembly_scores(MtfAssembly *m, int x, int table);
+void mtf_assembly_lose(MtfAssembly *m, int scores, int targets);
+void mtf_assembly_classify(MtfAssembly *m, int x);
+void mtf_assembly_pool(MtfAssembly *m, int x);
 
 /* Sound, bands of a spectrum over time, as places of the encoder (architecture_speech.c). */
 int mtf_assembly_speech(MtfAssembly *m);
@@ -114,8 +123,8 @@ int mtf_assembly_buckets(MtfAssembly *m);
  * 2^(-4 (2 (h - p) + 1) / p). */
 int mtf_assembly_alibi(MtfAssembly *m);
 
-/* Of a source that is not packed: 0 where memory is of it, -1e30 where its row is filled up [batch,
- * memory]; or -1. */
+/* Of a source that is not packed, and of a text whose class is told: 0 where memory is of it, -1e30 where its row is
+ * filled up [batch, memory]; or -1. */
 int mtf_assembly_padding(MtfAssembly *m);
 
 /* Packed rows (architecture_pairs.c): begins a stack whose rows hold pieces that do not see one

@@ -189,8 +189,10 @@ static const MtfStoredTensor *find_in(MtfPublishedFile *of, const char *name,
     return mtf_safetensors_find(of->file, name);
 }
 
-const MtfStoredTensor *mtf_published_folder_find(const MtfPublishedFolder *folder, const char *name,
-                                                 MtfPublishedFile **file, GError **error) {
+/* The tensor of that name, or the one whose name is it behind a prefix, or whose name with a prefix it is; NULL with
+ * `several` where it might be more than one. */
+static const MtfStoredTensor *find_named(const MtfPublishedFolder *folder, const char *name,
+                                         MtfPublishedFile **file, bool *several) {
     MtfPublishedFile *exact = g_hash_table_lookup(folder->names, name);
     const char *found = NULL, *tensor;
     GHashTableIter all;
@@ -198,21 +200,42 @@ const MtfStoredTensor *mtf_published_folder_find(const MtfPublishedFolder *folde
     if (exact != NULL)
         return find_in(exact, name, file);
     g_hash_table_iter_init(&all, folder->names);
-    while (g_hash_table_iter_next(&all, (gpointer *)&tensor, &value)) {
+    while (!*several && g_hash_table_iter_next(&all, (gpointer *)&tensor, &value)) {
         if (!is_behind_prefix(tensor, name) && !is_behind_prefix(name, tensor))
             continue;
-        if (found != NULL) {
-            mtf_input_error(error, "%s has no tensor \"%s\", but several whose names end so",
-                            folder->path, name);
-            return NULL;
-        }
+        *several = found != NULL;
         found = tensor;
         of = value;
     }
-    if (found != NULL)
-        return find_in(of, found, file);
-    mtf_input_error(error, "%s has no tensor \"%s\", which the model needs", folder->path, name);
+    return found != NULL && !*several ? find_in(of, found, file) : NULL;
+}
+
+/* What TensorFlow, from which BERT's first files were translated, called the weights of norms; NULL: nothing. Free
+ * with g_free. */
+static char *old_name(const char *name) {
+    static const char *const endings[][2] = { { "LayerNorm.weight", "LayerNorm.gamma" },
+                                              { "LayerNorm.bias", "LayerNorm.beta" } };
+    for (gsize i = 0; i < G_N_ELEMENTS(endings); i++)
+        if (g_str_has_suffix(name, endings[i][0]))
+            return g_strdup_printf("%.*s%s", (int)(strlen(name) - strlen(endings[i][0])), name,
+                                   endings[i][1]);
     return NULL;
+}
+
+const MtfStoredTensor *mtf_published_folder_find(const MtfPublishedFolder *folder, const char *name,
+                                                 MtfPublishedFile **file, GError **error) {
+    bool several = false;
+    const MtfStoredTensor *stored = find_named(folder, name, file, &several);
+    g_autofree char *old = old_name(name);
+    if (stored == NULL && !several && old != NULL)
+        stored = find_named(folder, old, file, &several);
+    if (several)
+        mtf_input_error(error, "%s has no tensor \"%s\", but several whose names end so",
+                        folder->path, name);
+    else if (stored == NULL)
+        mtf_input_error(error, "%s has no tensor \"%s\", which the model needs", folder->path,
+                        name);
+    return stored;
 }
 
 /* ---- Scales ---------------------------------------------------------------------------------- */

@@ -296,10 +296,14 @@ static bool check_inputs(const MtfData *data, GError **error) {
             "there are",
             mtf_graph_tensor(data->graph, category)->name);
     if (taught >= 0 && find_input(data->graph, mtf_feed_is_features) < 0)
-        return mtf_input_error(error,
-                               "input \"%s\" is made from an example's features, but no input is "
-                               "fed with features",
-                               mtf_graph_tensor(data->graph, taught)->name);
+        return mtf_input_error(
+            error,
+            "input \"%s\" is made from an example's features, but no input is "
+            "fed with features%s",
+            mtf_graph_tensor(data->graph, taught)->name,
+            find_input(data->graph, mtf_feed_is_text) < 0
+                ? ""
+                : ": give --data a table (.tsv) with a label, a tab and a text a line");
     return true;
 }
 

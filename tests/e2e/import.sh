@@ -134,7 +134,13 @@ count mpt-7b 6649286656 '{"model_type":"mpt","d_model":4096,"n_layers":32,"n_hea
 # with biases); the last norm's 2 2048.
 count stablelm2-1.6b 1644515328 '{"model_type":"stablelm","hidden_size":2048,"intermediate_size":5632,"num_hidden_layers":24,
   "vocab_size":100352,"use_qkv_bias":true}'
-count bert-base 109482240 '{"model_type":"bert","architectures":["BertForMaskedLM"]}'
+count bert-base 109482240 '{"model_type":"bert","architectures":["BertModel"]}'
+# Heads, as transformers counts them: of tokens 768^2 + 768, a norm, a bias of each (no pooler); of two classes 768 2 + 2.
+count bert-base-tokens 109514298 '{"model_type":"bert","architectures":["BertForMaskedLM"]}'
+count bert-base-classes 109483778 '{"model_type":"bert","architectures":["BertForSequenceClassification"]}'
+count roberta-base-classes 124647170 '{"model_type":"roberta","max_position_embeddings":514,"type_vocab_size":1,
+  "architectures":["RobertaForSequenceClassification"]}'
+count distilbert-base-classes 66955010 '{"model_type":"distilbert","architectures":["DistilBertForSequenceClassification"]}'
 count bert-large 335141888 '{"model_type":"bert","hidden_size":1024,"intermediate_size":4096,
   "num_hidden_layers":24,"num_attention_heads":16}'
 count roberta-base 124645632 '{"model_type":"roberta","max_position_embeddings":514,"type_vocab_size":1}'
@@ -258,6 +264,13 @@ refuse "heads that do not divide" '{"model_type":"gpt2","n_head":7}' "must be a 
 refuse "heads that do not share alike" '{"model_type":"llama","num_key_value_heads":5}' "cannot share 5"
 refuse "more experts a token than there are" '{"model_type":"mixtral","num_experts_per_tok":9}' "1 to 8 experts"
 refuse "a billion layers" '{"model_type":"llama","num_hidden_layers":1000000000}' "at most 4096"
+refuse "a text's number" '{"model_type":"bert","architectures":["BertForSequenceClassification"],"num_labels":1}' \
+    '/: a text'"'"'s class is told, one of two or more'
+refuse "several classes of a text" '{"model_type":"bert","architectures":["BertForSequenceClassification"],
+    "problem_type":"multi_label_classification"}' '/problem_type: a text'"'"'s class is told'
+refuse "a head of its own weights" '{"model_type":"bert","architectures":["BertForMaskedLM"],"tie_word_embeddings":false}' \
+    "/tie_word_embeddings: only true"
+refuse "classes that are no names" '{"model_type":"bert","architectures":{}}' "/architectures"
 refuse "patches that do not fill a picture" '{"model_type":"vit","patch_size":15}' "/patch_size"
 refuse "a kind of layer that is not known" '{"model_type":"qwen3","num_hidden_layers":1,"layer_types":["linear_attention"]}' \
     "/layer_types/0: layers of type"

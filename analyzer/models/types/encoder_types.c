@@ -28,11 +28,75 @@ static void divide_heads(MtfConfig *c, MtfArchitecture *n, const char *key, cons
     s->scale = 1 / sqrt((double)s->d_kv);
 }
 
-/* What the head of a file does is not read; `what` is. */
-static void leave_out_head(MtfConfig *c, const char *what) {
-    g_autofree char *reason = g_strdup_printf(
-        "%s; it learns its own text through the embedding, 15 %% of it hidden", what);
-    mtf_config_leave_out(c, "the head of architectures", reason);
+/* ---- Heads ----------------------------------------------------------------------------------- */
+
+/* What a class of transformers puts on an encoder: a layer, then scores of tokens by the tied table, or of classes. */
+typedef struct {
+    const char *ending; /* of the class's name; NULL ends a list */
+    MtfHeadLayer layer;
+    const char *scores; /* in files */
+    bool classes;
+} Head;
+
+/* As many as the config names. */
+static int64_t read_classes(MtfConfig *c, int64_t standard) {
+    MtfJson labels;
+    if (mtf_config_find(c, "id2label", &labels)) {
+        if (!mtf_json_object(&labels, c->error))
+            c->failed = true;
+        else
+            standard = MAX(1, mtf_json_length(&labels));
+    }
+    return mtf_config_size(c, "num_labels", standard);
+}
+
+/* The head that "architectures" names, or NULL. */
+static const Head *find_head(MtfConfig *c, const Head *heads) {
+    MtfJson list, first;
+    const char *name = "";
+    if (!mtf_config_find(c, "architectures", &list))
+        return NULL;
+    if (!mtf_json_array(&list, c->error) ||
+        (mtf_json_first(&list, &first) && !mtf_json_string(&first, &name, c->error)))
+        c->failed = true;
+    for (; !c->failed && heads->ending != NULL; heads++)
+        if (g_str_has_suffix(name, heads->ending))
+            return heads;
+    return NULL;
+}
+
+/* A text is of one class; numbers and several classes at once are other losses. */
+static void read_text_classes(MtfConfig *c, MtfArchitecture *n) {
+    const char *single = "single_label_classification";
+    n->classes = read_classes(c, 2);
+    const char *problem =
+        mtf_config_word(c, "problem_type", n->classes > 1 ? single : "regression");
+    if (strcmp(problem, single) != 0)
+        mtf_config_fail(c, "problem_type",
+                        "a text's class is told, one of two or more (\"%s\"), not \"%s\"", single,
+                        problem);
+}
+
+/* Without a head that is known the text itself is learned, through the embedding. */
+static void read_head(MtfConfig *c, MtfArchitecture *n, const Head *heads) {
+    const Head *head = find_head(c, heads);
+    bool tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    if (head == NULL) {
+        const char *read =
+            n->pooler ? "the encoder and its pooler are read" : "the encoder is read";
+        g_autofree char *reason = g_strdup_printf(
+            "%s; it learns its own text through the embedding, 15 %% of it hidden", read);
+        mtf_config_leave_out(c, "the head of architectures", reason);
+        return;
+    }
+    n->pooler = false;
+    n->head = head->scores;
+    n->head_layer = head->layer;
+    n->head_bias = !head->classes;
+    if (head->classes)
+        read_text_classes(c, n);
+    else if (!tied)
+        mtf_config_fail(c, "tie_word_embeddings", "only true, a head tied to the embedding");
 }
 
 /* Sizes of an encoder, in the names that BERT and ViT share. */
@@ -55,44 +119,75 @@ static void read_bert_sizes(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
     n->token_types = mtf_config_size(c, "type_vocab_size", 2);
 }
 
-/* The encoder, its pooler where files have one, and scores by the tied embedding to learn from. */
-static void read_bert_like(MtfConfig *c, MtfArchitecture *n, int64_t vocab, bool pooler) {
+/* The encoder, its pooler where files have one, and a head. */
+static void read_bert_like(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
     mtf_type_drop(n, 0.1);
     MtfStack *s = &n->encoder;
     read_bert_sizes(c, n, vocab);
     s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
     s->names = (MtfStackNames){ BERT_NAMES };
     n->tied = true;
-    n->pooler = pooler;
     n->embedding = "embeddings.word_embeddings";
     n->token_type_table = "embeddings.token_type_embeddings";
     n->embedding_norm = "embeddings.LayerNorm";
     n->pooler_name = "pooler.dense";
     refuse_other_positions(c);
-    mtf_config_flag(c, "tie_word_embeddings", true);
-    leave_out_head(c, pooler ? "the encoder and its pooler are read" : "the encoder is read");
 }
 
 static void read_bert(MtfConfig *c, MtfArchitecture *n) {
-    read_bert_like(c, n, 30522, true);
+    read_bert_like(c, n, 30522);
     n->context = n->max_positions;
+    n->pooler = true;
+    const MtfHeadLayer tokens = { "cls.predictions.transform.dense",
+                                  "cls.predictions.transform.LayerNorm", n->encoder.activation };
+    read_head(
+        c, n,
+        (const Head[]){
+            { "ForMaskedLM", tokens, "cls.predictions", false },
+            { "ForSequenceClassification", { "pooler.dense", NULL, "tanh" }, "classifier", true },
+            { NULL } });
 }
 
 /* Positions are counted from behind the padding's. */
 static void read_roberta(MtfConfig *c, MtfArchitecture *n) {
-    read_bert_like(c, n, 50265, true);
+    static const Head heads[] = {
+        { "ForMaskedLM",
+          { "lm_head.dense", "lm_head.layer_norm", "gelu_exact" },
+          "lm_head",
+          false },
+        { "ForSequenceClassification",
+          { "classifier.dense", NULL, "tanh" },
+          "classifier.out_proj",
+          true },
+        { NULL },
+    };
+    read_bert_like(c, n, 50265);
     n->first_position = mtf_config_integer(c, "pad_token_id", 0, 1) + 1;
     n->context = MAX(1, n->max_positions - n->first_position);
+    n->pooler = true;
+    read_head(c, n, heads);
 }
 
-/* ELECTRA's discriminator, which has no pooler and may have narrower embeddings. */
+/* ELECTRA, which has no pooler and may have narrower embeddings. */
 static void read_electra(MtfConfig *c, MtfArchitecture *n) {
+    static const Head heads[] = {
+        { "ForMaskedLM",
+          { "generator_predictions.dense", "generator_predictions.LayerNorm", "gelu_exact" },
+          "generator_lm_head",
+          false },
+        { "ForSequenceClassification",
+          { "classifier.dense", NULL, "gelu_exact" },
+          "classifier.out_proj",
+          true },
+        { NULL },
+    };
     int64_t width = mtf_config_size(c, "embedding_size", 128);
-    read_bert_like(c, n, 30522, false);
+    read_bert_like(c, n, 30522);
     n->context = n->max_positions;
     n->d_embed = width != n->d_model ? width : 0;
     n->widening = "embeddings_project";
     mtf_config_number(c, "summary_last_dropout", 0);
+    read_head(c, n, heads);
 }
 
 #define DISTILBERT_NAMES                                                                  \
@@ -123,9 +218,15 @@ static void read_distilbert(MtfConfig *c, MtfArchitecture *n) {
     if (mtf_config_flag(c, "sinusoidal_pos_embds", false))
         mtf_config_leave_out(c, "sinusoidal_pos_embds",
                              "files keep the table that they begin with");
-    mtf_type_ignore(c, (const char *const[]){ "qa_dropout", "seq_classif_dropout", "tie_weights_",
-                                              "tie_word_embeddings", NULL });
-    leave_out_head(c, "the encoder is read");
+    mtf_type_ignore(
+        c, (const char *const[]){ "qa_dropout", "seq_classif_dropout", "tie_weights_", NULL });
+    const MtfHeadLayer tokens = { "vocab_transform", "vocab_layer_norm", s->activation };
+    read_head(
+        c, n,
+        (const Head[]){
+            { "ForMaskedLM", tokens, "vocab_projector", false },
+            { "ForSequenceClassification", { "pre_classifier", NULL, "relu" }, "classifier", true },
+            { NULL } });
 }
 
 /* ---- Pictures -------------------------------------------------------------------------------- */
@@ -139,24 +240,12 @@ static void read_distilbert(MtfConfig *c, MtfArchitecture *n) {
 
 #define VIT_CLASSES 1000 /* of ImageNet, where a config does not name its own */
 
-/* As many as the config names. */
-static int64_t read_classes(MtfConfig *c) {
-    MtfJson labels;
-    int64_t standard = VIT_CLASSES;
-    if (mtf_config_find(c, "id2label", &labels)) {
-        if (!mtf_json_object(&labels, c->error))
-            c->failed = true;
-        else
-            standard = MAX(1, mtf_json_length(&labels));
-    }
-    return mtf_config_size(c, "num_labels", standard);
-}
-
 static void read_vit_picture(MtfConfig *c, MtfArchitecture *n) {
     n->image_size = mtf_config_size(c, "image_size", 224);
     n->patch_size = mtf_config_size(c, "patch_size", 16);
     n->channels = mtf_config_size(c, "num_channels", 3);
-    n->classes = read_classes(c);
+    n->classes = read_classes(c, VIT_CLASSES);
+    n->head = "classifier";
     if (n->image_size % n->patch_size != 0 || n->image_size / n->patch_size > 4096)
         mtf_config_fail(c, "patch_size", "image_size must be 1 to 4096 times patch_size");
     int64_t side = MAX(1, n->image_size / n->patch_size);

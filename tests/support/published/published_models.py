@@ -9,7 +9,7 @@
                                                                              DIR" for each, with tabs; DIR's model, or DIR WEIGHTS
 
 writes DIR/TYPE/config.json, model.safetensors (or two shards with an index), in-*.npy (a window of
-tokens and one token more, or a picture and its class) and logits.npy (of every position). The models are written here
+tokens and one token more, or a picture and its class; or in-text.tsv, a class and a text) and logits.npy (of every position). The models are written here
 from their papers and the names of their tensors, in plain PyTorch and float64; nothing is shared with
 the program under test.
 """
@@ -58,9 +58,9 @@ def in_blocks(value, rows, columns):
 class Weights:
     """Tensors by name, drawn when they are first asked for, kept as float32 in the file, or as a quantization_config says."""
 
-    def __init__(self, quantization=None):
+    def __init__(self, quantization=None, old_names=False):
         self.tensors, self.codes = {}, {}
-        self.quantization = quantization
+        self.quantization, self.old_names = quantization, old_names
         self.generator = torch.Generator().manual_seed(7)
 
     def round(self, name, value):
@@ -72,9 +72,15 @@ class Weights:
         self.codes[name] = codes, name + ("_scale_inv" if blocks else "_scale"), scales
         return said
 
+    def name(self, name):
+        """BERT's first files call the weights of norms as TensorFlow did."""
+        if not self.old_names or "LayerNorm" not in name:
+            return name
+        return name.replace(".weight", ".gamma").replace(".bias", ".beta")
+
     def published(self):
         """What the file has: values, or codes and their scales."""
-        tensors = dict(self.tensors)
+        tensors = {self.name(name): value for name, value in self.tensors.items()}
         for name, (codes, beside, scales) in self.codes.items():
             tensors[name], tensors[beside] = codes, scales
         return tensors
@@ -727,8 +733,37 @@ def mpt(w, c, tokens):
     return norm(t + "norm_f", x) @ table.T
 
 
+def tells(c, what):
+    """Whether the model has the head that a class of transformers ends with."""
+    return any(name.endswith(what) for name in c.get("architectures", []))
+
+
+def bert_head(w, c, x, p, table):
+    """Scores of tokens by the embedding, behind the layer of the type where there is one, or a text's class."""
+    h, narrow = c["hidden_size"], table.shape[1]
+    kind = "roberta" if "roberta" in p else c["model_type"]
+    classes = len(c.get("id2label", "..."[:2]))
+    if tells(c, "ForSequenceClassification"):
+        if kind == "bert":
+            first = torch.tanh(linear(w, p + "pooler.dense", x[:1], h, True))
+            return linear(w, "classifier", first, classes, True)
+        first = linear(w, "classifier.dense", x[:1], h, True)
+        first = gelu(first) if kind == "electra" else torch.tanh(first)
+        return linear(w, "classifier.out_proj", first, classes, True)
+    if tells(c, "ForMaskedLM"):
+        dense, norm, scores = {
+            "bert": ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions"),
+            "electra": ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head"),
+            "roberta": ("lm_head.dense", "lm_head.layer_norm", "lm_head")}[kind]
+        x = plain_norm(w, c, norm, gelu(linear(w, dense, x, narrow, True)))
+        return x @ table.T + w(scores + ".bias", c["vocab_size"], scale=0.3)
+    if kind != "electra":
+        linear(w, p + "pooler.dense", x[:1], h, True)
+    return (x @ w(p + "embeddings_project.weight", h, narrow) if narrow != h else x) @ table.T
+
+
 def bert(w, c, tokens):
-    """The encoder; its scores by the embedding, as nothing else is published with it."""
+    """The encoder, and what it tells."""
     h, n = c["hidden_size"], c["num_attention_heads"]
     kind = c["model_type"]
     narrow = c.get("embedding_size", h)
@@ -739,7 +774,8 @@ def bert(w, c, tokens):
 
     counts_on = kind in ("roberta", "xlm-roberta", "camembert")  # positions, from behind the padding's
     first = c["pad_token_id"] + 1 if counts_on else 0
-    p = "" if kind == "roberta" else ("roberta" if counts_on else kind) + "."
+    bare = kind == "roberta" and "architectures" not in c
+    p = "" if bare else ("roberta" if counts_on else kind) + "."
     e = p + "embeddings."
     table = w(e + "word_embeddings.weight", c["vocab_size"], narrow, scale=0.5)
     places = w(e + "position_embeddings.weight", c["max_position_embeddings"], narrow, scale=0.3)
@@ -756,9 +792,7 @@ def bert(w, c, tokens):
                  x + linear(w, q + "attention.output.dense", y, h, True))
         y = gelu(linear(w, q + "intermediate.dense", x, c["intermediate_size"], True))
         x = norm(q + "output.LayerNorm", x + linear(w, q + "output.dense", y, h, True))
-    if kind != "electra":
-        linear(w, p + "pooler.dense", x[:1], h, True)
-    return (x @ w(p + "embeddings_project.weight", h, narrow) if narrow != h else x) @ table.T
+    return bert_head(w, c, x, p, table)
 
 
 def distilbert(w, c, tokens):
@@ -773,6 +807,12 @@ def distilbert(w, c, tokens):
         x = plain_norm(w, c, p + "sa_layer_norm", x + linear(w, p + "attention.out_lin", y, h, True))
         y = linear(w, p + "ffn.lin2", gelu(linear(w, p + "ffn.lin1", x, c["hidden_dim"], True)), h, True)
         x = plain_norm(w, c, p + "output_layer_norm", x + y)
+    if tells(c, "ForSequenceClassification"):
+        first = linear(w, "pre_classifier", x[:1], h, True).clamp(min=0)
+        return linear(w, "classifier", first, len(c["id2label"]), True)
+    if tells(c, "ForMaskedLM"):
+        x = plain_norm(w, c, "vocab_layer_norm", gelu(linear(w, "vocab_transform", x, h, True)))
+        return x @ table.T + w("vocab_projector.bias", c["vocab_size"], scale=0.3)
     return x @ table.T
 
 
@@ -935,6 +975,9 @@ LLAMA31 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_f
 BERT = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
         "num_attention_heads": 3, "vocab_size": 50, "max_position_embeddings": 32,
         "layer_norm_eps": 1e-12, "type_vocab_size": 2, "hidden_act": "gelu", "pad_token_id": 0}
+DISTILBERT = {"dim": 24, "hidden_dim": 40, "n_layers": 2, "n_heads": 3, "vocab_size": 50, "activation": "gelu",
+              "max_position_embeddings": 32, "sinusoidal_pos_embds": False, "tie_weights_": True, "qa_dropout": 0.1}
+CLASSES = {"id2label": {str(i): "x" for i in range(3)}}
 T5 = {"d_model": 24, "d_kv": 10, "d_ff": 40, "num_layers": 2, "num_decoder_layers": 1,
       "num_heads": 3, "vocab_size": 256, "layer_norm_epsilon": 1e-6, "feed_forward_proj": "relu",
       "relative_attention_num_buckets": 8, "relative_attention_max_distance": 9,
@@ -1049,9 +1092,15 @@ MODELS = {
     "camembert": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),
     "electra": (bert, {**BERT, "embedding_size": 16}),
     "electra-wide": (bert, {**BERT, "embedding_size": 24}),
-    "distilbert": (distilbert, {"dim": 24, "hidden_dim": 40, "n_layers": 2, "n_heads": 3, "vocab_size": 50, "activation": "gelu",
-                                "max_position_embeddings": 32, "sinusoidal_pos_embds": False, "tie_weights_": True,
-                                "qa_dropout": 0.1}),
+    "bert-tokens": (bert, {**BERT, "architectures": ["BertForMaskedLM"]}),
+    "bert-classes": (bert, {**BERT, **CLASSES, "architectures": ["BertForSequenceClassification"]}),
+    "roberta-tokens": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1, "architectures": ["RobertaForMaskedLM"]}),
+    "roberta-classes": (bert, {**BERT, **CLASSES, "pad_token_id": 1, "architectures": ["RobertaForSequenceClassification"]}),
+    "electra-tokens": (bert, {**BERT, "embedding_size": 16, "architectures": ["ElectraForMaskedLM"]}),
+    "electra-classes": (bert, {**BERT, **CLASSES, "embedding_size": 16, "architectures": ["ElectraForSequenceClassification"]}),
+    "distilbert-tokens": (distilbert, {**DISTILBERT, "architectures": ["DistilBertForMaskedLM"]}),
+    "distilbert-classes": (distilbert, {**DISTILBERT, **CLASSES, "architectures": ["DistilBertForSequenceClassification"]}),
+    "distilbert": (distilbert, DISTILBERT),
     "opt": (opt, {"hidden_size": 24, "ffn_dim": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 50,
                   "max_position_embeddings": 32, "word_embed_proj_dim": 24, "do_layer_norm_before": True,
                   "activation_function": "relu", "_remove_final_layer_norm": False, "layerdrop": 0.0}),
@@ -1099,7 +1148,7 @@ def write(folder, kind):
     compute, config = MODELS[kind]
     config = {"model_type": type_of(kind), **config}
     os.makedirs(folder, exist_ok=True)
-    weights, generator = Weights(config.get("quantization_config")), torch.Generator().manual_seed(3)
+    weights, generator = Weights(config.get("quantization_config"), kind == "bert-tokens"), torch.Generator().manual_seed(3)
     if kind == "vit":
         side = config["image_size"]
         image = torch.randn(config["num_channels"], side, side, generator=generator)
@@ -1113,6 +1162,12 @@ def write(folder, kind):
         logits = compute(weights, config, sound, tokens[:LENGTH])
         numpy.save(os.path.join(folder, "in-sound.npy"), sound[None].numpy().astype("float32"))
         numpy.save(os.path.join(folder, "in-tokens.npy"), tokens.numpy().astype("int32"))
+    elif tells(config, "ForSequenceClassification"):
+        # A label and a text that does not fill its row, whose first token begins texts of bytes.
+        text = bytes(torch.randint(40, 50, (LENGTH - 4,), generator=generator).tolist())
+        logits = compute(weights, config, torch.tensor([2, *text]))
+        with open(os.path.join(folder, "in-text.tsv"), "wb") as file:
+            file.write(b"1\t" + text + b"\n")
     else:
         tokens = torch.randint(config["vocab_size"], (LENGTH + 1,), generator=generator)
         logits = compute(weights, config, tokens[:LENGTH])

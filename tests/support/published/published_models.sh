@@ -16,7 +16,9 @@ reads() {
     claim "$1: a plan for $2" exits 0
     # The names of files hold no spaces and are split into words on purpose.
     # shellcheck disable=SC2046
-    set -- "$1" "$2" $(for file in "$folder"/in-*.npy; do echo --data "$file" --held-out "$file"; done)
+    set -- "$1" "$2" $(for file in "$folder"/in-*.*; do
+        case $file in *.npy) echo --data "$file" --held-out "$file" ;; *) echo --data "$file" ;; esac
+    done)
     type=$1 ranks=$2
     shift 2
     run mpirun -n "$ranks" meshtf-run "$folder/p$ranks.json" "$@" --init "$folder" --steps 0 --logits "$folder/got.npy" \
