@@ -3,7 +3,7 @@
 # seconds: 300
 . tests/support/tap.sh
 
-meshtf-plan model transformer-lm --preset demo --layers 6 -o "$work/g.json" >/dev/null
+meshtf-plan model transformer-lm --preset tiny --layers 6 -o "$work/g.json" >/dev/null
 number() { sed -n "s/.*\"$1\": *\([0-9.e-]*\).*/\1/p" "$2" | head -n 1; }
 
 # plan NAME MESH LAYOUT OPTIONS...: writes $work/NAME.json.
@@ -118,6 +118,8 @@ run meshtf-plan estimate gpt-small --mesh '' --layout '' --machine "$work/small_
 claim "an estimate says that the host is too small" grep -q 'fits .* NO: .* of its host' "$work/out"
 claim "and the plan does" grep -q '"fits": *false' "$work/p.json"
 
+# Of a model whose step is not all launches.
+meshtf-plan model transformer-lm --preset demo --layers 6 -o "$work/g.json" >/dev/null
 run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine a100 --frontier 3 --gap 0.02 -o "$work/frontier.json"
 claim "time against memory goes as far down as the host helps" says 'recompute layers, offload layers'
 claim "and the plan's points say what waits there" grep -q '"offload": *"layers"' "$work/frontier.json"
