@@ -32,14 +32,22 @@ static void shared_path(char *path, gsize size) {
     PMPI_Bcast(path, (int)size, MPI_CHAR, 0, MPI_COMM_WORLD);
 }
 
-/* Writes the plan where all ranks find it. */
+/* Rank 0 writes the plan, or says why it has none, where all ranks find it. */
+static void save_plan(const MtfPlan *plan, const char *path, GError *why) {
+    GError *error = NULL;
+    mtf_expect(plan != NULL && mtf_plan_save(plan, path, &error), "no plan: %s",
+               why != NULL     ? why->message
+               : error != NULL ? error->message
+                               : "");
+    g_clear_error(&error);
+}
+
 static void write_plan(const MtfTrainingPlan *wanted, char *path, gsize size) {
     g_autoptr(GError) error = NULL;
     shared_path(path, size);
     if (rank == 0) {
         g_autoptr(MtfPlan) plan = mtf_training_plan(wanted, &error);
-        mtf_expect(plan != NULL && mtf_plan_save(plan, path, &error), "no plan: %s",
-                   error != NULL ? error->message : "");
+        save_plan(plan, path, error);
     }
     mtf_meet(control);
 }
@@ -102,27 +110,6 @@ static void check_traffic(const MtfSession *session, const char *rules) {
 
 static bool reads_text(const MtfTrainingPlan *wanted) {
     return strcmp(wanted->graph, "mlp") != 0 && strcmp(wanted->graph, "convnet-small") != 0;
-}
-
-static void check_plan(const MtfTrainingPlan *wanted, bool only_mpi) {
-    char path[256];
-    MtfSession session;
-    g_autoptr(GError) error = NULL;
-    write_plan(wanted, path, sizeof path);
-    MtfRunOptions options = make_options(path, reads_text(wanted) ? "LICENSE" : NULL);
-    options.only_mpi = only_mpi;
-    mtf_witness_reset();
-    bool done = run(&session, &options, &error);
-    mtf_expect(done, "%s: %s", wanted->rules, error != NULL ? error->message : "");
-    if (done) {
-        check_traffic(&session, wanted->rules);
-        g_autofree char *table = mtf_run_summary(&session);
-        mtf_expect(strstr(table, "NOT") == NULL, "%s", table);
-        mtf_expect(strstr(table, "equal to the byte") != NULL, "%s", table);
-    }
-    mtf_session_close(&session);
-    mtf_meet(control);
-    unlink(path);
 }
 
 #define TRANSFORMER(mesh_text, rules_text)                                              \
@@ -219,119 +206,152 @@ static const MtfTrainingPlan plans[] = {
 /* More than all small exchanges of these plans together. */
 #define BUCKET (1 << 20)
 
-static MtfTrainingPlan with_joined_exchanges(const MtfTrainingPlan *wanted) {
-    MtfTrainingPlan joined = *wanted;
-    joined.bucket_bytes = BUCKET;
-    return joined;
+/* A plan of the table, with exchanges that travel one by one and with joined ones: where it is written, and what runs of it leave. */
+typedef struct {
+    char path[256];
+    char *bits[2]; /* through the window, by MPI's messages alone; NULL: not run yet */
+    int exchanges;
+    int under_way; /* exchanges that others may run beside */
+} Kept;
+
+static Kept kept[G_N_ELEMENTS(plans)][2];
+
+static bool is_of_all_ranks(const MtfTrainingPlan *plan) {
+    MtfMesh mesh;
+    return mtf_mesh_parse(plan->mesh, 0, &mesh, NULL) && mtf_mesh_size(&mesh) == ranks;
 }
 
-static void check_plans(bool only_mpi) {
-    for (gsize i = 0; i < G_N_ELEMENTS(plans); i++) {
-        MtfMesh mesh;
-        if (!mtf_mesh_parse(plans[i].mesh, 0, &mesh, NULL) || mtf_mesh_size(&mesh) != ranks)
-            continue;
-        MtfTrainingPlan joined = with_joined_exchanges(&plans[i]);
-        check_plan(&plans[i], only_mpi);
-        check_plan(&joined, only_mpi);
+/* Writes a plan that was written with its exchanges joined. */
+static void write_joined(const char *alone, char *path, gsize size) {
+    g_autoptr(GError) error = NULL;
+    shared_path(path, size);
+    if (rank == 0) {
+        g_autoptr(MtfPlan) plan = mtf_plan_load(alone, &error);
+        if (plan != NULL) {
+            plan->layout->execution.bucket_bytes = BUCKET;
+            mtf_training_plan_predict(plan, &error);
+        }
+        save_plan(plan, path, error);
     }
+    mtf_meet(control);
+}
+
+static Kept *kept_plan(int plan, bool joined) {
+    Kept *k = &kept[plan][joined];
+    if (k->path[0] == '\0' && joined)
+        write_joined(kept_plan(plan, false)->path, k->path, sizeof k->path);
+    else if (k->path[0] == '\0')
+        write_plan(&plans[plan], k->path, sizeof k->path);
+    return k;
+}
+
+static void remove_plans(void) {
+    for (gsize i = 0; i < G_N_ELEMENTS(plans); i++)
+        for (int joined = 0; joined < 2; joined++) {
+            Kept *k = &kept[i][joined];
+            if (rank == 0 && k->path[0] != '\0')
+                unlink(k->path);
+            g_free(k->bits[0]);
+            g_free(k->bits[1]);
+        }
+}
+
+/* A digest of what this rank holds of the variables. */
+static char *held_bits(const MtfSession *session) {
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+    for (int t = 0; t < (int)session->plan->graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(session->plan->graph, t);
+        const MtfOperand *slice = mtf_worker_tensor(session->worker, t);
+        if (tensor->source == MTF_SOURCE_VARIABLE)
+            g_checksum_update(checksum, slice->data,
+                              (gssize)(mtf_slice_elements(slice) * mtf_dtype_bytes(slice->dtype)));
+    }
+    return g_strdup(g_checksum_get_string(checksum));
+}
+
+static void count_exchanges(const MtfProgram *program, Kept *k) {
+    k->exchanges = k->under_way = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        k->exchanges += mtf_instruction_calls(program, i);
+        k->under_way += mtf_program_instruction(program, i)->wait_before > 0;
+    }
+}
+
+/* Runs a few steps, in which is sent what the plan says; returns what the rank holds then, NULL where it fails. */
+static char *train(int plan, Kept *k, bool only_mpi, bool no_overlap) {
+    MtfSession session;
+    g_autoptr(GError) error = NULL;
+    MtfRunOptions options = make_options(k->path, reads_text(&plans[plan]) ? "LICENSE" : NULL);
+    options.only_mpi = only_mpi;
+    options.no_overlap = no_overlap;
+    mtf_witness_reset();
+    bool done = run(&session, &options, &error);
+    mtf_expect(done, "%s: %s", plans[plan].rules, error != NULL ? error->message : "");
+    char *bits = NULL;
+    if (done) {
+        check_traffic(&session, plans[plan].rules);
+        g_autofree char *table = mtf_run_summary(&session);
+        mtf_expect(strstr(table, "NOT") == NULL, "%s", table);
+        mtf_expect(strstr(table, "equal to the byte") != NULL, "%s", table);
+        count_exchanges(session.program, k);
+        bits = held_bits(&session);
+    }
+    mtf_session_close(&session);
+    return bits;
+}
+
+/* The same, once for all tests. */
+static const char *trained_bits(int plan, bool joined, bool only_mpi) {
+    Kept *k = kept_plan(plan, joined);
+    if (k->bits[only_mpi] == NULL)
+        k->bits[only_mpi] = train(plan, k, only_mpi, false);
+    return k->bits[only_mpi];
+}
+
+static void run_plans(bool only_mpi) {
+    for (int i = 0; i < (int)G_N_ELEMENTS(plans); i++)
+        for (int joined = 0; is_of_all_ranks(&plans[i]) && joined < 2; joined++)
+            trained_bits(i, joined, only_mpi);
 }
 
 static void a_run_sends_what_its_plan_says(void **state) {
     (void)state;
-    check_plans(true);
+    run_plans(true);
     assert_true(mtf_verdict());
 }
 
 static void through_the_window_no_message_is_sent(void **state) {
     (void)state;
-    check_plans(false);
+    run_plans(false);
     assert_true(mtf_verdict());
-}
-
-/* A digest of what this rank holds of the variables after a few steps; `*room` counts exchanges
- * that may be under way while others run. */
-static char *trained_bits(MtfRunOptions *options, int *room) {
-    MtfSession session;
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
-    bool done = run(&session, options, &error);
-    mtf_expect(done, "%s", error != NULL ? error->message : "");
-    for (int t = 0; done && t < (int)session.plan->graph->tensors->len; t++) {
-        const MtfTensor *tensor = mtf_graph_tensor(session.plan->graph, t);
-        const MtfOperand *slice = mtf_worker_tensor(session.worker, t);
-        if (tensor->source == MTF_SOURCE_VARIABLE)
-            g_checksum_update(checksum, slice->data,
-                              (gssize)(mtf_slice_elements(slice) * mtf_dtype_bytes(slice->dtype)));
-    }
-    for (int i = 0; done && i < mtf_program_length(session.program); i++)
-        *room += mtf_program_instruction(session.program, i)->wait_before > 0;
-    mtf_session_close(&session);
-    return g_strdup(g_checksum_get_string(checksum));
 }
 
 /* Both ways of exchanging, while computing and not. */
-static int compare_bits(const MtfTrainingPlan *wanted) {
-    char path[256];
-    int room = 0;
-    write_plan(wanted, path, sizeof path);
-    for (int only_mpi = 0; only_mpi < 2; only_mpi++) {
-        MtfRunOptions options = make_options(path, reads_text(wanted) ? "LICENSE" : NULL);
-        options.only_mpi = only_mpi != 0;
-        g_autofree char *with = trained_bits(&options, &room);
-        options.no_overlap = TRUE;
-        g_autofree char *without = trained_bits(&options, &room);
-        mtf_expect(strcmp(with, without) == 0, "%s: other bits", wanted->rules);
-    }
-    mtf_meet(control);
-    unlink(path);
-    return room;
-}
-
 static void exchanges_that_stay_under_way_leave_the_same_bits(void **state) {
     (void)state;
-    int room = 0;
-    for (gsize i = 0; i < G_N_ELEMENTS(plans); i++) {
-        MtfMesh mesh;
-        if (mtf_mesh_parse(plans[i].mesh, 0, &mesh, NULL) && mtf_mesh_size(&mesh) == ranks)
-            room += compare_bits(&plans[i]);
-    }
-    mtf_expect(ranks == 1 || room > 0, "none was under way");
+    int under_way = 0;
+    for (int i = 0; i < (int)G_N_ELEMENTS(plans); i++)
+        for (int only_mpi = 0; is_of_all_ranks(&plans[i]) && only_mpi < 2; only_mpi++) {
+            const char *with = trained_bits(i, false, only_mpi);
+            Kept *k = kept_plan(i, false);
+            g_autofree char *without = train(i, k, only_mpi, true);
+            mtf_expect(g_strcmp0(with, without) == 0, "%s: other bits", plans[i].rules);
+            under_way += k->under_way;
+        }
+    mtf_expect(ranks == 1 || under_way > 0, "none was under way");
     assert_true(mtf_verdict());
-}
-
-/* How many exchanges the plan's program has, and what this rank holds after a few steps through the
- * window. */
-static char *bits_of_plan(const MtfTrainingPlan *wanted, int *exchanges) {
-    char path[256];
-    int room = 0;
-    GError *error = NULL;
-    write_plan(wanted, path, sizeof path);
-    MtfRunOptions options = make_options(path, reads_text(wanted) ? "LICENSE" : NULL);
-    char *bits = trained_bits(&options, &room);
-    g_autoptr(MtfPlan) plan = mtf_plan_load(path, &error);
-    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
-    *exchanges = 0;
-    for (int i = 0; i < mtf_program_length(program); i++)
-        *exchanges += mtf_instruction_calls(program, i);
-    mtf_meet(control);
-    unlink(path);
-    return bits;
 }
 
 /* Sums are taken element by element in the order of the ranks, whatever travels beside them. */
 static void joined_exchanges_leave_the_same_bits(void **state) {
     (void)state;
     int saved = 0;
-    for (gsize i = 0; i < G_N_ELEMENTS(plans); i++) {
-        MtfMesh mesh;
-        if (!mtf_mesh_parse(plans[i].mesh, 0, &mesh, NULL) || mtf_mesh_size(&mesh) != ranks)
+    for (int i = 0; i < (int)G_N_ELEMENTS(plans); i++) {
+        if (!is_of_all_ranks(&plans[i]))
             continue;
-        MtfTrainingPlan joined = with_joined_exchanges(&plans[i]);
-        int exchanges, fewer;
-        g_autofree char *alone = bits_of_plan(&plans[i], &exchanges);
-        g_autofree char *together = bits_of_plan(&joined, &fewer);
-        mtf_expect(strcmp(alone, together) == 0, "%s: other bits", plans[i].rules);
-        saved += exchanges - fewer;
+        const char *alone = trained_bits(i, false, false), *together = trained_bits(i, true, false);
+        mtf_expect(g_strcmp0(alone, together) == 0, "%s: other bits", plans[i].rules);
+        saved += kept[i][false].exchanges - kept[i][true].exchanges;
     }
     mtf_expect(ranks == 1 || saved > 0, "none was joined");
     assert_true(mtf_verdict());
@@ -480,5 +500,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(verification_finds_equal_runs_equal_and_others_different),
     };
     control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
-    return mtf_mpi_tests_end(control, cmocka_run_group_tests(tests, NULL, NULL));
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    remove_plans();
+    return mtf_mpi_tests_end(control, failed);
 }

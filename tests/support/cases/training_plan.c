@@ -86,12 +86,15 @@ static MtfLayout *make_layout(const MtfTrainingPlan *wanted, const MtfGraph *gra
     return rules != NULL ? mtf_layout_from_rules(graph, &mesh, rules) : NULL;
 }
 
-static bool predict(MtfPlan *plan, GError **error) {
+bool mtf_training_plan_predict(MtfPlan *plan, GError **error) {
     MtfPricer pricer;
     g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", error);
     if (machine == NULL || !mtf_pricer_init(&pricer, machine, &plan->layout->mesh, error))
         return false;
     g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
+    g_free(plan->program_sha256);
+    cJSON_Delete(plan->predicted);
+    cJSON_Delete(plan->machine);
     plan->program_sha256 = mtf_program_digest(program);
     plan->predicted = mtf_predict(&pricer, program);
     plan->machine = mtf_machine_to_json(machine);
@@ -108,7 +111,7 @@ MtfPlan *mtf_training_plan(const MtfTrainingPlan *wanted, GError **error) {
     if (plan->layout == NULL)
         return NULL;
     plan->layout->execution.bucket_bytes = wanted->bucket_bytes;
-    if (!predict(plan, error))
+    if (!mtf_training_plan_predict(plan, error))
         return NULL;
     return g_steal_pointer(&plan);
 }

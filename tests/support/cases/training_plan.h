@@ -29,4 +29,7 @@ typedef struct {
 /* The plan; NULL with an error when the rules are not legal. Free with mtf_plan_free. */
 MtfPlan *mtf_training_plan(const MtfTrainingPlan *wanted, GError **error);
 
+/* Predicts again what a plan says, after a change of its layout. */
+bool mtf_training_plan_predict(MtfPlan *plan, GError **error);
+
 #endif
