@@ -140,6 +140,7 @@ static bool open_pairs(MtfData *data, const MtfDataSettings *settings, GError **
                               .vocabulary = smallest_bound(graph, mtf_feed_is_text),
                               .classes = label >= 0 ? mtf_data_id_bound(graph, label) : 0,
                               .packed = find_input(graph, is_segments) >= 0,
+                              .text = settings->pair_text,
                               .files = settings->files,
                               .held_out = settings->held_out,
                               .share = settings->share };
@@ -404,28 +405,17 @@ int64_t mtf_data_held_tokens(MtfData *data, int *tokens, int64_t n, GError **err
     return n;
 }
 
-/* The part of a row that is of its first piece, less its end. */
-static void append_piece(GByteArray *bytes, const int *tokens, const int *segments) {
-    for (int64_t i = 0; segments[i + 1] == 1; i++) {
-        guint8 byte = (guint8)tokens[i];
-        g_byte_array_append(bytes, &byte, 1);
-    }
-}
-
-bool mtf_data_pair(MtfData *data, int64_t number, GByteArray *source, GByteArray *target) {
+const MtfTextPair *mtf_data_pair(MtfData *data, int64_t number) {
     if (data->pairs == NULL)
-        return false;
+        return NULL;
     bool held = mtf_pairs_held(data->pairs) > 0;
     if (number >= (held ? mtf_pairs_held(data->pairs) : mtf_pairs_trained(data->pairs)))
-        return false;
+        return NULL;
     if (held)
         mtf_pairs_load_held(data->pairs, number);
     else
         mtf_pairs_load(data->pairs, data->seed, number);
-    const MtfPairRow *row = mtf_pairs_row(data->pairs);
-    append_piece(source, row->source, row->source_segments);
-    append_piece(target, row->next_tokens, row->segments);
-    return true;
+    return mtf_pairs_row(data->pairs)->first;
 }
 
 int64_t mtf_data_vocabulary(const MtfData *data) {

@@ -20,7 +20,8 @@
 #ifndef MTF_DATA_H
 #define MTF_DATA_H
 
-#include "runtime/text/tokenizer.h"
+#include "runtime/data/data_catalogue.h"
+#include "runtime/text/pair_text.h"
 #include "runtime/worker/worker.h"
 
 typedef struct MtfData MtfData;
@@ -33,6 +34,8 @@ typedef struct {
     char *const *held_out;         /* files; NULL = the last `share` of the others */
     double share;                  /* [0, 1) */
     const MtfTokenizer *tokenizer; /* for files of text; NULL = their bytes are tokens */
+    const MtfPairText
+        *pair_text; /* for pairs of texts, kept until the data is closed; NULL = bytes */
     uint64_t seed;
 } MtfDataSettings;
 
@@ -69,9 +72,9 @@ int64_t mtf_data_held_batches(const MtfData *data);
  * tokens. */
 int64_t mtf_data_held_tokens(MtfData *data, int *tokens, int64_t n, GError **error);
 
-/* Appends the bytes of the first pair of held out row `number`, or where nothing is held out of
- * training row `number`; false where the data is no pairs or has no such row. */
-bool mtf_data_pair(MtfData *data, int64_t number, GByteArray *source, GByteArray *target);
+/* The first pair of held out row `number`, or where nothing is held out of training row `number`; NULL where the
+ * data is no pairs or has no such row. */
+const MtfTextPair *mtf_data_pair(MtfData *data, int64_t number);
 
 /* What a step consumes: tokens of a text model, else examples; and the word for it. */
 int64_t mtf_data_items(const MtfData *data);

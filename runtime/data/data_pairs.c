@@ -10,17 +10,23 @@
 #include <math.h>
 #include <string.h>
 
-#define TEXT_BEGINS 2
-#define TEXT_ENDS 3
-
 /* Pairs that share a row. */
 typedef struct {
     guint first, count;
 } Row;
 
+/* A pair and its tokens (int). `tokens` are what the decoder reads and `next` what it shall say, alike in number; of
+ * a text with a label, `tokens` are the text. */
+typedef struct {
+    MtfTextPair text;
+    GArray *source, *tokens, *next;
+    int label;
+} Pair;
+
 struct MtfPairs {
-    int64_t source_length, length, classes;
-    GArray *pairs;        /* MtfTextPair: those of the training part, then those held out */
+    int64_t source_length, length, vocabulary, classes;
+    const MtfPairText *text;
+    GArray *pairs;        /* Pair: those of the training part, then those held out */
     GArray *train, *held; /* Row */
     MtfPairRow row;
 };
@@ -59,43 +65,51 @@ static bool read_pairs(const char *path, GArray *pairs, GError **error) {
     return mtf_catalogue_parse(path, bytes, (gsize)size, pairs, error);
 }
 
-/* ---- What fits ------------------------------------------------------------------------------- */
+/* ---- Tokens ---------------------------------------------------------------------------------- */
 
-static const MtfTextPair *pair_at(const MtfPairs *pairs, guint i) {
-    return &g_array_index(pairs->pairs, MtfTextPair, i);
+static void clear_pair(gpointer data) {
+    Pair *pair = data;
+    g_clear_pointer(&pair->text.source, g_bytes_unref);
+    g_clear_pointer(&pair->text.target, g_bytes_unref);
+    g_clear_pointer(&pair->source, g_array_unref);
+    g_clear_pointer(&pair->tokens, g_array_unref);
+    g_clear_pointer(&pair->next, g_array_unref);
 }
 
-/* Places that each side takes: its bytes, and one for where it begins or ends. */
-static int64_t source_places(const MtfPairs *pairs, const MtfTextPair *pair) {
-    return pairs->classes > 0 ? 0 : (int64_t)g_bytes_get_size(pair->source) + 1;
+static const Pair *pair_at(const MtfPairs *pairs, guint i) {
+    return &g_array_index(pairs->pairs, Pair, i);
 }
 
-static int64_t target_places(const MtfTextPair *pair) {
-    return (int64_t)g_bytes_get_size(pair->target) + 1;
-}
-
-static bool fits(const MtfPairs *pairs, const MtfTextPair *pair) {
-    return source_places(pairs, pair) <= pairs->source_length &&
-           target_places(pair) <= pairs->length;
-}
-
-static bool check_bytes(GBytes *text, int64_t vocabulary, GError **error) {
+static char *words_of(GBytes *text) {
     gsize n;
-    const unsigned char *bytes = g_bytes_get_data(text, &n);
-    for (gsize i = 0; i < n; i++)
-        if (bytes[i] >= vocabulary)
+    const char *bytes = g_bytes_get_data(text, &n);
+    return g_strndup(bytes, n);
+}
+
+static bool check_tokens(const MtfPairs *pairs, const GArray *tokens, GError **error) {
+    bool bytes = pairs->text->tokenizer == NULL;
+    for (guint i = 0; i < tokens->len; i++)
+        if (g_array_index(tokens, int, i) >= pairs->vocabulary)
             return mtf_input_error(error,
-                                   "a text holds the byte %d, but the model's vocabulary has only "
-                                   "%" PRId64 " tokens: tokens of pairs are bytes",
-                                   bytes[i], vocabulary);
+                                   "a text holds the %s %d, but the model's vocabulary has only "
+                                   "%" PRId64 " tokens%s",
+                                   bytes ? "byte" : "token", g_array_index(tokens, int, i),
+                                   pairs->vocabulary,
+                                   bytes ? ": without --tokenizer tokens of pairs are bytes"
+                                         : ": --tokenizer should be the model's own");
     return true;
+}
+
+static bool encode(const MtfPairs *pairs, GBytes *text, GArray **tokens, GError **error) {
+    g_autofree char *words = words_of(text);
+    *tokens = g_array_new(FALSE, FALSE, sizeof(int));
+    return mtf_pair_text_encode(pairs->text, words, *tokens, error) &&
+           check_tokens(pairs, *tokens, error);
 }
 
 /* The class that a source says; -1 with an error. */
 static int read_label(const MtfPairs *pairs, GBytes *source, GError **error) {
-    gsize n;
-    const char *bytes = g_bytes_get_data(source, &n);
-    g_autofree char *text = g_strndup(bytes, n);
+    g_autofree char *text = words_of(source);
     gint64 label;
     if (g_ascii_string_to_signed(text, 10, 0, pairs->classes - 1, &label, NULL))
         return (int)label;
@@ -105,13 +119,36 @@ static int read_label(const MtfPairs *pairs, GBytes *source, GError **error) {
     return -1;
 }
 
-static bool check_pair(const MtfPairs *pairs, const MtfTextPair *pair, int64_t vocabulary,
-                       GError **error) {
+/* What the decoder reads: a beginning, then all but the last of what it shall say. */
+static GArray *shifted(const MtfPairText *text, const GArray *next) {
+    GArray *tokens = g_array_sized_new(FALSE, FALSE, sizeof(int), next->len + 1);
+    g_array_append_val(tokens, text->begins);
+    g_array_append_vals(tokens, next->data, next->len);
+    g_array_set_size(tokens, next->len);
+    return tokens;
+}
+
+static bool make_tokens(const MtfPairs *pairs, Pair *pair, GError **error) {
     if (pairs->classes > 0)
-        return read_label(pairs, pair->source, error) >= 0 &&
-               check_bytes(pair->target, vocabulary, error);
-    return check_bytes(pair->source, vocabulary, error) &&
-           check_bytes(pair->target, vocabulary, error);
+        pair->label = read_label(pairs, pair->text.source, error);
+    else if (!encode(pairs, pair->text.source, &pair->source, error))
+        return false;
+    if (pair->label < 0 || !encode(pairs, pair->text.target, &pair->next, error))
+        return false;
+    bool whole = pairs->classes > 0 && pairs->text->tokenizer != NULL;
+    pair->tokens = whole ? g_array_ref(pair->next) : shifted(pairs->text, pair->next);
+    return true;
+}
+
+/* ---- What fits ------------------------------------------------------------------------------- */
+
+static int64_t source_places(const Pair *pair) {
+    return pair->source != NULL ? pair->source->len : 0;
+}
+
+static bool fits(const MtfPairs *pairs, const Pair *pair) {
+    return source_places(pair) <= pairs->source_length &&
+           (int64_t)pair->tokens->len <= pairs->length;
 }
 
 static char *pair_key(const MtfTextPair *pair) {
@@ -125,38 +162,38 @@ static char *pair_key(const MtfTextPair *pair) {
     return g_strdup(g_checksum_get_string(digest));
 }
 
-/* Moves what fits and is new from `read` to the pairs. `seen` has the keys of those. */
-static bool take_pairs(MtfPairs *pairs, const GArray *read, GHashTable *seen, int64_t vocabulary,
-                       GError **error) {
+/* Copies what fits and is new from `read` to the pairs. `seen` has the keys of those. */
+static bool take_pairs(MtfPairs *pairs, const GArray *read, GHashTable *seen, GError **error) {
     for (guint i = 0; i < read->len; i++) {
-        MtfTextPair pair = g_array_index(read, MtfTextPair, i);
-        if (!fits(pairs, &pair) || !g_hash_table_add(seen, pair_key(&pair)))
-            continue;
-        if (!check_pair(pairs, &pair, vocabulary, error))
+        const MtfTextPair *text = &g_array_index(read, MtfTextPair, i);
+        Pair pair = { .text = { g_bytes_ref(text->source), g_bytes_ref(text->target) } };
+        bool made = make_tokens(pairs, &pair, error);
+        if (made && fits(pairs, &pair) && g_hash_table_add(seen, pair_key(text)))
+            g_array_append_val(pairs->pairs, pair);
+        else
+            clear_pair(&pair);
+        if (!made)
             return false;
-        g_bytes_ref(pair.source);
-        g_bytes_ref(pair.target);
-        g_array_append_val(pairs->pairs, pair);
     }
     return true;
 }
 
 /* Appends the pairs of the files. */
-static bool take_files(MtfPairs *pairs, const MtfPairsWanted *wanted, char *const *files,
-                       GHashTable *seen, GError **error) {
+static bool take_files(MtfPairs *pairs, char *const *files, GHashTable *seen, GError **error) {
     guint before = pairs->pairs->len;
     g_autoptr(GArray) read = mtf_text_pairs_new();
     for (int i = 0; files[i] != NULL; i++)
         if (!read_pairs(files[i], read, error))
             return false;
-    if (!take_pairs(pairs, read, seen, wanted->vocabulary, error))
+    if (!take_pairs(pairs, read, seen, error))
         return false;
     return pairs->pairs->len > before ||
            mtf_input_error(error,
                            "of the %u pairs in %s%s none fits: a row of this model has room for "
-                           "%" PRId64 " bytes and %" PRId64 " of what is made of them",
+                           "%" PRId64 " %s and %" PRId64 " of what is made of them",
                            read->len, files[0], files[1] != NULL ? " and the others" : "",
-                           pairs->source_length - 1, pairs->length - 1);
+                           MAX(0, pairs->source_length - 1),
+                           pairs->text->tokenizer != NULL ? "tokens" : "bytes", pairs->length - 1);
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
@@ -166,9 +203,9 @@ static GArray *lay_rows(const MtfPairs *pairs, guint first, guint end, bool pack
     GArray *rows = g_array_new(FALSE, FALSE, sizeof(Row));
     int64_t source = 0, target = 0;
     for (guint i = first; i < end; i++) {
-        const MtfTextPair *pair = pair_at(pairs, i);
-        source += source_places(pairs, pair);
-        target += target_places(pair);
+        const Pair *pair = pair_at(pairs, i);
+        source += source_places(pair);
+        target += pair->tokens->len;
         bool has_room =
             rows->len > 0 && packed && source <= pairs->source_length && target <= pairs->length;
         if (has_room) {
@@ -177,8 +214,8 @@ static GArray *lay_rows(const MtfPairs *pairs, guint first, guint end, bool pack
         }
         Row row = { i, 1 };
         g_array_append_val(rows, row);
-        source = source_places(pairs, pair);
-        target = target_places(pair);
+        source = source_places(pair);
+        target = pair->tokens->len;
     }
     return rows;
 }
@@ -195,13 +232,13 @@ static void make_room(MtfPairs *pairs) {
 
 static bool open_pairs(MtfPairs *pairs, const MtfPairsWanted *wanted, GError **error) {
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    if (!take_files(pairs, wanted, wanted->files, seen, error))
+    if (!take_files(pairs, wanted->files, seen, error))
         return false;
     guint all = pairs->pairs->len;
     guint trained = MAX(1, all - (guint)(wanted->share * all));
     if (wanted->held_out != NULL) {
         trained = all;
-        if (!take_files(pairs, wanted, wanted->held_out, seen, error))
+        if (!take_files(pairs, wanted->held_out, seen, error))
             return false;
     }
     bool packed = wanted->packed && wanted->classes == 0;
@@ -214,8 +251,11 @@ MtfPairs *mtf_pairs_open(const MtfPairsWanted *wanted, GError **error) {
     g_autoptr(MtfPairs) pairs = g_new0(MtfPairs, 1);
     pairs->source_length = wanted->source_length;
     pairs->length = wanted->length;
+    pairs->vocabulary = wanted->vocabulary;
     pairs->classes = wanted->classes;
-    pairs->pairs = mtf_text_pairs_new();
+    pairs->text = wanted->text != NULL ? wanted->text : &mtf_pair_bytes;
+    pairs->pairs = g_array_new(FALSE, FALSE, sizeof(Pair));
+    g_array_set_clear_func(pairs->pairs, clear_pair);
     make_room(pairs);
     return open_pairs(pairs, wanted, error) ? g_steal_pointer(&pairs) : NULL;
 }
@@ -241,28 +281,16 @@ void mtf_pairs_close(MtfPairs *pairs) {
 
 /* ---- Laying out ------------------------------------------------------------------------------ */
 
-/* The source of a pair, whose piece begins at `at`; where the next one begins. */
-static int64_t lay_source(MtfPairs *pairs, GBytes *text, int segment, int64_t at) {
-    MtfPairRow *row = &pairs->row;
-    gsize n;
-    const unsigned char *bytes = g_bytes_get_data(text, &n);
-    for (gsize i = 0; i <= n; i++, at++) {
-        row->source[at] = i < n ? bytes[i] : TEXT_ENDS;
-        row->source_segments[at] = segment;
-        row->source_places[at] = (int)i;
-    }
-    return at;
-}
+/* One side of a pair, whose piece begins at `at`; where the next one begins. */
+typedef struct {
+    int *tokens, *segments, *places;
+} Side;
 
-static int64_t lay_target(MtfPairs *pairs, GBytes *text, int segment, int64_t at) {
-    MtfPairRow *row = &pairs->row;
-    gsize n;
-    const unsigned char *bytes = g_bytes_get_data(text, &n);
-    for (gsize i = 0; i <= n; i++, at++) {
-        row->tokens[at] = i > 0 ? bytes[i - 1] : TEXT_BEGINS;
-        row->next_tokens[at] = i < n ? bytes[i] : TEXT_ENDS;
-        row->segments[at] = segment;
-        row->places[at] = (int)i;
+static int64_t lay_side(const Side *side, const GArray *tokens, int segment, int64_t at) {
+    for (guint i = 0; i < tokens->len; i++, at++) {
+        side->tokens[at] = g_array_index(tokens, int, i);
+        side->segments[at] = segment;
+        side->places[at] = (int)i;
     }
     return at;
 }
@@ -278,16 +306,20 @@ static void clear_row(MtfPairs *pairs) {
 }
 
 static void lay_row(MtfPairs *pairs, const Row *row) {
-    int64_t source = 0, target = 0;
+    MtfPairRow *r = &pairs->row;
+    const Side source = { r->source, r->source_segments, r->source_places };
+    const Side target = { r->tokens, r->segments, r->places };
+    int64_t source_at = 0, target_at = 0;
     clear_row(pairs);
     for (guint i = 0; i < row->count; i++) {
-        const MtfTextPair *pair = pair_at(pairs, row->first + i);
-        if (pairs->classes > 0)
-            pairs->row.label = read_label(pairs, pair->source, NULL);
-        else
-            source = lay_source(pairs, pair->source, (int)i + 1, source);
-        target = lay_target(pairs, pair->target, (int)i + 1, target);
+        const Pair *pair = pair_at(pairs, row->first + i);
+        if (pair->source != NULL)
+            source_at = lay_side(&source, pair->source, (int)i + 1, source_at);
+        memcpy(r->next_tokens + target_at, pair->next->data, pair->next->len * sizeof(int));
+        target_at = lay_side(&target, pair->tokens, (int)i + 1, target_at);
     }
+    r->label = pair_at(pairs, row->first)->label;
+    r->first = &pair_at(pairs, row->first)->text;
 }
 
 void mtf_pairs_load(MtfPairs *pairs, uint64_t seed, int64_t number) {
@@ -317,23 +349,28 @@ const MtfPairRow *mtf_pairs_row(const MtfPairs *pairs) {
 char *mtf_pairs_identity(const MtfPairs *pairs) {
     g_autoptr(GChecksum) digest = g_checksum_new(G_CHECKSUM_SHA256);
     for (guint i = 0; i < pairs->pairs->len; i++) {
-        g_autofree char *key = pair_key(pair_at(pairs, i));
+        g_autofree char *key = pair_key(&pair_at(pairs, i)->text);
         g_checksum_update(digest, (const guchar *)key, -1);
     }
     return g_strdup_printf("%u pairs, %.16s", pairs->pairs->len, g_checksum_get_string(digest));
 }
 
 double mtf_pairs_entropy(const MtfPairs *pairs) {
-    double counts[256] = { 0 }, total = 0, entropy = 0;
+    double total = 0, entropy = 0;
+    g_autoptr(GArray) counts = g_array_new(FALSE, TRUE, sizeof(double));
     for (guint i = 0; i < pairs->pairs->len; i++) {
-        gsize n;
-        const unsigned char *bytes = g_bytes_get_data(pair_at(pairs, i)->target, &n);
-        for (gsize k = 0; k < n; k++)
-            counts[bytes[k]]++;
-        counts[TEXT_ENDS]++;
-        total += (double)n + 1;
+        const GArray *said = pair_at(pairs, i)->next;
+        for (guint k = 0; k < said->len; k++) {
+            guint id = (guint)g_array_index(said, int, k);
+            if (id >= counts->len)
+                g_array_set_size(counts, id + 1);
+            g_array_index(counts, double, id) += 1;
+        }
+        total += said->len;
     }
-    for (int id = 0; id < 256; id++)
-        entropy -= counts[id] > 0 ? counts[id] / total * log(counts[id] / total) : 0;
+    for (guint id = 0; id < counts->len; id++) {
+        double share = g_array_index(counts, double, id) / total;
+        entropy -= share > 0 ? share * log(share) : 0;
+    }
     return entropy;
 }

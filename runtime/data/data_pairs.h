@@ -6,29 +6,29 @@
  *     tokens       STX S a l u t  STX  …               what the decoder reads
  *     next tokens      S a l u t ETX  …                what it shall say; mask: 1 where it does
  *
- * Tokens are bytes; 0 fills rows up, 2 (STX) begins and 3 (ETX) ends a text. Where the model has
+ * Tokens are bytes or a tokenizer's (runtime/text/pair_text.h); 0 fills rows up. Where the model has
  * segments, a row takes pairs one after another as long as both sides have room (packed, as by
  * Mesh-TensorFlow); else it is one pair. Pairs longer than a row, and those that are there already,
  * are left out.
  *
- * A label may stand in the place of the source ("3<tab>text"): then the text is what is read, and
- * rows are not packed. */
+ * A label may stand in the place of the source ("3<tab>text"): then the text is what is read, by a tokenizer with all
+ * that it puts around it, and rows are not packed. */
 #ifndef MTF_DATA_PAIRS_H
 #define MTF_DATA_PAIRS_H
 
-#include <glib.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "runtime/data/data_catalogue.h"
+#include "runtime/text/pair_text.h"
 
 typedef struct MtfPairs MtfPairs;
 
 typedef struct {
     int64_t source_length, length; /* of rows */
-    int64_t vocabulary;            /* bytes must be below it */
+    int64_t vocabulary;            /* tokens must be below it */
     int64_t classes;               /* of labels; 0: sources are texts */
     bool packed;
-    char *const *files;    /* NULL-terminated */
-    char *const *held_out; /* files; NULL: the last share of the pairs */
+    const MtfPairText *text; /* borrowed until they are closed; NULL: bytes */
+    char *const *files;      /* NULL-terminated */
+    char *const *held_out;   /* files; NULL: the last share of the pairs */
     double share;
 } MtfPairsWanted;
 
@@ -36,7 +36,7 @@ typedef struct {
 bool mtf_pairs_are(char *const *files);
 
 /* Fails (bad input) when a file cannot be read or is malformed, when no pair fits the rows, or when
- * a byte or a label is beyond what the model has. */
+ * a token or a label is beyond what the model has. */
 MtfPairs *mtf_pairs_open(const MtfPairsWanted *wanted, GError **error);
 void mtf_pairs_close(MtfPairs *pairs);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPairs, mtf_pairs_close)
@@ -54,6 +54,7 @@ typedef struct {
     int *source, *source_segments, *source_places;
     int *tokens, *next_tokens, *segments, *places;
     int label;
+    const MtfTextPair *first; /* as the file has it */
 } MtfPairRow;
 const MtfPairRow *mtf_pairs_row(const MtfPairs *pairs);
 

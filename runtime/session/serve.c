@@ -4,7 +4,7 @@
 #include "layouts/base/error.h"
 #include "runtime/serving/completion_answer.h"
 #include "runtime/serving/completion_queue.h"
-#include "runtime/serving/end_tokens.h"
+#include "runtime/text/edge_tokens.h"
 #include "runtime/serving/try_page.h"
 #include "runtime/session/session_generator.h"
 #include "runtime/support/agreement.h"

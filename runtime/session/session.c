@@ -126,7 +126,8 @@ static bool make_worker(MtfSession *session, GError **error) {
 static bool needs_data(const MtfSession *session) {
     const MtfRunOptions *o = session->options;
     bool uses_no_data = o->steps == 0 && o->data == NULL && o->checkpoint == NULL &&
-                        o->logits == NULL && o->eval_every == 0 && !mtf_translates(session);
+                        o->logits == NULL && o->eval_every == 0 &&
+                        (!mtf_translates(session) || o->prompt != NULL);
     return !uses_no_data && !mtf_graph_generates(mtf_session_graph(session));
 }
 
@@ -138,11 +139,14 @@ static bool open_local(MtfSession *session, GError **error) {
     if (options->tokenizer != NULL &&
         (session->tokenizer = mtf_tokenizer_load(options->tokenizer, error)) == NULL)
         return false;
+    if (!mtf_pair_text_init(&session->pair_text, session->tokenizer, options->tokenizer, error))
+        return false;
     MtfDataSettings settings = { .files = options->data,
                                  .held_out = options->held_out,
                                  .share = options->held_share,
                                  .seed = (uint64_t)options->seed,
-                                 .tokenizer = session->tokenizer };
+                                 .tokenizer = session->tokenizer,
+                                 .pair_text = &session->pair_text };
     if (!needs_data(session))
         return make_worker(session, error);
     session->data = mtf_data_open_files(mtf_session_graph(session), &settings, error);
@@ -262,6 +266,7 @@ void mtf_session_close(MtfSession *session) {
     }
     mtf_stage_run_free(session->stage);
     mtf_data_close(session->data);
+    mtf_pair_text_clear(&session->pair_text);
     mtf_tokenizer_free(session->tokenizer);
     g_free(session->records);
     g_free(session->scores);

@@ -34,6 +34,7 @@ typedef struct {
     MtfTraffic *counted;
     MtfKernelTimes *times;
     MtfTokenizer *tokenizer; /* of texts, or NULL */
+    MtfPairText pair_text;   /* of texts that are made of others */
     MtfData *data;
     MtfMetrics *metrics; /* of rank 0 */
     MtfExecutor executor;

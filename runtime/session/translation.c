@@ -13,12 +13,10 @@
 
 #define STREAM "translate"
 #define MOST_SOURCES 8
-#define TEXT_BEGINS 2
-#define TEXT_ENDS 3
 
 typedef struct {
-    GByteArray *source, *expected; /* bytes; the second is empty where nobody knows */
-    GByteArray *result;
+    char *source, *expected; /* as people write them; the second NULL where nobody knows */
+    GArray *read, *said;     /* tokens (int), those of the source with its end */
     bool ended;
 } Sentence;
 
@@ -48,34 +46,42 @@ bool mtf_translates(const MtfSession *session) {
     return source_length(mtf_session_graph(session)) > 0;
 }
 
-static void add_sentence(Translation *t, GByteArray *source, GByteArray *expected) {
-    t->sentences[t->n++] = (Sentence){ source, expected, g_byte_array_new(), false };
+/* The source's tokens must fit into the model's places and its vocabulary. */
+static bool add_sentence(Translation *t, const char *source, const char *expected, GError **error) {
+    Sentence *s = &t->sentences[t->n++];
+    s->source = g_strdup(source);
+    s->expected = g_strdup(expected);
+    s->read = g_array_new(FALSE, FALSE, sizeof(int));
+    s->said = g_array_new(FALSE, FALSE, sizeof(int));
+    if (!mtf_pair_text_encode(&t->session->pair_text, source, s->read, error))
+        return false;
+    for (guint i = 0; i < s->read->len; i++)
+        if (g_array_index(s->read, int, i) >= t->scores.vocabulary)
+            return mtf_input_error(error,
+                                   "--tokenizer: token %d of the source is not one of the model's "
+                                   "%" PRId64,
+                                   g_array_index(s->read, int, i), t->scores.vocabulary);
+    return (int64_t)s->read->len <= t->source_length ||
+           mtf_input_error(error,
+                           "--prompt: this model reads sources of at most %" PRId64
+                           " tokens, their end included, not of %u",
+                           t->source_length, s->read->len);
 }
 
-static bool take_prompt(Translation *t, const char *prompt, GError **error) {
-    gsize n = strlen(prompt);
-    if ((int64_t)n + 1 > t->source_length)
-        return mtf_input_error(error,
-                               "--prompt: this model reads sources of at most %" PRId64
-                               " bytes, not of %" G_GSIZE_FORMAT,
-                               t->source_length - 1, n);
-    GByteArray *source = g_byte_array_new();
-    g_byte_array_append(source, (const guint8 *)prompt, (guint)n);
-    add_sentence(t, source, g_byte_array_new());
-    return true;
+static bool add_pair(Translation *t, const MtfTextPair *pair, GError **error) {
+    gsize n, m;
+    const char *source = g_bytes_get_data(pair->source, &n);
+    const char *target = g_bytes_get_data(pair->target, &m);
+    g_autofree char *read = g_strndup(source, n), *expected = g_strndup(target, m);
+    return add_sentence(t, read, expected, error);
 }
 
 static bool take_pairs(Translation *t, GError **error) {
     int64_t most = MIN(MOST_SOURCES, t->scores.examples);
     for (int64_t i = 0; i < most; i++) {
-        GByteArray *source = g_byte_array_new(), *target = g_byte_array_new();
-        bool has = mtf_data_pair(t->session->data, i, source, target);
-        if (has)
-            add_sentence(t, source, target);
-        else {
-            g_byte_array_unref(source);
-            g_byte_array_unref(target);
-        }
+        const MtfTextPair *pair = mtf_data_pair(t->session->data, i);
+        if (pair != NULL && !add_pair(t, pair, error))
+            return false;
     }
     return t->n > 0 ||
            mtf_input_error(error, "--generate: this model wants a source: give --prompt, "
@@ -86,47 +92,43 @@ static bool open_translation(Translation *t, const char *prompt, GError **error)
     if (!mtf_scores_find(t->session, "--generate", &t->scores, error))
         return false;
     t->source_length = source_length(mtf_session_graph(t->session));
-    if (!t->scores.of_next_tokens || t->scores.length < 0 || t->scores.vocabulary < 256)
+    bool bytes = t->session->tokenizer == NULL;
+    if (!t->scores.of_next_tokens || t->scores.length < 0 || (bytes && t->scores.vocabulary < 256))
         return mtf_input_error(error,
-                               "--generate: this model compares no scores of bytes with next "
-                               "tokens of an example and a place");
-    return prompt != NULL ? take_prompt(t, prompt, error) : take_pairs(t, error);
+                               "--generate: this model compares no scores of %s with next "
+                               "tokens of an example and a place",
+                               bytes ? "bytes" : "tokens");
+    return prompt != NULL ? add_sentence(t, prompt, NULL, error) : take_pairs(t, error);
 }
 
 static void close_translation(Translation *t) {
     for (int i = 0; i < t->n; i++) {
-        g_byte_array_unref(t->sentences[i].source);
-        g_byte_array_unref(t->sentences[i].expected);
-        g_byte_array_unref(t->sentences[i].result);
+        g_free(t->sentences[i].source);
+        g_free(t->sentences[i].expected);
+        g_array_unref(t->sentences[i].read);
+        g_array_unref(t->sentences[i].said);
     }
     g_free(t->row);
 }
 
 /* ---- Inputs ---------------------------------------------------------------------------------- */
 
-static double source_at(const Sentence *s, int64_t place) {
-    int64_t n = s->source->len;
-    return place < n ? s->source->data[place] : place == n ? TEXT_ENDS : 0;
+static int token_at(const GArray *tokens, int64_t place) {
+    return place < (int64_t)tokens->len ? g_array_index(tokens, int, place) : 0;
 }
 
-static double token_at(const Sentence *s, int64_t place) {
-    if (place == 0)
-        return TEXT_BEGINS;
-    return place <= (int64_t)s->result->len ? s->result->data[place - 1] : 0;
-}
-
-/* What an input holds at a place of an example. */
-static double value_at(const Sentence *s, MtfFeed feed, int64_t place) {
-    bool read = place <= (int64_t)s->source->len;
+/* What an input holds at a place of an example; `begins` stands before what is said. */
+static double value_at(const Sentence *s, int begins, MtfFeed feed, int64_t place) {
+    bool read = place < (int64_t)s->read->len;
     switch (feed) {
     case MTF_FEED_SOURCE:
-        return source_at(s, place);
+        return token_at(s->read, place);
     case MTF_FEED_SOURCE_SEGMENTS:
         return read;
     case MTF_FEED_SOURCE_PLACES:
         return read ? (double)place : 0;
     case MTF_FEED_TOKENS:
-        return token_at(s, place);
+        return place == 0 ? begins : token_at(s->said, place - 1);
     case MTF_FEED_PLACES:
         return (double)place;
     case MTF_FEED_NEXT_TOKENS:
@@ -141,7 +143,7 @@ static double input_value(const MtfTensor *tensor, int64_t place, const void *us
     const MtfGraph *graph = mtf_session_graph(t->session);
     int64_t places = mtf_graph_elements(graph, &tensor->shape) / t->scores.examples;
     const Sentence *s = &t->sentences[place / places % t->n];
-    return value_at(s, tensor->feed, place % places);
+    return value_at(s, t->session->pair_text.begins, tensor->feed, place % places);
 }
 
 /* ---- Tokens ---------------------------------------------------------------------------------- */
@@ -157,10 +159,9 @@ static void extend(Translation *t, int i, int64_t number) {
     const MtfSampling sampling = { .temperature = session->options->temperature, .top_p = 1 };
     int64_t drawn = mtf_sampling_draw(&sampling, t->row, t->scores.vocabulary, share);
     int token = (int)mtf_agree_first(session->control, (double)drawn);
-    guint8 byte = (guint8)token;
-    s->ended = token == TEXT_ENDS || token > 255;
+    s->ended = mtf_pair_text_is_end(&session->pair_text, token);
     if (!s->ended)
-        g_byte_array_append(s->result, &byte, 1);
+        g_array_append_val(s->said, token);
 }
 
 static bool all_ended(const Translation *t) {
@@ -170,21 +171,22 @@ static bool all_ended(const Translation *t) {
     return true;
 }
 
-static void append_text(GString *line, const GByteArray *bytes) {
-    for (guint i = 0; i < bytes->len; i++)
-        g_string_append_c(line, g_ascii_iscntrl(bytes->data[i]) ? ' ' : (char)bytes->data[i]);
+static void append_line(GString *text, const char *before, const char *words) {
+    g_string_append(text, before);
+    for (; words != NULL && *words != '\0'; words++)
+        g_string_append_c(text, g_ascii_iscntrl(*words) ? ' ' : *words);
 }
 
 static char *format_sentences(const Translation *t) {
     GString *text = g_string_new(NULL);
     for (int i = 0; i < t->n; i++) {
         const Sentence *s = &t->sentences[i];
-        append_text(text, s->source);
-        g_string_append(text, "\n  -> ");
-        append_text(text, s->result);
-        if (s->expected->len > 0)
-            g_string_append(text, "\n     ");
-        append_text(text, s->expected);
+        g_autofree char *said = mtf_pair_text_decode(
+            &t->session->pair_text, (const int *)(const void *)s->said->data, s->said->len);
+        append_line(text, "", s->source);
+        append_line(text, "\n  -> ", said);
+        if (s->expected != NULL)
+            append_line(text, "\n     ", s->expected);
         g_string_append_c(text, '\n');
     }
     return g_string_free(text, FALSE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* What a model makes of a source, a token at a time, several sources side by side: the program's
  * forward part runs with example e reading source e, what is said of it is drawn from the scores of
- * its last position, and a text ends with ETX (data_pairs.h).
+ * its last position, and a text ends as runtime/text/pair_text.h says: of bytes
  *
  *     example 0   source  F i l e ETX      tokens  STX F i c h …
  *     example 1   source  O p e n ETX      tokens  STX O u v r …
@@ -21,7 +21,7 @@ bool mtf_translation_check(MtfSession *session, const char *prompt, GError **err
 /* Collective: what is made of `prompt`, or where that is NULL of the first pairs of the held out part
  * (else of the training part), in options->generate tokens at most each; a line for each: source,
  * result and, of pairs, what the data says. Free with g_free. Fails (bad input) when the model has
- * no scores of next tokens, tokens are no bytes, or a source does not fit. */
+ * no scores of next tokens, no tokenizer is given and tokens are no bytes, or a source does not fit. */
 char *mtf_translate(MtfSession *session, const char *prompt, GError **error);
 
 #endif

@@ -26,8 +26,11 @@ made() {
             --steps 0 --generate 8 --temperature 0.0001 --prompt "$source"
         sed -n 's/^  -> //p' "$work/out" >>"$work/said"
     done
-    $python $models made "$work/$1" 8 'Hello world' 'Hello' >"$work/wanted"
-    claim "$1: $2 ranks make of two sources what PyTorch makes" cmp "$work/said" "$work/wanted"
+    run mpirun -n "$2" meshtf-run "$work/$1/p$2.json" --init "$work/$1" --tokenizer "$work/$1" --steps 0 --generate 8 \
+        --temperature 0.0001 --prompt 'w72 w101 w222'
+    sed -n 's/^  -> //p' "$work/out" >>"$work/said"
+    $python $models made "$work/$1" 8 'Hello world' 'Hello' 'w72 w101 w222' >"$work/wanted"
+    claim "$1: $2 ranks make of two texts, and of words without data, what PyTorch makes" cmp "$work/said" "$work/wanted"
 }
 
 # hears TYPE RANKS: a text that goes on, beside what is heard; the same on any number of ranks.

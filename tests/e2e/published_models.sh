@@ -19,6 +19,16 @@ for type in $types; do
 done
 logits gpt2 3
 
+# A text's class, read through a tokenizer that begins texts as those of bytes begin.
+for type in bert-classes electra-classes; do
+    run mpirun -n 4 meshtf-run "$work/$type/p4.json" --data "$work/$type/words.tsv" --tokenizer "$work/$type" \
+        --init "$work/$type" --steps 0 --logits "$work/words.npy"
+    claim "$type: words tell what their bytes tell" cmp "$work/words.npy" "$work/$type/got.npy"
+done
+run mpirun -n 4 meshtf-run "$work/bert-classes/p4.json" --data "$work/bert/in-tokens.npy" --steps 1
+claim "a class needs a table of labels" exits 2
+claim "and is told so" says_error "a table (.tsv) with a label, a tab and a text a line"
+
 # Matrices in eight bits and a scale for each of their blocks, or of their rows: read as numbers, and written as such.
 run $python $models write "$work" deepseek_v3-fp8 llama-fp8
 for type in deepseek_v3-fp8 llama-fp8; do

@@ -128,6 +128,51 @@ static void a_label_may_stand_before_a_text(void **state) {
     expect_row(mtf_pairs_row(pairs)->tokens, "\2good\0\0\0", 8);
 }
 
+/* Words: "red" is 4, "house" 5, "maison" 6, "rouge" 7; the tokenizer puts </s>, 1, behind each text, and 9 begins what
+ * is made of one. */
+static void texts_may_be_words_of_a_tokenizer(void **state) {
+    (void)state;
+    static const char words[] =
+        "{\"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"}, \"model\": {\"type\": \"WordLevel\", "
+        "\"unk_token\": \"<pad>\", \"vocab\": {\"<pad>\": 0, \"</s>\": 1, \"red\": 4, \"house\": 5, "
+        "\"maison\": 6, \"rouge\": 7}}, \"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": "
+        "[{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}, {\"SpecialToken\": {\"id\": \"</s>\", "
+        "\"type_id\": 0}}], \"pair\": [], \"special_tokens\": {\"</s>\": {\"id\": \"</s>\", \"ids\": [1], "
+        "\"tokens\": [\"</s>\"]}}}}";
+    g_autoptr(MtfTokenizer) tokenizer = mtf_tokenizer_parse("t", words, strlen(words), NULL);
+    g_autofree char *config = write_text("config.json", "{\"decoder_start_token_id\": 9}");
+    MtfPairText text;
+    assert_true(mtf_pair_text_init(&text, tokenizer, folder, NULL));
+    assert_true(mtf_pair_text_is_end(&text, 1) && !mtf_pair_text_is_end(&text, 300));
+    g_autofree char *path =
+        write_text("w.tsv", "red house\tmaison rouge\nred red red red\trouge\n");
+    char *const files[] = { path, NULL };
+    MtfPairsWanted wanted = {
+        .source_length = 4, .length = 4, .vocabulary = 10, .text = &text, .files = files
+    };
+    g_autoptr(MtfPairs) pairs = mtf_pairs_open(&wanted, NULL);
+    assert_int_equal(mtf_pairs_trained(pairs), 1);
+    mtf_pairs_load(pairs, 1, 0);
+    const MtfPairRow *row = mtf_pairs_row(pairs);
+    expect_row(row->source, "\4\5\1\0", 4);
+    expect_row(row->tokens, "\11\6\7\0", 4);
+    expect_row(row->next_tokens, "\6\7\1\0", 4);
+    expect_row(row->source_segments, "\1\1\1\0", 4);
+    wanted.vocabulary = 6;
+    expect_no_pairs(&wanted,
+                    "the token 6, but the model's vocabulary has only 6 tokens: --tokenizer");
+    g_autofree char *labelled = write_text("v.tsv", "1\tred house\n");
+    char *const one[] = { labelled, NULL };
+    wanted = (MtfPairsWanted){
+        .length = 4, .vocabulary = 10, .classes = 2, .text = &text, .files = one
+    };
+    g_autoptr(MtfPairs) classes = mtf_pairs_open(&wanted, NULL);
+    mtf_pairs_load(classes, 1, 0);
+    expect_row(mtf_pairs_row(classes)->tokens, "\4\5\1\0", 4);
+    expect_row(mtf_pairs_row(classes)->segments, "\1\1\1\0", 4);
+    mtf_pair_text_clear(&text);
+}
+
 /* log(1 + 3), a missing count, categories in hexadecimal. */
 static void clicks_are_a_label_counts_and_categories(void **state) {
     (void)state;
@@ -234,6 +279,7 @@ int main(void) {
         cmocka_unit_test(rows_take_pairs_as_long_as_there_is_room),
         cmocka_unit_test(malformed_pairs_are_told),
         cmocka_unit_test(a_label_may_stand_before_a_text),
+        cmocka_unit_test(texts_may_be_words_of_a_tokenizer),
         cmocka_unit_test(clicks_are_a_label_counts_and_categories),
         cmocka_unit_test(folders_of_pictures_are_classes),
         cmocka_unit_test(places_may_have_labels_of_their_own),

@@ -981,7 +981,7 @@ CLASSES = {"id2label": {str(i): "x" for i in range(3)}}
 T5 = {"d_model": 24, "d_kv": 10, "d_ff": 40, "num_layers": 2, "num_decoder_layers": 1,
       "num_heads": 3, "vocab_size": 256, "layer_norm_epsilon": 1e-6, "feed_forward_proj": "relu",
       "relative_attention_num_buckets": 8, "relative_attention_max_distance": 9,
-      "tie_word_embeddings": True, "is_encoder_decoder": True}
+      "tie_word_embeddings": True, "is_encoder_decoder": True, "decoder_start_token_id": 4, "eos_token_id": 1}
 
 
 
@@ -1144,6 +1144,25 @@ def type_of(kind):
     return kind if kind == "xlm-roberta" else kind.split("-")[0]
 
 
+def write_words(folder, vocabulary, begins, ends):
+    """A tokenizer whose word w42 is token 42, with tokens of its own before or behind each text, or none (None)."""
+    words = {f"w{i}": i for i in range(3, vocabulary)}
+    around = {"<s>": begins, "</s>": ends}
+    around = {word: token for word, token in around.items() if token is not None}
+    ids = {word: {"id": word, "ids": [token], "tokens": [word]} for word, token in around.items()}
+    single = [{"Sequence": {"id": "A", "type_id": 0}}]
+    for word in around:
+        single.insert(0 if word == "<s>" else 1, {"SpecialToken": {"id": word, "type_id": 0}})
+    special = {"<pad>": 0, **around}
+    added = [{"id": token, "content": word, "special": True, "single_word": False, "lstrip": False, "rstrip": False,
+              "normalized": False} for word, token in special.items()]
+    with open(os.path.join(folder, "tokenizer.json"), "w") as file:
+        json.dump({"version": "1.0", "added_tokens": added, "normalizer": None, "pre_tokenizer": {"type": "WhitespaceSplit"},
+                   "post_processor": {"type": "TemplateProcessing", "single": single, "pair": single, "special_tokens": ids},
+                   "decoder": None,
+                   "model": {"type": "WordLevel", "vocab": {**special, **words}, "unk_token": "<pad>"}}, file)
+
+
 def write(folder, kind):
     compute, config = MODELS[kind]
     config = {"model_type": type_of(kind), **config}
@@ -1168,10 +1187,15 @@ def write(folder, kind):
         logits = compute(weights, config, torch.tensor([2, *text]))
         with open(os.path.join(folder, "in-text.tsv"), "wb") as file:
             file.write(b"1\t" + text + b"\n")
+        write_words(folder, config["vocab_size"], 2, None)
+        with open(os.path.join(folder, "words.tsv"), "w") as file:
+            file.write("1\t" + " ".join(f"w{byte}" for byte in text) + "\n")
     else:
         tokens = torch.randint(config["vocab_size"], (LENGTH + 1,), generator=generator)
         logits = compute(weights, config, tokens[:LENGTH])
         numpy.save(os.path.join(folder, "in-tokens.npy"), tokens.numpy().astype("int32"))
+    if compute == t5:
+        write_words(folder, config["vocab_size"], None, config["eos_token_id"])
     with open(os.path.join(folder, "config.json"), "w") as file:
         json.dump(config, file)
     write_model(folder, weights.published(), kind in SHARDED)
@@ -1262,14 +1286,22 @@ def kept(folder, weights_of):
 
 
 def made(folder, source, most):
-    """A byte after the other, the highest each time; 2 begins a text and 3 ends it, and a source too."""
+    """A token after the other, the highest each time. Of bytes 2 begins a text and 3 ends it, and a source too; of the
+    words of write_words what the config says."""
     compute, config, weights = kept(folder, folder)
-    read, said = torch.tensor([*source.encode(), 3]), [2]
-    while len(said) <= most and said[-1] != 3:
-        said.append(int(compute(weights, config, torch.tensor(said), read)[-1].argmax()))
-    text = bytes(32 if byte < 32 or byte == 127 else byte for byte in said[1:] if byte != 3)
-    sys.stdout.buffer.write(text + b"\n")
-    return len(said) > 2
+    words = source.startswith("w")
+    begin, end = (config["decoder_start_token_id"], config["eos_token_id"]) if words else (2, 3)
+    read = [int(word[1:]) for word in source.split()] if words else [*source.encode()]
+    said = [begin]
+    while len(said) <= most and (len(said) == 1 or said[-1] != end):
+        said.append(int(compute(weights, config, torch.tensor(said), torch.tensor([*read, end]))[-1].argmax()))
+    said = [token for token in said[1:] if token != end]
+    if words:
+        print(*(f"w{token}" for token in said if token > 2), flush=True)
+    else:
+        sys.stdout.buffer.write(bytes(32 if byte < 32 or byte == 127 else byte for byte in said) + b"\n")
+        sys.stdout.buffer.flush()
+    return len(said) > 0
 
 
 def is_behind(run, prompt, weights_in, folder, weights_of=None):
