@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* A Python module with the mesh and a PartitionSpec for every input, variable and forward result. A
  * spec has one entry a dimension: an axis, a tuple of axes from major to minor, or None. Results
- * that are kept as partial sums have no spec; they are named in a comment. */
+ * that are kept as partial sums have no spec; they are named in a comment. The mesh's axes are Auto:
+ * JAX 0.9's own default, Explicit, knows no with_sharding_constraint. */
 #include "reports/exports/export_forms.h"
 
 static char *entry_of(const MtfMesh *mesh, unsigned axes) {
@@ -48,14 +49,20 @@ static void append_mesh(GString *text, const MtfStepFacts *facts) {
     g_string_append(text, "import jax\n");
     if (devices != NULL)
         g_string_append(text, "import numpy as np\n");
-    g_string_append(text, "from jax.sharding import NamedSharding, PartitionSpec as P\n\n");
+    g_string_append_printf(
+        text,
+        "from jax.sharding import AxisType, NamedSharding, PartitionSpec as P\n\n"
+        "AUTO = (AxisType.Auto,) * %d\n",
+        mesh->n_axes);
     if (devices == NULL)
-        g_string_append_printf(text, "mesh = jax.make_mesh(%s, %s)\n\n", sizes, names);
+        g_string_append_printf(text, "mesh = jax.make_mesh(%s, %s, axis_types=AUTO)\n\n", sizes,
+                               names);
     else
         g_string_append_printf(
             text,
             "DEVICES = [%s]\n"
-            "mesh = jax.sharding.Mesh(np.array(jax.devices())[DEVICES].reshape(%s), %s)\n\n",
+            "mesh = jax.sharding.Mesh(np.array(jax.devices())[DEVICES].reshape(%s), %s, "
+            "axis_types=AUTO)\n\n",
             devices, sizes, names);
 }
 

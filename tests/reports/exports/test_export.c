@@ -51,8 +51,9 @@ static void mtf_is_two_gin_lines(void **state) {
 static void jax_is_a_spec_a_tensor(void **state) {
     (void)state;
     begins("jax", "import jax\n"
-                  "from jax.sharding import NamedSharding, PartitionSpec as P\n\n"
-                  "mesh = jax.make_mesh((2, 2), (\"rows\", \"cols\"))\n\n"
+                  "from jax.sharding import AxisType, NamedSharding, PartitionSpec as P\n\n"
+                  "AUTO = (AxisType.Auto,) * 2\n"
+                  "mesh = jax.make_mesh((2, 2), (\"rows\", \"cols\"), axis_types=AUTO)\n\n"
                   "SPECS = {\n"
                   "    \"x\": P(\"rows\", None),\n"
                   "    \"w\": P(None, \"cols\"),\n"
@@ -241,8 +242,9 @@ static void a_turned_mapping_turns_devices(void **state) {
     assert_string_equal(ranks, "rank 0=+n0 slot=0\nrank 1=+n2 slot=0\nrank 2=+n1 slot=0\n"
                                "rank 3=+n3 slot=0\n");
     g_autofree char *jax = exported(turned_plan(), "jax", NULL);
-    assert_non_null(strstr(jax, "DEVICES = [0, 2, 1, 3]\nmesh = jax.sharding.Mesh(np.array("
-                                "jax.devices())[DEVICES].reshape((2, 2)), (\"rows\", \"cols\"))"));
+    assert_non_null(strstr(
+        jax, "DEVICES = [0, 2, 1, 3]\nmesh = jax.sharding.Mesh(np.array("
+             "jax.devices())[DEVICES].reshape((2, 2)), (\"rows\", \"cols\"), axis_types=AUTO)"));
     g_autofree char *shardy = exported(turned_plan(), "shardy", NULL);
     assert_non_null(strstr(shardy, "<[\"rows\"=2, \"cols\"=2], device_ids=[0, 2, 1, 3]>"));
 }
@@ -263,7 +265,7 @@ static void a_rankfile_names_its_hosts(void **state) {
 static void one_processor_is_a_mesh_of_one(void **state) {
     (void)state;
     g_autofree char *jax = exported(mtf_test_small_plan("", ""), "jax", NULL);
-    assert_non_null(strstr(jax, "jax.make_mesh((1,), (\"all\",))"));
+    assert_non_null(strstr(jax, "jax.make_mesh((1,), (\"all\",), axis_types=AUTO)"));
     g_autofree char *torch = exported(mtf_test_small_plan("", ""), "dtensor", NULL);
     assert_non_null(strstr(torch, "\"x\": (Replicate(),),"));
 }

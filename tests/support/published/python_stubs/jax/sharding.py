@@ -2,9 +2,15 @@
 """Meshes, specs and shardings that check themselves."""
 
 
+import enum
+
+AxisType = enum.Enum("AxisType", ["Auto", "Explicit", "Manual"])
+
+
 class Mesh:
-    def __init__(self, shape, names):
-        self.size = dict(zip(names, shape))
+    def __init__(self, shape, names, axis_types):
+        assert len(axis_types) == len(names)
+        self.size, self.axis_types = dict(zip(names, shape)), axis_types
 
 
 class PartitionSpec:
