@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # run_tests.sh BUILD_FOLDER TEST...: runs tests (sources, as make lists them) and sums their verdicts.
-# As many run at once as there are cores (TEST_JOBS), MPI tests too: their ranks give way while they
-# wait. The longest of the last run begin first; what wants the machine to itself comes last. Before
+# Half as many again run at once as there are cores (TEST_JOBS), MPI tests too: ranks that start wait
+# for each other more than half of their time, and give way while they do. The longest of the last run begin first; what wants the machine to itself comes last. Before
 # the verdict it says which took longest, since the suite is to end within ten minutes on two cores.
 set -u
 build=$1
@@ -13,7 +13,8 @@ rm -rf "$results"
 mkdir -p "$results"
 [ -e "$times" ] || : >"$times"
 # nproc would take OMP_NUM_THREADS, which is one for every rank here, for the number of cores.
-jobs=${TEST_JOBS:-$(env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)}
+cores=$(env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)
+jobs=${TEST_JOBS:-$(((3 * cores + 1) / 2))}
 
 # The libraries choose their kernels by the processor. A test whose numbers come from them says
 # "kernels: why" and runs under each setting of TEST_KERNELS: "default", or ISA/CORE for

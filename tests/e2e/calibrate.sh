@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # seconds: 480
-# alone: it measures
 # Measuring this machine, and planning for it.
 . tests/support/tap.sh
 
