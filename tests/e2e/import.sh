@@ -240,6 +240,8 @@ refuse "shares that add up to a factor" '{"model_type":"deepseek_v2","norm_topk_
 refuse "experts in every other layer" '{"model_type":"deepseek","moe_layer_freq":2}' "/moe_layer_freq: experts in all layers"
 refuse "experts by sigmoids" '{"model_type":"deepseek","scoring_func":"sigmoid"}' "/scoring_func: only softmax"
 refuse "norms of heads in phi" '{"model_type":"phi","qk_layernorm":true}' "/qk_layernorm: only false"
+refuse "another width of heads than of their parts" '{"model_type":"deepseek_v3","qk_head_dim":128}' "/qk_head_dim: 192 is expected"
+refuse "more keys than gpt_bigcode shares" '{"model_type":"gpt_bigcode","num_key_value_heads":2}' "/num_key_value_heads: 1 is expected"
 refuse "shared keys in gpt_neox" '{"model_type":"gpt_neox","num_attention_heads":7}' "must be a multiple of it"
 refuse "experts in other layers than their number says" '{"model_type":"switch_transformers","encoder_sparse_step":3}' \
     "/encoder_sparse_step: layers over num_sparse_encoder_layers are expected, 2"

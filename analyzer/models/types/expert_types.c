@@ -54,9 +54,10 @@ static void name_experts(MtfStack *s) {
     s->names.expert_down = "mlp.experts.{}.down_proj";
 }
 
-/* Experts in Qwen's names. */
+/* Experts in Qwen's names; their number has Mixtral's key where transformers 5 wrote it. */
 static void read_qwen_experts(MtfConfig *c, MtfStack *s, int64_t experts, int64_t choices) {
-    s->experts = mtf_config_integer(c, "num_experts", 0, experts);
+    int64_t written = mtf_config_integer(c, "num_local_experts", 0, experts);
+    s->experts = mtf_config_integer(c, "num_experts", 0, written);
     s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", choices);
     check_experts(c, s);
     s->renormalise = mtf_config_flag(c, "norm_topk_prob", false);
@@ -167,8 +168,10 @@ static void read_deepseek(MtfConfig *c, MtfArchitecture *n) {
 static double stretched_scale(MtfConfig *c, const MtfStack *s) {
     MtfJson object, value;
     double weight = 0;
-    if (mtf_json_find(c->root, "rope_scaling", &object) && cJSON_IsObject(object.node) &&
-        mtf_json_find(&object, "mscale_all_dim", &value) && cJSON_IsNumber(value.node))
+    bool there = mtf_json_find(c->root, "rope_parameters", &object) ||
+                 mtf_json_find(c->root, "rope_scaling", &object);
+    if (there && cJSON_IsObject(object.node) && mtf_json_find(&object, "mscale_all_dim", &value) &&
+        cJSON_IsNumber(value.node))
         weight = value.node->valuedouble;
     double gain = s->rotary_stretch > 1 ? 1 + weight * log(s->rotary_stretch) / 10 : 1;
     return gain * gain;
@@ -190,6 +193,7 @@ static void read_latent(MtfConfig *c, MtfArchitecture *n, int64_t turned, int64_
     s->d_turned = turned;
     s->d_value = mtf_config_size(c, "v_head_dim", 128);
     s->d_kv = still + turned;
+    mtf_type_derived(c, "qk_head_dim", s->d_kv);
     s->kv_heads = s->heads;
     s->rotary_adjacent = true;
     s->scale = stretched_scale(c, s) / sqrt((double)s->d_kv);

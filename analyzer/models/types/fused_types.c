@@ -28,7 +28,10 @@ static void read_gpt_neox(MtfConfig *c, MtfArchitecture *n) {
     n->embedding = "gpt_neox.embed_in";
     n->head = "embed_out";
     n->dropout.embeddings = n->dropout.branches;
-    if (s->kv_heads != s->heads || n->d_model != s->heads * s->d_kv)
+    if (s->kv_heads != s->heads)
+        mtf_config_leave_out(c, "num_key_value_heads", "every head of this type has its own");
+    s->kv_heads = s->heads;
+    if (n->d_model != s->heads * s->d_kv)
         mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
 }
 
@@ -171,7 +174,7 @@ static void read_mpt(MtfConfig *c, MtfArchitecture *n) {
     s->heads = s->kv_heads = mtf_config_size(c, "n_heads", 16);
     s->d_ff = 4 * n->d_model;
     if (mtf_config_integer(c, "expansion_ratio", 1, 4) != 4)
-        mtf_config_fail(c, "expansion_ratio", "only 4 is supported");
+        mtf_config_leave_out(c, "expansion_ratio", "transformers' layers are four times as wide");
     s->activation = "gelu_exact";
     mtf_type_divide_heads(c, n, "n_heads");
     s->alibi = true;
@@ -207,6 +210,7 @@ static void read_gpt_bigcode(MtfConfig *c, MtfArchitecture *n) {
     s->heads = mtf_config_size(c, "n_head", 12);
     s->qkv_by_head = !mtf_config_flag(c, "multi_query", true);
     s->kv_heads = s->qkv_by_head ? s->heads : 1;
+    mtf_type_derived(c, "num_key_value_heads", s->kv_heads);
     s->d_ff = mtf_config_size(c, "n_inner", 4 * n->d_model);
     s->activation = mtf_config_activation(c, "activation_function", "gelu_pytorch_tanh");
     mtf_type_divide_heads(c, n, "n_head");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/models/types/type_parts.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -53,6 +54,11 @@ void mtf_type_ignore(MtfConfig *c, const char *const *keys) {
             g_ptr_array_add(c->left_out, g_strdup(*keys));
 }
 
+void mtf_type_derived(MtfConfig *c, const char *key, int64_t size) {
+    if (mtf_config_integer(c, key, 1, size) != size)
+        mtf_config_fail(c, key, "%" PRId64 " is expected, as other keys have it", size);
+}
+
 void mtf_type_divide_heads(MtfConfig *c, MtfArchitecture *n, const char *key) {
     MtfStack *s = &n->decoder;
     if (n->d_model % s->heads != 0)
@@ -80,12 +86,13 @@ void mtf_type_head_norms(MtfStack *s) {
 
 void mtf_type_window(MtfConfig *c, MtfStack *s, int64_t standard) {
     int64_t absent = mtf_type_is_null(c, "sliding_window") ? 0 : standard;
-    s->window = mtf_config_integer(c, "sliding_window", 1, absent);
+    s->window = mtf_config_integer(c, "sliding_window", 0, absent);
     s->window_rule = s->window > 0 ? MTF_WINDOW_ALL : MTF_WINDOW_NONE;
 }
 
 void mtf_type_window_pattern(MtfConfig *c, MtfStack *s, int64_t standard) {
-    int64_t pattern = mtf_config_size(c, "sliding_window_pattern", standard);
+    int64_t written = mtf_config_size(c, "_sliding_window_pattern", standard);
+    int64_t pattern = mtf_config_size(c, "sliding_window_pattern", written);
     bool listed = mtf_config_find(c, "layer_types", &(MtfJson){ 0 });
     s->window_rule = s->window > 0 ? MTF_WINDOW_LISTED : MTF_WINDOW_NONE;
     for (int64_t layer = 0; layer < s->layers && !listed; layer++)

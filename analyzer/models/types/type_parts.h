@@ -31,6 +31,9 @@ void mtf_type_llama(MtfConfig *config, MtfArchitecture *network, const MtfTypeSi
 /* Keys that may be there and do not change what the type computes; the last is NULL. */
 void mtf_type_ignore(MtfConfig *config, const char *const *keys);
 
+/* A size that a file may say though others say it already; it must be theirs. */
+void mtf_type_derived(MtfConfig *config, const char *key, int64_t size);
+
 /* A causal decoder's heads: d_kv from the model's width, which must be a multiple of `key`, and the scale of scores. */
 void mtf_type_divide_heads(MtfConfig *config, MtfArchitecture *network, const char *key);
 
@@ -46,7 +49,7 @@ void mtf_type_head_norms(MtfStack *stack);
 /* "sliding_window" of every layer, `standard` where it is left out; null and 0: none. */
 void mtf_type_window(MtfConfig *config, MtfStack *stack, int64_t standard);
 
-/* "sliding_window_pattern", `standard` where it is left out: every so many layers have no window. Not where
+/* "sliding_window_pattern", or with a "_" before it as transformers 5 writes it, `standard` where it is left out: every so many layers have no window. Not where
  * "layer_types" says it. */
 void mtf_type_window_pattern(MtfConfig *config, MtfStack *stack, int64_t standard);
 
