@@ -66,7 +66,7 @@ static void read_divisors(MtfConfig *c, const MtfJson *object, const char *key, 
     int n = 0;
     if (c->failed)
         return;
-    c->failed = !mtf_json_get(object, key, &list, c->error) || !mtf_json_array(&list, c->error);
+    c->failed = !mtf_json_get_array(object, key, &list, c->error);
     if (!c->failed && (mtf_json_length(&list) != pairs || pairs > MTF_MOST_PAIRS))
         c->failed =
             !mtf_json_fail(&list, c->error, "%d numbers are expected, one a pair, at most %d",
@@ -179,8 +179,7 @@ static void read_rotary_objects(MtfConfig *c, const char *key, MtfArchitecture *
         return;
     }
     c->failed = !mtf_json_object(&full, c->error) ||
-                !mtf_json_get(&object, "sliding_attention", &sliding, c->error) ||
-                !mtf_json_object(&sliding, c->error);
+                !mtf_json_get_object(&object, "sliding_attention", &sliding, c->error);
     if (!c->failed)
         read_rotary_object(c, key, &full, n);
     if (!c->failed)

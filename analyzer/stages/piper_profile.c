@@ -16,9 +16,8 @@ static bool read_amount(const MtfJson *object, const char *key, double *amount, 
 }
 
 static bool read_id(const MtfJson *object, const char *key, int64_t *id, GError **error) {
-    MtfJson value;
-    return mtf_json_get(object, key, &value, error) &&
-           mtf_json_integer(&value, -MTF_JSON_MAX_INTEGER, MTF_JSON_MAX_INTEGER, id, error);
+    return mtf_json_get_integer(object, key, -MTF_JSON_MAX_INTEGER, MTF_JSON_MAX_INTEGER, id,
+                                error);
 }
 
 static char *id_text(int64_t id) {
@@ -68,7 +67,7 @@ static bool read_syncs(const Reading *reading, const MtfJson *way, const char *k
                        const GArray *edges, double *bytes, GError **error) {
     MtfJson object, value;
     bool incoming = g_str_equal(key, "syncTimeFw");
-    if (!mtf_json_get(way, key, &object, error) || !mtf_json_object(&object, error))
+    if (!mtf_json_get_object(way, key, &object, error))
         return false;
     for (guint i = 0; i < edges->len; i++) {
         const MtfStageEdge *edge =
@@ -97,9 +96,7 @@ static bool read_way(const Reading *reading, int number, const MtfJson *object, 
                      GError **error) {
     const MtfStageNode *node = mtf_stage_graph_node(reading->graph, number);
     const char *name;
-    MtfJson id;
-    if (!mtf_json_object(object, error) || !mtf_json_get(object, "id", &id, error) ||
-        !mtf_json_string(&id, &name, error) ||
+    if (!mtf_json_get_string(object, "id", &name, error) ||
         !read_amount(object, "timePerSample", &way->seconds, error) ||
         !read_amount(object, "parameterSize", &way->parameter_bytes, error) ||
         !read_amount(object, "memoryUsageA", &way->flight_bytes, error) ||
@@ -136,7 +133,7 @@ static bool read_ways_of_degree(const Reading *reading, int node, const MtfJson 
 
 static bool read_ways(const Reading *reading, int node, const MtfJson *object, GError **error) {
     MtfJson degrees, list;
-    if (!mtf_json_get(object, "TMPCs", &degrees, error) || !mtf_json_object(&degrees, error))
+    if (!mtf_json_get_object(object, "TMPCs", &degrees, error))
         return false;
     for (bool more = mtf_json_first(&degrees, &list); more; more = mtf_json_next(&list))
         if (!read_ways_of_degree(reading, node, &list, error))
@@ -148,8 +145,8 @@ static bool read_ways(const Reading *reading, int node, const MtfJson *object, G
 static bool read_nodes_and_edges(Reading *reading, const MtfJson *root, GError **error) {
     MtfJson nodes, edges, item;
     int number = 0;
-    if (!mtf_json_get(root, "nodes", &nodes, error) || !mtf_json_array(&nodes, error) ||
-        !mtf_json_get(root, "edges", &edges, error) || !mtf_json_array(&edges, error))
+    if (!mtf_json_get_array(root, "nodes", &nodes, error) ||
+        !mtf_json_get_array(root, "edges", &edges, error))
         return false;
     if (mtf_json_length(&nodes) < 1 || mtf_json_length(&nodes) > MTF_STAGE_NODES_MAX)
         return mtf_json_fail(&nodes, error, "there are not between 1 and %d nodes",

@@ -93,7 +93,7 @@ static bool read_heads(const MtfJson *object, const char *key, MtfHeadTable *tab
 
 static bool read_shares(const MtfJson *object, MtfKernelRates *rates, GError **error) {
     MtfJson shares, child;
-    if (!mtf_json_get(object, "products", &shares, error) || !mtf_json_object(&shares, error))
+    if (!mtf_json_get_object(object, "products", &shares, error))
         return false;
     int length = mtf_json_length(&shares);
     if (length < 1 || length > MTF_PRODUCT_SHARES_MAX)

@@ -69,11 +69,10 @@ static bool read_between(const MtfJson *object, const char *key, double low, dou
 
 static bool read_axis(const MtfJson *where, MtfNetworkAxis *axis, GError **error) {
     static const char *const keys[] = { "size", "wrap", "bandwidth", "latency", "undivided", NULL };
-    MtfJson size, wrap, whole;
-    return mtf_json_keys(where, keys, error) && mtf_json_get(where, "size", &size, error) &&
-           mtf_json_integer(&size, 1, MAX_AXIS_SIZE, &axis->size, error) &&
-           mtf_json_get(where, "wrap", &wrap, error) &&
-           mtf_json_boolean(&wrap, &axis->wrap, error) &&
+    MtfJson whole;
+    return mtf_json_keys(where, keys, error) &&
+           mtf_json_get_integer(where, "size", 1, MAX_AXIS_SIZE, &axis->size, error) &&
+           mtf_json_get_boolean(where, "wrap", &axis->wrap, error) &&
            (!mtf_json_find(where, "undivided", &whole) ||
             mtf_json_boolean(&whole, &axis->undivided, error)) &&
            read_positive(where, "bandwidth", &axis->bandwidth, error) &&
@@ -218,7 +217,7 @@ static bool read_slices(const MtfJson *root, MtfMachine *machine, GError **error
 
 static bool read_rates(const MtfJson *device, MtfMachine *machine, GError **error) {
     MtfJson flops, child;
-    if (!mtf_json_get(device, "flops", &flops, error) || !mtf_json_object(&flops, error))
+    if (!mtf_json_get_object(device, "flops", &flops, error))
         return false;
     int count = mtf_json_length(&flops);
     if (count < 1 || count > MTF_MACHINE_RATES_MAX)
@@ -239,11 +238,11 @@ static bool read_rates(const MtfJson *device, MtfMachine *machine, GError **erro
 static bool read_device(const MtfJson *root, MtfMachine *machine, GError **error) {
     static const char *const keys[] = { "flops",          "memory_bytes",      "memory_bandwidth",
                                         "host_bandwidth", "host_memory_bytes", NULL };
-    MtfJson device, memory, host;
+    MtfJson device, host;
     return mtf_json_get(root, "device", &device, error) && mtf_json_keys(&device, keys, error) &&
            read_rates(&device, machine, error) &&
-           mtf_json_get(&device, "memory_bytes", &memory, error) &&
-           mtf_json_integer(&memory, 1, MTF_JSON_MAX_INTEGER, &machine->memory_bytes, error) &&
+           mtf_json_get_integer(&device, "memory_bytes", 1, MTF_JSON_MAX_INTEGER,
+                                &machine->memory_bytes, error) &&
            read_positive(&device, "memory_bandwidth", &machine->memory_bandwidth, error) &&
            read_between(&device, "host_bandwidth", 1, 1e15, &machine->host_bandwidth, error) &&
            (!mtf_json_find(&device, "host_memory_bytes", &host) ||
@@ -342,7 +341,7 @@ static bool read_name_and_sources(const MtfJson *root, MtfMachine *machine, GErr
 static bool read_bases(const MtfJson *transport, double *base, GError **error) {
     MtfJson list, child;
     int i = 0;
-    if (!mtf_json_get(transport, "base", &list, error) || !mtf_json_array(&list, error))
+    if (!mtf_json_get_array(transport, "base", &list, error))
         return false;
     if (mtf_json_length(&list) != 3)
         return mtf_json_fail(&list, error,
@@ -374,10 +373,10 @@ static bool read_transport(const MtfJson *root, MtfMachineTransport *transport, 
 
 static bool read_judged(const MtfJson *root, MtfMachine *machine, GError **error) {
     static const char *const keys[] = { "runs", "error", NULL };
-    MtfJson object, runs;
+    MtfJson object;
     return !mtf_json_find(root, "judged", &object) ||
-           (mtf_json_keys(&object, keys, error) && mtf_json_get(&object, "runs", &runs, error) &&
-            mtf_json_integer(&runs, 1, MAX_AXIS_SIZE, &machine->judged.runs, error) &&
+           (mtf_json_keys(&object, keys, error) &&
+            mtf_json_get_integer(&object, "runs", 1, MAX_AXIS_SIZE, &machine->judged.runs, error) &&
             read_between(&object, "error", 0, 10, &machine->judged.error, error));
 }
 

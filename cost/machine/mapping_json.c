@@ -44,22 +44,15 @@ cJSON *mtf_mapping_to_json(const MtfMesh *mesh, const MtfMapping *mapping) {
     return object;
 }
 
-static bool read_integer(const MtfJson *where, const char *key, int64_t least, int64_t most,
-                         int64_t *value, GError **error) {
-    MtfJson child;
-    return mtf_json_get(where, key, &child, error) &&
-           mtf_json_integer(&child, least, most, value, error);
-}
-
 static bool read_piece(const MtfJson *where, int mesh_axis, MtfMapping *mapping, GError **error) {
     static const char *const keys[] = { "axis", "size", "stride", "snake", NULL };
     MtfJson child;
     int64_t axis, size, stride;
     bool snake = false;
     if (!mtf_json_keys(where, keys, error) ||
-        !read_integer(where, "axis", 0, mapping->physical_axes - 1, &axis, error) ||
-        !read_integer(where, "size", 1, MAX_PLACES, &size, error) ||
-        !read_integer(where, "stride", 1, MAX_PLACES, &stride, error))
+        !mtf_json_get_integer(where, "axis", 0, mapping->physical_axes - 1, &axis, error) ||
+        !mtf_json_get_integer(where, "size", 1, MAX_PLACES, &size, error) ||
+        !mtf_json_get_integer(where, "stride", 1, MAX_PLACES, &stride, error))
         return false;
     if (mtf_json_find(where, "snake", &child) && !mtf_json_boolean(&child, &snake, error))
         return false;

@@ -24,16 +24,11 @@ static bool read_figure(const MtfJson *object, const char *key, double *value, G
     return true;
 }
 
-static bool read_flag(const MtfJson *object, const char *key, bool *value, GError **error) {
-    MtfJson child;
-    return mtf_json_get(object, key, &child, error) && mtf_json_boolean(&child, value, error);
-}
-
 /* A pair [forward, backward]. */
 static bool read_passes(const MtfJson *object, const char *key, double *passes, GError **error) {
     MtfJson list, child;
     int i = 0;
-    if (!mtf_json_get(object, key, &list, error) || !mtf_json_array(&list, error))
+    if (!mtf_json_get_array(object, key, &list, error))
         return false;
     if (mtf_json_length(&list) != MTF_PASSES)
         return mtf_json_fail(&list, error, "a pair [forward, backward] is expected here");
@@ -52,7 +47,7 @@ static bool read_words(const MtfJson *root, MtfSoftware *software, GError **erro
     if (!mtf_json_get(root, "summary", &summary, error) || !mtf_json_string(&summary, &text, error))
         return false;
     software->summary = g_strdup(text);
-    if (!mtf_json_get(root, "matches", &list, error) || !mtf_json_array(&list, error))
+    if (!mtf_json_get_array(root, "matches", &list, error))
         return false;
     GPtrArray *words = g_ptr_array_new_with_free_func(g_free);
     bool read = true;
@@ -104,9 +99,9 @@ static bool read_attention(const MtfJson *root, MtfSoftware *software, GError **
     software->attention_block = 128;
     return mtf_json_get(root, "attention", &object, error) && mtf_json_keys(&object, keys, error) &&
            read_optional(&object, "block", &software->attention_block, error) &&
-           read_flag(&object, "fused", &software->fused_attention, error) &&
-           read_flag(&object, "causal", &software->causal_skips, error) &&
-           read_flag(&object, "portable", &software->portable_attention, error) &&
+           mtf_json_get_boolean(&object, "fused", &software->fused_attention, error) &&
+           mtf_json_get_boolean(&object, "causal", &software->causal_skips, error) &&
+           mtf_json_get_boolean(&object, "portable", &software->portable_attention, error) &&
            read_figure(&object, "share", &software->attention_share, error);
 }
 
@@ -167,7 +162,7 @@ static bool read_kept(const MtfJson *root, MtfSoftware *software, GError **error
            read_figure(&object, "inner", &software->kept.inner, error) &&
            read_figure(&object, "heads", &software->kept.heads, error) &&
            read_figure(&object, "logits", &software->kept.logits, error) &&
-           read_flag(&object, "offloads", &software->kept.offloads, error);
+           mtf_json_get_boolean(&object, "offloads", &software->kept.offloads, error);
 }
 
 static bool read_gathers(const MtfJson *root, MtfSoftware *software, GError **error) {
@@ -177,7 +172,7 @@ static bool read_gathers(const MtfJson *root, MtfSoftware *software, GError **er
         !read_optional(root, "part_launches", &software->part_launches, error))
         return false;
     if (mtf_json_find(root, "gathered_again", &place) &&
-        !read_flag(root, "gathered_again", &software->gathered_again, error))
+        !mtf_json_get_boolean(root, "gathered_again", &software->gathered_again, error))
         return false;
     return software->gathers >= 1 || !mtf_json_find(root, "gathers", &place) ||
            mtf_json_fail(&place, error, "%g is less than 1", software->gathers);
@@ -225,7 +220,7 @@ static bool read_sources(const MtfJson *root, GError **error) {
 static bool read_whole_sums(const MtfJson *root, MtfSoftware *software, GError **error) {
     MtfJson flag;
     return !mtf_json_find(root, "whole_sums", &flag) ||
-           read_flag(root, "whole_sums", &software->whole_sums, error);
+           mtf_json_get_boolean(root, "whole_sums", &software->whole_sums, error);
 }
 
 static bool read_software(const MtfJson *root, MtfSoftware *software, GError **error) {
@@ -243,7 +238,7 @@ static bool read_software(const MtfJson *root, MtfSoftware *software, GError **e
            read_hidden(root, software, error) && read_parameters(root, software, error) &&
            read_kept(root, software, error) && read_judged(root, software, error) &&
            read_sources(root, error) &&
-           read_flag(root, "sequence_split", &software->sequence_split, error) &&
+           mtf_json_get_boolean(root, "sequence_split", &software->sequence_split, error) &&
            read_gathers(root, software, error) && read_whole_sums(root, software, error) &&
            read_figure(root, "contention", &software->contention, error) &&
            read_figure(root, "spread", &software->spread, error);

@@ -360,6 +360,37 @@ bool mtf_json_integer(const MtfJson *where, int64_t low, int64_t high, int64_t *
     return true;
 }
 
+bool mtf_json_get_array(const MtfJson *object, const char *key, MtfJson *list, GError **error) {
+    return mtf_json_get(object, key, list, error) && mtf_json_array(list, error);
+}
+
+bool mtf_json_get_object(const MtfJson *object, const char *key, MtfJson *member, GError **error) {
+    return mtf_json_get(object, key, member, error) && mtf_json_object(member, error);
+}
+
+bool mtf_json_get_string(const MtfJson *object, const char *key, const char **value,
+                         GError **error) {
+    MtfJson member;
+    return mtf_json_get(object, key, &member, error) && mtf_json_string(&member, value, error);
+}
+
+bool mtf_json_get_boolean(const MtfJson *object, const char *key, bool *value, GError **error) {
+    MtfJson member;
+    return mtf_json_get(object, key, &member, error) && mtf_json_boolean(&member, value, error);
+}
+
+bool mtf_json_get_number(const MtfJson *object, const char *key, double *value, GError **error) {
+    MtfJson member;
+    return mtf_json_get(object, key, &member, error) && mtf_json_number(&member, value, error);
+}
+
+bool mtf_json_get_integer(const MtfJson *object, const char *key, int64_t low, int64_t high,
+                          int64_t *value, GError **error) {
+    MtfJson member;
+    return mtf_json_get(object, key, &member, error) &&
+           mtf_json_integer(&member, low, high, value, error);
+}
+
 bool mtf_json_version(const MtfJson *root, const char *key, int64_t version, GError **error) {
     MtfJson child;
     int64_t found = 0;

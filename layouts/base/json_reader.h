@@ -79,6 +79,16 @@ bool mtf_json_number(const MtfJson *where, double *value, GError **error);
 bool mtf_json_integer(const MtfJson *where, int64_t low, int64_t high, int64_t *value,
                       GError **error);
 
+/* The same of a member that must be there. */
+bool mtf_json_get_array(const MtfJson *object, const char *key, MtfJson *list, GError **error);
+bool mtf_json_get_object(const MtfJson *object, const char *key, MtfJson *member, GError **error);
+bool mtf_json_get_string(const MtfJson *object, const char *key, const char **value,
+                         GError **error);
+bool mtf_json_get_boolean(const MtfJson *object, const char *key, bool *value, GError **error);
+bool mtf_json_get_number(const MtfJson *object, const char *key, double *value, GError **error);
+bool mtf_json_get_integer(const MtfJson *object, const char *key, int64_t low, int64_t high,
+                          int64_t *value, GError **error);
+
 /* Fails unless `root` has `key` with the integer `version`: a file of another kind or version. */
 bool mtf_json_version(const MtfJson *root, const char *key, int64_t version, GError **error);
 

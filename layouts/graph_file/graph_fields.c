@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-bool mtf_field_string(const MtfJson *object, const char *key, const char **value, GError **error) {
-    MtfJson child;
-    return mtf_json_get(object, key, &child, error) && mtf_json_string(&child, value, error);
-}
-
 static bool fail_unknown_dimension(const MtfGraph *graph, const MtfJson *where, const char *name,
                                    GError **error) {
     g_autoptr(GPtrArray) names = g_ptr_array_new();

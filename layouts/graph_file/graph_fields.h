@@ -7,9 +7,6 @@
 #include "layouts/base/json_reader.h"
 #include "layouts/graph/graph.h"
 
-/* The string at `object[key]`, which must be there. */
-bool mtf_field_string(const MtfJson *object, const char *key, const char **value, GError **error);
-
 /* A dimension of the graph by name; suggests the nearest one for an unknown name. */
 bool mtf_field_dimension(const MtfGraph *graph, const MtfJson *where, int *dim, GError **error);
 

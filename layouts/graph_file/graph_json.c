@@ -86,14 +86,12 @@ static int64_t overridden(const MtfJson *root, const MtfJson *dimensions,
 /* A size, or {"size": 50304, "unpadded": 50257} (`*unpadded` is 0 for a mere size). */
 static bool read_size(const MtfJson *where, int64_t *size, int64_t *unpadded, GError **error) {
     static const char *const keys[] = { "size", "unpadded", NULL };
-    MtfJson child;
     *unpadded = 0;
     if (!cJSON_IsObject(where->node))
         return mtf_json_integer(where, 1, MTF_JSON_MAX_INTEGER, size, error);
-    return mtf_json_keys(where, keys, error) && mtf_json_get(where, "size", &child, error) &&
-           mtf_json_integer(&child, 2, MTF_JSON_MAX_INTEGER, size, error) &&
-           mtf_json_get(where, "unpadded", &child, error) &&
-           mtf_json_integer(&child, 1, *size - 1, unpadded, error);
+    return mtf_json_keys(where, keys, error) &&
+           mtf_json_get_integer(where, "size", 2, MTF_JSON_MAX_INTEGER, size, error) &&
+           mtf_json_get_integer(where, "unpadded", 1, *size - 1, unpadded, error);
 }
 
 static bool read_dimension(MtfGraph *graph, const MtfJson *root, const MtfJson *where,
@@ -120,8 +118,7 @@ static bool read_dimension(MtfGraph *graph, const MtfJson *root, const MtfJson *
 static bool read_dimensions(MtfGraph *graph, const MtfJson *root, const MtfSizeOverrides *overrides,
                             GError **error) {
     MtfJson dimensions, child;
-    if (!mtf_json_get(root, "dimensions", &dimensions, error) ||
-        !mtf_json_object(&dimensions, error))
+    if (!mtf_json_get_object(root, "dimensions", &dimensions, error))
         return false;
     bool more = mtf_json_first(&dimensions, &child);
     for (; more; more = mtf_json_next(&child))
@@ -163,7 +160,7 @@ static bool read_input(MtfGraph *graph, const MtfJson *where, GError **error) {
     MtfDtype dtype = MTF_F32;
     MtfFeed feed;
     GError *cause = NULL;
-    if (!mtf_json_keys(where, keys, error) || !mtf_field_string(where, "name", &name, error) ||
+    if (!mtf_json_keys(where, keys, error) || !mtf_json_get_string(where, "name", &name, error) ||
         !mtf_json_get(where, "dims", &dims, error) ||
         !mtf_field_dims(graph, &dims, &shape, error) || !mtf_field_dtype(where, &dtype, error) ||
         !read_feed(where, &feed, error) || !check_feed_type(where, name, feed, dtype, error))
@@ -218,7 +215,7 @@ static bool read_update(MtfGraph *graph, const MtfJson *where, const MtfLinker *
     if (!mtf_json_keys(where, keys, error))
         return false;
     for (int i = 0; i < 2; i++) {
-        if (!mtf_field_string(where, keys[i], &names[i], error))
+        if (!mtf_json_get_string(where, keys[i], &names[i], error))
             return false;
         tensors[i] = mtf_linker_find(linker, where, keys[i], names[i], error);
         if (tensors[i] < 0)
@@ -279,7 +276,7 @@ static bool read_loop(MtfGraph *graph, const MtfJson *where, GError **error) {
     const char *name;
     int dim = -1;
     bool backwards = false;
-    if (!mtf_json_keys(where, keys, error) || !mtf_field_string(where, "name", &name, error) ||
+    if (!mtf_json_keys(where, keys, error) || !mtf_json_get_string(where, "name", &name, error) ||
         !mtf_json_get(where, "dimension", &dimension, error) ||
         !mtf_field_dimension(graph, &dimension, &dim, error) ||
         (mtf_json_find(where, "reverse", &reverse) &&
@@ -431,7 +428,7 @@ MtfGraph *mtf_graph_from_json(const MtfJson *root, const MtfSizeOverrides *overr
                                         "updates",      "repeats",    "loops",      NULL };
     const char *name;
     if (!mtf_json_version(root, "meshtf_graph", 1, error) || !mtf_json_keys(root, keys, error) ||
-        !mtf_field_string(root, "name", &name, error))
+        !mtf_json_get_string(root, "name", &name, error))
         return NULL;
     g_autoptr(MtfGraph) graph = mtf_graph_new(name);
     return read_rest(graph, root, overrides, error) ? g_steal_pointer(&graph) : NULL;

@@ -81,8 +81,7 @@ static bool read_layer(const MtfGraph *graph, const MtfJson *where, MtfLayer *la
     if (block == 0)
         return mtf_json_fail(&child, error, "\"%s\" is none of this graph's \"repeats\"", name);
     int count = g_array_index(graph->repeats, MtfRepeat, block - 1).count;
-    if (!mtf_json_get(where, "iteration", &iteration, error) ||
-        !mtf_json_integer(&iteration, 0, count - 1, &number, error))
+    if (!mtf_json_get_integer(where, "iteration", 0, count - 1, &number, error))
         return false;
     *layer = (MtfLayer){ block, (int)number };
     return true;
@@ -91,14 +90,13 @@ static bool read_layer(const MtfGraph *graph, const MtfJson *where, MtfLayer *la
 /* "adapter": {"down": NAME, "up": NAME, "scale": X}. */
 static bool read_adapter(const MtfJson *where, MtfVariableText *variable, GError **error) {
     static const char *const keys[] = { "down", "up", "scale", NULL };
-    MtfJson adapter, scale;
+    MtfJson adapter;
     if (!mtf_json_find(where, "adapter", &adapter))
         return true;
     return mtf_json_keys(&adapter, keys, error) &&
-           mtf_field_string(&adapter, "down", &variable->down, error) &&
-           mtf_field_string(&adapter, "up", &variable->up, error) &&
-           mtf_json_get(&adapter, "scale", &scale, error) &&
-           mtf_json_number(&scale, &variable->scale, error);
+           mtf_json_get_string(&adapter, "down", &variable->down, error) &&
+           mtf_json_get_string(&adapter, "up", &variable->up, error) &&
+           mtf_json_get_number(&adapter, "scale", &variable->scale, error);
 }
 
 static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockText *block,
@@ -109,7 +107,7 @@ static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockT
     MtfVariableText variable = { .where = *where, .dtype = MTF_F32 };
     MtfJson dims, init, stored, scale, mean_of;
     if (!mtf_json_keys(where, keys, error) ||
-        !mtf_field_string(where, "name", &variable.name, error) ||
+        !mtf_json_get_string(where, "name", &variable.name, error) ||
         !mtf_json_get(where, "dims", &dims, error) ||
         !mtf_field_dims(graph, &dims, &variable.shape, error) ||
         !mtf_field_dtype(where, &variable.dtype, error) ||
@@ -316,7 +314,7 @@ static bool read_origin(MtfOperationText *text, GError **error) {
         return !mtf_json_find(&text->where, "of", &child) ||
                mtf_json_fail(&child, error, "this needs an \"origin\" beside it");
     if (!mtf_field_word(&child, "an origin", words, &origin, error) ||
-        !mtf_field_string(&text->where, "of", &text->of, error))
+        !mtf_json_get_string(&text->where, "of", &text->of, error))
         return false;
     text->origin = (MtfOrigin)(MTF_ORIGIN_GRADIENT + origin);
     return true;
@@ -325,7 +323,7 @@ static bool read_origin(MtfOperationText *text, GError **error) {
 static bool read_operation(const MtfGraph *graph, MtfOperationText *text, GError **error) {
     const MtfJson *where = &text->where;
     MtfJson dims, dtype;
-    if (!mtf_json_object(where, error) || !mtf_field_string(where, "name", &text->name, error) ||
+    if (!mtf_json_object(where, error) || !mtf_json_get_string(where, "name", &text->name, error) ||
         !read_kind(where, &text->kind, error) ||
         !check_operation_keys(where, mtf_operation_row(text->kind), error) ||
         !read_inputs(text, error) || !read_attributes(graph, text, error) ||
@@ -404,9 +402,9 @@ static bool read_carries(MtfBlockText *block, GError **error) {
     for (; more; more = mtf_json_next(&child)) {
         MtfCarryText carry = { .where = child };
         if (!mtf_json_keys(&child, keys, error) ||
-            !mtf_field_string(&child, "name", &carry.name, error) ||
-            !mtf_field_string(&child, "init", &carry.init, error) ||
-            !mtf_field_string(&child, "next", &carry.next, error))
+            !mtf_json_get_string(&child, "name", &carry.name, error) ||
+            !mtf_json_get_string(&child, "init", &carry.init, error) ||
+            !mtf_json_get_string(&child, "next", &carry.next, error))
             return false;
         g_array_append_val(block->carries, carry);
     }
@@ -425,7 +423,7 @@ static bool read_block(MtfGraph *graph, MtfBlockText *block, GError **error) {
     if (!mtf_json_keys(&block->where, outer, error) ||
         !mtf_json_get(&block->where, "repeat", &block->body, error) ||
         !mtf_json_keys(&block->body, inner, error) ||
-        !mtf_field_string(&block->body, "name", &block->name, error) ||
+        !mtf_json_get_string(&block->body, "name", &block->name, error) ||
         !mtf_json_get(&block->body, "count", &count, error) ||
         !mtf_json_integer(&count, 1, MAX_COUNT, &number, error) ||
         !mtf_json_get(&block->body, "operations", &block->operation_list, error) ||
@@ -474,8 +472,8 @@ static bool read_elements(MtfBlockText *block, const char *key, MtfJson *list, i
         return false;
     for (bool more = mtf_json_first(list, &child); more; more = mtf_json_next(&child)) {
         if (!mtf_json_keys(&child, keys, error) ||
-            !mtf_field_string(&child, "name", &name, error) ||
-            !mtf_field_string(&child, "of", &of, error))
+            !mtf_json_get_string(&child, "name", &name, error) ||
+            !mtf_json_get_string(&child, "of", &of, error))
             return false;
         MtfOperationText *text = add_part(block, &child, kind, name, 1);
         text->inputs[0] = of;
@@ -547,7 +545,7 @@ static bool read_loop(MtfGraph *graph, MtfBlockText *block, MtfBlockText *outer,
     if (!mtf_json_keys(&block->where, keys, error) ||
         !mtf_json_get(&block->where, "loop", &block->body, error) ||
         !mtf_json_keys(&block->body, inner, error) ||
-        !mtf_field_string(&block->body, "name", &block->name, error) ||
+        !mtf_json_get_string(&block->body, "name", &block->name, error) ||
         !read_loop_dimension(graph, block, error) ||
         (mtf_json_find(&block->body, "reverse", &reverse) &&
          !mtf_json_boolean(&reverse, &block->reverse, error)) ||

@@ -297,7 +297,7 @@ static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, GErr
 static bool read_stages(MtfPipelinePlan *pipeline, const MtfJson *root, GError **error) {
     MtfJson list, child;
     int expected = (int)pipeline->split->graphs->len;
-    if (!mtf_json_get(root, "stages", &list, error) || !mtf_json_array(&list, error))
+    if (!mtf_json_get_array(root, "stages", &list, error))
         return false;
     if (mtf_json_length(&list) != expected)
         return mtf_json_fail(&list, error, "the graph has %d stages, but there are %d here",
@@ -338,7 +338,8 @@ MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error
     const char *schedule;
     MtfJson predicted;
     if (!mtf_json_version(root, "meshtf_pipeline_plan", 2, error) ||
-        !mtf_json_keys(root, keys, error) || !mtf_field_string(root, "schedule", &schedule, error))
+        !mtf_json_keys(root, keys, error) ||
+        !mtf_json_get_string(root, "schedule", &schedule, error))
         return NULL;
     g_autoptr(MtfPipelineOrder) order = read_pipeline_order(root, error);
     MtfGraph *graph = order == NULL ? NULL : read_whole_graph(root, error);

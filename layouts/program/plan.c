@@ -183,7 +183,7 @@ static bool read_map(const MtfPlan *plan, const MtfJson *layout, const char *key
                      bool (*read)(const MtfPlan *plan, const MtfJson *where, GError **error),
                      GError **error) {
     MtfJson map, child;
-    if (!mtf_json_get(layout, key, &map, error) || !mtf_json_object(&map, error))
+    if (!mtf_json_get_object(layout, key, &map, error))
         return false;
     for (bool more = mtf_json_first(&map, &child); more; more = mtf_json_next(&child))
         if (!read(plan, &child, error))
@@ -297,8 +297,8 @@ static bool read_batch(const MtfJson *execution, MtfGraph *graph, int64_t microb
 bool mtf_plan_read_microbatches(const MtfJson *execution, MtfGraph *graph, GError **error) {
     MtfJson where;
     int64_t microbatches = 0;
-    if (!mtf_json_get(execution, "microbatches", &where, error) ||
-        !mtf_json_integer(&where, 1, MTF_MAX_MICROBATCHES, &microbatches, error))
+    if (!mtf_json_get_integer(execution, "microbatches", 1, MTF_MAX_MICROBATCHES, &microbatches,
+                              error))
         return false;
     if (microbatches > 1)
         return read_batch(execution, graph, microbatches, error);

@@ -28,8 +28,7 @@ static bool read_seconds(const MtfJson *object, const char *key, double *seconds
 
 static bool read_record(const MtfJson *object, MtfMetricsRecord *record, GError **error) {
     MtfJson member;
-    if (!mtf_json_object(object, error) || !mtf_json_get(object, "step", &member, error) ||
-        !mtf_json_integer(&member, 0, MTF_JSON_MAX_INTEGER, &record->step, error) ||
+    if (!mtf_json_get_integer(object, "step", 0, MTF_JSON_MAX_INTEGER, &record->step, error) ||
         !read_loss(object, &record->loss, error) ||
         !read_seconds(object, "seconds", &record->seconds, error))
         return false;

@@ -30,9 +30,7 @@ static int kind_of(const char *name) {
 }
 
 static bool read_id(const MtfJson *event, const char *key, int64_t *id, GError **error) {
-    MtfJson member;
-    return mtf_json_get(event, key, &member, error) &&
-           mtf_json_integer(&member, 0, MAX_RANKS - 1, id, error);
+    return mtf_json_get_integer(event, key, 0, MAX_RANKS - 1, id, error);
 }
 
 static bool read_time(const MtfJson *event, const char *key, double *time, GError **error) {
@@ -63,11 +61,9 @@ static void read_name(Reader *reader, const MtfJson *event, const char *what) {
 }
 
 static bool read_event(Reader *reader, const MtfJson *event, GError **error) {
-    MtfJson name, type;
     const char *name_text, *type_text;
-    if (!mtf_json_object(event, error) || !mtf_json_get(event, "name", &name, error) ||
-        !mtf_json_string(&name, &name_text, error) || !mtf_json_get(event, "ph", &type, error) ||
-        !mtf_json_string(&type, &type_text, error))
+    if (!mtf_json_get_string(event, "name", &name_text, error) ||
+        !mtf_json_get_string(event, "ph", &type_text, error))
         return false;
     if (strcmp(type_text, "M") == 0)
         read_name(reader, event, name_text);
@@ -76,8 +72,7 @@ static bool read_event(Reader *reader, const MtfJson *event, GError **error) {
 
 static bool read_events(Reader *reader, const MtfJson *root, GError **error) {
     MtfJson list, event;
-    if (!mtf_json_object(root, error) || !mtf_json_get(root, "traceEvents", &list, error) ||
-        !mtf_json_array(&list, error))
+    if (!mtf_json_get_array(root, "traceEvents", &list, error))
         return false;
     for (bool more = mtf_json_first(&list, &event); more; more = mtf_json_next(&event))
         if (!read_event(reader, &event, error))

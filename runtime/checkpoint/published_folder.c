@@ -64,8 +64,7 @@ static bool read_index(const char *path, GString *lines, GError **error) {
         return false;
     MtfJson root = mtf_json_root(document), map, child;
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    if (!mtf_json_object(&root, error) || !mtf_json_get(&root, "weight_map", &map, error) ||
-        !mtf_json_object(&map, error))
+    if (!mtf_json_get_object(&root, "weight_map", &map, error))
         return false;
     for (bool more = mtf_json_first(&map, &child); more; more = mtf_json_next(&child))
         if (!add_line(&child, seen, lines, error))

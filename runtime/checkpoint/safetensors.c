@@ -146,7 +146,7 @@ static bool read_type(const MtfJson *object, MtfStoredType *type, GError **error
 static bool read_shape(const MtfJson *object, MtfStoredTensor *tensor, int64_t *bytes,
                        GError **error) {
     MtfJson shape, item;
-    if (!mtf_json_get(object, "shape", &shape, error) || !mtf_json_array(&shape, error))
+    if (!mtf_json_get_array(object, "shape", &shape, error))
         return false;
     tensor->dims = g_new(int64_t, mtf_json_length(&shape) + 1);
     *bytes = types[tensor->type].bytes;
@@ -165,7 +165,7 @@ static bool read_offsets(const MtfJson *object, MtfStoredTensor *tensor, int64_t
     MtfJson offsets, item;
     int64_t bounds[2];
     int n = 0;
-    if (!mtf_json_get(object, "data_offsets", &offsets, error) || !mtf_json_array(&offsets, error))
+    if (!mtf_json_get_array(object, "data_offsets", &offsets, error))
         return false;
     if (mtf_json_length(&offsets) != 2)
         return mtf_json_fail(&offsets, error, "there should be two offsets, begin and end");

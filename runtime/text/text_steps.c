@@ -83,7 +83,7 @@ GRegex *mtf_text_regex(const char *source, GError **error) {
 GRegex *mtf_text_pattern(const MtfJson *object, const char *key, GError **error) {
     MtfJson pattern, member;
     GError *cause = NULL;
-    if (!mtf_json_get(object, key, &pattern, error) || !mtf_json_object(&pattern, error))
+    if (!mtf_json_get_object(object, key, &pattern, error))
         return NULL;
     g_autofree char *plain = mtf_text_string(&pattern, "String", NULL);
     g_autofree char *source =
@@ -125,8 +125,7 @@ bool mtf_text_steps_read(const MtfJson *object, const MtfTextStepKind *kinds, co
         return true;
     MtfJson type;
     const char *name;
-    if (!mtf_json_object(object, error) || !mtf_json_get(object, "type", &type, error) ||
-        !mtf_json_string(&type, &name, error))
+    if (!mtf_json_get(object, "type", &type, error) || !mtf_json_string(&type, &name, error))
         return false;
     if (strcmp(name, "Sequence") == 0)
         return read_sequence(object, kinds, what, steps, error);

@@ -104,7 +104,7 @@ static bool encode_longest(const MtfTokenModel *model, const char *piece, GArray
 static bool read_vocabulary(MtfTokenModel *model, const MtfJson *object, GError **error) {
     MtfJson vocabulary, member;
     int64_t id;
-    if (!mtf_json_get(object, "vocab", &vocabulary, error) || !mtf_json_object(&vocabulary, error))
+    if (!mtf_json_get_object(object, "vocab", &vocabulary, error))
         return false;
     for (bool more = mtf_json_first(&vocabulary, &member); more; more = mtf_json_next(&member)) {
         if (!mtf_json_integer(&member, 0, MOST_IDS, &id, error))
@@ -172,8 +172,8 @@ static bool read_pairs(MtfTokenModel *model, const MtfJson *object, GError **err
     model->fuse_unknown = mtf_text_flag(object, "fuse_unk", false);
     model->byte_fallback = mtf_text_flag(object, "byte_fallback", false);
     model->ignore_merges = mtf_text_flag(object, "ignore_merges", false);
-    if (!read_vocabulary(model, object, error) || !mtf_json_get(object, "merges", &list, error) ||
-        !mtf_json_array(&list, error))
+    if (!read_vocabulary(model, object, error) ||
+        !mtf_json_get_array(object, "merges", &list, error))
         return false;
     read_unknown(model, object);
     for (bool more = mtf_json_first(&list, &member); more; more = mtf_json_next(&member))
@@ -233,7 +233,7 @@ static bool read_unigrams(MtfTokenModel *model, const MtfJson *object, GError **
     model->encode = mtf_encode_unigrams;
     model->fuse_unknown = true;
     model->byte_fallback = mtf_text_flag(object, "byte_fallback", false);
-    if (!mtf_json_get(object, "vocab", &list, error) || !mtf_json_array(&list, error))
+    if (!mtf_json_get_array(object, "vocab", &list, error))
         return false;
     for (bool more = mtf_json_first(&list, &member); more; more = mtf_json_next(&member))
         if (!add_scored(model, &member, id++, error))

@@ -65,13 +65,12 @@ int64_t mtf_tokenizer_vocabulary(const MtfTokenizer *t) {
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 static bool read_added(MtfTokenizer *t, const MtfJson *object, GError **error) {
-    MtfJson id, content;
+    MtfJson id;
     int64_t number;
     const char *text;
-    if (!mtf_json_object(object, error) || !mtf_json_get(object, "id", &id, error) ||
+    if (!mtf_json_get(object, "id", &id, error) ||
         !mtf_json_integer(&id, 0, 1 << 24, &number, error) ||
-        !mtf_json_get(object, "content", &content, error) ||
-        !mtf_json_string(&content, &text, error))
+        !mtf_json_get_string(object, "content", &text, error))
         return false;
     AddedToken token = { g_strdup(text),
                          (int)number,
@@ -100,7 +99,7 @@ static bool add_id(MtfTokenizer *t, GArray *ids, const MtfJson *where, const cha
 static bool read_template(MtfTokenizer *t, const MtfJson *object, GError **error) {
     MtfJson list, member, token, id;
     GArray *side = t->front;
-    if (!mtf_json_get(object, "single", &list, error) || !mtf_json_array(&list, error))
+    if (!mtf_json_get_array(object, "single", &list, error))
         return false;
     for (bool more = mtf_json_first(&list, &member); more; more = mtf_json_next(&member)) {
         const char *text;
@@ -110,9 +109,9 @@ static bool read_template(MtfTokenizer *t, const MtfJson *object, GError **error
             side = t->back;
             continue;
         }
-        if (!mtf_json_get(&member, "SpecialToken", &token, error) ||
-            !mtf_json_object(&token, error) || !mtf_json_get(&token, "id", &id, error) ||
-            !mtf_json_string(&id, &text, error) || !add_id(t, side, &id, text, error))
+        if (!mtf_json_get_object(&member, "SpecialToken", &token, error) ||
+            !mtf_json_get(&token, "id", &id, error) || !mtf_json_string(&id, &text, error) ||
+            !add_id(t, side, &id, text, error))
             return false;
     }
     return true;
@@ -125,7 +124,7 @@ static bool read_pair(MtfTokenizer *t, const MtfJson *object, GError **error) {
     for (int i = 0; i < 2; i++) {
         MtfJson list, text;
         const char *name;
-        if (!mtf_json_get(object, keys[i], &list, error) || !mtf_json_array(&list, error))
+        if (!mtf_json_get_array(object, keys[i], &list, error))
             return false;
         if (!mtf_json_first(&list, &text))
             return mtf_json_fail(&list, error, "a token and its id are expected here");
@@ -140,8 +139,7 @@ static bool read_processor(MtfTokenizer *t, const MtfJson *object, GError **erro
     const char *name;
     if (cJSON_IsNull(object->node))
         return true;
-    if (!mtf_json_object(object, error) || !mtf_json_get(object, "type", &type, error) ||
-        !mtf_json_string(&type, &name, error))
+    if (!mtf_json_get(object, "type", &type, error) || !mtf_json_string(&type, &name, error))
         return false;
     if (strcmp(name, "TemplateProcessing") == 0)
         return read_template(t, object, error);
@@ -151,7 +149,7 @@ static bool read_processor(MtfTokenizer *t, const MtfJson *object, GError **erro
         return true;
     if (strcmp(name, "Sequence") != 0)
         return mtf_json_fail(&type, error, "\"%s\" is not a supported post-processor", name);
-    if (!mtf_json_get(object, "processors", &list, error) || !mtf_json_array(&list, error))
+    if (!mtf_json_get_array(object, "processors", &list, error))
         return false;
     for (bool more = mtf_json_first(&list, &member); more; more = mtf_json_next(&member))
         if (!read_processor(t, &member, error))
@@ -168,7 +166,7 @@ static bool read_steps(const MtfJson *root, const char *key, const MtfTextStepKi
 
 static bool read_all(MtfTokenizer *t, const MtfJson *root, GError **error) {
     MtfJson member, token;
-    if (!mtf_json_object(root, error) || !mtf_json_get(root, "model", &member, error) ||
+    if (!mtf_json_get(root, "model", &member, error) ||
         (t->model = mtf_token_model_read(&member, error)) == NULL ||
         !read_steps(root, "normalizer", mtf_normalizers, "normalizer", t->normalizers, error) ||
         !read_steps(root, "pre_tokenizer", mtf_pre_tokenizers, "pre-tokenizer", t->splits, error) ||

@@ -85,9 +85,8 @@ bool mtf_stored_weights_find(const MtfStoredWeights *weights, const char *name,
         return false;
     if (!mtf_json_find(&root, name, &tensor))
         return mtf_input_error(error, "%s has no tensor \"%s\"", weights->path, name);
-    if (!mtf_json_object(&tensor, error) || !mtf_json_get(&tensor, "dtype", &dtype, error) ||
-        !mtf_json_string(&dtype, &text, error) ||
-        !mtf_json_get(&tensor, "data_offsets", &offsets, error) || !mtf_json_array(&offsets, error))
+    if (!mtf_json_get(&tensor, "dtype", &dtype, error) || !mtf_json_string(&dtype, &text, error) ||
+        !mtf_json_get_array(&tensor, "data_offsets", &offsets, error))
         return false;
     if (mtf_json_length(&offsets) != 2 || !mtf_json_first(&offsets, &end))
         return mtf_json_fail(&offsets, error, "two numbers are expected here");

@@ -39,6 +39,26 @@ static void assert_says(const GError *error, const char *message) {
     assert_string_equal(error->message, message);
 }
 
+static void a_member_of_another_type_is_told_with_its_place(void **state) {
+    (void)state;
+    g_autoptr(MtfJsonDocument) document = parse_good("{\"a\": {\"s\": \"x\", \"n\": 2.5}}");
+    MtfJson root = mtf_json_root(document), a, member;
+    const char *string = "kept";
+    int64_t integer = 7;
+    g_autoptr(GError) no_string = NULL, no_list = NULL, no_integer = NULL, no_member = NULL;
+    assert_true(mtf_json_get_object(&root, "a", &a, NULL));
+    assert_false(mtf_json_get_string(&a, "n", &string, &no_string));
+    assert_says(no_string, "f.json: /a/n: a string is expected here");
+    assert_false(mtf_json_get_array(&a, "s", &member, &no_list));
+    assert_says(no_list, "f.json: /a/s: a list is expected here");
+    assert_false(mtf_json_get_integer(&a, "n", 0, 9, &integer, &no_integer));
+    assert_says(no_integer, "f.json: /a/n: 2.5 is not an integer below 2^53");
+    assert_false(mtf_json_get_integer(&a, "m", 0, 9, &integer, &no_member));
+    assert_says(no_member, "f.json: /a: key \"m\" is missing");
+    assert_string_equal(string, "kept");
+    assert_int_equal(integer, 7);
+}
+
 static void every_kind_of_value_is_read(void **state) {
     (void)state;
     g_autoptr(MtfJsonDocument) document =
@@ -48,13 +68,13 @@ static void every_kind_of_value_is_read(void **state) {
     const char *string;
     double number;
     bool boolean;
-    assert_true(mtf_json_get(&root, "s", &child, NULL) && mtf_json_string(&child, &string, NULL));
+    assert_true(mtf_json_get_string(&root, "s", &string, NULL));
     assert_string_equal(string, "éé");
-    assert_true(mtf_json_get(&root, "n", &child, NULL) && mtf_json_number(&child, &number, NULL));
+    assert_true(mtf_json_get_number(&root, "n", &number, NULL));
     assert_true(number == -150.0);
-    assert_true(mtf_json_get(&root, "b", &child, NULL) && mtf_json_boolean(&child, &boolean, NULL));
+    assert_true(mtf_json_get_boolean(&root, "b", &boolean, NULL));
     assert_true(boolean);
-    assert_true(mtf_json_get(&root, "l", &child, NULL) && mtf_json_array(&child, NULL));
+    assert_true(mtf_json_get_array(&root, "l", &child, NULL));
     assert_int_equal(mtf_json_length(&child), 2);
 }
 
@@ -458,6 +478,7 @@ static void the_free_function_accepts_null(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_value_is_read),
+        cmocka_unit_test(a_member_of_another_type_is_told_with_its_place),
         cmocka_unit_test(members_are_walked_in_order),
         cmocka_unit_test(an_empty_container_has_no_members),
         cmocka_unit_test(an_error_names_file_and_path),
