@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/composites/composite.h"
 
+#include <string.h>
+
 const MtfShape *mtf_composite_shape(const MtfComposite *c, int tensor) {
     return &mtf_graph_tensor(c->b->graph, tensor)->shape;
 }
@@ -38,6 +40,9 @@ int mtf_composite_positions(MtfComposite *c, const char *suffix, int dim, MtfDty
 int mtf_composite_dimension(MtfComposite *c, const char *what, int64_t size) {
     g_autofree char *name = g_strdup_printf("%s/%s", c->op->name, what);
     MtfBuilder *b = c->b;
+    for (char *at = name; *at != '\0'; at++)
+        if (strchr(" ,.;:", *at) != NULL) /* legal in names of operations alone */
+            *at = '_';
     return b->error != NULL ? -1 : mtf_graph_add_dimension(b->graph, name, size, &b->error);
 }
 

@@ -140,6 +140,20 @@ static void a_taken_name_is_an_error(void **state) {
     assert_string_equal(error->message, "the name \"y/sum\" is given to two tensors");
 }
 
+/* Names of operations may hold points, those of dimensions may not. */
+static void dimensions_of_parts_have_legal_names(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = input(&b, "x", I, K);
+    MtfShape rows = { .rank = 1, .dims = { I } };
+    b.attributes.dimension = K, b.attributes.index = 1;
+    MTF_BUILD(&b, MTF_OP_SELECT, "/layers.0/q 1", &rows, x);
+    g_autoptr(MtfGraph) graph = b.graph;
+    g_autoptr(MtfGraph) expanded = mtf_expand(graph, NULL);
+    assert_non_null(expanded);
+    assert_true(mtf_graph_find_dimension(expanded, "/layers_0/q_1/one") >= 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(softmax_becomes_three_operations),
@@ -148,6 +162,7 @@ int main(void) {
         cmocka_unit_test(products_of_many_start_with_the_cheapest_pair),
         cmocka_unit_test(everything_else_is_copied),
         cmocka_unit_test(a_taken_name_is_an_error),
+        cmocka_unit_test(dimensions_of_parts_have_legal_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
