@@ -201,7 +201,11 @@ static void gradients_of_other_families_agree_with_finite_differences(void **sta
     check_gradients(mesh);
     g_autoptr(MtfGraph) waves = build("transformer", "base", tiny);
     check_gradients(waves);
-    g_autoptr(MtfGraph) pase = build("transformer", "pase-small", tiny);
+    const char *changes[G_N_ELEMENTS(tiny) + 2];
+    memcpy(changes, tiny, sizeof tiny);
+    memcpy(changes + G_N_ELEMENTS(tiny) - 1, (const char *[]){ "source-vocab", "9", NULL },
+           3 * sizeof(char *));
+    g_autoptr(MtfGraph) pase = build("transformer", "pase-small", changes);
     check_gradients(pase);
     const char *const clicks[] = { "batch", "3",   "bottom", "4-3", "tables",
                                    "5,4",   "top", "4-1",    NULL };
