@@ -44,6 +44,7 @@ for layers in 16 64 256 1000; do
         -o "$dir/graph.json" >/dev/null
     row "$layers layers" 0.005 --mesh 'rows:8;cols:8' --machine tpu-v4 --gap 0.005
 done
+row '1000 layers, all meshes of 64 H100' 0.02 --devices 64 --machine h100
 
 # wide NAME MACHINE MODEL...: images, volumes and experts on 64 devices.
 wide() {

@@ -15,6 +15,7 @@
 #define TOLERANCE 1e-6  /* of the cost, within which the integer program's bound holds */
 #define STALE_ROUNDS 12 /* without a gap so much smaller, after which limited work ends */
 #define STALE_GAP 0.95
+#define ROUND_ENTRIES 20000000 /* of a core's matrices: for each as many a round counts as one more */
 #define HARD_ROUNDS 3      /* without a choice, after which the least memory is tried */
 #define QUOTIENT_STEPS 300 /* steps on a quotient, at most; */
 #define QUOTIENT_GAP 2e-4  /* the guess is near enough to the best choice, */
@@ -107,14 +108,17 @@ static void try_smallest_values(MtfSolver *solver) {
         mtf_solver_offer_values(solver, values);
 }
 
-/* Whether the gap has hardly changed for many rounds. */
+/* Whether the gap has hardly changed for many rounds; for few where each goes over so much that it takes
+ * seconds, as layers by the thousand do. */
 static bool is_stale(MtfSolver *solver) {
     double gap = mtf_solver_gap(solver);
     if (isinf(gap) || gap < STALE_GAP * solver->noted_gap) {
         solver->noted_gap = gap;
-        solver->stale_rounds = 0;
+        solver->stale_rounds = 1;
+        return false;
     }
-    return ++solver->stale_rounds > STALE_ROUNDS;
+    solver->stale_rounds += 1 + (int)(mtf_core_size(solver->core).entries / ROUND_ENTRIES);
+    return solver->stale_rounds > STALE_ROUNDS;
 }
 
 static void run_rounds(MtfSolver *solver) {
