@@ -33,26 +33,53 @@ static int expand_layer_norm(MtfComposite *c) {
                      (int[]){ x, mean, variance, c->x[1], c->x[2] });
 }
 
+/* The next operation's result is of the composite's type, which may be bool where its inputs are not. */
+static MtfComposite *as_result(MtfComposite *c) {
+    c->b->has_dtype = true;
+    c->b->dtype = mtf_graph_tensor(c->from, c->op->outputs[0])->dtype;
+    return c;
+}
+
 static int expand_not_equal(MtfComposite *c) {
-    int equal = mtf_composite_part(c, MTF_OP_EQUAL, "equal", c->shape, c->x[0], c->x[1]);
+    int equal = mtf_composite_part(as_result(c), MTF_OP_EQUAL, "equal", c->shape, c->x[0], c->x[1]);
     return MTF_BUILD(c->b, MTF_OP_LOGICAL_NOT, c->op->name, NULL, equal);
 }
 
 /* a > b is b < a. */
 static int expand_greater(MtfComposite *c) {
-    return MTF_BUILD(c->b, MTF_OP_LESS, c->op->name, c->shape, c->x[1], c->x[0]);
+    return MTF_BUILD(as_result(c)->b, MTF_OP_LESS, c->op->name, c->shape, c->x[1], c->x[0]);
 }
 
 static int expand_greater_equal(MtfComposite *c) {
-    return MTF_BUILD(c->b, MTF_OP_LESS_EQUAL, c->op->name, c->shape, c->x[1], c->x[0]);
+    return MTF_BUILD(as_result(c)->b, MTF_OP_LESS_EQUAL, c->op->name, c->shape, c->x[1], c->x[0]);
+}
+
+/* Inputs of logical operations, in the result's type: bools where that is bool. */
+static int first_truth(MtfComposite *c) {
+    MtfDtype dtype = mtf_graph_tensor(c->from, c->op->outputs[0])->dtype;
+    return mtf_composite_converted(c, "first", dtype, c->x[0]);
+}
+
+static int second_truth(MtfComposite *c) {
+    MtfDtype dtype = mtf_graph_tensor(c->from, c->op->outputs[0])->dtype;
+    return mtf_composite_converted(c, "second", dtype, c->x[1]);
 }
 
 static int expand_logical_and(MtfComposite *c) {
-    return MTF_BUILD(c->b, MTF_OP_MULTIPLY, c->op->name, c->shape, c->x[0], c->x[1]);
+    int first = first_truth(c), second = second_truth(c);
+    return MTF_BUILD(c->b, MTF_OP_MULTIPLY, c->op->name, c->shape, first, second);
 }
 
 static int expand_logical_or(MtfComposite *c) {
-    return MTF_BUILD(c->b, MTF_OP_MAXIMUM, c->op->name, c->shape, c->x[0], c->x[1]);
+    int first = first_truth(c), second = second_truth(c);
+    return MTF_BUILD(c->b, MTF_OP_MAXIMUM, c->op->name, c->shape, first, second);
+}
+
+/* Whether they differ. */
+static int expand_logical_xor(MtfComposite *c) {
+    int first = first_truth(c), second = second_truth(c);
+    int equal = mtf_composite_part(c, MTF_OP_EQUAL, "equal", c->shape, first, second);
+    return MTF_BUILD(c->b, MTF_OP_LOGICAL_NOT, c->op->name, NULL, equal);
 }
 
 static int expand_reciprocal(MtfComposite *c) {
@@ -80,7 +107,9 @@ static int expand_reduce_min(MtfComposite *c) {
 
 /* 1 where x is not 0. */
 static int truth(MtfComposite *c) {
-    int zero = mtf_composite_mapped(c, MTF_OP_LOGICAL_NOT, "zero", c->x[0], -1);
+    if (mtf_composite_dtype(c, c->x[0]) == MTF_BOOL)
+        return c->x[0];
+    int zero = mtf_composite_mapped(as_result(c), MTF_OP_LOGICAL_NOT, "zero", c->x[0], -1);
     return mtf_composite_mapped(c, MTF_OP_LOGICAL_NOT, "truth", zero, -1);
 }
 
@@ -89,7 +118,7 @@ static int expand_reduce_any(MtfComposite *c) {
 }
 
 static int expand_reduce_all(MtfComposite *c) {
-    int zero = mtf_composite_mapped(c, MTF_OP_LOGICAL_NOT, "zero", c->x[0], -1);
+    int zero = mtf_composite_mapped(as_result(c), MTF_OP_LOGICAL_NOT, "zero", c->x[0], -1);
     int some = mtf_composite_part(c, MTF_OP_REDUCE_MAX, "some", c->shape, zero, -1);
     return MTF_BUILD(c->b, MTF_OP_LOGICAL_NOT, c->op->name, NULL, some);
 }
@@ -451,7 +480,7 @@ static int (*const rewrites[MTF_OPERATIONS])(MtfComposite *c) = {
     [MTF_OP_GREATER_EQUAL] = expand_greater_equal,
     [MTF_OP_LOGICAL_AND] = expand_logical_and,
     [MTF_OP_LOGICAL_OR] = expand_logical_or,
-    [MTF_OP_LOGICAL_XOR] = expand_not_equal,
+    [MTF_OP_LOGICAL_XOR] = expand_logical_xor,
     [MTF_OP_RECIPROCAL] = expand_reciprocal,
     [MTF_OP_CEIL] = expand_ceil,
     [MTF_OP_REDUCE_MIN] = expand_reduce_min,
@@ -465,6 +494,16 @@ static int (*const rewrites[MTF_OPERATIONS])(MtfComposite *c) = {
     [MTF_OP_EINSUM] = expand_einsum,
     [MTF_OP_EXPRESSION] = expand_expression,
 };
+
+/* Ids of int64 become int32, which kernels read. */
+static void narrow_ids(MtfComposite *c, int *inputs) {
+    for (int k = 0; k < c->op->n_inputs; k++) {
+        g_autofree char *suffix = g_strdup_printf(k == 0 ? "ids" : "ids/%d", k);
+        if (mtf_operation_mask_has(mtf_operation_row(c->op->kind)->integer_inputs, k) &&
+            inputs[k] >= 0 && mtf_composite_dtype(c, inputs[k]) == MTF_I64)
+            inputs[k] = mtf_composite_converted(c, suffix, MTF_I32, inputs[k]);
+    }
+}
 
 static void expand_operation(Expansion *e, const MtfOperation *op) {
     g_autofree int *inputs = g_new(int, op->n_inputs + LEAST_INPUTS);
@@ -484,6 +523,7 @@ static void expand_operation(Expansion *e, const MtfOperation *op) {
     e->b.of = op->of;
     int (*rewrite)(MtfComposite *) = rewrites[op->kind];
     int before = (int)e->b.graph->operations->len;
+    narrow_ids(&c, inputs);
     int first = rewrite != NULL ? rewrite(&c) : mtf_composite_copy(&c);
     if (first < 0)
         return;

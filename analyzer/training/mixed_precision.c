@@ -23,8 +23,9 @@ static bool is_update(const MtfOperation *op) {
     return op->phase == MTF_PHASE_CLIP || op->phase == MTF_PHASE_UPDATE;
 }
 
-static bool is_storage_input(const MtfOperation *op, int k) {
-    return !mtf_operation_mask_has(row_of(op)->integer_inputs | row_of(op)->wide_inputs, k);
+static bool is_storage_input(const Pass *pass, const MtfOperation *op, int k) {
+    MtfDtype dtype = mtf_graph_tensor(pass->from, op->inputs[k])->dtype;
+    return mtf_operation_input_leads(row_of(op), k, dtype);
 }
 
 /* ---- What is wanted wide ------------------------------------------------------------------- */
@@ -32,11 +33,12 @@ static bool is_storage_input(const MtfOperation *op, int k) {
 /* Wide are the loss, what the model reads as a statistic, and what such a result follows from
  * through operations that keep the type or only add up. */
 static void mark_inputs(Pass *pass, const MtfOperation *op) {
-    bool keeps = row_of(op)->dtype == MTF_DTYPE_AS_INPUTS || row_of(op)->accumulates;
+    MtfDtypeRule rule = row_of(op)->dtype;
+    bool keeps = rule == MTF_DTYPE_AS_INPUTS || rule == MTF_DTYPE_TRUTH || row_of(op)->accumulates;
     bool follows = keeps && pass->wide[op->outputs[0]];
     for (int k = 0; k < op->n_inputs; k++)
         if (mtf_operation_mask_has(row_of(op)->wide_inputs, k) ||
-            (follows && is_storage_input(op, k)))
+            (follows && is_storage_input(pass, op, k)))
             pass->wide[op->inputs[k]] = true;
 }
 
@@ -58,7 +60,7 @@ typedef struct {
 static Census count_inputs(const Pass *pass, const MtfOperation *op) {
     Census census = { 0, 0, 0 };
     for (int k = 0; k < op->n_inputs; k++) {
-        if (!is_storage_input(op, k))
+        if (!is_storage_input(pass, op, k))
             continue;
         int t = op->inputs[k];
         census.inputs++;
@@ -125,14 +127,13 @@ static int fetch(Pass *pass, int t, MtfDtype dtype) {
 }
 
 static void fetch_inputs(Pass *pass, const MtfOperation *op, MtfDtype storage, int *inputs) {
-    unsigned wide = row_of(op)->wide_inputs, integer = row_of(op)->integer_inputs;
     for (int k = 0; k < op->n_inputs; k++) {
         int t = op->inputs[k];
-        if (mtf_operation_mask_has(integer, k) || row_of(op)->dtype == MTF_DTYPE_GIVEN)
-            inputs[k] = pass->tensors[t];
-        else
-            inputs[k] =
-                fetch(pass, t, mtf_operation_mask_has(wide, k) ? mtf_dtype_wide(storage) : storage);
+        bool wide = mtf_operation_mask_has(row_of(op)->wide_inputs, k);
+        bool follows =
+            row_of(op)->dtype != MTF_DTYPE_GIVEN && (wide || is_storage_input(pass, op, k));
+        inputs[k] =
+            follows ? fetch(pass, t, wide ? mtf_dtype_wide(storage) : storage) : pass->tensors[t];
     }
 }
 
@@ -166,8 +167,9 @@ static void copy_operation(Pass *pass, const MtfOperation *op) {
     g_autofree int *inputs = g_new(int, op->n_inputs + 1);
     fetch_inputs(pass, op, storage, inputs);
     pass->b.attributes = op->attributes;
-    pass->b.has_dtype = rule == MTF_DTYPE_GIVEN || rule == MTF_DTYPE_EITHER;
-    pass->b.dtype = rule == MTF_DTYPE_GIVEN       ? output->dtype
+    bool given = rule == MTF_DTYPE_GIVEN || output->dtype == MTF_BOOL;
+    pass->b.has_dtype = given || rule == MTF_DTYPE_EITHER;
+    pass->b.dtype = given                         ? output->dtype
                     : wants_wide_result(pass, op) ? mtf_dtype_wide(storage)
                                                   : storage;
     pass->b.stage = op->stage;

@@ -264,14 +264,13 @@ static int clone_of(Recomputation *r, int tensor);
 
 static int build_clone(Recomputation *r, const MtfOperation *op, int *inputs) {
     const MtfTensor *original = mtf_graph_tensor(r->b.graph, op->outputs[0]);
-    MtfDtypeRule rule = mtf_operation_row(op->kind)->dtype;
     MtfShape shape = original->shape;
     MtfMemoryKind memory = original->memory;
     g_autofree char *repeated = g_strdup(op->name);
     g_autofree char *name = g_strdup_printf("recompute/%s", op->name);
     g_autofree char *stream =
         g_strdup(op->attributes.stream != NULL ? op->attributes.stream : op->name);
-    r->b.has_dtype = rule == MTF_DTYPE_GIVEN || rule == MTF_DTYPE_EITHER;
+    r->b.has_dtype = mtf_operation_row_chooses_dtype(mtf_operation_row(op->kind));
     r->b.dtype = original->dtype;
     r->b.attributes = op->attributes;
     r->b.stage = op->stage;

@@ -47,7 +47,8 @@ static bool add_assignments(MtfGraph *graph, const GArray *assignments, GError *
             g_strdup_printf("next/%s", mtf_graph_tensor(graph, update.variable)->name);
         b.stage = value->producer < 0 ? 0 : mtf_graph_operation(graph, value->producer)->stage;
         b.attributes.factor = 1;
-        update.value = MTF_BUILD(&b, MTF_OP_SCALE, name, NULL, update.value);
+        int copy = mtf_dtype_is_float(value->dtype) ? MTF_OP_SCALE : MTF_OP_STOP_GRADIENT;
+        update.value = MTF_BUILD(&b, copy, name, NULL, update.value);
         if (update.value < 0)
             break;
         mtf_graph_tensor(graph, update.value)->memory =

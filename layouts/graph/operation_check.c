@@ -27,24 +27,38 @@ bool mtf_check_fail(const Check *check, GError **error, const char *format, ...)
 /* The first input that tells the storage type, or NULL. */
 static const MtfTensor *find_leader(const Check *check) {
     for (int k = 0; k < check->operation->n_inputs; k++)
-        if (!mtf_operation_mask_has(check->row->integer_inputs | check->row->wide_inputs, k))
+        if (mtf_operation_input_leads(check->row, k, input(check, k)->dtype))
             return input(check, k);
     return NULL;
+}
+
+/* An id: int32, and what users write may have int64. */
+static bool check_id(const Check *check, int k, GError **error) {
+    const MtfTensor *tensor = input(check, k);
+    bool is_byte = mtf_operation_mask_has(check->row->byte_inputs, k);
+    return (is_byte ? tensor->dtype == MTF_I8 : mtf_dtype_is_integer(tensor->dtype)) ||
+           fail(check, error, "input \"%s\" is %s and must be %s", tensor->name,
+                mtf_dtype_name(tensor->dtype), is_byte ? "int8" : "int32 or int64");
+}
+
+/* Whether numbers of a type may stand where the row asks for floats. */
+static bool takes_type(const MtfOperationRow *row, MtfDtype dtype) {
+    return row->kernel_class == MTF_CLASS_MOVE || mtf_dtype_is_float(dtype) ||
+           (row->integers && mtf_dtype_is_integer(dtype)) || (row->truths && dtype == MTF_BOOL);
 }
 
 static bool check_type_of_input(const Check *check, int k, GError **error) {
     const MtfOperationRow *row = check->row;
     const MtfTensor *tensor = input(check, k), *leader = find_leader(check);
-    bool integer = mtf_operation_mask_has(row->integer_inputs, k);
-    MtfDtype whole = mtf_operation_mask_has(row->byte_inputs, k) ? MTF_I8 : MTF_I32;
-    if (integer && tensor->dtype != whole)
-        return fail(check, error, "input \"%s\" is %s and must be %s", tensor->name,
-                    mtf_dtype_name(tensor->dtype), mtf_dtype_name(whole));
-    if (integer || row->dtype == MTF_DTYPE_GIVEN)
+    if (mtf_operation_mask_has(row->integer_inputs, k))
+        return check_id(check, k, error);
+    if (row->dtype == MTF_DTYPE_GIVEN ||
+        (tensor->dtype == MTF_BOOL && mtf_operation_mask_has(row->conditions, k)))
         return true;
-    if (row->kernel_class != MTF_CLASS_MOVE && !row->integers && !mtf_dtype_is_float(tensor->dtype))
-        return fail(check, error, "input \"%s\" is int32; cast it to a float type first",
-                    tensor->name);
+    if (!takes_type(row, tensor->dtype))
+        return fail(check, error, "input \"%s\" is %s; cast it to a float type%s first",
+                    tensor->name, mtf_dtype_name(tensor->dtype),
+                    row->integers ? " or an integer" : "");
     if (leader == NULL)
         return true;
     bool wide = mtf_operation_mask_has(row->wide_inputs, k);
@@ -360,16 +374,21 @@ bool mtf_check_loop_next(const Check *check, const MtfShape *shape, GError **err
 bool mtf_check_constant(const Check *check, const MtfShape *shape, GError **error) {
     (void)shape;
     double value = check->operation->attributes.value;
-    bool integer = check->operation->has_dtype && check->operation->dtype == MTF_I32;
-    return !integer || (value == floor(value) && fabs(value) <= INT32_MAX) ||
-           fail(check, error, "%.17g is not an int32", value);
+    MtfDtype dtype = check->operation->has_dtype ? check->operation->dtype : MTF_F32;
+    bool holds = value == floor(value) && fabs(value) <= mtf_dtype_most(dtype) &&
+                 (dtype != MTF_BOOL || value >= 0);
+    return holds || mtf_dtype_is_float(dtype) ||
+           fail(check, error, "%.17g is not %s%s", value, dtype == MTF_BOOL ? "0 or 1" : "an ",
+                dtype == MTF_BOOL  ? ", as a bool is"
+                : dtype == MTF_I64 ? "int64 within 2^53, as constants are"
+                                   : mtf_dtype_name(dtype));
 }
 
 bool mtf_check_learning_rate(const Check *check, const MtfShape *shape, GError **error) {
     if (shape->rank > 0)
         return fail(check, error, "a learning rate has no dimensions");
     return !check->operation->has_dtype || mtf_dtype_is_float(check->operation->dtype) ||
-           fail(check, error, "a learning rate is not an int32");
+           fail(check, error, "a learning rate is of a float type");
 }
 
 bool mtf_check_causal(const Check *check, const MtfShape *shape, GError **error) {
@@ -538,6 +557,8 @@ bool mtf_check_attention_grad(const Check *check, const MtfShape *shape, GError 
 }
 
 bool mtf_check_range(const Check *check, const MtfShape *shape, GError **error) {
+    if (check->operation->has_dtype && check->operation->dtype == MTF_BOOL)
+        return fail(check, error, "a range counts, and a bool does not go beyond 1");
     return shape->rank == 1 || fail(check, error, "a range has exactly one dimension");
 }
 
@@ -652,7 +673,7 @@ bool mtf_check_expression(const Check *check, const MtfShape *shape, GError **er
     if (expression == NULL)
         return fail(check, error, "%s", cause->message);
     bool fits = true;
-    for (int i = 0; i < expression->n && fits && input(check, 0)->dtype == MTF_I32; i++)
+    for (int i = 0; i < expression->n && fits && mtf_dtype_is_integer(input(check, 0)->dtype); i++)
         fits = check_integer_term(check, &expression->terms[i], error);
     return fits;
 }
@@ -748,9 +769,11 @@ static MtfDtype infer_dtype(const Check *check) {
 
 static bool check_given_dtype(const Check *check, GError **error) {
     const MtfTensor *leader = find_leader(check);
+    MtfDtypeRule rule = check->row->dtype;
     MtfDtype given = check->operation->dtype;
-    if (check->row->dtype != MTF_DTYPE_EITHER || !check->operation->has_dtype ||
-        given == leader->dtype || given == mtf_dtype_wide(leader->dtype))
+    if ((rule != MTF_DTYPE_EITHER && rule != MTF_DTYPE_TRUTH) || !check->operation->has_dtype ||
+        given == leader->dtype ||
+        given == (rule == MTF_DTYPE_TRUTH ? MTF_BOOL : mtf_dtype_wide(leader->dtype)))
         return true;
     return fail(check, error, "its dtype is %s but \"%s\" is %s; cast the input or the result",
                 mtf_dtype_name(given), leader->name, mtf_dtype_name(leader->dtype));

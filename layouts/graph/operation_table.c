@@ -53,8 +53,10 @@
 /* What integers have as well. */
 #define EXACT_UNARY(text) \
     { ELEMENTWISE(text, 1, 1), .dims = MTF_DIMS_FIRST, .flops = 1, .in_place = 1, .integers = true }
-#define BINARY(text) \
-    { ELEMENTWISE(text, 2, 2), .dims = MTF_DIMS_UNION, .flops = 1, .in_place = 3, .integers = true }
+#define EXACT_BINARY(text) \
+    ELEMENTWISE(text, 2, 2), .dims = MTF_DIMS_UNION, .flops = 1, .in_place = 3, .integers = true
+/* What may be bool: of bools, and where "dtype" says so. */
+#define TRUTH .truths = true, .dtype = MTF_DTYPE_TRUTH
 #define COMPOSITE(text, least, most, dims_rule) \
     ELEMENTWISE(text, least, most), .composite = true, .dims = dims_rule
 /* What comes of an element and all before it along one dimension. */
@@ -114,19 +116,19 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                           .linearity = MTF_LINEAR_JOINT, .flops = 1, .in_place = 3,
                           .integers = true },
     [MTF_OP_MULTIPLY] = { ELEMENTWISE("multiply", 2, 2), .dims = MTF_DIMS_UNION,
-                          .linearity = MTF_LINEAR_EACH, .flops = 1, .in_place = 3,
-                          .integers = true },
+                          .linearity = MTF_LINEAR_EACH, .flops = 1, .in_place = 3, .integers = true,
+                          .truths = true },
     [MTF_OP_DIVIDE] = { ELEMENTWISE("divide", 2, 2), .dims = MTF_DIMS_UNION,
                         .linearity = MTF_LINEAR_ONE, .linear_input = 0, .flops = 1, .in_place = 3,
                         .singular = true, .ratio = true },
-    [MTF_OP_MAXIMUM] = BINARY("maximum"),
-    [MTF_OP_MINIMUM] = BINARY("minimum"),
-    [MTF_OP_EQUAL] = BINARY("equal"),
-    [MTF_OP_LESS] = BINARY("less"),
-    [MTF_OP_LESS_EQUAL] = BINARY("less_equal"),
+    [MTF_OP_MAXIMUM] = { EXACT_BINARY("maximum"), .truths = true },
+    [MTF_OP_MINIMUM] = { EXACT_BINARY("minimum"), .truths = true },
+    [MTF_OP_EQUAL] = { EXACT_BINARY("equal"), TRUTH },
+    [MTF_OP_LESS] = { EXACT_BINARY("less"), TRUTH },
+    [MTF_OP_LESS_EQUAL] = { EXACT_BINARY("less_equal"), TRUTH },
     [MTF_OP_WHERE] = { ELEMENTWISE("where", 3, 3), .dims = MTF_DIMS_UNION, .flops = 1,
-                       .in_place = 7, .integers = true },
-    [MTF_OP_MODULO] = BINARY("mod"),
+                       .in_place = 7, .integers = true, .truths = true, .conditions = 1 },
+    [MTF_OP_MODULO] = { EXACT_BINARY("mod") },
     [MTF_OP_POWER] = { ELEMENTWISE("pow", 2, 2), .dims = MTF_DIMS_UNION, .singular = true,
                        .flops = 20, .in_place = 3 },
     [MTF_OP_SCALE] = { ELEMENTWISE("scale", 1, 1), .dims = MTF_DIMS_FIRST,
@@ -149,7 +151,8 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                         .linearity = MTF_LINEAR_ONE, .flops = 1, .in_place = 1, .integers = true },
     [MTF_OP_ABS] = EXACT_UNARY("abs"),
     [MTF_OP_SIGN] = EXACT_UNARY("sign"),
-    [MTF_OP_LOGICAL_NOT] = EXACT_UNARY("logical_not"),
+    [MTF_OP_LOGICAL_NOT] = { ELEMENTWISE("logical_not", 1, 1), .dims = MTF_DIMS_FIRST, .flops = 1,
+                             .in_place = 1, .integers = true, TRUTH },
     [MTF_OP_RAISE] = { ELEMENTWISE("power", 1, 1), .dims = MTF_DIMS_FIRST, .singular = true,
                        .flops = 20, .in_place = 1, .attributes = { REQUIRED_NUMBER(exponent) } },
     [MTF_OP_CLIP] = { ELEMENTWISE("clip", 1, 1), .dims = MTF_DIMS_FIRST, .flops = 2, .in_place = 1,
@@ -179,6 +182,8 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                             .dims = MTF_DIMS_SUBSET,
                             .reduction = MTF_REDUCE_MAX,
                             .padding = MTF_PADDING_LOWEST,
+                            .integers = true,
+                            .truths = true,
                             .flops = 1 },
     [MTF_OP_RENAME] = { MOVING("rename", MTF_DIMS_RENAMED), .in_place = 1,
                         .attributes = { REQUIRED_DIMENSION(from), REQUIRED_DIMENSION(to) },
@@ -462,17 +467,23 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                          .of = MTF_OUTPUT,
                                          .without = 1 } },
     [MTF_OP_REDUCE_PROD] = { COMPOSITE("reduce_prod", 1, 1, MTF_DIMS_SUBSET) },
-    [MTF_OP_NOT_EQUAL] = { COMPOSITE("not_equal", 2, 2, MTF_DIMS_UNION), .integers = true },
-    [MTF_OP_GREATER] = { COMPOSITE("greater", 2, 2, MTF_DIMS_UNION), .integers = true },
-    [MTF_OP_GREATER_EQUAL] = { COMPOSITE("greater_equal", 2, 2, MTF_DIMS_UNION), .integers = true },
-    [MTF_OP_LOGICAL_AND] = { COMPOSITE("logical_and", 2, 2, MTF_DIMS_UNION), .integers = true },
-    [MTF_OP_LOGICAL_OR] = { COMPOSITE("logical_or", 2, 2, MTF_DIMS_UNION), .integers = true },
-    [MTF_OP_LOGICAL_XOR] = { COMPOSITE("logical_xor", 2, 2, MTF_DIMS_UNION), .integers = true },
+    [MTF_OP_NOT_EQUAL] = { COMPOSITE("not_equal", 2, 2, MTF_DIMS_UNION), .integers = true, TRUTH },
+    [MTF_OP_GREATER] = { COMPOSITE("greater", 2, 2, MTF_DIMS_UNION), .integers = true, TRUTH },
+    [MTF_OP_GREATER_EQUAL] = { COMPOSITE("greater_equal", 2, 2, MTF_DIMS_UNION), .integers = true,
+                               TRUTH },
+    [MTF_OP_LOGICAL_AND] = { COMPOSITE("logical_and", 2, 2, MTF_DIMS_UNION), .integers = true,
+                             TRUTH },
+    [MTF_OP_LOGICAL_OR] = { COMPOSITE("logical_or", 2, 2, MTF_DIMS_UNION), .integers = true,
+                            TRUTH },
+    [MTF_OP_LOGICAL_XOR] = { COMPOSITE("logical_xor", 2, 2, MTF_DIMS_UNION), .integers = true,
+                             TRUTH },
     [MTF_OP_RECIPROCAL] = { COMPOSITE("reciprocal", 1, 1, MTF_DIMS_FIRST), .singular = true },
     [MTF_OP_CEIL] = { COMPOSITE("ceil", 1, 1, MTF_DIMS_FIRST) },
-    [MTF_OP_REDUCE_MIN] = { COMPOSITE("reduce_min", 1, 1, MTF_DIMS_SUBSET) },
-    [MTF_OP_REDUCE_ANY] = { COMPOSITE("reduce_any", 1, 1, MTF_DIMS_SUBSET) },
-    [MTF_OP_REDUCE_ALL] = { COMPOSITE("reduce_all", 1, 1, MTF_DIMS_SUBSET) },
+    [MTF_OP_REDUCE_MIN] = { COMPOSITE("reduce_min", 1, 1, MTF_DIMS_SUBSET), .integers = true },
+    [MTF_OP_REDUCE_ANY] = { COMPOSITE("reduce_any", 1, 1, MTF_DIMS_SUBSET), .integers = true,
+                            TRUTH },
+    [MTF_OP_REDUCE_ALL] = { COMPOSITE("reduce_all", 1, 1, MTF_DIMS_SUBSET), .integers = true,
+                            TRUTH },
     [MTF_OP_SORT] = { .name = "sort",
                       .kernel_class = MTF_CLASS_REDUCTION,
                       .composite = true,
@@ -827,22 +838,31 @@ bool mtf_operation_mask_has(unsigned mask, int k) {
 }
 
 bool mtf_operation_row_chooses_dtype(const MtfOperationRow *row) {
-    return row->dtype == MTF_DTYPE_EITHER || row->dtype == MTF_DTYPE_GIVEN;
+    return row->dtype == MTF_DTYPE_EITHER || row->dtype == MTF_DTYPE_GIVEN ||
+           row->dtype == MTF_DTYPE_TRUTH;
+}
+
+bool mtf_operation_input_leads(const MtfOperationRow *row, int k, MtfDtype dtype) {
+    return !mtf_operation_mask_has(row->integer_inputs | row->wide_inputs, k) &&
+           !(dtype == MTF_BOOL && mtf_operation_mask_has(row->conditions, k));
 }
 
 MtfDtype mtf_operation_storage_dtype(const MtfGraph *graph, const MtfOperation *operation) {
     const MtfOperationRow *row = mtf_operation_row(operation->kind);
-    for (int k = 0; k < operation->n_inputs; k++)
-        if (!mtf_operation_mask_has(row->integer_inputs | row->wide_inputs, k))
-            return mtf_graph_tensor(graph, operation->inputs[k])->dtype;
+    for (int k = 0; k < operation->n_inputs; k++) {
+        MtfDtype dtype = mtf_graph_tensor(graph, operation->inputs[k])->dtype;
+        if (mtf_operation_input_leads(row, k, dtype))
+            return dtype;
+    }
     return mtf_graph_tensor(graph, operation->outputs[0])->dtype;
 }
 
 bool mtf_operation_needs_dtype(const MtfGraph *graph, const MtfOperation *operation) {
-    MtfDtypeRule rule = mtf_operation_row(operation->kind)->dtype;
-    return rule == MTF_DTYPE_GIVEN ||
-           (rule == MTF_DTYPE_EITHER && mtf_graph_tensor(graph, operation->outputs[0])->dtype !=
-                                            mtf_operation_storage_dtype(graph, operation));
+    const MtfOperationRow *row = mtf_operation_row(operation->kind);
+    return row->dtype == MTF_DTYPE_GIVEN ||
+           (mtf_operation_row_chooses_dtype(row) &&
+            mtf_graph_tensor(graph, operation->outputs[0])->dtype !=
+                mtf_operation_storage_dtype(graph, operation));
 }
 
 int mtf_operation_kind(const char *name) {

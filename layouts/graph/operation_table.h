@@ -93,7 +93,7 @@ typedef enum {
     MTF_OP_MAXIMUM,
     MTF_OP_MINIMUM,
     MTF_OP_EQUAL, /* 1 where equal, else 0 */
-    MTF_OP_LESS,  /* comparisons give 1 where they hold, else 0, in the type of their inputs */
+    MTF_OP_LESS, /* comparisons give 1 where they hold, else 0, in the type of their inputs or bool */
     MTF_OP_LESS_EQUAL,
     MTF_OP_WHERE,  /* (condition, a, b) -> a where the condition is not 0, else b */
     MTF_OP_MODULO, /* a - b floor(a / b) */
@@ -188,7 +188,7 @@ typedef enum {
     MTF_OP_NOT_EQUAL,
     MTF_OP_GREATER,
     MTF_OP_GREATER_EQUAL,
-    MTF_OP_LOGICAL_AND, /* of numbers that are 0 or 1, as comparisons give them */
+    MTF_OP_LOGICAL_AND, /* of bools, or numbers that are 0 or 1, as comparisons give them */
     MTF_OP_LOGICAL_OR,
     MTF_OP_LOGICAL_XOR,
     MTF_OP_RECIPROCAL,
@@ -322,6 +322,7 @@ typedef enum {
     MTF_DTYPE_WIDE,      /* the type of its sums */
     MTF_DTYPE_EITHER,    /* one of the two: "dtype" may be given; else the storage type */
     MTF_DTYPE_GIVEN,     /* any: "dtype" may be given */
+    MTF_DTYPE_TRUTH,     /* the storage type, or bool where "dtype" says so */
     MTF_DTYPE_INTEGER,   /* int32 */
 } MtfDtypeRule;
 
@@ -431,9 +432,12 @@ typedef struct {
     int addend; /* input that is added to output 0, and so is placed as that is, partial where
                    that is partial; touched only where the others say. 0: none */
     bool whole; /* the dimensions that attributes "dimension" and "choices" name are never split */
-    unsigned integer_inputs; /* bit k: input k is int32, or int8 by byte_inputs; others are float */
-    unsigned byte_inputs;    /* of these */
-    unsigned wide_inputs;    /* bit k: input k is of the type of sums; all others of one type */
+    unsigned
+        integer_inputs;   /* bit k: input k is int32 (a user's may be int64: mtf_expand casts it),
+                                or int8 by byte_inputs; others are float */
+    unsigned byte_inputs; /* of these */
+    unsigned wide_inputs; /* bit k: input k is of the type of sums; all others of one type, … */
+    unsigned conditions;  /* … but for these, which may be bool */
     MtfDtypeRule dtype;
     bool accumulates; /* output 0 adds up over micro-batches and is complete after the last */
     bool continues;   /* its kernel can fold more into what it has folded before (fused_groups.h) */
@@ -444,7 +448,8 @@ typedef struct {
     int scalars_from;    /* from this input on they are single numbers; 0: none */
     bool positional; /* says where elements lie along dimensions: no part of them stands alone */
     unsigned integer_outputs; /* bit k: output k > 0 is int32 */
-    bool integers;       /* all its float inputs may be int32, too, and then so is its result */
+    bool integers;       /* all its float inputs may be int32 or int64, and then so is its result */
+    bool truths;         /* likewise, bool */
     bool integer_result; /* int32 where "dtype" is not given and no input tells the type */
     MtfProductsKind products;
     MtfScratch scratch;
@@ -488,8 +493,12 @@ bool mtf_operation_row_chooses_dtype(const MtfOperationRow *row);
  * "dtype" must be given. */
 bool mtf_operation_needs_dtype(const MtfGraph *graph, const MtfOperation *operation);
 
-/* The storage type of an operation: that of its first float input that is not wide; of its first
- * output where it has none. */
+/* Whether input `k`, of that type, tells an operation's storage type: it is no id, no wide input and no
+ * bool condition. */
+bool mtf_operation_input_leads(const MtfOperationRow *row, int k, MtfDtype dtype);
+
+/* The storage type of an operation: that of its first input that tells it; of its first output where
+ * none does. */
 MtfDtype mtf_operation_storage_dtype(const MtfGraph *graph, const MtfOperation *operation);
 
 /* The kind of a name, or -1. */

@@ -173,7 +173,8 @@ bool mtf_check_pad(const Check *check, const MtfShape *shape, GError **error) {
     if (!check_whole(check, "before", a->before, error))
         return false;
     if (a->value != 0 && !mtf_dtype_is_float(input(check, 0)->dtype))
-        return mtf_check_fail(check, error, "an int32 is padded with 0 alone");
+        return mtf_check_fail(check, error, "what is %s is padded with 0 alone",
+                              mtf_dtype_name(input(check, 0)->dtype));
     return (a->before >= 0 &&
             a->before + (double)size(check, a->from) <= (double)size(check, a->to)) ||
            mtf_check_fail(check, error, "\"%s\" has no room for %g elements before \"%s\"",

@@ -49,18 +49,14 @@ bool mtf_field_dims(const MtfGraph *graph, const MtfJson *where, MtfShape *shape
 static const char *what_would_do(const char *name) {
     static const struct {
         const char *name, *instead;
-    } others[] = { { "bool", "0 and 1 of a float type or int32 do" },
-                   { "int64", "int32 does" },
-                   { "int16", "int32 does" },
-                   { "uint8", "int32 does" },
-                   { "float16", "bfloat16 does" },
-                   { "float", "float32 is" },
-                   { "double", "float64 is" },
-                   { "int", "int32 is" } };
+    } others[] = { { "int16", "int32 does" },      { "uint32", "int64 does" },
+                   { "uint64", "int64 does" },     { "uint8", "int32 does" },
+                   { "float16", "bfloat16 does" }, { "float", "float32 is" },
+                   { "double", "float64 is" },     { "int", "int32 is" } };
     for (gsize i = 0; i < G_N_ELEMENTS(others); i++)
         if (strcmp(others[i].name, name) == 0)
             return others[i].instead;
-    return "float32, float64, bfloat16, int32 and int8 are";
+    return "float32, float64, bfloat16, int32, int64, bool and int8 are";
 }
 
 bool mtf_field_dtype(const MtfJson *object, MtfDtype *dtype, GError **error) {

@@ -144,11 +144,15 @@ static bool read_feed(const MtfJson *object, MtfFeed *feed, GError **error) {
 
 static bool check_feed_type(const MtfJson *where, const char *name, MtfFeed feed, MtfDtype dtype,
                             GError **error) {
-    bool integer = mtf_feed_is_integer(feed);
-    return integer == (dtype == MTF_I32) ||
+    bool integer = mtf_feed_is_integer(feed), truth = feed == MTF_FEED_MASK;
+    return (integer ? mtf_dtype_is_integer(dtype)
+                    : mtf_dtype_is_float(dtype) || (truth && dtype == MTF_BOOL)) ||
            mtf_json_fail(where, error,
                          "input \"%s\": feed \"%s\" gives %s, so its dtype cannot be %s", name,
-                         mtf_feed_name(feed), integer ? "int32" : "float32 or float64",
+                         mtf_feed_name(feed),
+                         integer ? "int32 or int64"
+                         : truth ? "float32, float64 or bool"
+                                 : "float32 or float64",
                          mtf_dtype_name(dtype));
 }
 

@@ -312,7 +312,7 @@ static MtfGraph *read_whole_graph(const MtfJson *root, GError **error) {
     MtfJson where;
     if (!mtf_json_get(root, "graph", &where, error))
         return NULL;
-    g_autoptr(MtfGraph) graph = mtf_graph_from_json(&where, NULL, error);
+    g_autoptr(MtfGraph) graph = mtf_plan_graph_read(&where, error);
     if (graph == NULL || !mtf_plan_read_microbatches(root, graph, error))
         return NULL;
     for (int i = 0; i < (int)graph->operations->len; i++)

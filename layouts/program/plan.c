@@ -40,23 +40,40 @@ void mtf_plan_free(MtfPlan *plan) {
 
 /* ---- reading ---- */
 
+/* What planning leaves of an operation: no composite, and ids of the type that kernels read. */
+static bool check_primitive(const MtfGraph *graph, const MtfOperation *operation,
+                            const MtfJson *where, GError **error) {
+    const MtfOperationRow *row = mtf_operation_row(operation->kind);
+    if (row->composite)
+        return mtf_json_fail(where, error,
+                             "operation \"%s\" (%s) is of the user's graph; the training graph "
+                             "of a plan has only what it is rewritten into",
+                             operation->name, row->name);
+    for (int k = 0; k < operation->n_inputs; k++) {
+        const MtfTensor *input = mtf_graph_tensor(graph, operation->inputs[k]);
+        if (mtf_operation_mask_has(row->integer_inputs, k) && input->dtype == MTF_I64)
+            return mtf_json_fail(where, error,
+                                 "operation \"%s\" (%s): \"%s\" is int64; in the graph of a plan "
+                                 "ids are cast to int32",
+                                 operation->name, row->name, input->name);
+    }
+    return true;
+}
+
+MtfGraph *mtf_plan_graph_read(const MtfJson *where, GError **error) {
+    g_autoptr(MtfGraph) graph = mtf_graph_from_json(where, NULL, error);
+    for (int i = 0; graph != NULL && i < (int)graph->operations->len; i++)
+        if (!check_primitive(graph, mtf_graph_operation(graph, i), where, error))
+            return NULL;
+    return g_steal_pointer(&graph);
+}
+
 static bool read_graph(const MtfJson *root, MtfPlan *plan, GError **error) {
     MtfJson where;
     if (!mtf_json_get(root, "graph", &where, error))
         return false;
-    plan->graph = mtf_graph_from_json(&where, NULL, error);
-    if (plan->graph == NULL)
-        return false;
-    for (int i = 0; i < (int)plan->graph->operations->len; i++) {
-        const MtfOperation *operation = mtf_graph_operation(plan->graph, i);
-        const MtfOperationRow *row = mtf_operation_row(operation->kind);
-        if (row->composite)
-            return mtf_json_fail(&where, error,
-                                 "operation \"%s\" (%s) is of the user's graph; the training graph "
-                                 "of a plan has only what it is rewritten into",
-                                 operation->name, row->name);
-    }
-    return true;
+    plan->graph = mtf_plan_graph_read(&where, error);
+    return plan->graph != NULL;
 }
 
 static bool read_mesh(const MtfJson *root, MtfPlan *plan, GError **error) {

@@ -26,6 +26,9 @@ typedef struct {
     char *program_sha256;
 } MtfPlan;
 
+/* The graph of a plan: without composites, and ids are int32. */
+MtfGraph *mtf_plan_graph_read(const MtfJson *where, GError **error);
+
 /* Reads a plan. The graph holds no composites, and the layout is legal. */
 MtfPlan *mtf_plan_load(const char *path, GError **error);
 

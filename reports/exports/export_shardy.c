@@ -53,7 +53,8 @@ static void append_type(GString *text, const MtfStepFacts *facts, const MtfTenso
     for (int i = 0; i < tensor->shape.rank; i++)
         g_string_append_printf(text, "%" PRId64 "x",
                                mtf_graph_size(facts->plan->graph, tensor->shape.dims[i]));
-    g_string_append_printf(text, "%s>", mtf_dtype_short_name(tensor->dtype));
+    g_string_append_printf(text, "%s>",
+                           tensor->dtype == MTF_BOOL ? "i1" : mtf_dtype_short_name(tensor->dtype));
 }
 
 static void append_dim(GString *text, const MtfMesh *mesh, unsigned axes) {

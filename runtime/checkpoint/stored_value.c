@@ -14,6 +14,10 @@ MtfStoredType mtf_stored_type_of(MtfDtype dtype) {
         return MTF_STORED_BF16;
     case MTF_I8:
         return MTF_STORED_I8;
+    case MTF_I64:
+        return MTF_STORED_I64;
+    case MTF_BOOL:
+        return MTF_STORED_BOOL;
     default:
         return MTF_STORED_I32;
     }

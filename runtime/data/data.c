@@ -56,8 +56,7 @@ static int64_t missing_size(const MtfGraph *graph, const MtfShape *shape, const 
 
 /* Labels that are compared with numbers counted from 0, one for each class. */
 static int64_t compared_bound(const MtfGraph *graph, const MtfOperation *op, int tensor) {
-    if (op->n_inputs != 2 || mtf_graph_tensor(graph, tensor)->feed != MTF_FEED_LABELS ||
-        (op->inputs[0] != tensor && op->inputs[1] != tensor))
+    if (op->n_inputs != 2 || (op->inputs[0] != tensor && op->inputs[1] != tensor))
         return INT64_MAX;
     const MtfTensor *other = mtf_graph_tensor(graph, op->inputs[op->inputs[0] == tensor]);
     const MtfOperation *made =
@@ -67,22 +66,31 @@ static int64_t compared_bound(const MtfGraph *graph, const MtfOperation *op, int
     return counts ? mtf_graph_elements(graph, &other->shape) : INT64_MAX;
 }
 
-/* What `tensor` chooses from in one operation. */
-static int64_t bound_in(const MtfGraph *graph, const MtfOperation *op, int tensor) {
-    const MtfChoice *choice = &mtf_operation_row(op->kind)->choice;
+/* What `tensor` chooses from; labels may be compared. */
+static int64_t bound_of(const MtfGraph *graph, int tensor, bool labels);
+
+/* … in one operation, which may give it on as another integer. */
+static int64_t bound_in(const MtfGraph *graph, const MtfOperation *op, int tensor, bool labels) {
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    const MtfChoice *choice = &row->choice;
+    if (row->converts && op->inputs[0] == tensor &&
+        mtf_dtype_is_integer(mtf_graph_tensor(graph, op->outputs[0])->dtype))
+        return bound_of(graph, op->outputs[0], labels);
     if (!choice->chooses || op->inputs[choice->ids] != tensor)
-        return compared_bound(graph, op, tensor);
+        return labels ? compared_bound(graph, op, tensor) : INT64_MAX;
     return missing_size(graph, mtf_operation_operand_shape(graph, op, choice->of),
                         mtf_operation_operand_shape(graph, op, choice->without));
 }
 
-int64_t mtf_data_id_bound(const MtfGraph *graph, int tensor) {
+static int64_t bound_of(const MtfGraph *graph, int tensor, bool labels) {
     int64_t bound = INT64_MAX;
-    for (int i = 0; i < (int)graph->operations->len; i++) {
-        const MtfOperation *op = mtf_graph_operation(graph, i);
-        bound = MIN(bound, bound_in(graph, op, tensor));
-    }
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        bound = MIN(bound, bound_in(graph, mtf_graph_operation(graph, i), tensor, labels));
     return bound;
+}
+
+int64_t mtf_data_id_bound(const MtfGraph *graph, int tensor) {
+    return bound_of(graph, tensor, mtf_graph_tensor(graph, tensor)->feed == MTF_FEED_LABELS);
 }
 
 /* ---- Opening ------------------------------------------------------------------------------- */

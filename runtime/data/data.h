@@ -93,7 +93,7 @@ char *mtf_data_identity(const MtfData *data, GError **error);
 /* The order-0 entropy of tokens in nats a token; NAN for other data. */
 double mtf_data_entropy(const MtfData *data);
 
-/* The size of what an int32 tensor chooses from in lookups and labels (a vocabulary), the smallest
+/* The size of what an integer tensor chooses from in lookups and labels (a vocabulary), the smallest
  * over its readers; INT64_MAX when nothing bounds it. */
 int64_t mtf_data_id_bound(const MtfGraph *graph, int tensor);
 

@@ -96,7 +96,7 @@ MPI_Op mtf_communicators_operation(const MtfCommunicators *communicators, MtfDty
     if (dtype == MTF_BF16)
         return reduction == MTF_REDUCE_MAX ? communicators->narrow_maximum
                                            : communicators->narrow_sum;
-    return reduction == MTF_REDUCE_MAX ? MPI_MAX : MPI_SUM;
+    return reduction == MTF_REDUCE_MAX || dtype == MTF_BOOL ? MPI_MAX : MPI_SUM;
 }
 
 MPI_Comm mtf_communicators_get(const MtfCommunicators *communicators, unsigned axes) {

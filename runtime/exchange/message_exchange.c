@@ -147,7 +147,10 @@ bool mtf_message_exchange_runs(const MtfMessageExchange *exchange, int index) {
 /* ---- Rounds -------------------------------------------------------------------------------- */
 
 static MPI_Datatype raw_type(const Running *r) {
-    return r->element_bytes == 8 ? MPI_INT64_T : r->element_bytes == 4 ? MPI_INT32_T : MPI_INT16_T;
+    return r->element_bytes == 8   ? MPI_INT64_T
+           : r->element_bytes == 4 ? MPI_INT32_T
+           : r->element_bytes == 2 ? MPI_INT16_T
+                                   : MPI_INT8_T;
 }
 
 static char *element(const Running *r, int64_t first) {

@@ -105,6 +105,10 @@ static MPI_Datatype element_type(MtfDtype dtype) {
         return MPI_INT32_T;
     case MTF_I8:
         return MPI_INT8_T;
+    case MTF_I64:
+        return MPI_INT64_T;
+    case MTF_BOOL:
+        return MPI_UINT8_T;
     default:
         return MPI_FLOAT;
     }

@@ -416,6 +416,8 @@ static void fill_neutral(const MtfMove *move) {
     double *f64 = output;
     int32_t *i32 = output;
     uint16_t *bf16 = output;
+    int64_t *i64 = output;
+    uint8_t *truths = output;
     for (int64_t i = 0; i < move->count; i++) {
         if (move->dtype == MTF_F32)
             f32[i] = maximum ? -INFINITY : 0;
@@ -423,6 +425,10 @@ static void fill_neutral(const MtfMove *move) {
             f64[i] = maximum ? -INFINITY : 0;
         else if (move->dtype == MTF_BF16)
             bf16[i] = mtf_bf16_rounded(maximum ? -INFINITY : 0);
+        else if (move->dtype == MTF_I64)
+            i64[i] = maximum ? INT64_MIN : 0;
+        else if (move->dtype == MTF_BOOL)
+            truths[i] = 0;
         else
             i32[i] = maximum ? INT32_MIN : 0;
     }

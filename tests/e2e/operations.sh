@@ -256,6 +256,55 @@ for optimizer in lamb muon; do
     claim "$optimizer: calls and bytes are those of its plan" says "every rank's calls and bytes equal the program's"
 done
 
+# Bools choose, ids of int64 look up, and a count of steps is kept: as with floats and int32, to the bit.
+cat >"$work/truths.json" <<'EOF'
+{
+  "meshtf_graph": 1, "name": "truths",
+  "dimensions": {"batch": 8, "length": 6, "vocab": 256, "d": 16},
+  "inputs": [{"name": "tokens", "dims": ["batch", "length"], "dtype": "int64", "feed": "tokens"},
+    {"name": "next", "dims": ["batch", "length"], "dtype": "int64", "feed": "next_tokens"},
+    {"name": "mask", "dims": ["batch", "length"], "dtype": "bool", "feed": "mask"}],
+  "variables": [{"name": "table", "dims": ["vocab", "d"], "init": {"normal": 0.5}},
+    {"name": "w", "dims": ["d", "vocab"], "init": {"normal": 0.3}},
+    {"name": "steps", "dims": [], "dtype": "int64", "init": "zeros", "frozen": true}],
+  "operations": [
+    {"op": "embedding", "name": "x", "inputs": ["table", "tokens"], "dims": ["batch", "length", "d"]},
+    {"op": "constant", "name": "zero", "dims": [], "value": 0},
+    {"op": "less", "name": "above", "inputs": ["zero", "x"], "dtype": "bool"},
+    {"op": "where", "name": "r", "inputs": ["above", "x", "zero"]},
+    {"op": "reduce_any", "name": "some", "inputs": ["above"], "dims": ["batch", "d"]},
+    {"op": "reduce_all", "name": "every", "inputs": ["above"], "dims": ["length", "d"]},
+    {"op": "logical_xor", "name": "either", "inputs": ["some", "every"]},
+    {"op": "roll", "name": "rolled", "inputs": ["either"], "dimension": "d", "shift": 3},
+    {"op": "where", "name": "s", "inputs": ["rolled", "r", "x"]},
+    {"op": "einsum", "name": "logits", "inputs": ["s", "w"], "dims": ["batch", "length", "vocab"]},
+    {"op": "cast", "name": "counts", "inputs": ["mask"], "dtype": "float32"},
+    {"op": "softmax_cross_entropy", "name": "losses", "inputs": ["logits", "next", "counts"], "dims": ["batch", "length"]},
+    {"op": "reduce_mean", "name": "loss", "inputs": ["losses"], "dims": []},
+    {"op": "constant", "name": "one", "dims": [], "value": 1, "dtype": "int64"},
+    {"op": "add", "name": "more", "inputs": ["steps", "one"]}
+  ],
+  "updates": [{"variable": "steps", "value": "more"}],
+  "loss": "loss", "optimizer": {"kind": "sgd", "rate": 0.5}
+}
+EOF
+run meshtf-plan check "$work/truths.json" --json
+claim "ids of int64 have eight bytes and a bool has one" [ "$(jq .inputs_bytes "$work/out")" = $((48 * (8 + 8 + 1))) ]
+sed 's/"dtype": "bool", //; s/, "dtype": "bool"//; s/int64/int32/' "$work/truths.json" >"$work/numbers.json"
+while read -r ranks mesh layout; do
+    for graph in truths numbers; do
+        run meshtf-plan estimate "$work/$graph.json" --mesh "$mesh" --layout "$layout" -o "$work/plan.json"
+        run mpirun -n "$ranks" meshtf-run "$work/plan.json" --data LICENSE --steps 4 --verify --metrics "$work/$graph.jsonl"
+        claim "$graph train as on one processor under $layout" says "the same training as on one processor"
+        claim "$graph under $layout: calls and bytes are those of their plan" says "every rank's calls and bytes equal the program's"
+    done
+    claim "bools and int64 have the losses of numbers under $layout" [ "$(jq .loss "$work/truths.jsonl")" = "$(jq .loss "$work/numbers.jsonl")" ]
+done <<TABLE
+4 rows:2;cols:2 batch:rows;d:cols;rolled/turned:cols
+4 rows:2;cols:2 length:rows;vocab:cols
+3 rows:3 d:rows;rolled/turned:rows
+TABLE
+
 # Bad input: what is wrong, and what would be right.
 wrong() {
     sed "s/$1/$2/" "$work/llama.json" >"$work/wrong.json"
@@ -264,6 +313,13 @@ wrong() {
     claim "$3: it is said" says_error "$4"
 }
 wrong '"op": "softplus"' '"op": "soft_plus"' "an unknown operation is bad input" 'did you mean "softplus"'
+sed 's/"name": "r", "inputs": \["above"/"name": "r", "inputs": ["tokens"/' "$work/truths.json" >"$work/wrong.json"
+run meshtf-plan check "$work/wrong.json"
+claim "an integer as a condition of floats is bad input" bad_input
+claim "it is said of what types" says_error 'input "x" is float32 but "tokens" is int64'
+sed 's/"op": "less", "name": "above", "inputs": \["zero", "x"\], "dtype": "bool"/"op": "exp", "name": "above", "inputs": ["mask"]/' "$work/truths.json" >"$work/wrong.json"
+run meshtf-plan check "$work/wrong.json"
+claim "what bools have not is told" says_error 'input "mask" is bool; cast it to a float type first'
 wrong '"start": 8' '"start": 9' "a slice beyond the end is bad input" 'takes elements 9 to 16 along "length"'
 wrong '"shift": 3' '"shift": 0.5' "half a shift is bad input" '"shift" is 0.5 and must be a whole number'
 wrong '"dims": \["batch", "length", "queries"\]},' '"dims": ["batch", "queries", "length"]},' "a reshape that would transpose is bad input" 'transpose'

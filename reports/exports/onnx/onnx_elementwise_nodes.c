@@ -14,6 +14,19 @@ static const char *number(MtfOnnxNodes *e, double value) {
     return mtf_node_number(e, mtf_node_result_type(e), value);
 }
 
+/* Input `k` as most nodes of two inputs take it: bools as int32. */
+static const char *numeric(MtfOnnxNodes *e, int k) {
+    const char *x = aligned(e, k);
+    return mtf_node_input(e, k)->dtype == MTF_BOOL ? mtf_node_cast(e, x, MTF_ONNX_INT32) : x;
+}
+
+static bool last_truth(MtfOnnxNodes *e, const char *truth) {
+    const MtfOperation *op = mtf_node_operation(e);
+    GByteArray *node = mtf_node_begin("Cast", 1, &truth, op->name);
+    mtf_node_put_int(node, "to", mtf_node_result_type(e));
+    return mtf_node_finish(e, node);
+}
+
 /* Those that are one node of the same inputs. */
 static const struct {
     int kind;
@@ -50,8 +63,11 @@ static bool write_same(MtfOnnxNodes *e) {
     guint i = 0;
     while (same[i].kind != op->kind)
         i++;
-    return op->n_inputs == 1 ? mtf_node_last_one(e, same[i].name, x_of(e))
-                             : mtf_node_last_two(e, same[i].name, aligned(e, 0), aligned(e, 1));
+    if (op->n_inputs == 1)
+        return mtf_node_last_one(e, same[i].name, x_of(e));
+    if (mtf_node_result(e)->dtype == MTF_BOOL)
+        return last_truth(e, mtf_node_two(e, same[i].name, numeric(e, 0), numeric(e, 1)));
+    return mtf_node_last_two(e, same[i].name, aligned(e, 0), aligned(e, 1));
 }
 
 static bool write_add(MtfOnnxNodes *e) {
@@ -62,25 +78,18 @@ static bool write_add(MtfOnnxNodes *e) {
     return mtf_node_last_two(e, "Add", sum, aligned(e, n - 1));
 }
 
-/* ---- Truths, which are numbers 1 and 0 ------------------------------------------------------- */
-
-static bool last_truth(MtfOnnxNodes *e, const char *truth) {
-    const MtfOperation *op = mtf_node_operation(e);
-    GByteArray *node = mtf_node_begin("Cast", 1, &truth, op->name);
-    mtf_node_put_int(node, "to", mtf_node_result_type(e));
-    return mtf_node_finish(e, node);
-}
+/* ---- Truths: bools, or numbers 1 and 0 ------------------------------------------------------- */
 
 static bool write_equal(MtfOnnxNodes *e) {
     return last_truth(e, mtf_node_two(e, "Equal", aligned(e, 0), aligned(e, 1)));
 }
 
 static bool write_less(MtfOnnxNodes *e) {
-    return last_truth(e, mtf_node_two(e, "Less", aligned(e, 0), aligned(e, 1)));
+    return last_truth(e, mtf_node_two(e, "Less", numeric(e, 0), numeric(e, 1)));
 }
 
 static bool write_less_equal(MtfOnnxNodes *e) {
-    return last_truth(e, mtf_node_two(e, "LessOrEqual", aligned(e, 0), aligned(e, 1)));
+    return last_truth(e, mtf_node_two(e, "LessOrEqual", numeric(e, 0), numeric(e, 1)));
 }
 
 static bool write_not(MtfOnnxNodes *e) {
@@ -97,7 +106,7 @@ static bool write_where(MtfOnnxNodes *e) {
 /* a - b floor(a / b); of integers as ONNX has it. */
 static bool write_modulo(MtfOnnxNodes *e) {
     const char *a = aligned(e, 0), *b = aligned(e, 1);
-    if (mtf_node_result_type(e) == MTF_ONNX_INT32)
+    if (mtf_dtype_is_integer(mtf_node_result(e)->dtype))
         return mtf_node_last_two(e, "Mod", a, b);
     const char *times = mtf_node_one(e, "Floor", mtf_node_two(e, "Div", a, b));
     return mtf_node_last_two(e, "Sub", a, mtf_node_two(e, "Mul", b, times));

@@ -22,7 +22,12 @@ int64_t mtf_node_size(const MtfOnnxNodes *e, int dim) {
 }
 
 int mtf_node_type_of(MtfDtype dtype) {
-    return dtype == MTF_F64 ? MTF_ONNX_DOUBLE : dtype == MTF_I32 ? MTF_ONNX_INT32 : MTF_ONNX_FLOAT;
+    static const int types[MTF_DTYPES] = {
+        [MTF_F32] = MTF_ONNX_FLOAT,  [MTF_F64] = MTF_ONNX_DOUBLE, [MTF_I32] = MTF_ONNX_INT32,
+        [MTF_BF16] = MTF_ONNX_FLOAT, [MTF_I8] = MTF_ONNX_FLOAT,   [MTF_I64] = MTF_ONNX_INT64,
+        [MTF_BOOL] = MTF_ONNX_BOOL
+    };
+    return types[dtype];
 }
 
 int mtf_node_result_type(const MtfOnnxNodes *e) {

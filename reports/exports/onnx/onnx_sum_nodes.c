@@ -22,6 +22,15 @@ static bool write_einsum(MtfOnnxNodes *e) {
     return true;
 }
 
+/* The result is that value, which of a bool is int32. */
+static bool last_value(MtfOnnxNodes *e, const char *x) {
+    if (mtf_node_result(e)->dtype != MTF_BOOL)
+        return mtf_node_last_one(e, "Identity", x);
+    GByteArray *node = mtf_node_begin("Cast", 1, &x, mtf_node_operation(e)->name);
+    mtf_node_put_int(node, "to", MTF_ONNX_BOOL);
+    return mtf_node_finish(e, node);
+}
+
 /* The result as a reduction of a value with the shape of input 0. Sums take their axes as an input, the
  * others as an attribute. What is left may stand in another order. */
 static bool last_reduced(MtfOnnxNodes *e, const char *name, const char *x) {
@@ -40,18 +49,18 @@ static bool last_reduced(MtfOnnxNodes *e, const char *name, const char *x) {
         axes[n++] = i;
     }
     if (n == 0) /* which ONNX takes for all axes */
-        return mtf_node_last_one(e, "Identity", mtf_node_aligned(e, x, own, shape));
-    bool sorted = mtf_shape_equal(&left, shape);
-    const char *reduced = sorted ? mtf_node_operation(e)->name : mtf_node_step(e);
+        return last_value(e, mtf_node_aligned(e, x, own, shape));
+    bool is_last = mtf_shape_equal(&left, shape) && mtf_node_result(e)->dtype != MTF_BOOL;
+    const char *reduced = is_last ? mtf_node_operation(e)->name : mtf_node_step(e);
     const char *inputs[] = { x, as_input ? mtf_node_list(e, list, n) : NULL };
     GByteArray *node = mtf_node_begin(name, 2, inputs, reduced);
     if (!as_input)
         mtf_node_put_ints(node, "axes", axes, n);
     mtf_node_put_int(node, "keepdims", 0);
-    if (sorted)
+    if (is_last)
         return mtf_node_finish(e, node);
     mtf_node_put(e, node);
-    return mtf_node_last_one(e, "Identity", mtf_node_aligned(e, reduced, &left, shape));
+    return last_value(e, mtf_node_aligned(e, reduced, &left, shape));
 }
 
 static bool write_sum(MtfOnnxNodes *e) {
@@ -62,8 +71,12 @@ static bool write_mean(MtfOnnxNodes *e) {
     return last_reduced(e, "ReduceMean", x_of(e));
 }
 
+/* Of bools by way of int32. */
 static bool write_max(MtfOnnxNodes *e) {
-    return last_reduced(e, "ReduceMax", x_of(e));
+    if (mtf_node_result(e)->dtype != MTF_BOOL)
+        return last_reduced(e, "ReduceMax", x_of(e));
+    const char *number = mtf_node_cast(e, x_of(e), MTF_ONNX_INT32);
+    return last_reduced(e, "ReduceMax", number);
 }
 
 /* e^(x - max), where input 1 is the maximum. */

@@ -65,11 +65,10 @@ static int type_of(const char *dtype) {
     static const struct {
         const char *name;
         int type;
-    } types[] = { { "F32", MTF_ONNX_FLOAT },
-                  { "F64", MTF_ONNX_DOUBLE },
-                  { "F16", MTF_ONNX_FLOAT16 },
-                  { "BF16", MTF_ONNX_BFLOAT16 },
-                  { "I32", MTF_ONNX_INT32 } };
+    } types[] = { { "F32", MTF_ONNX_FLOAT },   { "F64", MTF_ONNX_DOUBLE },
+                  { "F16", MTF_ONNX_FLOAT16 }, { "BF16", MTF_ONNX_BFLOAT16 },
+                  { "I32", MTF_ONNX_INT32 },   { "I64", MTF_ONNX_INT64 },
+                  { "BOOL", MTF_ONNX_BOOL } };
     for (guint i = 0; i < G_N_ELEMENTS(types); i++)
         if (strcmp(types[i].name, dtype) == 0)
             return types[i].type;

@@ -27,18 +27,26 @@
 COMBINE(sum_f32, float, SUM)
 COMBINE(sum_f64, double, SUM)
 COMBINE(sum_i32, int32_t, SUM)
+COMBINE(sum_i64, int64_t, SUM)
 COMBINE(maximum_f32, float, MAXIMUM)
 COMBINE(maximum_f64, double, MAXIMUM)
 COMBINE(maximum_i32, int32_t, MAXIMUM)
+COMBINE(maximum_i64, int64_t, MAXIMUM)
+COMBINE(maximum_bool, uint8_t, MAXIMUM)
 
 typedef void (*Combine)(void *totals, const void *terms, int64_t n);
 
-static const Combine sums[MTF_DTYPES] = {
-    [MTF_F32] = sum_f32, [MTF_F64] = sum_f64, [MTF_I32] = sum_i32
-};
-static const Combine maxima[MTF_DTYPES] = {
-    [MTF_F32] = maximum_f32, [MTF_F64] = maximum_f64, [MTF_I32] = maximum_i32
-};
+/* A sum of bools is whether any of them is true. */
+static const Combine sums[MTF_DTYPES] = { [MTF_F32] = sum_f32,
+                                          [MTF_F64] = sum_f64,
+                                          [MTF_I32] = sum_i32,
+                                          [MTF_I64] = sum_i64,
+                                          [MTF_BOOL] = maximum_bool };
+static const Combine maxima[MTF_DTYPES] = { [MTF_F32] = maximum_f32,
+                                            [MTF_F64] = maximum_f64,
+                                            [MTF_I32] = maximum_i32,
+                                            [MTF_I64] = maximum_i64,
+                                            [MTF_BOOL] = maximum_bool };
 
 /* In float32, and rounded once. */
 static void combine_narrow(const MtfCombination *c, int64_t elements) {

@@ -22,6 +22,9 @@ typedef struct {
     void (*fill)(void *out, double value, int64_t n);
     double (*load)(const void *x);
     void (*gather)(void *out, const void *in, int64_t n, int64_t step);
+    void (*repeat)(void *out, const void *in, int64_t n);
+    void (*from_truths)(void *out, const uint8_t *in, int64_t n, int64_t step);
+    void (*to_truths)(uint8_t *out, const void *in, int64_t n);
     void (*divide)(void *out, double divisor, int64_t n);
 } Reductions;
 
@@ -49,21 +52,50 @@ typedef struct {
 #undef LOWEST
 #undef NAME
 
-static const Reductions *reductions_of(const MtfOperand *operand) {
-    return operand->dtype == MTF_F64   ? &reductions_f64
-           : operand->dtype == MTF_I32 ? &reductions_i32
-                                       : &reductions_f32;
+#define T int64_t
+#define LOWEST (INT64_MIN)
+#define NAME(name) name##_i64
+#include "runtime/kernels/base/kernel_reductions.inc"
+#undef T
+#undef LOWEST
+#undef NAME
+
+#define T uint8_t
+#define LOWEST (0)
+#define NAME(name) name##_bool
+#include "runtime/kernels/base/kernel_reductions.inc"
+#undef T
+#undef LOWEST
+#undef NAME
+
+/* Of the types that are computed with. */
+static const Reductions *const reductions_of[MTF_DTYPES] = { [MTF_F32] = &reductions_f32,
+                                                             [MTF_F64] = &reductions_f64,
+                                                             [MTF_I32] = &reductions_i32,
+                                                             [MTF_I64] = &reductions_i64,
+                                                             [MTF_BOOL] = &reductions_bool };
+
+static MtfMap map_of(const MtfMapRow *row, MtfDtype dtype) {
+    return dtype == MTF_F64   ? row->f64
+           : dtype == MTF_I32 ? row->i32
+           : dtype == MTF_I64 ? row->i64
+                              : row->f32;
 }
 
-static MtfMap map_of(const MtfMapRow *row, const MtfOperand *out) {
-    return out->dtype == MTF_F64 ? row->f64 : out->dtype == MTF_I32 ? row->i32 : row->f32;
+/* The type that a map computes in: that of its first operand that is not bool, widened; int32 for bools
+ * alone. */
+static MtfDtype map_dtype(const MtfElementMap *mapping) {
+    for (int k = 0; k < mapping->n_inputs; k++)
+        if (mapping->in[k]->dtype != MTF_BOOL)
+            return mtf_dtype_wide(mapping->in[k]->dtype);
+    return mapping->n_inputs > 0 ? MTF_I32 : mtf_dtype_wide(mapping->out[0]->dtype);
 }
 
-/* Element `offset` of a float operand. */
+/* Element `offset` of an operand. */
 static double load_element(const MtfOperand *operand, int64_t offset) {
     const void *element = mtf_operand_at(operand, offset);
     return mtf_operand_is_narrow(operand) ? (double)mtf_bf16_wide(*(const uint16_t *)element)
-                                          : reductions_of(operand)->load(element);
+                                          : reductions_of[operand->dtype]->load(element);
 }
 
 double mtf_operand_scalar(const MtfOperand *operand) {
@@ -71,13 +103,12 @@ double mtf_operand_scalar(const MtfOperand *operand) {
 }
 
 void mtf_operand_divide(const MtfOperand *operand, double divisor) {
-    const Reductions *reductions = reductions_of(operand);
+    const Reductions *reductions = reductions_of[operand->dtype];
     reductions->divide(operand->data, divisor, mtf_operand_elements(operand));
 }
 
 void mtf_element_map_init(MtfElementMap *mapping, const MtfMapRow *row, const MtfKernelCall *call) {
     const MtfOperation *operation = call->operation;
-    mapping->map = map_of(row, &call->outputs[0]);
     mapping->continues = mapping->wide = false;
     mapping->n_inputs = row->arrays > 0 ? row->arrays : operation->n_inputs;
     mapping->n_outputs = operation->n_outputs;
@@ -85,6 +116,7 @@ void mtf_element_map_init(MtfElementMap *mapping, const MtfMapRow *row, const Mt
         mapping->in[k] = &call->inputs[k];
     for (int k = 0; k < mapping->n_outputs; k++)
         mapping->out[k] = &call->outputs[k];
+    mapping->map = map_of(row, map_dtype(mapping));
     if (row->parameters != NULL)
         row->parameters(call, mapping->parameters);
 }
@@ -93,12 +125,13 @@ void mtf_element_map_init(MtfElementMap *mapping, const MtfMapRow *row, const Mt
 typedef struct {
     char *data;
     int64_t bytes; /* of an element */
-    bool narrow;
+    MtfDtype dtype;
+    bool converts; /* between its type and the walk's */
 } Place;
 
-static Place place_of(const MtfOperand *operand) {
-    return (Place){ operand->data, mtf_dtype_bytes(operand->dtype),
-                    mtf_operand_is_narrow(operand) };
+static Place place_of(const MtfOperand *operand, MtfDtype wide) {
+    return (Place){ operand->data, mtf_dtype_bytes(operand->dtype), operand->dtype,
+                    operand->dtype != wide };
 }
 
 static void *element_at(const Place *place, int64_t offset) {
@@ -109,23 +142,24 @@ static void *element_at(const Place *place, int64_t offset) {
  * Outputs are the nest's first operands. */
 typedef struct {
     const MtfElementMap *mapping;
+    MtfDtype wide; /* that blocks are of */
     const Reductions *reductions;
     Place in[MTF_MAP_INPUTS], out[MTF_MAX_OUTPUTS];
     MtfNest nest;
     int64_t repeated_at[MTF_MAP_INPUTS]; /* which element array k repeats … */
     int64_t repeated[MTF_MAP_INPUTS];    /* … and how often */
     _Alignas(64) char array[MTF_MAP_INPUTS][BLOCK * sizeof(double)];
-    _Alignas(64) float result[MTF_MAX_OUTPUTS][BLOCK]; /* of outputs that are rounded */
+    _Alignas(64) char result[MTF_MAX_OUTPUTS][BLOCK * sizeof(double)]; /* of outputs that convert */
 } Walk;
 
 static bool walk_first(Walk *walk) {
     for (int k = 0; k < walk->mapping->n_outputs; k++) {
         mtf_nest_add(&walk->nest, walk->mapping->out[k]);
-        walk->out[k] = place_of(walk->mapping->out[k]);
+        walk->out[k] = place_of(walk->mapping->out[k], walk->wide);
     }
     for (int k = 0; k < walk->mapping->n_inputs; k++) {
         mtf_nest_add(&walk->nest, walk->mapping->in[k]);
-        walk->in[k] = place_of(walk->mapping->in[k]);
+        walk->in[k] = place_of(walk->mapping->in[k], walk->wide);
     }
     bool any = mtf_nest_first(&walk->nest);
     for (int k = 0; k < walk->mapping->n_inputs; k++)
@@ -141,6 +175,31 @@ static void expect_next(const Place *in, int64_t offset, int64_t n) {
         __builtin_prefetch(next + i);
 }
 
+static void widen(const Walk *walk, const Place *in, void *array, int64_t offset, int64_t n,
+                  int64_t step) {
+    const void *from = element_at(in, offset);
+    if (in->dtype == MTF_BF16)
+        mtf_bf16_widen(array, from, n, step);
+    else
+        walk->reductions->from_truths(array, from, n, step);
+}
+
+static void narrow(const Walk *walk, int k, int64_t at, int64_t n) {
+    void *to = element_at(&walk->out[k], walk->nest.offset[k] + at);
+    if (walk->out[k].dtype == MTF_BF16)
+        mtf_bf16_round(to, (const float *)(gconstpointer)walk->result[k], n);
+    else
+        walk->reductions->to_truths(to, walk->result[k], n);
+}
+
+/* `n` times the element. */
+static void repeat(const Walk *walk, int k, void *array, int64_t offset, int64_t n) {
+    if (walk->in[k].converts)
+        walk->reductions->fill(array, load_element(walk->mapping->in[k], offset), n);
+    else
+        walk->reductions->repeat(array, element_at(&walk->in[k], offset), n);
+}
+
 /* Input `k` of the block of `n` elements that begins at turn `at`. */
 static const void *block_input(Walk *walk, int k, int64_t at, int64_t n) {
     const Place *in = &walk->in[k];
@@ -148,17 +207,17 @@ static const void *block_input(Walk *walk, int k, int64_t at, int64_t n) {
     int64_t offset = walk->nest.offset[walk->mapping->n_outputs + k] + at * step;
     if (step == 1)
         expect_next(in, offset, n);
-    if (step == 1 && !in->narrow)
+    if (step == 1 && !in->converts)
         return element_at(in, offset);
     if (step != 0) {
-        if (in->narrow)
-            mtf_bf16_widen((float *)walk->array[k], element_at(in, offset), n, step);
+        if (in->converts)
+            widen(walk, in, walk->array[k], offset, n, step);
         else
             walk->reductions->gather(walk->array[k], element_at(in, offset), n, step);
         return walk->array[k];
     }
     if (walk->repeated[k] < n || walk->repeated_at[k] != offset) {
-        walk->reductions->fill(walk->array[k], load_element(walk->mapping->in[k], offset), n);
+        repeat(walk, k, walk->array[k], offset, n);
         walk->repeated[k] = n;
         walk->repeated_at[k] = offset;
     }
@@ -185,21 +244,21 @@ static void apply_row(Walk *walk, MtfMapBlock *block) {
     for (int64_t at = 0; at < walk->nest.count; at += BLOCK) {
         block_fill(walk, block, at, MIN(BLOCK, walk->nest.count - at));
         for (int k = 0; k < mapping->n_outputs; k++)
-            block->out[k] = walk->out[k].narrow
+            block->out[k] = walk->out[k].converts
                                 ? (void *)walk->result[k]
                                 : element_at(&walk->out[k], walk->nest.offset[k] + at);
         mapping->map(block);
         for (int k = 0; k < mapping->n_outputs; k++)
-            if (walk->out[k].narrow)
-                mtf_bf16_round(element_at(&walk->out[k], walk->nest.offset[k] + at),
-                               walk->result[k], block->n);
+            if (walk->out[k].converts)
+                narrow(walk, k, at, block->n);
     }
 }
 
 void mtf_element_map_apply(const MtfElementMap *mapping) {
     Walk walk; /* too large to be cleared for every call */
     walk.mapping = mapping;
-    walk.reductions = reductions_of(mapping->out[0]);
+    walk.wide = map_dtype(mapping);
+    walk.reductions = reductions_of[walk.wide];
     mtf_nest_init(&walk.nest);
     mtf_nest_add_loops(&walk.nest, mapping->out[0]);
     bool more = walk_first(&walk);
@@ -276,7 +335,7 @@ static void fold_row(Walk *walk, MtfMapBlock *block, bool sums, void *result) {
     char *out = element_at(&walk->out[0], walk->nest.offset[0]);
     if (walk->mapping->wide)
         sum_row_widened(walk, block, result, (double *)(void *)out);
-    else if (walk->nest.step[0] == 0)
+    else if (walk->nest.step[0] == 0 && walk->wide != MTF_I64) /* which double may not hold */
         reduce_row(walk, block, sums, result, out);
     else
         add_row(walk, block, sums, result, out);
@@ -284,12 +343,13 @@ static void fold_row(Walk *walk, MtfMapBlock *block, bool sums, void *result) {
 
 void mtf_element_map_reduce(const MtfElementMap *mapping, MtfReduction reduction) {
     const MtfOperand *out = mapping->out[0];
-    const Reductions *folds = reductions_of(out);
+    const Reductions *folds = reductions_of[out->dtype];
     bool sums = reduction != MTF_REDUCE_MAX;
     _Alignas(64) char result[BLOCK * sizeof(double)];
     Walk walk; /* too large to be cleared for every call */
     walk.mapping = mapping;
-    walk.reductions = mapping->wide ? &reductions_f32 : folds;
+    walk.wide = mapping->wide ? MTF_F32 : out->dtype;
+    walk.reductions = reductions_of[walk.wide];
     if (!mapping->continues)
         folds->fill(out->data, sums ? 0 : folds->lowest, mtf_operand_elements(out));
     mtf_nest_init(&walk.nest);
@@ -342,7 +402,7 @@ static void add_term(MtfElementMap *mapping, const MtfOperand *in) {
 /* The inputs whose memory the output takes come first, since only the first pass may read them. */
 void mtf_kernel_add(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0];
-    MtfElementMap mapping = { .map = map_of(mtf_map_row(MTF_OP_ADD), out),
+    MtfElementMap mapping = { .map = map_of(mtf_map_row(MTF_OP_ADD), mtf_dtype_wide(out->dtype)),
                               .n_outputs = 1,
                               .out = { out } };
     for (int pass = 0; pass < 2; pass++)
@@ -355,7 +415,7 @@ void mtf_kernel_add(const MtfKernelCall *call) {
 /* The first micro-batch writes, the others add. */
 void mtf_kernel_accumulate(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0];
-    MtfElementMap mapping = { .map = map_of(mtf_map_row(MTF_OP_ADD), out),
+    MtfElementMap mapping = { .map = map_of(mtf_map_row(MTF_OP_ADD), mtf_dtype_wide(out->dtype)),
                               .n_outputs = 1,
                               .out = { out } };
     if (call->microbatch > 0)

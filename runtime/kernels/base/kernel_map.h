@@ -9,7 +9,8 @@
  * An input that stands still along a block (a bias per row, a statistic) is repeated into a small
  * array that stays in the nearest cache, so a map is one loop that the compiler vectorises. Maps
  * for which even that costs too much look at `uniform`. Elements in bfloat16 are widened into such
- * an array and results rounded from one, so maps compute in float32, float64 or int32. */
+ * an array and results rounded from one, and bools likewise become 0 or 1 of the type of what they meet,
+ * int32 among themselves; so maps compute in float32, float64, int32 or int64. */
 #ifndef MTF_KERNEL_MAP_H
 #define MTF_KERNEL_MAP_H
 
@@ -35,7 +36,7 @@ typedef struct {
     int arrays; /* inputs beyond this many are scalars, which reach the map as parameters; 0 = none
                  */
     void (*parameters)(const MtfKernelCall *call, double *parameters); /* NULL = no parameters */
-    MtfMap i32;                                                        /* NULL = of floats alone */
+    MtfMap i32, i64;                                                   /* NULL = of floats alone */
 } MtfMapRow;
 
 /* The map of an operation kind; its functions are NULL where the row has none. */
@@ -68,7 +69,7 @@ void mtf_element_map_reduce(const MtfElementMap *mapping, MtfReduction reduction
 /* Divides each element of a slice. */
 void mtf_operand_divide(const MtfOperand *operand, double divisor);
 
-/* The value of a float operand without dimensions. */
+/* The value of an operand without dimensions. */
 double mtf_operand_scalar(const MtfOperand *operand);
 
 /* The kernels made of them. */

@@ -11,6 +11,9 @@
  * nearest cache while they are read one way and written the other. */
 #define TILE 16
 
+/* Elements that a cast holds as doubles on their way. */
+#define CAST_BLOCK 512
+
 /* Copies out[i t + j] = in[i + j s], the inner loops of two that are transposed to each other. */
 typedef struct {
     void *out;
@@ -33,6 +36,7 @@ typedef struct {
             ((T *)out)[i] = ((const T *)in)[i * step];                                     \
     }
 
+DEFINE_COPIES(uint8_t, 8)
 DEFINE_COPIES(uint16_t, 16)
 DEFINE_COPIES(uint32_t, 32)
 DEFINE_COPIES(uint64_t, 64)
@@ -42,8 +46,9 @@ static void transpose(const Transpose *t, int64_t bytes) {
         for (int64_t column = 0; column < t->columns; column += TILE)
             (bytes == 8   ? tile_64
              : bytes == 4 ? tile_32
-                          : tile_16)(t, row, column, MIN(TILE, t->rows - row),
-                                     MIN(TILE, t->columns - column));
+             : bytes == 2 ? tile_16
+                          : tile_8)(t, row, column, MIN(TILE, t->rows - row),
+                                    MIN(TILE, t->columns - column));
 }
 
 /* The outer loop along which the input is contiguous, or -1. Operand 1 is the input. */
@@ -60,7 +65,8 @@ static void copy_row(const MtfNest *nest, void *out, const void *in, int64_t byt
     else
         (bytes == 8   ? copy_strided_64
          : bytes == 4 ? copy_strided_32
-                      : copy_strided_16)(out, in, nest->count, nest->step[1]);
+         : bytes == 2 ? copy_strided_16
+                      : copy_strided_8)(out, in, nest->count, nest->step[1]);
 }
 
 void mtf_operand_copy(const MtfOperand *out, const MtfOperand *in) {
@@ -106,68 +112,69 @@ static void rename_kernel(const MtfKernelCall *call) {
         memcpy(out->data, call->inputs[0].data, (size_t)(elements * mtf_dtype_bytes(out->dtype)));
 }
 
-static double read_number(const MtfOperand *in, int64_t i) {
+/* Elements [first, first + n) as doubles, and the other way round. */
+#define READ(type)                  \
+    for (int64_t i = 0; i < n; i++) \
+    to[i] = (double)((const type *)in->data)[first + i]
+
+static void read_numbers(double *to, const MtfOperand *in, int64_t first, int64_t n) {
     switch (in->dtype) {
     case MTF_F32:
-        return (double)((const float *)in->data)[i];
+        READ(float);
+        return;
     case MTF_F64:
-        return ((const double *)in->data)[i];
-    case MTF_BF16:
-        return (double)mtf_bf16_wide(((const uint16_t *)in->data)[i]);
-    case MTF_I8:
-        return (double)((const int8_t *)in->data)[i];
+        READ(double);
+        return;
+    case MTF_I32:
+        READ(int32_t);
+        return;
+    case MTF_BOOL:
+        READ(uint8_t);
+        return;
     default:
-        return (double)((const int32_t *)in->data)[i];
+        for (int64_t i = 0; i < n; i++)
+            to[i] = mtf_slice_get(in, first + i);
     }
 }
 
-/* Towards zero; what no int32 can hold becomes the nearest, and NaN 0. */
-static int32_t to_integer(double value) {
-    if (value != value)
-        return 0;
-    return (int32_t)CLAMP(value, (double)INT32_MIN, (double)INT32_MAX);
-}
-
-static void write_number(const MtfOperand *out, int64_t i, double value) {
-    switch (out->dtype) {
-    case MTF_F32:
-        ((float *)out->data)[i] = (float)value;
-        break;
-    case MTF_F64:
-        ((double *)out->data)[i] = value;
-        break;
-    case MTF_BF16:
-        ((uint16_t *)out->data)[i] = mtf_bf16_rounded((float)value);
-        break;
-    case MTF_I8:
-        ((int8_t *)out->data)[i] = mtf_int8_rounded(value);
-        break;
-    default:
-        ((int32_t *)out->data)[i] = to_integer(value);
-    }
+static void write_numbers(const MtfOperand *out, const double *from, int64_t first, int64_t n) {
+    if (out->dtype == MTF_F32)
+        for (int64_t i = 0; i < n; i++)
+            ((float *)out->data)[first + i] = (float)from[i];
+    else if (out->dtype == MTF_BOOL)
+        for (int64_t i = 0; i < n; i++)
+            ((uint8_t *)out->data)[first + i] = from[i] != 0;
+    else
+        for (int64_t i = 0; i < n; i++)
+            mtf_slice_set(out, first + i, from[i]);
 }
 
 static void cast_kernel(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0], *in = &call->inputs[0];
-    if (mtf_dtype_wide(out->dtype) == MTF_F32 && mtf_dtype_wide(in->dtype) == MTF_F32) {
+    if (out->dtype == in->dtype ||
+        (mtf_dtype_wide(out->dtype) == MTF_F32 && mtf_dtype_wide(in->dtype) == MTF_F32)) {
         mtf_operand_convert(out, in);
         return;
     }
+    double numbers[CAST_BLOCK];
     int64_t elements = mtf_operand_elements(out);
-    for (int64_t i = 0; i < elements; i++)
-        write_number(out, i, read_number(in, i));
+    for (int64_t i = 0; i < elements; i += CAST_BLOCK) {
+        int64_t n = MIN(CAST_BLOCK, elements - i);
+        read_numbers(numbers, in, i, n);
+        write_numbers(out, numbers, i, n);
+    }
 }
 
 static void constant_kernel(const MtfKernelCall *call) {
     int64_t elements = mtf_operand_elements(&call->outputs[0]);
     for (int64_t i = 0; i < elements; i++)
-        write_number(&call->outputs[0], i, call->operation->attributes.value);
+        mtf_slice_set(&call->outputs[0], i, call->operation->attributes.value);
 }
 
 static void range_kernel(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0];
     for (int64_t i = 0; i < out->size[0]; i++)
-        write_number(out, i, (double)(out->begin[0] + i));
+        mtf_slice_set(out, i, (double)(out->begin[0] + i));
 }
 
 const MtfKernelRow mtf_move_kernels[] = {

@@ -38,9 +38,25 @@ double mtf_slice_get(const MtfOperand *slice, int64_t position) {
         return (double)mtf_bf16_wide(((const uint16_t *)slice->data)[position]);
     case MTF_I8:
         return ((const int8_t *)slice->data)[position];
+    case MTF_I64:
+        return (double)((const int64_t *)slice->data)[position];
+    case MTF_BOOL:
+        return ((const uint8_t *)slice->data)[position];
     default:
         return ((const int32_t *)slice->data)[position];
     }
+}
+
+/* Towards zero; what no int32 can hold becomes the nearest, and NaN 0. */
+static int32_t to_int32(double value) {
+    return value != value ? 0 : (int32_t)CLAMP(value, (double)INT32_MIN, (double)INT32_MAX);
+}
+
+/* Likewise; 2^63 itself is no int64. */
+static int64_t to_int64(double value) {
+    if (value != value)
+        return 0;
+    return value >= 0x1p63 ? INT64_MAX : (int64_t)MAX(value, -0x1p63);
 }
 
 void mtf_slice_set(const MtfOperand *slice, int64_t position, double value) {
@@ -57,7 +73,13 @@ void mtf_slice_set(const MtfOperand *slice, int64_t position, double value) {
     case MTF_I8:
         ((int8_t *)slice->data)[position] = mtf_int8_rounded(value);
         return;
+    case MTF_I64:
+        ((int64_t *)slice->data)[position] = to_int64(value);
+        return;
+    case MTF_BOOL:
+        ((uint8_t *)slice->data)[position] = value != 0;
+        return;
     default:
-        ((int32_t *)slice->data)[position] = (int32_t)value;
+        ((int32_t *)slice->data)[position] = to_int32(value);
     }
 }

@@ -21,6 +21,12 @@
 #define libm_pow_f32 powf
 #define libm_pow_f64 pow
 
+/* The remainder that has the divisor's sign; 0 where the divisor is 0. */
+static int64_t remainder_of(int64_t a, int64_t b) {
+    int64_t r = b == 0 || b == -1 ? 0 : a % b; /* what remains of INT64_MIN by -1 has no quotient */
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
 #define T float
 #define E float
 #define NAME(name) name##_f32
@@ -44,8 +50,18 @@
 #define NAME(name) name##_i32
 #include "runtime/kernels/rows/kernel_exact_maps.inc"
 
-/* The remainder that has the divisor's sign; 0 where the divisor is 0. */
-MAP2(modulo, b == 0 ? 0 : (a % b + b) % b)
+MAP2(modulo, remainder_of((int64_t)a, (int64_t)b))
+#undef T
+#undef E
+#undef NAME
+
+__extension__ typedef __int128 Wide;
+
+#define T int64_t
+#define E Wide
+#define NAME(name) name##_i64
+#include "runtime/kernels/rows/kernel_exact_maps.inc"
+MAP2(modulo, remainder_of((int64_t)a, (int64_t)b))
 #undef T
 #undef E
 #undef NAME
@@ -139,13 +155,13 @@ static void adafactor_apply_parameters(const MtfKernelCall *call, double *parame
 
 #define ROW(name) name##_f32, name##_f64
 #define EXACT(name) \
-    { ROW(name), 0, NULL, name##_i32 }
+    { ROW(name), 0, NULL, name##_i32, name##_i64 }
 
 static const MtfMapRow map_rows[MTF_OPERATIONS] = {
     [MTF_OP_ADD] = EXACT(add),
     [MTF_OP_SUBTRACT] = EXACT(subtract),
     [MTF_OP_MULTIPLY] = EXACT(multiply),
-    [MTF_OP_DIVIDE] = { ROW(divide), 0, NULL, NULL },
+    [MTF_OP_DIVIDE] = { ROW(divide), 0, NULL, NULL, NULL },
     [MTF_OP_MAXIMUM] = EXACT(maximum),
     [MTF_OP_MINIMUM] = EXACT(minimum),
     [MTF_OP_EQUAL] = EXACT(equal),
@@ -153,60 +169,61 @@ static const MtfMapRow map_rows[MTF_OPERATIONS] = {
     [MTF_OP_LESS_EQUAL] = EXACT(less_equal),
     [MTF_OP_WHERE] = EXACT(where),
     [MTF_OP_MODULO] = EXACT(modulo),
-    [MTF_OP_POWER] = { ROW(power), 0, NULL, NULL },
+    [MTF_OP_POWER] = { ROW(power), 0, NULL, NULL, NULL },
     [MTF_OP_LOGICAL_NOT] = EXACT(logical_not),
-    [MTF_OP_RAISE] = { ROW(raise), 0, exponent_parameters, NULL },
-    [MTF_OP_CLIP] = { ROW(clip), 0, range_parameters, NULL },
-    [MTF_OP_LEAKY_RELU] = { ROW(leaky_relu), 0, slope_parameters, NULL },
-    [MTF_OP_ELU] = { ROW(elu), 0, slope_parameters, NULL },
-    [MTF_OP_GELU_EXACT] = { ROW(gelu_exact), 0, NULL, NULL },
-    [MTF_OP_GELU_EXACT_GRAD] = { ROW(gelu_exact_grad), 0, NULL, NULL },
-    [MTF_OP_SOFTPLUS] = { ROW(softplus), 0, NULL, NULL },
-    [MTF_OP_SIN] = { ROW(sin), 0, NULL, NULL },
-    [MTF_OP_COS] = { ROW(cos), 0, NULL, NULL },
-    [MTF_OP_ERF] = { ROW(erf), 0, NULL, NULL },
-    [MTF_OP_FLOOR] = { ROW(floor), 0, NULL, NULL },
-    [MTF_OP_SCALE] = { ROW(scale), 0, scale_parameters, NULL },
-    [MTF_OP_RELU] = { ROW(relu), 0, NULL, NULL },
-    [MTF_OP_GELU] = { ROW(gelu), 0, NULL, NULL },
-    [MTF_OP_SILU] = { ROW(silu), 0, NULL, NULL },
-    [MTF_OP_TANH] = { ROW(tanh), 0, NULL, NULL },
-    [MTF_OP_SIGMOID] = { ROW(sigmoid), 0, NULL, NULL },
-    [MTF_OP_EXP] = { ROW(exp), 0, NULL, NULL },
-    [MTF_OP_LOG] = { ROW(log), 0, NULL, NULL },
-    [MTF_OP_SQRT] = { ROW(sqrt), 0, NULL, NULL },
-    [MTF_OP_RSQRT] = { ROW(rsqrt), 0, NULL, NULL },
+    [MTF_OP_RAISE] = { ROW(raise), 0, exponent_parameters, NULL, NULL },
+    [MTF_OP_CLIP] = { ROW(clip), 0, range_parameters, NULL, NULL },
+    [MTF_OP_LEAKY_RELU] = { ROW(leaky_relu), 0, slope_parameters, NULL, NULL },
+    [MTF_OP_ELU] = { ROW(elu), 0, slope_parameters, NULL, NULL },
+    [MTF_OP_GELU_EXACT] = { ROW(gelu_exact), 0, NULL, NULL, NULL },
+    [MTF_OP_GELU_EXACT_GRAD] = { ROW(gelu_exact_grad), 0, NULL, NULL, NULL },
+    [MTF_OP_SOFTPLUS] = { ROW(softplus), 0, NULL, NULL, NULL },
+    [MTF_OP_SIN] = { ROW(sin), 0, NULL, NULL, NULL },
+    [MTF_OP_COS] = { ROW(cos), 0, NULL, NULL, NULL },
+    [MTF_OP_ERF] = { ROW(erf), 0, NULL, NULL, NULL },
+    [MTF_OP_FLOOR] = { ROW(floor), 0, NULL, NULL, NULL },
+    [MTF_OP_SCALE] = { ROW(scale), 0, scale_parameters, NULL, NULL },
+    [MTF_OP_RELU] = { ROW(relu), 0, NULL, NULL, NULL },
+    [MTF_OP_GELU] = { ROW(gelu), 0, NULL, NULL, NULL },
+    [MTF_OP_SILU] = { ROW(silu), 0, NULL, NULL, NULL },
+    [MTF_OP_TANH] = { ROW(tanh), 0, NULL, NULL, NULL },
+    [MTF_OP_SIGMOID] = { ROW(sigmoid), 0, NULL, NULL, NULL },
+    [MTF_OP_EXP] = { ROW(exp), 0, NULL, NULL, NULL },
+    [MTF_OP_LOG] = { ROW(log), 0, NULL, NULL, NULL },
+    [MTF_OP_SQRT] = { ROW(sqrt), 0, NULL, NULL, NULL },
+    [MTF_OP_RSQRT] = { ROW(rsqrt), 0, NULL, NULL, NULL },
     [MTF_OP_SQUARE] = EXACT(square),
     [MTF_OP_NEGATE] = EXACT(negate),
     [MTF_OP_ABS] = EXACT(abs),
     [MTF_OP_SIGN] = EXACT(sign),
-    [MTF_OP_SUM_EXP] = { ROW(sum_exp), 0, NULL, NULL },
-    [MTF_OP_SOFTMAX_APPLY] = { ROW(softmax_apply), 0, NULL, NULL },
-    [MTF_OP_VARIANCE] = { ROW(variance), 0, NULL, NULL },
-    [MTF_OP_NORMALIZE] = { ROW(normalize), 0, normalize_parameters, NULL },
-    [MTF_OP_CROSS_ENTROPY] = { ROW(cross_entropy), 0, NULL, NULL },
-    [MTF_OP_RELU_GRAD] = { ROW(relu_grad), 0, NULL, NULL },
-    [MTF_OP_GELU_GRAD] = { ROW(gelu_grad), 0, NULL, NULL },
-    [MTF_OP_SILU_GRAD] = { ROW(silu_grad), 0, NULL, NULL },
-    [MTF_OP_TANH_GRAD] = { ROW(tanh_grad), 0, NULL, NULL },
-    [MTF_OP_SIGMOID_GRAD] = { ROW(sigmoid_grad), 0, NULL, NULL },
-    [MTF_OP_SOFTMAX_GRAD] = { ROW(softmax_grad), 0, NULL, NULL },
-    [MTF_OP_NORMALIZE_DOT] = { ROW(normalize_dot), 0, normalize_parameters, NULL },
-    [MTF_OP_NORMALIZE_SCALE_GRAD] = { ROW(normalize_dot), 0, normalize_parameters, NULL },
-    [MTF_OP_NORMALIZE_GRAD] = { ROW(normalize_grad), 0, normalize_parameters, NULL },
-    [MTF_OP_CLIP_FACTOR] = { ROW(clip_factor), 0, clip_parameters, NULL },
-    [MTF_OP_SGD] = { ROW(sgd), 2, rate_parameters, NULL },
-    [MTF_OP_MOMENTUM] = { ROW(momentum), 3, rate_parameters, NULL },
-    [MTF_OP_LION] = { ROW(lion), 3, lion_parameters, NULL },
-    [MTF_OP_ADAM] = { ROW(adam), 4, adam_parameters, NULL },
-    [MTF_OP_LAMB_DIRECTION] = { ROW(lamb_direction), 4, lamb_direction_parameters, NULL },
-    [MTF_OP_LAMB_APPLY] = { ROW(go_down), 2, lamb_apply_parameters, NULL },
-    [MTF_OP_ADAFACTOR_MOMENT] = { ROW(adafactor_moment), 0, adafactor_moment_parameters, NULL },
-    [MTF_OP_ADAFACTOR_DIRECTION] = { ROW(adafactor_direction), 0, NULL, NULL },
-    [MTF_OP_ADAFACTOR_APPLY] = { ROW(go_down), 2, adafactor_apply_parameters, NULL },
+    [MTF_OP_SUM_EXP] = { ROW(sum_exp), 0, NULL, NULL, NULL },
+    [MTF_OP_SOFTMAX_APPLY] = { ROW(softmax_apply), 0, NULL, NULL, NULL },
+    [MTF_OP_VARIANCE] = { ROW(variance), 0, NULL, NULL, NULL },
+    [MTF_OP_NORMALIZE] = { ROW(normalize), 0, normalize_parameters, NULL, NULL },
+    [MTF_OP_CROSS_ENTROPY] = { ROW(cross_entropy), 0, NULL, NULL, NULL },
+    [MTF_OP_RELU_GRAD] = { ROW(relu_grad), 0, NULL, NULL, NULL },
+    [MTF_OP_GELU_GRAD] = { ROW(gelu_grad), 0, NULL, NULL, NULL },
+    [MTF_OP_SILU_GRAD] = { ROW(silu_grad), 0, NULL, NULL, NULL },
+    [MTF_OP_TANH_GRAD] = { ROW(tanh_grad), 0, NULL, NULL, NULL },
+    [MTF_OP_SIGMOID_GRAD] = { ROW(sigmoid_grad), 0, NULL, NULL, NULL },
+    [MTF_OP_SOFTMAX_GRAD] = { ROW(softmax_grad), 0, NULL, NULL, NULL },
+    [MTF_OP_NORMALIZE_DOT] = { ROW(normalize_dot), 0, normalize_parameters, NULL, NULL },
+    [MTF_OP_NORMALIZE_SCALE_GRAD] = { ROW(normalize_dot), 0, normalize_parameters, NULL, NULL },
+    [MTF_OP_NORMALIZE_GRAD] = { ROW(normalize_grad), 0, normalize_parameters, NULL, NULL },
+    [MTF_OP_CLIP_FACTOR] = { ROW(clip_factor), 0, clip_parameters, NULL, NULL },
+    [MTF_OP_SGD] = { ROW(sgd), 2, rate_parameters, NULL, NULL },
+    [MTF_OP_MOMENTUM] = { ROW(momentum), 3, rate_parameters, NULL, NULL },
+    [MTF_OP_LION] = { ROW(lion), 3, lion_parameters, NULL, NULL },
+    [MTF_OP_ADAM] = { ROW(adam), 4, adam_parameters, NULL, NULL },
+    [MTF_OP_LAMB_DIRECTION] = { ROW(lamb_direction), 4, lamb_direction_parameters, NULL, NULL },
+    [MTF_OP_LAMB_APPLY] = { ROW(go_down), 2, lamb_apply_parameters, NULL, NULL },
+    [MTF_OP_ADAFACTOR_MOMENT] = { ROW(adafactor_moment), 0, adafactor_moment_parameters, NULL,
+                                  NULL },
+    [MTF_OP_ADAFACTOR_DIRECTION] = { ROW(adafactor_direction), 0, NULL, NULL, NULL },
+    [MTF_OP_ADAFACTOR_APPLY] = { ROW(go_down), 2, adafactor_apply_parameters, NULL, NULL },
 };
 
-const MtfMapRow mtf_map_softmax_weighted = { ROW(softmax_weighted), 0, NULL, NULL };
+const MtfMapRow mtf_map_softmax_weighted = { ROW(softmax_weighted), 0, NULL, NULL, NULL };
 
 const MtfMapRow *mtf_map_row(int operation_kind) {
     return &map_rows[operation_kind];

@@ -169,13 +169,25 @@ static void scan(const Runs *out, const Runs *in, int64_t first, const MtfAttrib
     }
 }
 
+/* The same of int64, which double does not hold. */
+static void scan_i64(const Runs *out, const Runs *in, int64_t first, const MtfAttributes *a) {
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < out->along; i++) {
+        int64_t at = first + (a->reverse != 0 ? out->along - 1 - i : i) * out->inner;
+        uint64_t next = sum + ((const uint64_t *)in->operand->data)[at];
+        ((uint64_t *)out->operand->data)[at] = a->exclusive != 0 ? sum : next;
+        sum = next;
+    }
+}
+
 static void cumulative_sum_kernel(const MtfKernelCall *call) {
     const MtfAttributes *a = &call->operation->attributes;
     Runs out = runs_of(&call->outputs[0], a->dimension),
          in = runs_of(&call->inputs[0], a->dimension);
     for (int64_t o = 0; o < out.outer; o++)
         for (int64_t i = 0; i < out.inner; i++)
-            scan(&out, &in, o * out.along * out.inner + i, a);
+            (out.operand->dtype == MTF_I64 ? scan_i64 : scan)(&out, &in,
+                                                              o * out.along * out.inner + i, a);
 }
 
 /* Whether element `i` of a column comes before element `j`: it is larger, or as large and earlier. */

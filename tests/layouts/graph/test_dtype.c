@@ -29,6 +29,8 @@ static void types_have_their_sizes(void **state) {
     assert_int_equal(mtf_dtype_bytes(MTF_F64), 8);
     assert_int_equal(mtf_dtype_bytes(MTF_I32), 4);
     assert_int_equal(mtf_dtype_bytes(MTF_BF16), 2);
+    assert_int_equal(mtf_dtype_bytes(MTF_I64), 8);
+    assert_int_equal(mtf_dtype_bytes(MTF_BOOL), 1);
 }
 
 static void only_floats_are_floats(void **state) {
@@ -37,6 +39,14 @@ static void only_floats_are_floats(void **state) {
     assert_true(mtf_dtype_is_float(MTF_F64));
     assert_true(mtf_dtype_is_float(MTF_BF16));
     assert_false(mtf_dtype_is_float(MTF_I32));
+    assert_false(mtf_dtype_is_float(MTF_I64));
+    assert_false(mtf_dtype_is_float(MTF_BOOL));
+}
+
+static void only_int32_and_int64_are_integers(void **state) {
+    (void)state;
+    for (int i = 0; i < MTF_DTYPES; i++)
+        assert_int_equal(mtf_dtype_is_integer((MtfDtype)i), i == MTF_I32 || i == MTF_I64);
 }
 
 static void sums_of_bfloat16_are_kept_in_float32(void **state) {
@@ -53,6 +63,7 @@ int main(void) {
         cmocka_unit_test(an_unknown_type_leaves_the_value_alone),
         cmocka_unit_test(types_have_their_sizes),
         cmocka_unit_test(only_floats_are_floats),
+        cmocka_unit_test(only_int32_and_int64_are_integers),
         cmocka_unit_test(sums_of_bfloat16_are_kept_in_float32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

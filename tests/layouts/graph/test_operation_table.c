@@ -139,12 +139,21 @@ static void types_of_inputs_are_checked(void **state) {
                    "(add): input \"mask64\" is float64 but \"mask\" is float32");
     assert_refused("'op': 'embedding', 'inputs': ['table', 'mask'], 'dims': ['batch', 'length', "
                    "'model']",
-                   "(embedding): input \"mask\" is float32 and must be int32");
+                   "(embedding): input \"mask\" is float32 and must be int32 or int64");
     assert_refused("'op': 'cast', 'inputs': ['x']", "(cast): attribute \"dtype\" is missing");
     assert_refused("'op': 'constant', 'dims': [], 'value': 0.5, 'dtype': 'int32'",
                    "(constant): 0.5 is not an int32");
     assert_refused("'op': 'learning_rate', 'dims': [], 'rate': 1, 'dtype': 'int32'",
-                   "(learning_rate): a learning rate is not an int32");
+                   "(learning_rate): a learning rate is of a float type");
+    assert_refused("'op': 'constant', 'dims': [], 'value': 2, 'dtype': 'bool'",
+                   "(constant): 2 is not 0 or 1, as a bool is");
+    assert_refused("'op': 'range', 'dims': ['batch'], 'dtype': 'bool'",
+                   "(range): a range counts, and a bool does not go beyond 1");
+    assert_refused("'op': 'constant', 'dims': [], 'value': 1e16, 'dtype': 'int64'",
+                   "(constant): 10000000000000000 is not an int64 within 2^53, as constants are");
+    assert_refused(
+        "'op': 'less', 'inputs': ['mask', 'mask'], 'dtype': 'int32'",
+        "(less): its dtype is int32 but \"mask\" is float32; cast the input or the result");
 }
 
 static void dims_are_checked_against_the_inputs(void **state) {

@@ -250,6 +250,11 @@ static void a_plan_of_a_user_graph_is_refused(void **state) {
                  "{'name':'h','op':'softmax','inputs':['y'],'dimension':'hidden'}",
                  "p.json: /graph: operation \"h\" (softmax) is of the user's graph; the training "
                  "graph of a plan has only what it is rewritten into");
+    assert_fails("{'name':'h','op':'relu','inputs':['y']}",
+                 "{'name':'k','op':'constant','dims':[],'value':0,'dtype':'int64'},"
+                 "{'name':'h','op':'embedding','inputs':['y','k'],'dims':['batch']}",
+                 "p.json: /graph: operation \"h\" (embedding): \"k\" is int64; in the graph of a "
+                 "plan ids are cast to int32");
 }
 
 static void a_plan_lowers_to_the_program_it_was_written_for(void **state) {

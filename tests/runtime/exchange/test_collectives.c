@@ -60,8 +60,9 @@ static void case_init(Case *c, const MtfGraph *graph, const MtfMesh *mesh, const
     c->executor.worker->poison = true;
     const MtfOperand *slice = &c->executor.worker->operands[0];
     for (int64_t i = 0; i < mtf_slice_elements(slice); i++)
-        mtf_slice_set(slice, i,
-                      mtf_reshard_term(mesh, from, mtf_slice_global_index(slice, i), rank));
+        mtf_slice_set(
+            slice, i,
+            mtf_reshard_term(slice->dtype, mesh, from, mtf_slice_global_index(slice, i), rank));
 }
 
 static void case_clear(Case *c) {
@@ -80,7 +81,7 @@ static int64_t wrong_elements(const Case *c, const MtfMesh *mesh, const MtfPlace
                               const MtfPlacement *to) {
     const MtfOperand *slice = &c->executor.worker->operands[c->target];
     unsigned partial = mtf_placement_partial_axes(to);
-    bool maximum = false;
+    bool maximum = slice->dtype == MTF_BOOL;
     int64_t n = mtf_slice_elements(slice), wrong = 0;
     g_autofree double *values = g_new(double, n + 1);
     MPI_Comm group;
@@ -92,7 +93,8 @@ static int64_t wrong_elements(const Case *c, const MtfMesh *mesh, const MtfPlace
     PMPI_Allreduce(MPI_IN_PLACE, values, (int)n, MPI_DOUBLE, maximum ? MPI_MAX : MPI_SUM, group);
     MPI_Comm_free(&group);
     for (int64_t i = 0; i < n; i++)
-        wrong += values[i] != mtf_reshard_value(mesh, from, mtf_slice_global_index(slice, i));
+        wrong += values[i] !=
+                 mtf_reshard_value(slice->dtype, mesh, from, mtf_slice_global_index(slice, i));
     return wrong;
 }
 
@@ -191,6 +193,9 @@ static void check_all_pairs(void) {
     check_pairs("r:2;c:2", (int64_t[]){ 5, 3 }, MTF_BF16, 7);
     check_pairs("r:3", (int64_t[]){ 5, 4 }, MTF_F64, 1);
     check_pairs("r:4", (int64_t[]){ 5, 3 }, MTF_I32, 1);
+    check_pairs("r:2", (int64_t[]){ 5, 4 }, MTF_I64, 1);
+    check_pairs("r:3", (int64_t[]){ 5, 4 }, MTF_BOOL, 1);
+    check_pairs("r:2;c:2", (int64_t[]){ 5, 3 }, MTF_BOOL, 7);
     check_pairs("r:2;c:2", (int64_t[]){ 4, 8 }, MTF_F32, 5);
     check_pairs("r:2;c:2", (int64_t[]){ 5, 3 }, MTF_F64, 5);
     check_pairs("r:3;c:2", (int64_t[]){ 7, 4 }, MTF_F32, 17);
@@ -217,6 +222,8 @@ static void placements_reach_each_other_by_messages_of_every_algorithm(void **st
         check_pairs("r:2", (int64_t[]){ 5, 4 }, MTF_BF16, 1);
         check_pairs("r:3", (int64_t[]){ 5, 4 }, MTF_F64, 2);
         check_pairs("r:4", (int64_t[]){ 5, 3 }, MTF_I32, 3);
+        check_pairs("r:3", (int64_t[]){ 5, 3 }, MTF_I64, 3);
+        check_pairs("r:4", (int64_t[]){ 5, 3 }, MTF_BOOL, 3);
         check_pairs("r:2;c:2", (int64_t[]){ 7, 6 }, MTF_F32, 5);
         check_pairs("r:5", (int64_t[]){ 13, 2 }, MTF_F32, 3);
         check_pairs("r:3;c:2", (int64_t[]){ 7, 4 }, MTF_F32, 23);

@@ -17,16 +17,16 @@ static void fill_sources(const Pair *pair, MtfLockstep *lockstep) {
     for (int r = 0; r < lockstep->n; r++) {
         const MtfOperand *slice = &lockstep->workers[r]->operands[0];
         for (int64_t i = 0; i < mtf_slice_elements(slice); i++)
-            mtf_slice_set(
-                slice, i,
-                mtf_reshard_term(pair->mesh, pair->from, mtf_slice_global_index(slice, i), r));
+            mtf_slice_set(slice, i,
+                          mtf_reshard_term(slice->dtype, pair->mesh, pair->from,
+                                           mtf_slice_global_index(slice, i), r));
     }
 }
 
 /* Element `i` of rank `r`'s target slice, reduced over the axes that are partial there. */
 static double reduced(const Pair *pair, const MtfLockstep *lockstep, int target, int r, int64_t i) {
     unsigned partial = mtf_placement_partial_axes(pair->to);
-    bool maximum = false;
+    bool maximum = lockstep->workers[r]->operands[target].dtype == MTF_BOOL;
     for (int a = 0; a < pair->mesh->n_axes; a++)
         maximum |= pair->to->axis[a] == MTF_PARTIAL_MAX;
     double value = maximum ? -INFINITY : 0;
@@ -58,13 +58,14 @@ static int64_t wrong_elements(const Pair *pair, bool corrupt) {
         const MtfOperand *slice = &lockstep->workers[r]->operands[target];
         for (int64_t i = 0; i < mtf_slice_elements(slice); i++)
             wrong += reduced(pair, lockstep, target, r, i) !=
-                     mtf_reshard_value(pair->mesh, pair->from, mtf_slice_global_index(slice, i));
+                     mtf_reshard_value(slice->dtype, pair->mesh, pair->from,
+                                       mtf_slice_global_index(slice, i));
     }
     return wrong;
 }
 
-/* Whether a pair needs both sums and maxima: int32 has no minus infinity that survives a sum, so
- * there, where only ids live, no maximum is ever taken. */
+/* Whether a pair needs both sums and maxima: integers have no minus infinity that survives a sum, so no
+ * tensor of them is ever partial by both. */
 static bool mixes_reductions(const Pair *pair) {
     bool sum = false, maximum = false;
     for (int a = 0; a < pair->mesh->n_axes; a++) {
@@ -83,7 +84,7 @@ static void check_all_pairs(const char *mesh_text, int rank, const int64_t *size
         for (guint j = 0; j < placements->len; j++) {
             Pair pair = { graph, &mesh, &g_array_index(placements, MtfPlacement, i),
                           &g_array_index(placements, MtfPlacement, j) };
-            if (dtype == MTF_I32 && mixes_reductions(&pair))
+            if (mtf_dtype_is_integer(dtype) && mixes_reductions(&pair))
                 continue;
             int64_t wrong = wrong_elements(&pair, false);
             if (wrong == 0)
@@ -107,6 +108,7 @@ static void every_pair_of_placements_arrives_on_2x2_where_sizes_do_not_divide(vo
 static void every_pair_of_placements_arrives_on_4x2(void **state) {
     (void)state;
     check_all_pairs("r:4;c:2", 2, (int64_t[]){ 8, 16 }, MTF_I32);
+    check_all_pairs("r:4;c:2", 2, (int64_t[]){ 8, 5 }, MTF_BOOL);
     check_all_pairs("r:4;c:2", 2, (int64_t[]){ 7, 5 }, MTF_F32);
 }
 
@@ -120,6 +122,7 @@ static void every_pair_of_placements_arrives_on_3x2(void **state) {
     (void)state;
     check_all_pairs("r:3;c:2", 2, (int64_t[]){ 2, 7 }, MTF_F64);
     check_all_pairs("r:3;c:2", 2, (int64_t[]){ 2, 7 }, MTF_BF16);
+    check_all_pairs("r:3;c:2", 2, (int64_t[]){ 2, 7 }, MTF_I64);
 }
 
 static void a_wrong_element_is_noticed(void **state) {

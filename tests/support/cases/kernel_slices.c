@@ -103,6 +103,10 @@ static void store(const MtfOperand *operand, int64_t i, double value) {
         ((uint16_t *)operand->data)[i] = mtf_bf16_rounded((float)value);
     else if (operand->dtype == MTF_I8)
         ((int8_t *)operand->data)[i] = (int8_t)(isnan(value) ? -1 : value);
+    else if (operand->dtype == MTF_I64)
+        ((int64_t *)operand->data)[i] = isnan(value) ? -1 : (int64_t)value;
+    else if (operand->dtype == MTF_BOOL) /* neither 0 nor 1 where nothing was written */
+        ((uint8_t *)operand->data)[i] = isnan(value) ? 77 : (uint8_t)value;
     else
         ((int32_t *)operand->data)[i] = isnan(value) ? -1 : (int32_t)value;
 }
@@ -116,6 +120,10 @@ static double load(const MtfOperand *operand, int64_t i) {
         return (double)mtf_bf16_wide(((uint16_t *)operand->data)[i]);
     if (operand->dtype == MTF_I8)
         return (double)((int8_t *)operand->data)[i];
+    if (operand->dtype == MTF_I64)
+        return (double)((int64_t *)operand->data)[i];
+    if (operand->dtype == MTF_BOOL)
+        return (double)((uint8_t *)operand->data)[i];
     return (double)((int32_t *)operand->data)[i];
 }
 

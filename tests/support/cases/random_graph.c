@@ -88,7 +88,7 @@ static int add_input(Draw *draw, const MtfShape *shape, bool integer) {
 static int emit(Draw *draw, MtfNewOperation operation) {
     g_autofree char *name = fresh_name(draw, mtf_operation_row(operation.kind)->name);
     operation.name = name;
-    if (mtf_operation_row(operation.kind)->dtype == MTF_DTYPE_GIVEN) {
+    if (mtf_operation_row(operation.kind)->dtype == MTF_DTYPE_GIVEN && !operation.has_dtype) {
         operation.has_dtype = true;
         operation.dtype = draw->options->dtype;
     }
@@ -584,6 +584,80 @@ static int draw_gather(Draw *draw) {
                : emit_plain(draw, MTF_OP_EMBEDDING_GRAD, 2, (int[]){ chosen, rows }, &back);
 }
 
+static int emit_typed(Draw *draw, int kind, int n, const int *inputs, const MtfShape *shape,
+                      MtfDtype dtype) {
+    return emit(draw, (MtfNewOperation){ .kind = kind,
+                                         .n_inputs = n,
+                                         .inputs = inputs,
+                                         .shape = shape,
+                                         .has_dtype = true,
+                                         .dtype = dtype,
+                                         .attributes = MTF_NO_ATTRIBUTES });
+}
+
+/* What bools come to by moves, reductions and each other. */
+static int draw_of_truths(Draw *draw, int truth, int other) {
+    static const int kinds[] = { MTF_OP_MULTIPLY, MTF_OP_MAXIMUM, MTF_OP_EQUAL, MTF_OP_LESS,
+                                 MTF_OP_WHERE };
+    MtfShape fewer = random_subset(draw, shape_of(draw, truth));
+    MtfShape turned = *shape_of(draw, truth);
+    for (int i = 0; i < turned.rank / 2; i++) {
+        int dim = turned.dims[i];
+        turned.dims[i] = turned.dims[turned.rank - 1 - i];
+        turned.dims[turned.rank - 1 - i] = dim;
+    }
+    switch (below(draw, 4)) {
+    case 0:
+        return emit_plain(draw, MTF_OP_REDUCE_MAX, 1, &truth, &fewer);
+    case 1:
+        return emit_plain(draw, MTF_OP_TRANSPOSE, 1, &truth, &turned);
+    case 2:
+        return emit_plain(draw, MTF_OP_LOGICAL_NOT, 1, &truth, NULL);
+    default:
+        break;
+    }
+    int kind = kinds[below(draw, 5)], inputs[] = { truth, other, truth };
+    if (union_rank(draw, 2, inputs) > MOST_RANK)
+        return truth;
+    return emit_plain(draw, kind, kind == MTF_OP_WHERE ? 3 : 2, inputs, NULL);
+}
+
+/* Comparisons that choose between numbers, the bools used twice. */
+static int draw_truth(Draw *draw) {
+    int x = pick(draw), y = pick(draw), z = pick(draw);
+    int all[] = { x, y, z };
+    if (union_rank(draw, 3, all) > MOST_RANK)
+        return -1;
+    int first = emit_typed(draw, MTF_OP_LESS, 2, (int[]){ x, y }, NULL, MTF_BOOL);
+    int second = emit_typed(draw, MTF_OP_LESS_EQUAL, 2, (int[]){ z, y }, NULL, MTF_BOOL);
+    int truth = draw_of_truths(draw, first, second);
+    int more[] = { x, y, z, truth };
+    if (union_rank(draw, 4, more) > MOST_RANK)
+        return -1;
+    int chosen = emit_plain(draw, MTF_OP_WHERE, 3, (int[]){ truth, x, z }, NULL);
+    int number = emit_typed(draw, MTF_OP_CAST, 1, &second, NULL, draw->options->dtype);
+    return emit_plain(draw, MTF_OP_MULTIPLY, 2, (int[]){ chosen, number }, NULL);
+}
+
+/* Whole numbers of tens of x, as int64 or int32. */
+static int draw_whole(Draw *draw) {
+    static const int kinds[] = { MTF_OP_ADD, MTF_OP_SUBTRACT, MTF_OP_MULTIPLY, MTF_OP_MAXIMUM,
+                                 MTF_OP_MODULO };
+    int x = pick(draw), y = pick(draw);
+    if (union_rank(draw, 2, (int[]){ x, y }) > MOST_RANK)
+        return -1;
+    MtfDtype dtype = below(draw, 4) > 0 ? MTF_I64 : MTF_I32;
+    int a = emit_typed(draw, MTF_OP_CAST, 1, (int[]){ emit_scaled(draw, x, 10) }, NULL, dtype);
+    int b = emit_typed(draw, MTF_OP_CAST, 1, (int[]){ emit_scaled(draw, y, 10) }, NULL, dtype);
+    int whole = emit_plain(draw, kinds[below(draw, 5)], 2, (int[]){ a, b }, NULL);
+    MtfShape fewer = random_subset(draw, shape_of(draw, whole));
+    if (below(draw, 3) == 0)
+        whole = emit_plain(draw, MTF_OP_REDUCE_MAX, 1, &whole, &fewer);
+    int number = emit_typed(draw, MTF_OP_CAST, 1, &whole, NULL, draw->options->dtype);
+    int small = emit_scaled(draw, number, 0.01);
+    return emit_plain(draw, MTF_OP_TANH, 1, &small, NULL);
+}
+
 static int draw_noise(Draw *draw) {
     int x = pick(draw);
     MtfShape shape = *shape_of(draw, x);
@@ -596,12 +670,13 @@ static int draw_noise(Draw *draw) {
 }
 
 static int draw_more(Draw *draw) {
-    static int (*const draws[])(Draw *) = { draw_function, draw_choice,    draw_further_reduction,
-                                            draw_best,     draw_rms_norm,  draw_rotary,
-                                            draw_resample, draw_reshape,   draw_concat,
-                                            draw_turn,     draw_top_k,     draw_gather,
-                                            draw_noise,    draw_expression };
-    return draws[below(draw, (int)G_N_ELEMENTS(draws))](draw);
+    static int (*const draws[])(Draw *) = { draw_function, draw_choice,     draw_further_reduction,
+                                            draw_best,     draw_rms_norm,   draw_rotary,
+                                            draw_resample, draw_reshape,    draw_concat,
+                                            draw_turn,     draw_top_k,      draw_gather,
+                                            draw_noise,    draw_expression, draw_truth,
+                                            draw_whole };
+    return draws[below(draw, (int)G_N_ELEMENTS(draws) - (draw->options->smooth ? 2 : 0))](draw);
 }
 
 static int draw_operation(Draw *draw) {
@@ -632,7 +707,7 @@ static void add_loss(Draw *draw) {
     MtfShape scalar = { 0 };
     int n = (int)draw->graph->tensors->len;
     for (int t = 0; t < n; t++) {
-        if (mtf_graph_tensor(draw->graph, t)->dtype == MTF_I32 ||
+        if (!mtf_dtype_is_float(mtf_graph_tensor(draw->graph, t)->dtype) ||
             consumers->starts[t + 1] > consumers->starts[t])
             continue;
         int mean = emit_plain(draw, MTF_OP_REDUCE_MEAN, 1, &t, &scalar);

@@ -72,23 +72,26 @@ MtfProgram *mtf_reshard_program(const MtfGraph *graph, const MtfLayout *layout,
     return program;
 }
 
-double mtf_reshard_term(const MtfMesh *mesh, const MtfPlacement *from, int64_t index, int rank) {
+double mtf_reshard_term(MtfDtype dtype, const MtfMesh *mesh, const MtfPlacement *from,
+                        int64_t index, int rank) {
     unsigned partial = mtf_placement_partial_axes(from);
     uint64_t mixed = (uint64_t)index * 2654435761U +
                      (uint64_t)mtf_mesh_group_position(mesh, partial, rank) * 40503U + 17;
     mixed ^= mixed >> 13;
-    return (double)(mixed * 2246822519U >> 7 & 31) - 16;
+    double term = (double)(mixed * 2246822519U >> 7 & 31) - 16;
+    return dtype == MTF_BOOL ? term > 8 : term;
 }
 
-double mtf_reshard_value(const MtfMesh *mesh, const MtfPlacement *from, int64_t index) {
+double mtf_reshard_value(MtfDtype dtype, const MtfMesh *mesh, const MtfPlacement *from,
+                         int64_t index) {
     unsigned partial = mtf_placement_partial_axes(from);
-    double value = mtf_reshard_term(mesh, from, index, 0);
-    bool maximum = false;
+    double value = mtf_reshard_term(dtype, mesh, from, index, 0);
+    bool maximum = dtype == MTF_BOOL;
     for (int a = 0; a < mesh->n_axes; a++)
         maximum |= from->axis[a] == MTF_PARTIAL_MAX;
     for (int p = 1; p < mtf_mesh_group_size(mesh, partial); p++) {
         double term =
-            mtf_reshard_term(mesh, from, index, mtf_mesh_group_member(mesh, partial, 0, p));
+            mtf_reshard_term(dtype, mesh, from, index, mtf_mesh_group_member(mesh, partial, 0, p));
         value = maximum ? fmax(value, term) : value + term;
     }
     return value;

@@ -18,12 +18,14 @@ MtfGraph *mtf_reshard_graph(int rank, const int64_t *sizes, MtfDtype dtype);
 MtfProgram *mtf_reshard_program(const MtfGraph *graph, const MtfLayout *layout,
                                 const MtfPlacement *from, const MtfPlacement *to, int *target);
 
-/* A whole number from -16 to 15, so that sums of eight are exact in bfloat16 too: element `index`
- * on the processors of `rank`'s coordinates along partial axes. */
-double mtf_reshard_term(const MtfMesh *mesh, const MtfPlacement *from, int64_t index, int rank);
+/* A whole number from -16 to 15, so that sums of eight are exact in bfloat16 too, or of bools 0 or 1:
+ * element `index` on the processors of `rank`'s coordinates along partial axes. */
+double mtf_reshard_term(MtfDtype dtype, const MtfMesh *mesh, const MtfPlacement *from,
+                        int64_t index, int rank);
 
-/* The element of the whole tensor: the reduction of its terms. */
-double mtf_reshard_value(const MtfMesh *mesh, const MtfPlacement *from, int64_t index);
+/* The element of the whole tensor: the reduction of its terms, of bools whether one of them is 1. */
+double mtf_reshard_value(MtfDtype dtype, const MtfMesh *mesh, const MtfPlacement *from,
+                         int64_t index);
 
 /* All placements of a tensor of `rank` dimensions that do not mix sums with maxima: MtfPlacement.
  */

@@ -53,7 +53,7 @@ TERM(greater, x > y)
 TERM(greater_equal, x >= y)
 TERM(not_equal, x != y)
 TERM(where, x != 0 ? y : z)
-TERM(modulo, y == 0 && output(p)->dtype == MTF_I32 ? 0 : x - y * floor(x / y))
+TERM(modulo, y == 0 && mtf_dtype_is_integer(output(p)->dtype) ? 0 : x - y * floor(x / y))
 TERM(power, pow(x, y))
 TERM(logical_not, x == 0)
 TERM(logical_and, x != 0 && y != 0)
@@ -88,7 +88,9 @@ TERM(abs_term, fabs(x))
 TERM(sign, (x > 0) - (x < 0))
 TERM(same, x)
 TERM(mean, x / p->count)
-TERM(cast, output(p)->dtype == MTF_I32 ? trunc(x) : x)
+TERM(cast, output(p)->dtype == MTF_BOOL             ? x != 0
+           : mtf_dtype_is_integer(output(p)->dtype) ? trunc(x)
+                                                    : x)
 TERM(constant, p->a->value)
 TERM(range, (double)p->coordinate[output(p)->shape.dims[0]])
 TERM(relu_grad, x > 0 ? y : 0)
@@ -588,9 +590,9 @@ void mtf_reference_fill_inputs(MtfReference *reference, uint64_t seed) {
         MtfRandom random = mtf_random_stream(seed, tensor->name, 0);
         for (int64_t i = 0; i < mtf_graph_elements(graph, &tensor->shape); i++) {
             double uniform = mtf_random_uniform(&random, i);
-            if (tensor->dtype == MTF_I32)
+            if (mtf_dtype_is_integer(tensor->dtype))
                 reference->values[t][i] = floor(uniform * (double)choices(graph, t));
-            else if (tensor->feed == MTF_FEED_MASK)
+            else if (tensor->feed == MTF_FEED_MASK || tensor->dtype == MTF_BOOL)
                 reference->values[t][i] = uniform < 0.75;
             else
                 reference->values[t][i] = mtf_random_normal(&random, i);

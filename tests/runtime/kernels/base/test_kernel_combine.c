@@ -12,9 +12,11 @@
 
 /* Element i of an array of any type. */
 static double get(MtfDtype dtype, const char *array, int64_t i) {
-    return dtype == MTF_F32   ? (double)((const float *)(const void *)array)[i]
-           : dtype == MTF_F64 ? ((const double *)(const void *)array)[i]
-                              : (double)((const int32_t *)(const void *)array)[i];
+    return dtype == MTF_F32    ? (double)((const float *)(const void *)array)[i]
+           : dtype == MTF_F64  ? ((const double *)(const void *)array)[i]
+           : dtype == MTF_I64  ? (double)((const int64_t *)(const void *)array)[i]
+           : dtype == MTF_BOOL ? (double)((const uint8_t *)(const void *)array)[i]
+                               : (double)((const int32_t *)(const void *)array)[i];
 }
 
 static void set(MtfDtype dtype, char *array, int64_t i, double value) {
@@ -22,6 +24,10 @@ static void set(MtfDtype dtype, char *array, int64_t i, double value) {
         ((float *)(void *)array)[i] = (float)value;
     else if (dtype == MTF_F64)
         ((double *)(void *)array)[i] = value;
+    else if (dtype == MTF_I64)
+        ((int64_t *)(void *)array)[i] = (int64_t)value;
+    else if (dtype == MTF_BOOL)
+        ((uint8_t *)(void *)array)[i] = (uint8_t)value;
     else
         ((int32_t *)(void *)array)[i] = (int32_t)value;
 }
@@ -33,11 +39,11 @@ static void check(MtfDtype dtype, MtfReduction reduction, int n_terms, int64_t n
     for (int k = 0; k < n_terms; k++) {
         terms[k] = g_malloc(8 * MOST);
         for (int64_t i = 0; i < n; i++) {
-            double value = (double)((i * 7 + k * 13) % 31 - 15);
+            double number = (double)((i * 7 + k * 13) % 31 - 15);
+            double value = dtype == MTF_BOOL ? number > 5 : number;
+            bool largest = reduction == MTF_REDUCE_MAX || dtype == MTF_BOOL;
             set(dtype, terms[k], i, value);
-            expected[i] = k == 0                        ? value
-                          : reduction == MTF_REDUCE_MAX ? fmax(expected[i], value)
-                                                        : expected[i] + value;
+            expected[i] = k == 0 ? value : largest ? fmax(expected[i], value) : expected[i] + value;
         }
     }
     char *const targets[] = { terms[1], elsewhere };
@@ -55,11 +61,12 @@ static void check(MtfDtype dtype, MtfReduction reduction, int n_terms, int64_t n
 static void sums_and_maxima_are_those_of_a_plain_loop(void **state) {
     (void)state;
     const int64_t lengths[] = { 0, 1, 15, 1024, 2048, 2049, MOST };
+    const MtfDtype types[] = { MTF_F32, MTF_F64, MTF_I32, MTF_I64, MTF_BOOL };
     for (gsize l = 0; l < G_N_ELEMENTS(lengths); l++)
-        for (int dtype = MTF_F32; dtype <= MTF_I32; dtype++)
+        for (gsize t = 0; t < G_N_ELEMENTS(types); t++)
             for (int n_terms = 2; n_terms <= MOST_TERMS; n_terms++) {
-                check((MtfDtype)dtype, MTF_REDUCE_SUM, n_terms, lengths[l]);
-                check((MtfDtype)dtype, MTF_REDUCE_MAX, n_terms, lengths[l]);
+                check(types[t], MTF_REDUCE_SUM, n_terms, lengths[l]);
+                check(types[t], MTF_REDUCE_MAX, n_terms, lengths[l]);
             }
 }
 

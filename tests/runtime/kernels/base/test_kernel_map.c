@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Sums of float32 over many rows, which layouts divide differently, are the true sums, rounded once. */
+/* Sums of float32 over many rows, which layouts divide differently, are the true sums, rounded once; and
+ * integers are exact. */
 #include "tests/support/cmocka.h"
 
 #include "tests/support/cases/kernel_slices.h"
@@ -73,9 +74,44 @@ static void sums_of_many_rows_are_rounded_once(void **state) {
     }
 }
 
+#define FAR ((INT64_C(1) << 60) + 1) /* which double does not hold */
+
+/* The last element of the kernel's result from `x` and, where there is one, `y` for all rows. */
+static int64_t last_of(int kind, int64_t *x, int64_t rows, int64_t *y) {
+    g_autoptr(MtfGraph) graph = mtf_graph_new("far");
+    int64_t result[2] = { 0, 0 };
+    MtfOperation operation = { .kind = kind, .n_inputs = y != NULL ? 2 : 1, .n_outputs = 1 };
+    operation.attributes.dimension = 0;
+    MtfOperand inputs[] = {
+        { x, MTF_I64, 1, { 0 }, { rows }, { 0 }, { rows } },
+        { y, MTF_I64, 0, { 0 }, { 0 }, { 0 }, { 0 } },
+    };
+    bool reduces = mtf_operation_row(kind)->dims == MTF_DIMS_SUBSET;
+    MtfOperand output = { result, MTF_I64, reduces ? 0 : 1, { 0 }, { rows }, { 0 }, { rows } };
+    mtf_kernel(kind)(&(MtfKernelCall){
+        .graph = graph, .operation = &operation, .inputs = inputs, .outputs = &output });
+    return result[reduces ? 0 : rows - 1];
+}
+
+static void int64_is_exact_beyond_what_double_holds(void **state) {
+    (void)state;
+    int64_t x[] = { 3, FAR }, y = FAR, two = 2, least = INT64_MIN;
+    assert_true(last_of(MTF_OP_ADD, x, 2, &two) == FAR + 2);
+    assert_true(last_of(MTF_OP_SUBTRACT, x, 2, &y) == 0);
+    assert_true(last_of(MTF_OP_MAXIMUM, x, 2, &y) == FAR);
+    assert_true(last_of(MTF_OP_EQUAL, x, 1, &y) == 0);
+    assert_true(last_of(MTF_OP_REDUCE_MAX, x, 2, NULL) == FAR);
+    assert_true(last_of(MTF_OP_CUMULATIVE_SUM, x, 2, NULL) == FAR + 3);
+    assert_true(last_of(MTF_OP_MULTIPLY, x, 2, &y) == (int64_t)((uint64_t)FAR * FAR));
+    assert_true(last_of(MTF_OP_MODULO, x, 2, &two) == 1);
+    assert_true(last_of(MTF_OP_MODULO, &least, 1, &(int64_t){ -1 }) == 0);
+    assert_true(last_of(MTF_OP_NEGATE, &least, 1, NULL) == INT64_MIN);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_of_many_rows_are_rounded_once),
+        cmocka_unit_test(int64_is_exact_beyond_what_double_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,8 @@
  *     f  X with its first two dimensions merged      j  X with the join in the place of its last
  *     k  X with the twin of its first dimension in its place, perhaps without some others: memory
  *
- * Each row runs in float32, float64 and bfloat16. The last is compared with the same reference on
+ * Each row runs in float32, float64 and bfloat16, and those that take them in int32, int64 and bool.
+ * bfloat16 is compared with the same reference on
  * the inputs as bfloat16 holds them, which the result may miss by one rounding and no more. */
 #include "tests/support/cmocka.h"
 
@@ -400,7 +401,7 @@ static MtfAttributes make_attributes(const Case *c) {
     a.to = c->twin;
     a.query = c->x.dims[g_rand_int_range(c->rand, 0, c->x.rank - 1)];
     a.memory = c->x.dims[c->x.rank - 1];
-    a.value = a.factor = -1.5;
+    a.value = mtf_dtype_is_float(c->dtype) ? a.factor = -1.5 : 1;
     if (attends) {
         a.query = c->x.dims[0];
         a.memory = c->twin;
@@ -447,16 +448,21 @@ static MtfDtype input_type(const Case *c, char letter, int k) {
     if (letter == 'q')
         return MTF_I8;
     if (c->row->kind == MTF_OP_CAST && chance(c, 0.7))
-        return chance(c, 0.5) ? MTF_F32 : MTF_BF16;
+        return (MtfDtype[]){ MTF_F32, MTF_BF16, MTF_I32, MTF_I64,
+                             MTF_BOOL }[g_rand_int_range(c->rand, 0, 5)];
+    if (mtf_operation_mask_has(mtf_operation_row(c->row->kind)->conditions, k) && chance(c, 0.5))
+        return MTF_BOOL;
     return mtf_operation_mask_has(mtf_operation_row(c->row->kind)->wide_inputs, k)
                ? mtf_dtype_wide(c->dtype)
                : c->dtype;
 }
 
-/* Where a row leaves the choice between narrow and wide, both. */
+/* Where a row leaves the choice between narrow and wide, or what it takes and bool, both. */
 static MtfDtype output_type(const Case *c) {
-    bool either = mtf_operation_row(c->row->kind)->dtype == MTF_DTYPE_EITHER;
-    return either && chance(c, 0.5) ? mtf_dtype_wide(c->dtype) : c->dtype;
+    MtfDtypeRule rule = mtf_operation_row(c->row->kind)->dtype;
+    if (rule == MTF_DTYPE_TRUTH && chance(c, 0.5))
+        return MTF_BOOL;
+    return rule == MTF_DTYPE_EITHER && chance(c, 0.5) ? mtf_dtype_wide(c->dtype) : c->dtype;
 }
 
 /* Adds the inputs and the operation; returns the first output, or -1 if this draw is not legal. */
@@ -471,9 +477,9 @@ static int make_operation(const Case *c) {
         g_autofree char *name = g_strdup_printf("in%d", n);
         MtfShape shape = shape_of(c, *letter);
         MtfDtype type = input_type(c, *letter, n);
-        inputs[n++] =
-            mtf_graph_add_input(c->graph, name, &shape, type,
-                                type == MTF_I32 ? MTF_FEED_LABELS : MTF_FEED_FEATURES, NULL);
+        inputs[n++] = mtf_graph_add_input(
+            c->graph, name, &shape, type,
+            mtf_dtype_is_float(type) ? MTF_FEED_FEATURES : MTF_FEED_LABELS, NULL);
     }
     MtfShape output = shape_of(c, c->row->output);
     MtfNewOperation operation = { .name = "op",
@@ -502,11 +508,17 @@ static double draw_id(const Case *c) {
     return g_rand_int_range(c->rand, -1, (gint32)mtf_graph_size(c->graph, dim) + 1);
 }
 
-static double draw_value(const Case *c, const MtfTensor *tensor) {
-    if (tensor->dtype == MTF_I32)
-        return draw_id(c);
+/* An element of input `k`. */
+static double draw_value(const Case *c, const MtfTensor *tensor, int k) {
+    bool chooses = mtf_operation_mask_has(mtf_operation_row(c->row->kind)->integer_inputs, k);
     if (tensor->dtype == MTF_I8)
         return g_rand_int_range(c->rand, -127, 128);
+    if (chooses)
+        return draw_id(c);
+    if (tensor->dtype == MTF_BOOL)
+        return chance(c, 0.5);
+    if (mtf_dtype_is_integer(tensor->dtype))
+        return g_rand_int_range(c->rand, -4, 5);
     double value = g_rand_double_range(c->rand, c->row->positive ? 0.3 : -3, 3);
     if (c->row->kind == MTF_OP_EQUAL || chance(c, 0.05))
         value = c->row->positive ? 1 : rint(value / 2);
@@ -593,7 +605,7 @@ static bool run_case(const Row *row, guint32 seed, MtfDtype dtype) {
     for (int k = 0; k < operation->n_inputs; k++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, operation->inputs[k]);
         for (int64_t i = 0; i < mtf_graph_elements(graph, &tensor->shape); i++)
-            reference->values[operation->inputs[k]][i] = draw_value(&c, tensor);
+            reference->values[operation->inputs[k]][i] = draw_value(&c, tensor, k);
     }
     take_slots_once(&c, reference);
     mtf_reference_run(reference, 4);
@@ -624,6 +636,33 @@ static void every_row_matches_the_reference_on_any_slices(void **state) {
             fail_msg("%s: only %d of %d draws are legal", mtf_operation_row(rows[i].kind)->name,
                      legal, cases);
     }
+}
+
+/* Whether numbers of the type may stand where a row asks for floats. */
+static bool takes(const MtfOperationRow *row, MtfDtype dtype) {
+    bool moves = row->kernel_class == MTF_CLASS_MOVE && row->dtype != MTF_DTYPE_EITHER;
+    if (row->kernel_class == MTF_CLASS_MOVE && row->integer_result)
+        return dtype != MTF_BOOL; /* which counts */
+    return moves || (dtype == MTF_BOOL ? row->truths : row->integers);
+}
+
+static void rows_that_take_integers_and_bools_match_it_there_too(void **state) {
+    (void)state;
+    static const MtfDtype types[] = { MTF_I32, MTF_I64, MTF_BOOL };
+    int taken = 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        for (int t = 0; t < 3; t++) {
+            int legal = 0, cases = takes(mtf_operation_row(rows[i].kind), types[t]) ? 20 : 0;
+            taken += cases > 0;
+            for (int k = 0; k < cases; k++)
+                legal += run_case(&rows[i], (guint32)(1000 * i + (size_t)k), types[t]);
+            if (legal < cases / 4)
+                fail_msg("%s of %s: only %d of %d draws are legal",
+                         mtf_operation_row(rows[i].kind)->name, mtf_dtype_name(types[t]), legal,
+                         cases);
+        }
+    }
+    assert_true(taken > 40);
 }
 
 static void every_primitive_row_has_a_kernel(void **state) {
@@ -657,6 +696,7 @@ int main(void) {
         cmocka_unit_test(every_primitive_row_has_a_kernel),
         cmocka_unit_test(every_kernel_is_tested_here),
         cmocka_unit_test(every_row_matches_the_reference_on_any_slices),
+        cmocka_unit_test(rows_that_take_integers_and_bools_match_it_there_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
