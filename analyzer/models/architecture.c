@@ -64,8 +64,9 @@ static int position_table(MtfAssembly *m) {
     if (m->n->shared_positions && m->position_table >= 0)
         return m->position_table;
     int rows = mtf_assembly_dimension(m, "positions", m->n->max_positions);
+    int width = m->n->widened_first ? m->d_model : m->d_embed;
     m->position_table = mtf_assembly_variable(m, "position_table", m->stack->names.positions,
-                                              &MTF_SHAPE(rows, m->d_embed), MTF_INIT_NORMAL,
+                                              &MTF_SHAPE(rows, width), MTF_INIT_NORMAL,
                                               m->n->spread > 0 ? m->n->spread / 2 : 1);
     return m->position_table;
 }
@@ -78,10 +79,12 @@ static int add_positions(MtfAssembly *m, int x) {
     if (m->n->max_positions == 0)
         return x;
     int table = position_table(m);
+    int width = m->n->widened_first ? m->d_model : m->d_embed;
     int position = m->places >= 0             ? m->places
                    : m->n->first_position > 0 ? moved_positions(m)
                                               : mtf_parts_range(m->p, "position", m->length);
-    MtfShape result = m->places >= 0 ? embedded_shape(m) : MTF_SHAPE(m->length, m->d_embed);
+    MtfShape result =
+        m->places >= 0 ? MTF_SHAPE(m->batch, m->length, width) : MTF_SHAPE(m->length, width);
     int read = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "positions_read", &result, table, position);
     return mtf_parts_add(m->p, "x_placed", x, read);
 }
@@ -118,7 +121,7 @@ static int widen(MtfAssembly *m, int x) {
                          .file = m->n->widening,
                          .in = MTF_SHAPE(m->d_embed),
                          .out = MTF_SHAPE(m->d_model),
-                         .bias = true,
+                         .bias = !m->n->widened_first,
                          .spread = m->n->spread };
     return m->d_embed == m->d_model ? x : mtf_assembly_linear(m, &linear, x);
 }
@@ -127,9 +130,12 @@ static int embed(MtfAssembly *m, int table, int tokens) {
     MtfShape shape = embedded_shape(m);
     int rows = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "embed", &shape, table, tokens);
     int scaled = mtf_assembly_scale(m, "embed_scaled", m->n->embedding_scale, hide_some(m, rows));
-    int x = mtf_assembly_norm(m, "embedding_norm", m->n->embedding_norm, m->d_embed,
-                              add_token_types(m, add_positions(m, scaled)));
-    return widen(m, mtf_parts_dropout(m->p, "embed_dropped", m->n->dropout.embeddings, x));
+    bool early = m->n->widened_first;
+    int x =
+        mtf_assembly_norm(m, "embedding_norm", m->n->embedding_norm, m->d_embed,
+                          add_token_types(m, add_positions(m, early ? widen(m, scaled) : scaled)));
+    int dropped = mtf_parts_dropout(m->p, "embed_dropped", m->n->dropout.embeddings, x);
+    return early ? dropped : widen(m, dropped);
 }
 
 /* ---- Layers ---------------------------------------------------------------------------------- */

@@ -53,6 +53,14 @@ typedef enum {
     MTF_WINDOW_LISTED, /* those of `window_layers` */
 } MtfWindowRule;
 
+/* Norms of queries and keys. */
+typedef enum {
+    MTF_HEAD_NORM_NONE,
+    MTF_HEAD_NORM_EACH, /* of each head, all by one scale */
+    MTF_HEAD_NORM_OWN,  /* of each head, by a scale of its own, without a bias */
+    MTF_HEAD_NORM_WIDE, /* of all heads together */
+} MtfHeadNorm;
+
 /* A set of layers, a bit each. */
 #define MTF_MOST_LAYERS 4096
 typedef uint64_t MtfLayerSet[MTF_MOST_LAYERS / 64];
@@ -76,17 +84,19 @@ typedef struct {
     bool gated;
     const char *activation; /* an operation's name */
     double scale;           /* of the scores; 1 / sqrt(d_kv) in most models */
+    bool scale_by_layer;    /* which is divided by the number of the layer, from 1 */
     double softcap;         /* of the scores: s -> cap tanh(s / cap); 0: none */
     int64_t window;         /* positions that a query sees, its own included */
     MtfWindowRule window_rule;
     int64_t window_from;
     MtfLayerSet window_layers;
     bool q_bias, k_bias, v_bias, o_bias, ffn_bias;
-    bool qk_norm, wide_qk_norm; /* of each head, of all together */
-    bool qkv_by_head; /* names.qkv has q, k, v of the first head of keys, then of the second … */
-    double qkv_limit; /* q, k and v stay within it; 0: none */
-    bool alibi;       /* scores fall with the distance, in each head by a slope of its own */
-    bool parallel;    /* both parts of a layer look at its input */
+    MtfHeadNorm head_norm;
+    bool qkv_by_head;  /* names.qkv has q, k, v of the first head of keys, then of the second … */
+    double qkv_limit;  /* q, k and v stay within it; 0: none */
+    bool alibi;        /* scores fall with the distance, in each head by a slope of its own */
+    bool coarse_alibi; /* in bfloat16, and then multiplied by the scale of the scores (Falcon) */
+    bool parallel;     /* both parts of a layer look at its input */
     double rotary_base;          /* 0: no rotary positions */
     double rotary_share;         /* of each head's features that turn; 1 */
     bool rotary_adjacent;        /* pairs lie side by side, not half of the features apart */
@@ -148,6 +158,7 @@ typedef struct {
         classes; /* of pictures, or of the texts that an encoder reads; 0: it tells their tokens */
     int64_t token_types;     /* rows of the table of segments; 0: none */
     int64_t d_embed;         /* width of embeddings that a matrix brings to d_model; 0: d_model */
+    bool widened_first;      /* before positions are added, without a bias */
     bool rms, norm_plus_one; /* kind of norms; scale is stored less 1 */
     bool norm_unbiased, norm_bare; /* norms of means have no bias; no scale either */
     bool in_first;                 /* matrices are stored [in, out] */
@@ -158,6 +169,7 @@ typedef struct {
     bool pooler;   /* a layer over the first position, beside the loss */
     double spread; /* standard deviation of initial weights; 0: 1 / sqrt(inputs), embeddings 1 */
     const char *embedding, *token_type_table, *embedding_norm, *widening; /* in files */
+    const char *narrowing; /* before a tied head; NULL: `widening` the other way round */
     const char *head, *pooler_name;
     MtfHeadLayer head_layer;   /* of encoders */
     MtfStack encoder, decoder; /* one of them, or both */

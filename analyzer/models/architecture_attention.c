@@ -136,7 +136,7 @@ static int attend(MtfAssembly *m, const Heads *h, const Looks *looks) {
     m->p->b.attributes.query = m->length;
     m->p->b.attributes.memory = memory;
     m->p->b.attributes.dimension = m->d_kv;
-    m->p->b.attributes.factor = m->stack->scale;
+    m->p->b.attributes.factor = m->stack->scale / (m->stack->scale_by_layer ? m->layer + 1 : 1);
     m->p->b.attributes.causal = causal;
     m->p->b.attributes.softcap = m->stack->softcap;
     m->p->b.attributes.window = causal ? (double)layer_window(m) : 0;
@@ -158,22 +158,34 @@ static int project_out(MtfAssembly *m, const Names *names, int context) {
                                context);
 }
 
+/* The norm of queries (0) or keys (1). */
+static int norm_heads(MtfAssembly *m, int which, int x) {
+    const MtfStackNames *n = &m->stack->names;
+    const char *name = which == 0 ? "q_norm" : "k_norm";
+    const char *file = which == 0 ? n->q_norm : n->k_norm;
+    MtfShape heads = which == 0 ? mtf_assembly_query_heads(m) : MTF_SHAPE(m->heads, m->d_kv);
+    switch (m->stack->head_norm) {
+    case MTF_HEAD_NORM_EACH:
+        return mtf_assembly_norm(m, name, file, m->d_kv, x);
+    case MTF_HEAD_NORM_OWN:
+        return mtf_assembly_own_norm(m, name, file, &heads, x);
+    case MTF_HEAD_NORM_WIDE:
+        return mtf_assembly_wide_norm(m, name, file, &heads, x);
+    case MTF_HEAD_NORM_NONE:
+        break;
+    }
+    return x;
+}
+
 /* Queries, keys and values of the layer's own input. */
 static void own_heads(MtfAssembly *m, const Names *names, int x, int heads[3]) {
-    const MtfStackNames *n = &m->stack->names;
+    static const char *const turned[] = { "q_turned", "k_turned" };
     for (int which = 0; which < 3; which++)
         heads[which] = project(m, names, which, x);
-    if (m->stack->qk_norm) {
-        heads[0] = mtf_assembly_norm(m, "q_norm", n->q_norm, m->d_kv, heads[0]);
-        heads[1] = mtf_assembly_norm(m, "k_norm", n->k_norm, m->d_kv, heads[1]);
+    for (int which = 0; which < 2; which++) {
+        heads[which] = norm_heads(m, which, heads[which]);
+        heads[which] = mtf_assembly_turn(m, turned[which], m->d_kv, heads[which]);
     }
-    if (m->stack->wide_qk_norm) {
-        MtfShape queries = mtf_assembly_query_heads(m), keys = MTF_SHAPE(m->heads, m->d_kv);
-        heads[0] = mtf_assembly_wide_norm(m, "q_norm", n->q_norm, &queries, heads[0]);
-        heads[1] = mtf_assembly_wide_norm(m, "k_norm", n->k_norm, &keys, heads[1]);
-    }
-    heads[0] = mtf_assembly_turn(m, "q_turned", m->d_kv, heads[0]);
-    heads[1] = mtf_assembly_turn(m, "k_turned", m->d_kv, heads[1]);
 }
 
 int mtf_assembly_self_attention(MtfAssembly *m, int x) {
@@ -200,107 +212,4 @@ int mtf_assembly_cross_attention(MtfAssembly *m, int x, int source) {
                     remember(m, "value", m->source_length, m->source_memory, v) };
     Looks looks = { m->source_memory, false, m->source_mask };
     return project_out(m, &names, attend(m, &heads, &looks));
-}
-
-/* ---- Relative positions ---------------------------------------------------------------------- */
-
-/* T5's bucket of a distance in one direction, as its authors compute it, in float32: half of the
- * buckets hold one distance each, the others ranges that grow by a constant factor up to
- * max_distance (Raffel and others, "Exploring the limits of transfer learning", 2020, 2.1). */
-static int64_t bucket_of(int64_t distance, int64_t buckets, int64_t max_distance) {
-    int64_t exact = buckets / 2;
-    if (distance < exact)
-        return distance;
-    float whole = (float)log((double)max_distance / (double)exact);
-    float share = logf((float)distance / (float)exact) / whole;
-    int64_t more = (int64_t)(share * (float)(buckets - exact));
-    return MIN(exact + more, buckets - 1);
-}
-
-/* How many buckets begin at or before each distance: a sum of comparisons, one a bucket. */
-static int count_buckets(MtfAssembly *m, int distance, int64_t buckets) {
-    int64_t most = m->stack->max_distance, sum = -1;
-    for (int64_t d = 1; d <= most; d++) {
-        int64_t steps = bucket_of(d, buckets, most) - bucket_of(d - 1, buckets, most);
-        if (steps == 0)
-            continue;
-        g_autofree char *prefix = g_strdup_printf("bucket/%d", (int)d);
-        mtf_parts_enter(m->p, prefix);
-        int from = mtf_parts_constant(m->p, "from", (double)d);
-        int reached = mtf_parts_apply(m->p, MTF_OP_LESS_EQUAL, "reached", NULL, from, distance);
-        int more = mtf_assembly_scale(m, "steps", (double)steps, reached);
-        sum = sum < 0 ? more : mtf_parts_add(m->p, "sum", (int)sum, more);
-        mtf_parts_leave(m->p);
-    }
-    return (int)sum;
-}
-
-static int positions_along(MtfAssembly *m, const char *name, int dim) {
-    m->p->b.has_dtype = true;
-    m->p->b.dtype = MTF_F32;
-    return mtf_parts_range(m->p, name, dim);
-}
-
-/* a x + b */
-static int line(MtfAssembly *m, const char *name, double a, double b, int x) {
-    g_autofree char *steep = g_strdup_printf("%s_steep", name);
-    g_autofree char *begin = g_strdup_printf("%s_begin", name);
-    int scaled = mtf_assembly_scale(m, steep, a, x);
-    return mtf_parts_add(m->p, name, scaled, mtf_parts_constant(m->p, begin, b));
-}
-
-int mtf_assembly_alibi(MtfAssembly *m) {
-    int64_t heads = m->stack->heads, p = 1;
-    while (2 * p <= heads)
-        p *= 2;
-    mtf_parts_enter(m->p, "alibi");
-    int head = positions_along(m, "head", m->heads);
-    double unit = -8 * G_LN2 / (double)p;
-    int exponent = line(m, "exponent", unit, unit, head);
-    if (p < heads) {
-        int power = mtf_parts_constant(m->p, "power", (double)p);
-        int early = mtf_parts_apply(m->p, MTF_OP_LESS, "early", NULL, head, power);
-        int late = line(m, "late_exponent", unit, unit * (0.5 - (double)p), head);
-        exponent =
-            mtf_parts_apply_to(m->p, MTF_OP_WHERE, "chosen", 3, (int[]){ early, exponent, late });
-    }
-    int slope = mtf_parts_apply(m->p, MTF_OP_EXP, "slope", NULL, exponent, -1);
-    int place = positions_along(m, "place", m->memory_length);
-    int bias = mtf_parts_einsum(m->p, "bias", &MTF_SHAPE(m->heads, m->memory_length), slope, place);
-    mtf_parts_leave(m->p);
-    return bias;
-}
-
-/* The bucket of each query and position of memory. A stack that looks both ways has half of them
- * for what comes later. */
-static int buckets_of(MtfAssembly *m) {
-    const MtfStack *s = m->stack;
-    int query = positions_along(m, "query", m->length);
-    int memory = positions_along(m, "memory", m->memory_length);
-    int behind = mtf_parts_apply(m->p, MTF_OP_SUBTRACT, "behind", NULL, query, memory);
-    if (s->causal)
-        return count_buckets(m, behind, s->buckets);
-    int distance = mtf_parts_apply(m->p, MTF_OP_ABS, "distance", NULL, behind, -1);
-    int near = count_buckets(m, distance, s->buckets / 2);
-    int later = mtf_parts_apply(m->p, MTF_OP_LESS, "later", NULL, query, memory);
-    int half = mtf_assembly_scale(m, "half", (double)(s->buckets / 2), later);
-    return mtf_parts_add(m->p, "bucket", near, half);
-}
-
-int mtf_assembly_buckets(MtfAssembly *m) {
-    const MtfStack *s = m->stack;
-    int rows = mtf_assembly_dimension(m, "buckets", s->buckets);
-    mtf_parts_enter(m->p, s->causal ? "decoder_positions" : "positions");
-    MtfShape table_shape = MTF_SHAPE(rows, m->heads);
-    int table =
-        mtf_assembly_variable(m, "table", s->names.buckets, &table_shape, MTF_INIT_NORMAL,
-                              m->n->spread > 0 ? m->n->spread : 1 / sqrt((double)m->n->d_model));
-    int places = buckets_of(m);
-    m->p->b.has_dtype = true;
-    m->p->b.dtype = MTF_I32;
-    int ids = mtf_parts_apply(m->p, MTF_OP_CAST, "ids", NULL, places, -1);
-    MtfShape shape = MTF_SHAPE(m->heads, m->length, m->memory_length);
-    int bias = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "bias", &shape, table, ids);
-    mtf_parts_leave(m->p);
-    return bias;
 }

@@ -308,10 +308,12 @@ static const MtfModelPreset olmo2_presets[] = {
     "\"opt\",\"hidden_size\":" #h ",\"ffn_dim\":" #f ",\"num_hidden_layers\":" #l \
     ",\"num_attention_heads\":" #a
 
-/* Sizes: Zhang and others, 2022, table 1; 350m, whose norms stand behind, is not expressible. */
+/* Sizes: Zhang and others, 2022, table 1. */
 static const MtfModelPreset opt_presets[] = {
     TINY_PRESET(OPT(64, 160, 2, 4)),
     PRESET("opt-125m", "125,239,296 parameters", OPT(768, 3072, 12, 12)),
+    PRESET("opt-350m", "331,196,416 parameters, norms behind both parts, narrow embeddings",
+           OPT(1024, 4096, 24, 16) ",\"do_layer_norm_before\":false,\"word_embed_proj_dim\":512"),
     PRESET("opt-1.3b", "1,315,758,080 parameters", OPT(2048, 8192, 24, 32)),
     PRESET("opt-2.7b", "2,651,596,800 parameters", OPT(2560, 10240, 32, 32)),
     PRESET("opt-6.7b", "6,658,473,984 parameters", OPT(4096, 16384, 32, 32)),

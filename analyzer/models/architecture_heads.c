@@ -17,11 +17,18 @@ static int head_bias(MtfAssembly *m) {
     return bias;
 }
 
-/* x in the width of embeddings, by the matrix that widens them. */
+/* x in the width of embeddings, by a matrix of its own or the one that widens them. */
 static int narrow(MtfAssembly *m, int x) {
     MtfShape shape = MTF_SHAPE(m->batch, m->length, m->d_embed);
+    MtfLinear linear = { .name = "narrowed",
+                         .file = m->n->narrowing,
+                         .in = MTF_SHAPE(m->d_model),
+                         .out = MTF_SHAPE(m->d_embed),
+                         .spread = m->n->spread };
     if (m->d_embed == m->d_model || m->p->b.error != NULL)
         return x;
+    if (m->n->narrowing != NULL)
+        return mtf_assembly_linear(m, &linear, x);
     int w = mtf_graph_find_tensor(m->p->b.graph, "w" MTF_WIDENED);
     return mtf_parts_einsum(m->p, "x_narrow", &shape, x, w);
 }

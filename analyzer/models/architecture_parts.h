@@ -73,6 +73,11 @@ int mtf_assembly_dimension(MtfAssembly *m, const char *name, int64_t size);
 /* The network's norm of x along `dim`; x itself where `file` is NULL. */
 int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int dim, int x);
 
+/* The norm of queries or keys, which have the dimensions `heads`, of each head along its features by a scale of its
+ * own, without a bias. Files keep all scales in one tensor, or where `file` has "{}" in one a head. */
+int mtf_assembly_own_norm(MtfAssembly *m, const char *name, const char *file, const MtfShape *heads,
+                          int x);
+
 /* The RMS norm of queries or keys over all their heads together, which have the dimensions `heads`. */
 int mtf_assembly_wide_norm(MtfAssembly *m, const char *name, const char *file,
                            const MtfShape *heads, int x);
@@ -100,7 +105,7 @@ void mtf_assembly_latent_heads(MtfAssembly *m, int x, int heads[3]);
 int mtf_assembly_latent_values(MtfAssembly *m, int context);
 int mtf_assembly_value_dimension(MtfAssembly *m);
 
-/* Pictures as places of the stack, a patch each behind the one that the class is read from (architecture_image.c). */
+/* Pictures as places of the stack, a patch each behind the one that the class is read from (architecture_signals.c). */
 int mtf_assembly_image(MtfAssembly *m);
 
 /* What is told of a stack's result (architecture_heads.c): scores of every place's token, by the table of embeddings
@@ -111,10 +116,10 @@ void mtf_assembly_lose(MtfAssembly *m, int scores, int targets);
 void mtf_assembly_classify(MtfAssembly *m, int x);
 void mtf_assembly_pool(MtfAssembly *m, int x);
 
-/* Sound, bands of a spectrum over time, as places of the encoder (architecture_speech.c). */
+/* Sound, bands of a spectrum over time, as places of the encoder (architecture_signals.c). */
 int mtf_assembly_speech(MtfAssembly *m);
 
-/* The bias of the stack's scores by relative positions [heads, queries, memory]. */
+/* The bias of the stack's scores by relative positions [heads, queries, memory] (architecture_bias.c). */
 int mtf_assembly_buckets(MtfAssembly *m);
 
 /* ALiBi (Press et al. 2022) as a bias [heads, memory]: slope times the position of memory, which differs from

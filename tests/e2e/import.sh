@@ -239,15 +239,13 @@ refuse "shares that add up to a factor" '{"model_type":"deepseek_v2","norm_topk_
     "/routed_scaling_factor: a factor above 0"
 refuse "experts in every other layer" '{"model_type":"deepseek","moe_layer_freq":2}' "/moe_layer_freq: experts in all layers"
 refuse "experts by sigmoids" '{"model_type":"deepseek","scoring_func":"sigmoid"}' "/scoring_func: only softmax"
-refuse "norms of heads in phi" '{"model_type":"phi","qk_layernorm":true}' "/qk_layernorm: only false"
 refuse "another width of heads than of their parts" '{"model_type":"deepseek_v3","qk_head_dim":128}' "/qk_head_dim: 192 is expected"
 refuse "more keys than gpt_bigcode shares" '{"model_type":"gpt_bigcode","num_key_value_heads":2}' "/num_key_value_heads: 1 is expected"
 refuse "shared keys in gpt_neox" '{"model_type":"gpt_neox","num_attention_heads":7}' "must be a multiple of it"
 refuse "experts in other layers than their number says" '{"model_type":"switch_transformers","encoder_sparse_step":3}' \
     "/encoder_sparse_step: layers over num_sparse_encoder_layers are expected, 2"
-refuse "slopes in falcon" '{"model_type":"falcon","alibi":true}' "/alibi: only false"
-refuse "norms behind in opt" '{"model_type":"opt","do_layer_norm_before":false}' "/do_layer_norm_before: only true"
-refuse "narrow embeddings in opt" '{"model_type":"opt","word_embed_proj_dim":512}' "/word_embed_proj_dim: only hidden_size"
+refuse "a head of narrow embeddings" '{"model_type":"opt","word_embed_proj_dim":512,"tie_word_embeddings":false}' \
+    "/word_embed_proj_dim: hidden_size is expected"
 refuse "kinds of too few layers" '{"model_type":"gpt_neo","attention_types":[[["global"],3]]}' "/attention_types: kinds of 24 layers"
 refuse "a kind of layer of gpt_neo" '{"model_type":"gpt_neo","attention_types":[[["near"],24]]}' "/attention_types/0/0/0: \"global\" or"
 refuse "kinds without a number" '{"model_type":"gpt_neo","attention_types":[[["local"]]]}' "/attention_types/0: a list of kinds and"
@@ -282,7 +280,6 @@ refuse "an unknown key of rotary positions" '{"model_type":"qwen2","rope_scaling
     "/rope_scaling/mrope_section: not known of rotary positions"
 refuse "a window's layers stretched" '{"model_type":"gemma3_text","rope_parameters":{"full_attention":{"rope_type":"default"},
     "sliding_attention":{"rope_type":"linear","factor":2}}}' "/rope_parameters/sliding_attention: only"
-refuse "branches side by side" '{"model_type":"stablelm","use_parallel_residual":true}' "/use_parallel_residual: only false"
 refuse "a factor of 0" '{"model_type":"granite","logits_scaling":0}' "/logits_scaling: a factor above 0"
 refuse "quantized weights" '{"model_type":"llama","quantization_config":{"bits":4}}' "quantized weights"
 refuse "weights of four bits" '{"model_type":"llama","quantization_config":{"quant_method":"compressed-tensors","format":"pack-quantized"}}' \

@@ -94,8 +94,7 @@ static void read_olmoe(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_attention_bias(c, s);
     mtf_type_qkv_limit(c, s);
     mtf_type_head_norms(s);
-    s->qk_norm = false;
-    s->wide_qk_norm = true;
+    s->head_norm = MTF_HEAD_NORM_WIDE;
     if (s->qkv_limit > 0)
         mtf_config_fail(c, "clip_qkv", "only null is supported");
     read_qwen_experts(c, s, 64, 8);

@@ -77,12 +77,13 @@ static void read_falcon(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_divide_heads(c, n, "num_attention_heads");
     s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = mtf_config_flag(c, "bias", false);
     mtf_config_rotary(c, n, 1e4);
+    s->alibi = s->coarse_alibi = mtf_config_flag(c, "alibi", false);
+    if (s->alibi)
+        s->rotary_base = 0;
     s->names = (MtfStackNames){ FALCON_NAMES };
     read_falcon_norms(c, s, new_architecture);
     n->embedding = "transformer.word_embeddings";
     n->head = "lm_head";
-    if (mtf_config_flag(c, "alibi", false))
-        mtf_config_fail(c, "alibi", "only false is supported");
 }
 
 /* ---- BLOOM and MPT, whose scores fall with the distance ---------------------------------------- */

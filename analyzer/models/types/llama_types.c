@@ -107,8 +107,7 @@ static void read_olmo2(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_llama(c, n, &standard);
     mtf_type_attention_bias(c, s);
     mtf_type_head_norms(s);
-    s->qk_norm = false;
-    s->wide_qk_norm = true;
+    s->head_norm = MTF_HEAD_NORM_WIDE;
     s->names.before_attention = s->names.before_ffn = NULL;
     s->names.on_attention = "post_attention_layernorm";
     s->names.on_ffn = "post_feedforward_layernorm";
@@ -168,8 +167,10 @@ static void read_cohere(MtfConfig *c, MtfArchitecture *n) {
     n->decoder.rotary_adjacent = true;
     mtf_type_llama(c, n, &standard);
     make_cohere(c, n);
-    if (mtf_config_flag(c, "use_qk_norm", false))
-        mtf_config_fail(c, "use_qk_norm", "only false is supported");
+    if (mtf_config_flag(c, "use_qk_norm", false)) {
+        mtf_type_head_norms(&n->decoder);
+        n->decoder.head_norm = MTF_HEAD_NORM_OWN;
+    }
 }
 
 /* Command R7B: every fourth layer sees all and does not turn, the others have a window. */

@@ -14,8 +14,6 @@ static void refuse_gpt2_variants(MtfConfig *c) {
         mtf_config_fail(c, "scale_attn_weights",
                         "only scores divided by the root of a head's "
                         "width are supported (true)");
-    if (mtf_config_flag(c, "scale_attn_by_inverse_layer_idx", false))
-        mtf_config_fail(c, "scale_attn_by_inverse_layer_idx", "only false is supported");
     if (mtf_config_flag(c, "add_cross_attention", false))
         mtf_config_fail(c, "add_cross_attention", "only false is supported");
 }
@@ -34,6 +32,7 @@ static void read_gpt2(MtfConfig *c, MtfArchitecture *n) {
     s->activation = mtf_config_activation(c, "activation_function", "gelu_new");
     mtf_type_divide_heads(c, n, "n_head");
     s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
+    s->scale_by_layer = mtf_config_flag(c, "scale_attn_by_inverse_layer_idx", false);
     s->names = (MtfStackNames){ GPT2_NAMES };
     n->in_first = true;
     n->embedding = "wte";
@@ -49,10 +48,16 @@ static void read_stablelm(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_llama(c, n, &standard);
     mtf_type_layer_norms(c, n, "layer_norm_eps");
     s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "use_qkv_bias", false);
-    if (mtf_config_flag(c, "use_parallel_residual", false))
-        mtf_config_fail(c, "use_parallel_residual", "only false is supported");
-    if (mtf_config_flag(c, "qk_layernorm", false))
-        mtf_config_fail(c, "qk_layernorm", "only false is supported");
+    if (mtf_config_flag(c, "use_parallel_residual", false)) {
+        s->parallel = true;
+        s->names.before_both = s->names.before_attention;
+        s->names.before_attention = s->names.before_ffn = NULL;
+    }
+    if (mtf_config_flag(c, "qk_layernorm", false)) {
+        s->head_norm = MTF_HEAD_NORM_OWN;
+        s->names.q_norm = "self_attn.q_layernorm.norms.{}";
+        s->names.k_norm = "self_attn.k_layernorm.norms.{}";
+    }
 }
 
 static void read_starcoder2(MtfConfig *c, MtfArchitecture *n) {
@@ -91,8 +96,7 @@ static void read_phi(MtfConfig *c, MtfArchitecture *n) {
     s->names.down = "mlp.fc2";
     s->names.before_both = "input_layernorm";
     s->names.final_norm = "model.final_layernorm";
-    if (mtf_config_flag(c, "qk_layernorm", false))
-        mtf_config_fail(c, "qk_layernorm", "only false is supported");
+    mtf_type_head_layer_norms(c, s, false);
 }
 
 /* ---- Learned positions ----------------------------------------------------------------------- */
@@ -103,15 +107,27 @@ static void read_phi(MtfConfig *c, MtfArchitecture *n) {
     .before_attention = "self_attn_layer_norm", .before_ffn = "final_layer_norm",          \
     .final_norm = "model.decoder.final_layer_norm", .positions = "model.decoder.embed_positions"
 
-static void refuse_opt_variants(MtfConfig *c, const MtfArchitecture *n) {
-    if (!mtf_config_flag(c, "do_layer_norm_before", true))
-        mtf_config_fail(c, "do_layer_norm_before", "only true is supported");
-    if (mtf_config_flag(c, "_remove_final_layer_norm", false))
-        mtf_config_fail(c, "_remove_final_layer_norm", "only false is supported");
+/* OPT-350M alone has norms behind both parts, none at the end, and narrow embeddings. */
+static void read_opt_variants(MtfConfig *c, MtfArchitecture *n) {
+    MtfStackNames *names = &n->decoder.names;
+    bool behind = !mtf_config_flag(c, "do_layer_norm_before", true);
+    int64_t width = mtf_config_size(c, "word_embed_proj_dim", n->d_model);
+    if (behind) {
+        names->after_attention = names->before_attention;
+        names->after_ffn = names->before_ffn;
+        names->before_attention = names->before_ffn = NULL;
+    }
+    if (mtf_config_flag(c, "_remove_final_layer_norm", false) || behind)
+        names->final_norm = NULL;
     if (!mtf_config_flag(c, "layer_norm_elementwise_affine", true))
         mtf_config_fail(c, "layer_norm_elementwise_affine", "only true is supported");
-    if (mtf_config_size(c, "word_embed_proj_dim", n->d_model) != n->d_model)
-        mtf_config_fail(c, "word_embed_proj_dim", "only hidden_size is supported");
+    n->d_embed = width != n->d_model ? width : 0;
+    n->widened_first = n->d_embed > 0;
+    n->widening = "model.decoder.project_in";
+    n->narrowing = "model.decoder.project_out";
+    if (!n->tied && n->d_embed > 0)
+        mtf_config_fail(c, "word_embed_proj_dim",
+                        "hidden_size is expected where the head is not tied");
 }
 
 /* OPT: its table of positions begins with two rows that no token has; embeddings are not dropped. */
@@ -138,7 +154,7 @@ static void read_opt(MtfConfig *c, MtfArchitecture *n) {
     n->dropout.shares = MAX(n->dropout.shares, 0);
     n->dropout.embeddings = 0;
     mtf_type_drop(n, 0.1);
-    refuse_opt_variants(c, n);
+    read_opt_variants(c, n);
 }
 
 /* Kinds of layers, [[["global", "local"], 12]]: each list so many times. */

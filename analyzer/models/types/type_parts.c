@@ -79,9 +79,17 @@ void mtf_type_attention_bias(MtfConfig *c, MtfStack *s) {
 }
 
 void mtf_type_head_norms(MtfStack *s) {
-    s->qk_norm = true;
+    s->head_norm = MTF_HEAD_NORM_EACH;
     s->names.q_norm = "self_attn.q_norm";
     s->names.k_norm = "self_attn.k_norm";
+}
+
+void mtf_type_head_layer_norms(MtfConfig *c, MtfStack *s, bool standard) {
+    if (!mtf_config_flag(c, "qk_layernorm", standard))
+        return;
+    s->head_norm = MTF_HEAD_NORM_EACH;
+    s->names.q_norm = "self_attn.q_layernorm";
+    s->names.k_norm = "self_attn.k_layernorm";
 }
 
 void mtf_type_window(MtfConfig *c, MtfStack *s, int64_t standard) {

@@ -46,6 +46,9 @@ void mtf_type_attention_bias(MtfConfig *config, MtfStack *stack);
 /* Norms of each head's queries and keys, in Qwen 3's names. */
 void mtf_type_head_norms(MtfStack *stack);
 
+/* "qk_layernorm": likewise, with biases, in Phi's names; `standard` where it is left out. */
+void mtf_type_head_layer_norms(MtfConfig *config, MtfStack *stack, bool standard);
+
 /* "sliding_window" of every layer, `standard` where it is left out; null and 0: none. */
 void mtf_type_window(MtfConfig *config, MtfStack *stack, int64_t standard);
 

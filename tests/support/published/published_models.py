@@ -283,7 +283,8 @@ def gpt2(w, c, tokens):
     for i in range(c["n_layer"]):
         p = f"transformer.h.{i}."
         q, k, v = conv1d(p + "attn.c_attn", norm(p + "ln_1", x), 3 * h).split(h, 1)
-        y = attend(heads_of(q, n), heads_of(k, n), heads_of(v, n), 1 / math.sqrt(h // n))
+        parts = i + 1 if c.get("scale_attn_by_inverse_layer_idx") else 1
+        y = attend(heads_of(q, n), heads_of(k, n), heads_of(v, n), 1 / math.sqrt(h // n) / parts)
         x = x + conv1d(p + "attn.c_proj", joined(y), h)
         y = gelu_tanh(conv1d(p + "mlp.c_fc", norm(p + "ln_2", x), c["n_inner"]))
         x = x + conv1d(p + "mlp.c_proj", y, h)
@@ -360,6 +361,9 @@ def llama_like(w, c, tokens):
         elif c.get("clip_qkv"):
             q, k, v = (part.clamp(-c["clip_qkv"], c["clip_qkv"]) for part in (q, k, v))
         q, k, v = heads_of(q, heads), heads_of(k, kv), heads_of(v, kv)
+        if c.get("qk_layernorm"):
+            q, k = (torch.stack([layer_norm(head, w(f"{p}{name}_layernorm.norms.{j}.weight", width, scale=0.2, about=1), 0, 1e-5)
+                                 for j, head in enumerate(x)]) for name, x in (("q", q), ("k", k)))
         if kind.startswith("qwen3") or kind == "gemma3_text":
             q, k = norm(p + "q_norm", q), norm(p + "k_norm", k)
         window = c.get("sliding_window")
@@ -422,6 +426,8 @@ def llama_like(w, c, tokens):
             x = x + norm(p + "post_attention_layernorm", y)
             y = ffn(i, p, norm(p + "pre_feedforward_layernorm", x))
             x = x + norm(p + "post_feedforward_layernorm", y)
+        elif c.get("use_parallel_residual"):
+            x = x + y + ffn(i, p, norm(p + "input_layernorm", x))
         elif kind == "glm4":
             x = x + norm(p + "post_self_attn_layernorm", y)
             y = ffn(i, p, norm(p + "post_attention_layernorm", x))
@@ -541,6 +547,9 @@ def cohere(w, c, tokens):
         y = norm(p + "input_layernorm", x)
         q, k, v = (heads_of(linear(w, p + f"self_attn.{n}_proj", y, m * width), m)
                    for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        if c.get("use_qk_norm"):
+            q, k = (layer_norm(x, w(f"{p}self_attn.{n}_norm.weight", len(x), width, scale=0.2, about=1)[:, None], 0, c["layer_norm_eps"])
+                    for n, x in (("q", q), ("k", k)))
         window = c.get("sliding_window") if (i + 1) % c.get("sliding_window_pattern", 1) else None
         if window or c["model_type"] == "cohere":
             q, k = rotate(q, c), rotate(k, c)
@@ -560,6 +569,8 @@ def phi(w, c, tokens):
         y = plain_norm(w, c, p + "input_layernorm", x)
         q, k, v = (heads_of(linear(w, p + f"self_attn.{n}_proj", y, m * width, True), m)
                    for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        if c.get("qk_layernorm"):
+            q, k = plain_norm(w, c, p + "self_attn.q_layernorm", q), plain_norm(w, c, p + "self_attn.k_layernorm", k)
         context = joined(attend(rotate(q, c), rotate(k, c), v, 1 / math.sqrt(width)))
         hidden = gelu_tanh(linear(w, p + "mlp.fc1", y, c["intermediate_size"], True))
         x = x + linear(w, p + "self_attn.dense", context, h, True) + linear(w, p + "mlp.fc2", hidden, h, True)
@@ -595,6 +606,8 @@ def opt(w, c, tokens):
     h, heads = c["hidden_size"], c["num_attention_heads"]
     c = {**c, "layer_norm_eps": 1e-5}
     p = "model.decoder."
+    if not c["do_layer_norm_before"]:
+        return opt_350m(w, c, p, tokens)
     table, x = learned(w, c, (p + "embed_tokens", p + "embed_positions", h, c["max_position_embeddings"]), tokens, 2)
     for i in range(c["num_hidden_layers"]):
         q = f"{p}layers.{i}."
@@ -605,6 +618,22 @@ def opt(w, c, tokens):
         y = torch.relu(linear(w, q + "fc1", plain_norm(w, c, q + "final_layer_norm", x), c["ffn_dim"], True))
         x = x + linear(w, q + "fc2", y, h, True)
     return plain_norm(w, c, p + "final_layer_norm", x) @ table.T
+
+
+def opt_350m(w, c, p, tokens):
+    """Norms behind both parts and none at the end; embeddings of another width than the layers."""
+    h, heads, narrow = c["hidden_size"], c["num_attention_heads"], c["word_embed_proj_dim"]
+    table = w(p + "embed_tokens.weight", c["vocab_size"], narrow, scale=0.5)
+    places = w(p + "embed_positions.weight", c["max_position_embeddings"] + 2, h, scale=0.3)
+    x = linear(w, p + "project_in", table[tokens], h) + places[2:2 + len(tokens)]
+    for i in range(c["num_hidden_layers"]):
+        q = f"{p}layers.{i}."
+        parts = [heads_of(linear(w, q + f"self_attn.{n}_proj", x, h, True), heads) for n in "qkv"]
+        y = joined(attend(*parts, 1 / math.sqrt(h // heads)))
+        x = plain_norm(w, c, q + "self_attn_layer_norm", x + linear(w, q + "self_attn.out_proj", y, h, True))
+        y = linear(w, q + "fc2", torch.relu(linear(w, q + "fc1", x, c["ffn_dim"], True)), h, True)
+        x = plain_norm(w, c, q + "final_layer_norm", x + y)
+    return linear(w, p + "project_out", x, narrow) @ table.T
 
 
 def gpt_neo(w, c, tokens):
@@ -675,7 +704,11 @@ def falcon(w, c, tokens):
         fused = fused.view(len(tokens), groups, heads // groups + 2, width)
         q = fused[:, :, :-2].reshape(len(tokens), heads, width).transpose(0, 1)
         k, v = fused[:, :, -2].transpose(0, 1), fused[:, :, -1].transpose(0, 1)
-        context = joined(attend(rotate(q, c), rotate(k, c), v, 1 / math.sqrt(width)))
+        scale = 1 / math.sqrt(width)
+        if c["alibi"]:
+            context = joined(attend(q, k, v, scale, bias=coarse_alibi(heads, len(tokens)) * scale))
+        else:
+            context = joined(attend(rotate(q, c), rotate(k, c), v, scale))
         context = linear(w, p + "self_attention.dense", context, h, bias)
         if two:
             y = plain_norm(w, c, p + "ln_mlp", x)
@@ -686,15 +719,25 @@ def falcon(w, c, tokens):
     return plain_norm(w, c, t + "ln_f", x) @ table.T
 
 
-def alibi(heads, length):
-    """The slopes of Press et al.'s code times minus the distance."""
+def slopes_of(heads):
+    """Of Press et al.'s code."""
     def slopes(n):
         first = 2 ** (-(2 ** -(math.log2(n) - 3)))
         return [first ** (i + 1) for i in range(n)]
     power = 2 ** math.floor(math.log2(heads))
-    all_slopes = slopes(power) + slopes(2 * power)[0::2][:heads - power]
+    return torch.tensor(slopes(power) + slopes(2 * power)[0::2][:heads - power])
+
+
+def alibi(heads, length):
+    """Slopes times minus the distance."""
     place = torch.arange(length)
-    return torch.tensor(all_slopes)[:, None, None] * (place[None, :] - place[:, None])
+    return slopes_of(heads)[:, None, None] * (place[None, :] - place[:, None])
+
+
+def coarse_alibi(heads, length):
+    """Slopes times the position of memory, both and their product in bfloat16."""
+    place = torch.arange(length).to(torch.bfloat16)
+    return (slopes_of(heads).to(torch.bfloat16)[:, None, None] * place).to(torch.float64)
 
 
 def bloom(w, c, tokens):
@@ -1009,7 +1052,7 @@ DEEPSEEK_V3 = {**DEEPSEEK_V2, "q_lora_rank": 10, "n_routed_experts": 8, "scoring
 
 MODELS = {
     "gpt2": (gpt2, {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_inner": 40, "n_positions": 32,
-                    "vocab_size": 50, "layer_norm_epsilon": 1e-5}),
+                    "scale_attn_by_inverse_layer_idx": True, "vocab_size": 50, "layer_norm_epsilon": 1e-5}),
     "llama": (llama_like, {**LLAMA, "attention_bias": True, "mlp_bias": True,
                            "rope_scaling": LLAMA31, "rope_theta": 100.0}),
     "mistral": (llama_like, {**LLAMA, "sliding_window": 5, "head_dim": 6, "max_position_embeddings": 8,
@@ -1045,18 +1088,21 @@ MODELS = {
                              "layer_types": ["full_attention"] * 3, "rope_theta": 100.0}),
     "stablelm": (llama_like, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "use_qkv_bias": True, "head_dim": 4,
                               "partial_rotary_factor": 0.5}),
+    "stablelm-parallel": (llama_like, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "head_dim": 8, "use_parallel_residual": True,
+                                       "partial_rotary_factor": 0.5, "qk_layernorm": True}),
     "starcoder2": (llama_like, {**without_rms(LLAMA), "norm_epsilon": 1e-5, "use_bias": True, "sliding_window": 4,
                                 "hidden_act": "gelu_pytorch_tanh"}),
     "olmo": (llama_like, {**without_rms(LLAMA), "clip_qkv": 1.5, "tie_word_embeddings": True}),
     "olmoe": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 3, "norm_topk_prob": False, "clip_qkv": None}),
     "glm": (llama_like, {**LLAMA, "head_dim": 8, "partial_rotary_factor": 0.5}),
     "glm4": (llama_like, {**LLAMA, "head_dim": 8, "partial_rotary_factor": 0.5}),
-    "cohere": (cohere, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "logit_scale": 0.3, "tie_word_embeddings": True}),
+    "cohere": (cohere, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "logit_scale": 0.3, "tie_word_embeddings": True,
+                        "use_qk_norm": True}),
     "cohere2": (cohere, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "logit_scale": 0.3, "tie_word_embeddings": True,
                          "sliding_window": 4, "sliding_window_pattern": 2, "rotary_pct": 1.0}),
     "olmo2": (olmo2, {**LLAMA, "rope_theta": 100.0}),
     "phi": (phi, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "hidden_act": "gelu_new", "hidden_size": 48,
-                  "partial_rotary_factor": 0.5}),
+                  "partial_rotary_factor": 0.5, "qk_layernorm": True}),
     "gpt_neox": (gpt_neox, NEOX),
     "gpt_neox-serial": (gpt_neox, {**NEOX, "use_parallel_residual": False}),
     "phi3": (llama_like, {**LLAMA, "partial_rotary_factor": 0.5, "num_attention_heads": 3,
@@ -1104,6 +1150,9 @@ MODELS = {
     "opt": (opt, {"hidden_size": 24, "ffn_dim": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 50,
                   "max_position_embeddings": 32, "word_embed_proj_dim": 24, "do_layer_norm_before": True,
                   "activation_function": "relu", "_remove_final_layer_norm": False, "layerdrop": 0.0}),
+    "opt-350m": (opt, {"hidden_size": 24, "ffn_dim": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 50,
+                       "max_position_embeddings": 32, "word_embed_proj_dim": 16, "do_layer_norm_before": False,
+                       "activation_function": "relu"}),
     "gpt_neo": (gpt_neo, {"hidden_size": 24, "num_layers": 3, "num_heads": 3, "vocab_size": 50, "intermediate_size": None,
                           "max_position_embeddings": 32, "window_size": 4, "attention_types": [[["global", "local"], 1], [["global"], 1]],
                           "layer_norm_epsilon": 1e-5}),
@@ -1116,10 +1165,10 @@ MODELS = {
     "falcon": (falcon, FALCON),
     "falcon-groups": (falcon, {**FALCON, "new_decoder_architecture": True, "num_kv_heads": 3, "bias": True}),
     "falcon-one-norm": (falcon, {**FALCON, "new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1}),
-    "falcon-serial": (falcon, {**FALCON, "multi_query": False, "parallel_attn": False}),
+    "falcon-serial": (falcon, {**FALCON, "multi_query": False, "parallel_attn": False, "alibi": True, "bias": True}),
     "bloom": (bloom, {"hidden_size": 24, "n_layer": 2, "n_head": 3, "vocab_size": 50, "layer_norm_epsilon": 1e-5,
                       "seq_length": 32, "offset_alibi": 100, "skip_bias_add": True}),
-    "mpt": (mpt, {"d_model": 24, "n_layers": 2, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32, "no_bias": True,
+    "mpt": (mpt, {"d_model": 24, "n_layers": 2, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32, "no_bias": True, "expansion_ratio": 2,
                   "attn_config": {"alibi": True, "alibi_bias_max": 8, "clip_qkv": 1.5, "qk_ln": False, "attn_impl": "torch"}}),
     "t5": (t5, T5),
     "t5-gated": (t5, {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What is added to the scores of attention by where queries and memory stand: T5's buckets of distances, and ALiBi. */
+#include "analyzer/models/architecture_parts.h"
+
+#include <math.h>
+
+static int positions_along(MtfAssembly *m, const char *name, int dim) {
+    m->p->b.has_dtype = true;
+    m->p->b.dtype = MTF_F32;
+    return mtf_parts_range(m->p, name, dim);
+}
+
+/* a x + b */
+static int line(MtfAssembly *m, const char *name, double a, double b, int x) {
+    g_autofree char *steep = g_strdup_printf("%s_steep", name);
+    g_autofree char *begin = g_strdup_printf("%s_begin", name);
+    int scaled = mtf_assembly_scale(m, steep, a, x);
+    return mtf_parts_add(m->p, name, scaled, mtf_parts_constant(m->p, begin, b));
+}
+
+/* ---- Slopes ---------------------------------------------------------------------------------- */
+
+/* x, at least 0, in the eight significant bits of bfloat16, halves to even: u round(x / u) with the unit
+ * u = 2^(floor(log2 x) - 7). */
+static int round_coarsely(MtfAssembly *m, const char *name, int x) {
+    MtfParts *p = m->p;
+    mtf_parts_enter(p, name);
+    int least = mtf_parts_constant(p, "least", ldexp(1, -126)),
+        two = mtf_parts_constant(p, "two", 2);
+    int some = mtf_parts_apply(p, MTF_OP_MAXIMUM, "some", NULL, x, least);
+    int log = mtf_parts_apply(p, MTF_OP_LOG, "log", NULL, some, -1);
+    int binary = mtf_assembly_scale(m, "log2", 1 / G_LN2, log);
+    int exponent = mtf_parts_apply(p, MTF_OP_FLOOR, "exponent", NULL, binary, -1);
+    int places = line(m, "places", 1, -7, exponent);
+    int unit = mtf_parts_apply(p, MTF_OP_POWER, "unit", NULL, two, places);
+    int units = mtf_parts_apply(p, MTF_OP_DIVIDE, "units", NULL, x, unit);
+    int up = mtf_parts_apply(p, MTF_OP_FLOOR, "up", NULL, line(m, "half_more", 1, 0.5, units), -1);
+    int odd = mtf_parts_apply(p, MTF_OP_MODULO, "odd", NULL, up, two);
+    int halves =
+        mtf_parts_apply(p, MTF_OP_EQUAL, "halves", NULL, up, line(m, "half", 1, 0.5, units));
+    int too_much = mtf_parts_apply(p, MTF_OP_MULTIPLY, "too_much", NULL, halves, odd);
+    int whole = mtf_parts_apply(p, MTF_OP_SUBTRACT, "whole", NULL, up, too_much);
+    int y = mtf_parts_apply(p, MTF_OP_MULTIPLY, "rounded", NULL, whole, unit);
+    mtf_parts_leave(p);
+    return y;
+}
+
+/* As it is, or as bfloat16 has it where the model computes so (transformers' Falcon; its eager attention then adds
+ * all twice, which neither its standard one nor the model as it was trained does). */
+static int coarse(MtfAssembly *m, const char *name, int x) {
+    return m->stack->coarse_alibi ? round_coarsely(m, name, x) : x;
+}
+
+int mtf_assembly_alibi(MtfAssembly *m) {
+    int64_t heads = m->stack->heads, p = 1;
+    while (2 * p <= heads)
+        p *= 2;
+    mtf_parts_enter(m->p, "alibi");
+    int head = positions_along(m, "head", m->heads);
+    double unit = -8 * G_LN2 / (double)p;
+    int exponent = line(m, "exponent", unit, unit, head);
+    if (p < heads) {
+        int power = mtf_parts_constant(m->p, "power", (double)p);
+        int early = mtf_parts_apply(m->p, MTF_OP_LESS, "early", NULL, head, power);
+        int late = line(m, "late_exponent", unit, unit * (0.5 - (double)p), head);
+        exponent =
+            mtf_parts_apply_to(m->p, MTF_OP_WHERE, "chosen", 3, (int[]){ early, exponent, late });
+    }
+    int slope = mtf_parts_apply(m->p, MTF_OP_EXP, "slope", NULL, exponent, -1);
+    int place = positions_along(m, "place", m->memory_length);
+    MtfShape shape = MTF_SHAPE(m->heads, m->memory_length);
+    int bias = mtf_parts_einsum(m->p, "bias", &shape, coarse(m, "coarse_slope", slope),
+                                coarse(m, "coarse_place", place));
+    if (m->stack->coarse_alibi)
+        bias =
+            mtf_assembly_scale(m, "bias_scaled", m->stack->scale, coarse(m, "coarse_bias", bias));
+    mtf_parts_leave(m->p);
+    return bias;
+}
+
+/* ---- Buckets of distances -------------------------------------------------------------------- */
+
+/* T5's bucket of a distance in one direction, as its authors compute it, in float32: half of the
+ * buckets hold one distance each, the others ranges that grow by a constant factor up to
+ * max_distance (Raffel and others, "Exploring the limits of transfer learning", 2020, 2.1). */
+static int64_t bucket_of(int64_t distance, int64_t buckets, int64_t max_distance) {
+    int64_t exact = buckets / 2;
+    if (distance < exact)
+        return distance;
+    float whole = (float)log((double)max_distance / (double)exact);
+    float share = logf((float)distance / (float)exact) / whole;
+    int64_t more = (int64_t)(share * (float)(buckets - exact));
+    return MIN(exact + more, buckets - 1);
+}
+
+/* How many buckets begin at or before each distance: a sum of comparisons, one a bucket. */
+static int count_buckets(MtfAssembly *m, int distance, int64_t buckets) {
+    int64_t most = m->stack->max_distance, sum = -1;
+    for (int64_t d = 1; d <= most; d++) {
+        int64_t steps = bucket_of(d, buckets, most) - bucket_of(d - 1, buckets, most);
+        if (steps == 0)
+            continue;
+        g_autofree char *prefix = g_strdup_printf("bucket/%d", (int)d);
+        mtf_parts_enter(m->p, prefix);
+        int from = mtf_parts_constant(m->p, "from", (double)d);
+        int reached = mtf_parts_apply(m->p, MTF_OP_LESS_EQUAL, "reached", NULL, from, distance);
+        int more = mtf_assembly_scale(m, "steps", (double)steps, reached);
+        sum = sum < 0 ? more : mtf_parts_add(m->p, "sum", (int)sum, more);
+        mtf_parts_leave(m->p);
+    }
+    return (int)sum;
+}
+
+/* The bucket of each query and position of memory. A stack that looks both ways has half of them
+ * for what comes later. */
+static int buckets_of(MtfAssembly *m) {
+    const MtfStack *s = m->stack;
+    int query = positions_along(m, "query", m->length);
+    int memory = positions_along(m, "memory", m->memory_length);
+    int behind = mtf_parts_apply(m->p, MTF_OP_SUBTRACT, "behind", NULL, query, memory);
+    if (s->causal)
+        return count_buckets(m, behind, s->buckets);
+    int distance = mtf_parts_apply(m->p, MTF_OP_ABS, "distance", NULL, behind, -1);
+    int near = count_buckets(m, distance, s->buckets / 2);
+    int later = mtf_parts_apply(m->p, MTF_OP_LESS, "later", NULL, query, memory);
+    int half = mtf_assembly_scale(m, "half", (double)(s->buckets / 2), later);
+    return mtf_parts_add(m->p, "bucket", near, half);
+}
+
+int mtf_assembly_buckets(MtfAssembly *m) {
+    const MtfStack *s = m->stack;
+    int rows = mtf_assembly_dimension(m, "buckets", s->buckets);
+    mtf_parts_enter(m->p, s->causal ? "decoder_positions" : "positions");
+    MtfShape table_shape = MTF_SHAPE(rows, m->heads);
+    int table =
+        mtf_assembly_variable(m, "table", s->names.buckets, &table_shape, MTF_INIT_NORMAL,
+                              m->n->spread > 0 ? m->n->spread : 1 / sqrt((double)m->n->d_model));
+    int places = buckets_of(m);
+    m->p->b.has_dtype = true;
+    m->p->b.dtype = MTF_I32;
+    int ids = mtf_parts_apply(m->p, MTF_OP_CAST, "ids", NULL, places, -1);
+    MtfShape shape = MTF_SHAPE(m->heads, m->length, m->memory_length);
+    int bias = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "bias", &shape, table, ids);
+    mtf_parts_leave(m->p);
+    return bias;
+}

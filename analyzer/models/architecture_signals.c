@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What is no text as places of a stack: pictures by their patches, sound by convolutions over time. */
+#include "analyzer/models/architecture_parts.h"
+
+#include <inttypes.h>
+
+/* ---- Pictures -------------------------------------------------------------------------------- */
+
+/* The dimensions of pictures as they lie in memory: a row of patches has patch_rows rows of pixels.
+ *
+ *     [batch, channels, rows, patch_rows, columns, patch_columns]                             */
+typedef struct {
+    int channels, rows, patch_rows, columns, patch_columns;
+    int patches; /* rows x columns */
+} Picture;
+
+static Picture picture_dimensions(MtfAssembly *m) {
+    int64_t patch = m->n->patch_size, side = m->n->image_size / patch;
+    return (Picture){ .channels = mtf_parts_dimension(m->p, "channels", m->n->channels),
+                      .rows = mtf_parts_dimension(m->p, "rows", side),
+                      .patch_rows = mtf_parts_dimension(m->p, "patch_rows", patch),
+                      .columns = mtf_parts_dimension(m->p, "columns", side),
+                      .patch_columns = mtf_parts_dimension(m->p, "patch_columns", patch),
+                      .patches = mtf_parts_dimension(m->p, "patches", side * side) };
+}
+
+/* A convolution whose stride is its size: a product of every patch with one matrix. */
+static int embed_patches(MtfAssembly *m, const Picture *d, int image) {
+    MtfLinear linear = { .name = "patch",
+                         .file = "embeddings.patch_embeddings.projection",
+                         .in = MTF_SHAPE(d->channels, d->patch_rows, d->patch_columns),
+                         .out = MTF_SHAPE(m->d_model),
+                         .bias = true,
+                         .spread = m->n->spread };
+    int64_t patch = m->n->patch_size;
+    g_autofree char *place =
+        g_strdup_printf("embeddings.patch_embeddings.projection.weight[%" PRId64 ",%" PRId64
+                        ",%" PRId64 ",%" PRId64 "]",
+                        m->n->d_model, m->n->channels, patch, patch);
+    int grid = mtf_assembly_linear(m, &linear, image);
+    mtf_assembly_place(m, "wpatch", place);
+    MtfShape shape = MTF_SHAPE(m->batch, d->patches, m->d_model);
+    return mtf_parts_apply(m->p, MTF_OP_RESHAPE, "patches", &shape, grid, -1);
+}
+
+/* A place of its own before the patches, from whose result the picture's class is read. */
+static int add_class_place(MtfAssembly *m, int patches) {
+    g_autofree char *place =
+        g_strdup_printf("embeddings.cls_token[1,1,%" PRId64 "]", m->n->d_model);
+    MtfShape alone = MTF_SHAPE(m->batch, m->d_model);
+    MtfShape all = MTF_SHAPE(m->batch, m->length, m->d_model);
+    int token = mtf_parts_variable(m->p, "class_token", &MTF_SHAPE(m->d_model), MTF_INIT_NORMAL,
+                                   m->n->spread);
+    mtf_assembly_place(m, "class_token", place);
+    int tokens = mtf_parts_apply(m->p, MTF_OP_BROADCAST, "class_tokens", &alone, token, -1);
+    return mtf_parts_apply(m->p, MTF_OP_CONCAT, "places", &all, tokens, patches);
+}
+
+int mtf_assembly_image(MtfAssembly *m) {
+    Picture d = picture_dimensions(m);
+    MtfShape shape =
+        MTF_SHAPE(m->batch, d.channels, d.rows, d.patch_rows, d.columns, d.patch_columns);
+    int image = mtf_parts_input(m->p, "image", &shape, MTF_F32, MTF_FEED_FEATURES);
+    int x = add_class_place(m, embed_patches(m, &d, image));
+    g_autofree char *place = g_strdup_printf(
+        "embeddings.position_embeddings[1,%" PRId64 ",%" PRId64 "]", m->positions, m->n->d_model);
+    int table = mtf_parts_variable(m->p, "position_table", &MTF_SHAPE(m->length, m->d_model),
+                                   MTF_INIT_NORMAL, m->n->spread);
+    mtf_assembly_place(m, "position_table", place);
+    return mtf_parts_add(m->p, "x_placed", x, table);
+}
+
+/* ---- Sound ----------------------------------------------------------------------------------- */
+
+#define TAPS 3 /* places of a convolution's window */
+
+/* A convolution along time as a product: the input as each tap of the window sees it, stacked, times
+ * one matrix.
+ *
+ *     y[t] = sum over j of W[j] x[stride t + j - 1], 0 where that is outside                     */
+typedef struct {
+    const char *name;
+    int in, out;  /* features */
+    int from, to; /* times */
+    int64_t stride;
+    int taps;
+} Convolution;
+
+/* What tap `j` sees at each time. */
+static int see(MtfAssembly *m, const Convolution *c, int j, int x) {
+    g_autofree char *name = g_strdup_printf("tap_%d", j);
+    MtfAttributes *a = &m->p->b.attributes;
+    a->from = c->from;
+    a->to = c->to;
+    a->start = j - 1;
+    a->stride = (double)c->stride;
+    a->dilation = 1;
+    return mtf_parts_apply(m->p, MTF_OP_RESAMPLE, name, NULL, x, -1);
+}
+
+static int convolve(MtfAssembly *m, const Convolution *c, int x) {
+    mtf_parts_enter(m->p, c->name);
+    int seen[TAPS];
+    for (int j = 0; j < TAPS; j++)
+        seen[j] = see(m, c, j, x);
+    MtfShape shape = { 0 };
+    if (m->p->b.error == NULL)
+        shape = mtf_graph_tensor(m->p->b.graph, seen[0])->shape;
+    mtf_shape_append(&shape, c->taps);
+    int stacked = mtf_parts_apply_shape_to(m->p, MTF_OP_STACK, "taps", &shape, TAPS, seen);
+    g_autofree char *file = g_strdup_printf("model.encoder.%s", c->name);
+    MtfLinear linear = { .name = "y",
+                         .file = file,
+                         .in = MTF_SHAPE(c->in, c->taps),
+                         .out = MTF_SHAPE(c->out),
+                         .bias = true,
+                         .spread = m->n->spread };
+    int y = mtf_assembly_linear(m, &linear, stacked);
+    mtf_parts_leave(m->p);
+    int64_t in = m->p->b.error == NULL ? mtf_graph_size(m->p->b.graph, c->in) : 0;
+    g_autofree char *weight = g_strdup_printf("%s/wy", c->name);
+    g_autofree char *place = g_strdup_printf("model.encoder.%s.weight[%" PRId64 ",%" PRId64 ",%d]",
+                                             c->name, m->n->d_model, in, TAPS);
+    mtf_assembly_place(m, weight, place);
+    return y;
+}
+
+/* The places of the encoder's positions are fixed: they are in the files, and are not trained. */
+static int add_fixed_positions(MtfAssembly *m, int x) {
+    MtfShape shape = MTF_SHAPE(m->length, m->d_model);
+    int table = mtf_assembly_variable(m, "source_positions", "model.encoder.embed_positions",
+                                      &shape, MTF_INIT_NORMAL, m->n->spread);
+    int fixed =
+        mtf_parts_apply(m->p, MTF_OP_STOP_GRADIENT, "source_positions_fixed", NULL, table, -1);
+    return mtf_parts_add(m->p, "source_placed", x, fixed);
+}
+
+int mtf_assembly_speech(MtfAssembly *m) {
+    int mels = mtf_parts_dimension(m->p, "mels", m->n->channels);
+    int frames = mtf_parts_dimension(m->p, "frames", 2 * m->n->source_length);
+    int frames_seen = mtf_parts_dimension(m->p, "frames_seen", 2 * m->n->source_length);
+    int stem = mtf_parts_dimension(m->p, "d_stem", m->n->d_model);
+    int taps = mtf_parts_dimension(m->p, "taps", TAPS);
+    MtfShape shape = MTF_SHAPE(m->batch, mels, frames);
+    int x = mtf_parts_input(m->p, "sound", &shape, MTF_F32, MTF_FEED_FEATURES);
+    Convolution first = { "conv1", mels, stem, frames, frames_seen, 1, taps };
+    Convolution second = { "conv2", stem, m->d_model, frames_seen, m->length, 2, taps };
+    x = mtf_parts_apply(m->p, MTF_OP_GELU_EXACT, "conv1_active", NULL, convolve(m, &first, x), -1);
+    x = mtf_parts_apply(m->p, MTF_OP_GELU_EXACT, "conv2_active", NULL, convolve(m, &second, x), -1);
+    return add_fixed_positions(m, x);
+}
