@@ -15,19 +15,19 @@
 #define TOLERANCE 1e-6  /* of the cost, within which the integer program's bound holds */
 #define STALE_ROUNDS 12 /* without a gap so much smaller, after which limited work ends */
 #define STALE_GAP 0.95
-#define ROUND_ENTRIES 20000000 /* of a core's matrices: for each as many a round counts as one more */
-#define HARD_ROUNDS 3      /* without a choice, after which the least memory is tried */
-#define QUOTIENT_STEPS 300 /* steps on a quotient, at most; */
-#define QUOTIENT_GAP 2e-4  /* the guess is near enough to the best choice, */
-#define QUOTIENT_SHARE 0.5 /* or at such a share of the wanted gap; */
-#define QUOTIENT_LOOK 30   /* so many steps closed less of the distance than */
-#define QUOTIENT_RISE 0.05 /* this */
-#define ALIKE_LAYERS 8     /* that repeat, from which on they are looked for alike first; */
-#define ALIKE_NODES 500    /* and nodes, below which all is solved soon anyway */
-#define ALIKE_ROUNDS 24    /* of that search, at most, */
-#define ALIKE_SHARE 0.3    /* and share of the time; */
-#define ALIKE_GAP 0.4      /* it ends at such a share of the wanted gap, */
-#define ALIKE_LEAST 2e-4   /* but not below this */
+#define ROUND_ENTRIES 20000000 /* of a core: for each as many a round counts as one more */
+#define HARD_ROUNDS 3          /* without a choice, after which the least memory is tried */
+#define QUOTIENT_STEPS 300     /* steps on a quotient, at most; */
+#define QUOTIENT_GAP 2e-4      /* the guess is near enough to the best choice, */
+#define QUOTIENT_SHARE 0.5     /* or at such a share of the wanted gap; */
+#define QUOTIENT_LOOK 30       /* so many steps closed less of the distance than */
+#define QUOTIENT_RISE 0.05     /* this */
+#define ALIKE_LAYERS 8         /* that repeat, from which on they are looked for alike first; */
+#define ALIKE_NODES 500        /* and nodes, below which all is solved soon anyway */
+#define ALIKE_ROUNDS 24        /* of that search, at most, */
+#define ALIKE_SHARE 0.3        /* and share of the time; */
+#define ALIKE_GAP 0.4          /* it ends at such a share of the wanted gap, */
+#define ALIKE_LEAST 2e-4       /* but not below this */
 
 static void tell_progress(const MtfSolver *solver) {
     double unit = ldexp(1, solver->core->cost_shift);
