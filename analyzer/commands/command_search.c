@@ -29,7 +29,7 @@ typedef struct {
         *dump_after;
     char **dims, **pads, **pins, **forbids;
     char *batch_dim, *recompute, *offload, *key_parts, *ring, *microbatches, *collectives;
-    char *schedule, *loss, *exportable, *uniform;
+    char *schedule, *cut, *loss, *exportable, *uniform;
     MtfUniform alike; /* `uniform`, read */
     int devices, max_axes, seed, threads, frontier, batch, length;
     char *stages;
@@ -387,13 +387,24 @@ static void clear_options(Options *options) {
                       options->stages,       options->infer,      options->cache_memory,
                       options->loss,         options->exportable, options->uniform,
                       options->weights,      options->offload,    options->prefill_devices,
-                      options->key_parts,    options->ring };
+                      options->key_parts,    options->ring,       options->cut };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
     g_strfreev(options->pads);
     g_strfreev(options->pins);
     g_strfreev(options->forbids);
+}
+
+/* What only pipelines have. */
+static bool check_single_mesh(const Options *o, GError **error) {
+    const char *only = o->schedule != NULL ? "--schedule"
+                       : o->chunks != 0    ? "--chunks"
+                       : o->cut != NULL    ? "--cut"
+                                           : NULL;
+    return only == NULL ||
+           mtf_input_error(error, "%s is for pipelines: with --stages S, of 2 or more, or auto",
+                           only);
 }
 
 /* What the search for stages is asked for. */
@@ -413,6 +424,7 @@ static bool pipeline_options(const Options *options, const char *path, MtfSearch
         .recompute = options->recompute,
         .schedule = options->schedule != NULL ? options->schedule : "1f1b",
         .chunks = options->chunks,
+        .cut = options->cut,
         .output = options->output,
         .report = options->report,
         .batch = options->batch,
@@ -430,7 +442,8 @@ static bool pipeline_options(const Options *options, const char *path, MtfSearch
            read_parts("--key-parts", options->key_parts, MTF_MAX_KEY_PARTS, &pipeline->key_parts,
                       error) &&
            read_parts("--ring", options->ring, MTF_MAX_RING, &pipeline->ring, error) &&
-           (pipeline->stages == 1 || check_pipeline_options(options, error));
+           (pipeline->stages == 1 ? check_single_mesh(options, error)
+                                  : check_pipeline_options(options, error));
 }
 
 /* What goes with --infer only, and what does not go with it. */
@@ -444,6 +457,8 @@ static bool check_inference_options(const Options *o, GError **error) {
     if (o->infer == NULL)
         return only == NULL || mtf_input_error(error, "%s goes with --infer only", only);
     const char *other = o->schedule != NULL       ? "--schedule"
+                        : o->chunks != 0          ? "--chunks"
+                        : o->cut != NULL          ? "--cut"
                         : o->microbatches != NULL ? "--microbatches"
                         : o->recompute != NULL    ? "--recompute"
                         : o->offload != NULL      ? "--offload"
@@ -590,6 +605,17 @@ static bool search_training(Run *run, const char *path, GError **error) {
              "Parts of attention that hand keys and values on round a ring of processors (auto)", \
              "P|auto")
 
+/* A pipeline's stages and their order. */
+#define PIPELINE_OPTIONS                                                                       \
+    TEXT("stages", 0, stages,                                                                  \
+         "Cut into a pipeline of S stages, or as many as are best; --mesh is that of one (1)", \
+         "S|auto"),                                                                            \
+        TEXT("schedule", 0, schedule, "Order of a pipeline's passes (1f1b)", "NAME|auto"),     \
+        OTHER("chunks", G_OPTION_ARG_INT, chunks, "Parts of the graph a stage has", "V"),      \
+        TEXT("cut", 0, cut,                                                                    \
+             "Where stages may begin: with layers alone, as other systems cut (any)",          \
+             "any|layers")
+
 /* What a plan must be to run elsewhere, and its drawings. */
 #define EXPORT_OPTIONS                                                                   \
     TEXT("exportable", 0, exportable, "Only plans that this system can run",             \
@@ -630,11 +656,7 @@ int mtf_command_search(int argc, char **argv) {
              "none|layers|activations|layers:K|activations:K|auto"),
         CONTEXT_OPTIONS,
         MTF_COLLECTIVES_OPTION(o.collectives),
-        TEXT("stages", 0, stages,
-             "Cut into a pipeline of S stages, or as many as are best; --mesh is that of one (1)",
-             "S|auto"),
-        TEXT("schedule", 0, schedule, "Order of a pipeline's passes (1f1b)", "NAME|auto"),
-        OTHER("chunks", G_OPTION_ARG_INT, chunks, "Parts of the graph a stage has", "V"),
+        PIPELINE_OPTIONS,
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap,

@@ -2,7 +2,7 @@
 #include "analyzer/commands/search_pipeline.h"
 
 #include "analyzer/commands/report_child.h"
-#include "analyzer/cuts/cut_search.h"
+#include "analyzer/cuts/cut_planning.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "layouts/base/command_line.h"
@@ -24,15 +24,10 @@ typedef struct MtfPipelineFind {
     MtfMachine *machine;
     MtfGraph *written;
     GArray *meshes;
-    GPtrArray *cuts;          /* MtfCutPlan; NULL: stages are of equal devices and balanced work */
-    const MtfCutPlan *cut;    /* that the request is of */
-    GPtrArray *stage_meshes;  /* GArray of MtfMesh: of its stages */
-    bool given;               /* the graph or the mesh says what the stages are */
-    MtfPipelineRequest asked; /* before any cut */
+    bool given; /* the graph or the mesh says what the stages are */
     MtfPipelineRequest request;
     MtfRecompute *listed; /* what the user says of each stage; or NULL */
-    int tried; /* numbers of micro-batches and recomputations, where they were searched */
-    MtfPipelinePlan *plan; /* NULL: no stages */
+    MtfCutAnswer answer;  /* its plan NULL: no stages */
 } Search;
 
 static void search_clear(Search *search) {
@@ -40,11 +35,7 @@ static void search_clear(Search *search) {
     mtf_graph_free(search->written);
     if (search->meshes != NULL)
         g_array_unref(search->meshes);
-    if (search->stage_meshes != NULL)
-        g_ptr_array_unref(search->stage_meshes);
-    if (search->cuts != NULL)
-        g_ptr_array_unref(search->cuts);
-    mtf_pipeline_plan_free(search->plan);
+    mtf_cut_answer_clear(&search->answer);
     g_free(search->listed);
 }
 
@@ -169,72 +160,39 @@ static bool divide_evenly(Search *search, GError **error) {
     return true;
 }
 
-/* The graph, cut as a plan says; each stage is searched on the mesh it was priced on. */
-static void take_cut(Search *search, const MtfCutPlan *cut) {
-    search->cut = cut;
-    search->request.chunks = cut->chunks;
-    search->request.stages = (int)cut->stages->len / cut->chunks;
-    search->request.form = cut->variant;
-    search->request.form.recomputed_layers = search->asked.form.recomputed_layers;
-    if (search->options->megatron) {
-        search->request.style = &g_array_index(cut->stages, MtfCutStage, 0).style;
-        search->request.schedule = cut->chunks > 1 ? "interleaved" : "1f1b";
-    }
-    mtf_cut_plan_apply(cut, search->written);
-    g_clear_pointer(&search->stage_meshes, g_ptr_array_unref);
-    search->stage_meshes = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
-    for (guint s = 0; s < cut->stages->len; s++) {
-        const MtfCutStage *stage = &g_array_index(cut->stages, MtfCutStage, s);
-        GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-        g_array_append_val(meshes, stage->mesh);
-        g_ptr_array_add(search->stage_meshes, meshes);
-    }
-    search->request.stage_meshes = search->stage_meshes;
-}
-
-/* Takes a cut back. */
-static void drop_cut(Search *search) {
-    g_clear_pointer(&search->cuts, g_ptr_array_unref);
-    g_clear_pointer(&search->stage_meshes, g_ptr_array_unref);
-    search->cut = NULL;
-    search->request = search->asked;
-    for (int i = 0; i < (int)search->written->operations->len; i++)
-        mtf_graph_operation(search->written, i)->stage = 0;
-}
-
 /* Chunks a domain that are tried when the schedule may be any. */
 static const int any_chunks[] = { 1, 2, 4, 0 };
 
-/* Cuts the graph into stages whose layouts, made by hand, fit into `share` of a device's memory by the
- * cut's own model. */
-static bool search_cut(Search *search, double share, GError **error) {
+static bool is_between_layers(const MtfSearchPipeline *options) {
+    return g_strcmp0(options->cut, "layers") == 0;
+}
+
+/* Cuts the graph into stages and plans them. */
+static bool search_cut(Search *search, GError **error) {
     const MtfSearchPipeline *o = search->options;
     const MtfPipelineRequest *request = &search->request;
     int own_chunks[] = { request->chunks, 0 };
-    bool any = strcmp(o->schedule, MTF_ANY_SCHEDULE) == 0;
-    MtfCutRequest wanted = { .forward = search->written,
-                             .machine = search->machine,
-                             .devices = o->devices,
-                             .memory = (int64_t)((double)request->search.memory_limit * share),
-                             .stages = o->stages,
-                             .microbatches = search->asked.form.microbatches,
-                             .recompute = is_auto(o->recompute) ? MTF_RECOMPUTES
-                                                                : (int)search->asked.form.recompute,
-                             .recompute_of_stage = search->listed,
-                             .chunks = any && search->listed == NULL ? any_chunks : own_chunks,
-                             .megatron = o->megatron,
-                             .max_axes = o->max_axes,
-                             .batch_dim = o->batch_dim,
-                             .key_parts = o->key_parts,
-                             .ring = o->ring,
-                             .precision = request->form.precision };
-    drop_cut(search);
-    search->cuts = mtf_cut_search(&wanted, error);
-    if (search->cuts != NULL) {
-        take_cut(search, g_ptr_array_index(search->cuts, 0));
-        search->tried = search->cut->tried;
-    }
-    return search->cuts != NULL;
+    bool any = strcmp(o->schedule, MTF_ANY_SCHEDULE) == 0 && search->listed == NULL;
+    MtfCutPlanning planning = {
+        .cut = { .forward = search->written,
+                 .machine = search->machine,
+                 .devices = o->devices,
+                 .memory = request->search.memory_limit,
+                 .stages = o->stages,
+                 .microbatches = request->form.microbatches,
+                 .recompute = is_auto(o->recompute) ? MTF_RECOMPUTES : (int)request->form.recompute,
+                 .recompute_of_stage = search->listed,
+                 .chunks = any ? any_chunks : own_chunks,
+                 .between_layers = is_between_layers(o),
+                 .megatron = o->megatron,
+                 .max_axes = o->max_axes,
+                 .batch_dim = o->batch_dim,
+                 .key_parts = o->key_parts,
+                 .ring = o->ring,
+                 .precision = request->form.precision },
+        .pipeline = *request,
+    };
+    return mtf_cut_planning_search(&planning, &search->answer, error);
 }
 
 /* What Megatron-LM runs is found by a cut of the graph, between layers of one kind. */
@@ -260,6 +218,21 @@ static bool check_megatron(const Search *search, GError **error) {
                            "Megatron-LM cuts one chain of layers, and the graph has %d kinds of "
                            "layers",
                            (int)search->written->repeats->len);
+}
+
+/* Stages that begin with layers are found by a cut of a graph that has some. */
+static bool check_cut(const Search *search, GError **error) {
+    const char *cut = search->options->cut;
+    if (cut == NULL || strcmp(cut, "any") == 0)
+        return true;
+    if (strcmp(cut, "layers") != 0)
+        return mtf_input_error(error, "--cut \"%s\" must be any or layers", cut);
+    if (search->given)
+        return mtf_input_error(error, "--cut layers cuts the graph itself: give --devices, no "
+                                      "--mesh and no stages in the graph");
+    return search->written->repeats->len > 0 ||
+           mtf_input_error(error, "--cut layers cuts between repeated layers, and the graph has "
+                                  "none");
 }
 
 static bool prepare(Search *search, GError **error) {
@@ -301,9 +274,8 @@ static bool prepare(Search *search, GError **error) {
     if (search->written == NULL || !read_microbatches(search, error) ||
         !choose_chunks(search, error) || !read_recomputation(search, error))
         return false;
-    search->asked = *request;
     search->given = o->mesh != NULL || mtf_graph_stages(search->written) > 0;
-    if (!check_megatron(search, error))
+    if (!check_megatron(search, error) || !check_cut(search, error))
         return false;
     if (search->given)
         return divide_evenly(search, error);
@@ -313,10 +285,10 @@ static bool prepare(Search *search, GError **error) {
 
 /* Of all stages: "layers", or "layers,none" where they differ. Free with g_free. */
 static char *recomputation_text(const Search *search) {
-    const MtfStepVariant *form = &search->request.form;
+    const MtfStepVariant *form = &search->answer.variant;
     return form->recompute_of_stage != NULL
                ? mtf_recompute_format_stages(form->recompute_of_stage,
-                                             search->request.stages * search->request.chunks)
+                                             (int)search->answer.plan->stages->len)
                : mtf_recompute_format(form->recompute, form->recomputed_layers);
 }
 
@@ -433,7 +405,7 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
     const cJSON *tried = cJSON_GetObjectItem(pipeline->predicted, "schedules");
     double step = mtf_json_number_of(pipeline->predicted, "step_seconds", 0);
     double bubble = mtf_json_number_of(pipeline->predicted, "bubble", 0);
-    const MtfStepVariant *form = &search->request.form;
+    const MtfStepVariant *form = &search->answer.variant;
     bool differ = form->recompute_of_stage != NULL;
     g_autofree char *seconds = mtf_seconds_format(step);
     g_autofree char *recompute = recomputation_text(search);
@@ -456,7 +428,7 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
         printf("               with %s it takes %s\n", one->string, other);
     }
     print_one_mesh(cJSON_GetObjectItem(pipeline->predicted, "one_mesh"), step);
-    print_proof(search->cut, o->megatron);
+    print_proof(search->answer.cut, o->megatron);
 }
 
 /* What the cut was chosen by: seconds of the model, and what its gap is a gap to. */
@@ -493,9 +465,9 @@ static void print_as_json(const Search *search, const MtfPipelinePlan *pipeline)
         cJSON_AddStringToObject(object, "batch_statistics", "of each micro-batch");
     g_autofree char *recompute = recomputation_text(search);
     cJSON_AddStringToObject(object, "recompute", recompute);
-    mtf_step_variant_add_parts(object, &search->request.form);
-    if (search->cut != NULL)
-        add_cut(object, search->cut);
+    mtf_step_variant_add_parts(object, &search->answer.variant);
+    if (search->answer.cut != NULL)
+        add_cut(object, search->answer.cut);
     mtf_json_say(object);
 }
 
@@ -516,113 +488,60 @@ static bool write_pipeline(const MtfPipelinePlan *pipeline, const MtfSearchPipel
            mtf_report_child(copy, o->report, error);
 }
 
-/* Cuts whose model promises no more than this times the best one's step are planned, too. */
-#define PROMISING 1.2
-
 static double step_of(const MtfPipelinePlan *pipeline) {
     return mtf_json_number_of(pipeline->predicted, "step_seconds", INFINITY);
 }
 
-/* The fastest plan over the cuts, one for each number of chunks. */
-static MtfPipelinePlan *search_cuts(Search *search, GError **error) {
-    g_autoptr(MtfPipelinePlan) best = NULL;
-    const MtfCutPlan *chosen = search->cut;
-    GError *cause = NULL;
-    double first = chosen->seconds;
-    for (guint i = 0; i < search->cuts->len; i++) {
-        const MtfCutPlan *cut = g_ptr_array_index(search->cuts, i);
-        if (best != NULL && cut->seconds > PROMISING * first)
-            continue;
-        take_cut(search, cut);
-        search->request.rival_seconds = best != NULL ? step_of(best) : 0;
-        g_autoptr(MtfPipelinePlan) plan =
-            mtf_pipeline_search(&search->request, cause == NULL ? &cause : NULL);
-        if (plan == NULL || (best != NULL && step_of(best) <= step_of(plan)))
-            continue;
-        mtf_pipeline_plan_free(best);
-        best = g_steal_pointer(&plan);
-        chosen = cut;
-    }
-    take_cut(search, chosen);
-    if (best == NULL)
-        g_propagate_error(error, g_steal_pointer(&cause));
-    g_clear_error(&cause);
-    return g_steal_pointer(&best);
+/* Stages as the graph or the mesh gives them. */
+static bool plan_as_given(Search *search, GError **error) {
+    search->answer.variant = search->request.form;
+    if (search->request.stages > 1)
+        search->answer.plan = mtf_pipeline_search(&search->request, error);
+    return search->request.stages <= 1 || search->answer.plan != NULL;
 }
 
-/* The plan of a cut for `share` of the memory; NULL where there is none, or where one mesh for all is
- * better than stages. */
-static MtfPipelinePlan *plan_share(Search *search, double share, GError **error) {
-    if (!search_cut(search, share, error) || search->request.stages == 1)
-        return NULL;
-    return search_cuts(search, error);
-}
-
-/* The model of the cut adds up its units' bytes, which overlooks what lives across units and counts
- * twice what orders of instructions save (a U-Net's skips): where a stage does not fit that should, it
- * is cut for less memory; where none should fit, for more, and stages are searched all the same. */
-static MtfPipelinePlan *search_until_it_fits(Search *search, GError **error) {
-    static const double shares[2][4] = { { 0.9, 0.8, 0.6, 0.4 }, { 1.5, 2, 3 } };
+/* Where no cut by the model has stages that fit: stages of equal devices and work, where their number
+ * is given; else one mesh for all may still do. */
+static bool search_until_it_fits(Search *search, GError **error) {
     GError *cause = NULL;
-    MtfPipelinePlan *plan = plan_share(search, 1, &cause);
-    bool more = search->cuts == NULL;
-    for (int i = 0;
-         i < 4 && shares[more][i] > 0 && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT); i++) {
-        GError *again = NULL;
-        plan = plan_share(search, shares[more][i], &again);
-        if (again == NULL)
-            g_clear_error(&cause);
-        g_clear_error(&again);
-    }
-    bool number = search->options->stages > 0;
-    if (!number && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT)) {
-        g_clear_error(&cause); /* one mesh for all may still do */
-        drop_cut(search);
-    }
-    if (number && !search->options->megatron && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT)) {
+    bool done = search_cut(search, &cause);
+    bool strict = search->options->megatron || is_between_layers(search->options);
+    if (!done && !strict && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT)) {
         g_clear_error(&cause);
-        drop_cut(search);
-        if (divide_evenly(search, &cause))
-            plan = mtf_pipeline_search(&search->request, &cause);
+        done = search->options->stages == 0 ||
+               (divide_evenly(search, &cause) && plan_as_given(search, &cause));
     }
     if (cause != NULL)
         g_propagate_error(error, cause);
-    return plan;
+    return done;
 }
 
 MtfPipelineFind *mtf_pipeline_find(const MtfSearchPipeline *options, GError **error) {
     g_autoptr(MtfPipelineFind) find = g_new0(MtfPipelineFind, 1);
-    GError *cause = NULL;
     find->options = options;
     if (!prepare(find, error))
         return NULL;
-    if (!find->given)
-        find->plan = search_until_it_fits(find, &cause);
-    else if (find->request.stages > 1)
-        find->plan = mtf_pipeline_search(&find->request, &cause);
-    if (cause == NULL)
-        return g_steal_pointer(&find);
-    g_propagate_error(error, cause);
-    return NULL;
+    bool done = find->given ? plan_as_given(find, error) : search_until_it_fits(find, error);
+    return done ? g_steal_pointer(&find) : NULL;
 }
 
 double mtf_pipeline_find_seconds(const MtfPipelineFind *find) {
-    return find->plan != NULL ? step_of(find->plan) : 0;
+    return find->answer.plan != NULL ? step_of(find->answer.plan) : 0;
 }
 
 void mtf_pipeline_find_beside(MtfPipelineFind *find, double seconds, bool given_up) {
-    cJSON *one = cJSON_AddObjectToObject(find->plan->predicted, "one_mesh");
+    cJSON *one = cJSON_AddObjectToObject(find->answer.plan->predicted, "one_mesh");
     if (seconds > 0)
         mtf_json_add_number(one, "step_seconds", seconds);
     cJSON_AddBoolToObject(one, "given_up", given_up);
 }
 
 cJSON *mtf_pipeline_find_to_json(const MtfPipelineFind *find) {
-    const MtfPipelinePlan *plan = find->plan;
+    const MtfPipelinePlan *plan = find->answer.plan;
     cJSON *object = cJSON_CreateObject();
     mtf_json_add_integer(object, "stages", plan != NULL ? (int)plan->stages->len : 1);
     if (plan == NULL) {
-        mtf_json_add_integer(object, "tried", find->tried);
+        mtf_json_add_integer(object, "tried", find->answer.tried);
         return object;
     }
     cJSON_AddStringToObject(object, "schedule", plan->schedule);
@@ -634,11 +553,11 @@ cJSON *mtf_pipeline_find_to_json(const MtfPipelineFind *find) {
 bool mtf_pipeline_find_finish(const MtfPipelineFind *find, GError **error) {
     const MtfSearchPipeline *options = find->options;
     if (options->json)
-        print_as_json(find, find->plan);
+        print_as_json(find, find->answer.plan);
     else if (g_strcmp0(options->output, "-") != 0)
-        print_for_people(find, find->plan);
+        print_for_people(find, find->answer.plan);
     fflush(stdout);
-    return write_pipeline(find->plan, options, error);
+    return write_pipeline(find->answer.plan, options, error);
 }
 
 void mtf_pipeline_find_free(MtfPipelineFind *find) {

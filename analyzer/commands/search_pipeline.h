@@ -21,7 +21,8 @@ typedef struct {
     double seconds, gap;                    /* gap NAN: not given */
     MtfUniform uniform;
     bool json;
-    bool megatron; /* only what Megatron-LM runs */
+    const char *cut; /* where stages may begin, "any" or "layers"; or NULL */
+    bool megatron;   /* only what Megatron-LM runs */
 } MtfSearchPipeline;
 
 /* A search for stages; its options are borrowed. */

@@ -34,8 +34,9 @@ typedef struct {
     GPtrArray *ways; /* MtfUnitWay */
 } Priced;
 
-typedef struct {
+struct MtfCutSearch {
     const MtfCutRequest *request;
+    int64_t memory; /* of a device, that plans are to fit into */
     MtfGraphUnits *units;
     GArray *sizes;   /* of int64_t */
     GArray *parts;   /* of int: the units that parts begin at, and the number of units */
@@ -45,10 +46,13 @@ typedef struct {
     bool mixed; /* the ways are of several recomputations: */
     MtfRecompute kinds[MTF_RECOMPUTES];
     int n_kinds;
-    GArray *priced; /* Priced */
-    GArray *best;   /* Best, one for each number of chunks that is asked for, and a mixed one */
+    GArray *priced;    /* Priced */
+    GArray *best;      /* Best, one for each number of chunks that is asked for, and a mixed one */
+    GPtrArray *others; /* MtfCutPlan, of other numbers of micro-batches */
     int tried;
-} Search;
+};
+
+typedef MtfCutSearch Search;
 
 void mtf_cut_plan_apply(const MtfCutPlan *plan, MtfGraph *forward) {
     for (guint s = 0; s < plan->stages->len; s++) {
@@ -69,7 +73,7 @@ static MtfCutModel model_of(const Search *search, const GArray *places, const GA
                           .variant = search->variant,
                           .machine = search->request->machine,
                           .devices = search->request->devices,
-                          .memory = search->request->memory,
+                          .memory = search->memory,
                           .stages = stages,
                           .chunks = 1 };
 }
@@ -178,6 +182,10 @@ static void priced_clear(void *data) {
     g_ptr_array_unref(((Priced *)data)->ways);
 }
 
+static void best_clear(void *data) {
+    mtf_cut_plan_free(((Best *)data)->plan);
+}
+
 /* The ways of the variant with that recomputation, priced once; NULL on an error. */
 static GPtrArray *price_ways(Search *search, MtfRecompute recompute, GError **error) {
     MtfUnitPricing pricing = { search->request->forward, search->units, search->request->machine,
@@ -207,6 +215,25 @@ static GPtrArray *list_mixed_ways(Search *search, GError **error) {
     return g_steal_pointer(&all);
 }
 
+/* Looks at one number of chunks for the variant; true where it is better than all before. What is not the best
+ * is kept where the best of each number of micro-batches is asked for. */
+static bool try_chunks(Search *search, Best *best) {
+    const MtfCutRequest *request = search->request;
+    Best own = { best->chunks, best->mixed, best->seconds, NULL };
+    if (request->each_number && !best->mixed)
+        own.seconds = INFINITY;
+    if (own.chunks == 1 && !request->megatron)
+        try_any_sizes(search, &own);
+    request->megatron ? try_megatron(search, &own) : try_equal_sizes(search, &own);
+    bool better = own.plan != NULL && own.seconds < best->seconds;
+    MtfCutPlan *second = better ? best->plan : own.plan;
+    if (better)
+        *best = own;
+    if (second != NULL)
+        g_ptr_array_add(search->others, second);
+    return better;
+}
+
 /* Looks at one number of micro-batches; true where it is better than all before. */
 static bool try_variant(Search *search, GError **error) {
     GPtrArray *ways = search->mixed ? list_mixed_ways(search, error)
@@ -218,12 +245,8 @@ static bool try_variant(Search *search, GError **error) {
     search->tried++;
     for (guint i = 0; i < search->best->len; i++) {
         Best *best = &g_array_index(search->best, Best, i);
-        if (best->mixed != search->mixed)
-            continue;
-        if (best->chunks == 1 && !search->request->megatron)
-            better |= try_any_sizes(search, best);
-        better |=
-            search->request->megatron ? try_megatron(search, best) : try_equal_sizes(search, best);
+        if (best->mixed == search->mixed)
+            better |= try_chunks(search, best);
     }
     if (search->mixed)
         g_ptr_array_unref(ways);
@@ -318,7 +341,7 @@ static bool is_short_of_memory(const Search *search, const MtfCutPlan *plan) {
     double most = 0;
     for (guint s = 0; s < plan->stages->len; s++)
         most = fmax(most, g_array_index(plan->stages, MtfCutStage, s).bytes);
-    return most > SHORT_OF_MEMORY * (double)search->request->memory;
+    return most > SHORT_OF_MEMORY * (double)search->memory;
 }
 
 /* Ways may be of this kind, too. */
@@ -422,11 +445,11 @@ static bool parts_layers(const MtfGraph *forward, const MtfGraphUnits *units, in
            before->iteration != after->iteration;
 }
 
-/* Each unit a part; for Megatron-LM each row of units that ends with a layer. */
+/* Each unit a part; or each row of units that ends with a layer. */
 static GArray *list_all(const MtfCutRequest *request, const MtfGraphUnits *units) {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(int));
     for (int u = 0; u <= units->units; u++)
-        if (u == 0 || u == units->units || !request->megatron ||
+        if (u == 0 || u == units->units || !(request->between_layers || request->megatron) ||
             parts_layers(request->forward, units, u))
             g_array_append_val(all, u);
     return all;
@@ -448,8 +471,8 @@ static GArray *list_sizes(const MtfCutRequest *request, int units) {
     return sizes;
 }
 
-static bool fail_unfit(const MtfCutRequest *request, GError **error) {
-    g_autofree char *bytes = mtf_bytes_format((double)request->memory);
+static bool fail_unfit(const Search *search, GError **error) {
+    g_autofree char *bytes = mtf_bytes_format((double)search->memory);
     g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
                 "no cut into stages fits in %s a device under the layouts tried: more devices, "
                 "smaller micro-batches or --recompute layers need less",
@@ -457,35 +480,50 @@ static bool fail_unfit(const MtfCutRequest *request, GError **error) {
     return false;
 }
 
-static void search_init(Search *search, const MtfCutRequest *request) {
-    *search = (Search){ .request = request };
+MtfCutSearch *mtf_cut_search_new(const MtfCutRequest *request) {
+    Search *search = g_new0(Search, 1);
+    search->request = request;
     search->units = mtf_graph_units_new(request->forward, MOST_UNITS);
     search->variant = (MtfStepVariant){ .batch_dim = request->batch_dim,
                                         .precision = request->precision,
                                         .key_parts = request->key_parts,
                                         .ring = request->ring,
                                         .fuses = request->machine->software != NULL };
-    search->parts = list_parts(search->units);
     search->all = list_all(request, search->units);
+    search->parts = request->between_layers ? g_array_ref(search->all) : list_parts(search->units);
     search->sizes = list_sizes(request, (int)search->parts->len - 1);
     search->priced = g_array_new(FALSE, TRUE, sizeof(Priced));
     g_array_set_clear_func(search->priced, priced_clear);
+    search->others = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_cut_plan_free);
     search->best = g_array_new(FALSE, TRUE, sizeof(Best));
-    for (const int *chunks = request->chunks; *chunks > 0; chunks++) {
-        Best best = { *chunks, false, INFINITY, NULL };
-        g_array_append_val(search->best, best);
-    }
+    g_array_set_clear_func(search->best, best_clear);
+    return search;
 }
 
-static void search_clear(Search *search) {
+void mtf_cut_search_free(MtfCutSearch *search) {
+    if (search == NULL)
+        return;
     mtf_graph_units_free(search->units);
     g_array_unref(search->parts);
     g_array_unref(search->all);
     g_array_unref(search->sizes);
     g_array_unref(search->priced);
-    for (guint i = 0; i < search->best->len; i++)
-        mtf_cut_plan_free(g_array_index(search->best, Best, i).plan);
     g_array_unref(search->best);
+    g_ptr_array_unref(search->others);
+    g_free(search);
+}
+
+/* Forgets what was found, but for prices. */
+static void begin_within(Search *search, int64_t memory) {
+    search->memory = memory;
+    search->mixed = false;
+    search->n_kinds = search->tried = 0;
+    g_array_set_size(search->best, 0);
+    g_ptr_array_set_size(search->others, 0);
+    for (const int *chunks = search->request->chunks; *chunks > 0; chunks++) {
+        Best best = { *chunks, false, INFINITY, NULL };
+        g_array_append_val(search->best, best);
+    }
 }
 
 static gint compare_plans(gconstpointer a, gconstpointer b) {
@@ -493,27 +531,36 @@ static gint compare_plans(gconstpointer a, gconstpointer b) {
     return x->seconds < y->seconds ? -1 : x->seconds > y->seconds;
 }
 
+static void take_plan(const Search *search, bool mixed, MtfCutPlan *plan, GPtrArray *plans) {
+    bool alike = mixed && search->request->recompute_of_stage == NULL && plan->recompute == NULL;
+    if (alike) {
+        mtf_cut_plan_free(plan);
+        return;
+    }
+    plan->tried = search->tried;
+    g_ptr_array_add(plans, plan);
+}
+
 static GPtrArray *take_plans(Search *search) {
     GPtrArray *plans = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_cut_plan_free);
     for (guint i = 0; i < search->best->len; i++) {
         Best *best = &g_array_index(search->best, Best, i);
-        bool alike = best->mixed && search->request->recompute_of_stage == NULL &&
-                     best->plan != NULL && best->plan->recompute == NULL;
-        if (best->plan == NULL || alike)
-            continue;
-        best->plan->tried = search->tried;
-        g_ptr_array_add(plans, g_steal_pointer(&best->plan));
+        if (best->plan != NULL)
+            take_plan(search, best->mixed, g_steal_pointer(&best->plan), plans);
     }
+    while (search->request->each_number && search->others->len > 0)
+        take_plan(search, false, g_ptr_array_steal_index(search->others, 0), plans);
     g_ptr_array_sort(plans, compare_plans);
     return plans;
 }
 
+GPtrArray *mtf_cut_search_within(MtfCutSearch *search, int64_t memory, GError **error) {
+    begin_within(search, memory);
+    bool found = try_all(search, error) && (best_plan(search) != NULL || fail_unfit(search, error));
+    return found ? take_plans(search) : NULL;
+}
+
 GPtrArray *mtf_cut_search(const MtfCutRequest *request, GError **error) {
-    Search search;
-    search_init(&search, request);
-    GPtrArray *plans = NULL;
-    if (try_all(&search, error) && (best_plan(&search) != NULL || fail_unfit(request, error)))
-        plans = take_plans(&search);
-    search_clear(&search);
-    return plans;
+    g_autoptr(MtfCutSearch) search = mtf_cut_search_new(request);
+    return mtf_cut_search_within(search, request->memory, error);
 }

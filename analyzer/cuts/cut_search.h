@@ -34,15 +34,29 @@ typedef struct {
     const MtfRecompute
         *recompute_of_stage;           /* instead, with `stages` and one number of chunks, of each
                                                of the graph's parts; or NULL */
+    bool each_number;                  /* plans of other numbers of micro-batches are wanted, too */
+    bool between_layers;               /* stages begin with layers alone */
     bool megatron;                     /* only what Megatron-LM runs */
     int max_axes;                      /* of a stage's mesh */
     const char *batch_dim, *precision; /* as of MtfStepVariant … */
     int key_parts, ring;
 } MtfCutRequest;
 
-/* The best cut for each number of chunks that is asked for and fits (MtfCutPlan), and where any recomputation
- * will do the best whose stages differ in it, the fastest first.
+typedef struct MtfCutSearch MtfCutSearch;
+
+/* A search that can be asked again for less memory or more: what it has priced it keeps. The request is
+ * borrowed. */
+MtfCutSearch *mtf_cut_search_new(const MtfCutRequest *request);
+void mtf_cut_search_free(MtfCutSearch *search);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCutSearch, mtf_cut_search_free)
+
+/* The best cut for each number of chunks that is asked for and fits into so much memory of a device
+ * (MtfCutPlan), and where any recomputation will do the best whose stages differ in it, and of each number
+ * of micro-batches looked at, if wanted; the fastest first.
  * Fails where none fits (MTF_ERROR_FIT), or the batch cannot be divided (bad input). */
+GPtrArray *mtf_cut_search_within(MtfCutSearch *search, int64_t memory, GError **error);
+
+/* The same of the request's memory, asked once. */
 GPtrArray *mtf_cut_search(const MtfCutRequest *request, GError **error);
 
 /* Gives every operation of the forward graph the stage of the plan. */

@@ -16,6 +16,8 @@
  * large as theirs of the operations. */
 #define UNITS_AT_ENDS 3
 #define UNITS_BESIDE 24
+/* Where a graph has fewer units than this, what repeats may be cut within, too. */
+#define FEW_UNITS 32
 
 /* Infinitely wide: within loops. */
 static void close_loops(const MtfGraph *graph, double *crossing) {
@@ -222,7 +224,31 @@ static int units_of_end(const GArray *atoms, int from, int to) {
     return MAX(UNITS_AT_ENDS, UNITS_BESIDE * (at[to] - at[from]) / at[atoms->len - 1]);
 }
 
-static GArray *merge_atoms(const GArray *atoms, const int *kind, int most) {
+/* Products in a stretch of operations: what is worth a unit of its own. */
+static int count_products(const MtfGraph *graph, int begin, int end) {
+    int products = 0;
+    for (int i = begin; i < end; i++)
+        products += mtf_operation_row(mtf_graph_operation(graph, i)->kind)->kernel_class ==
+                    MTF_CLASS_MATMUL;
+    return products;
+}
+
+/* Divides atoms [from, to), a period, into at most `parts` units where no more bytes cross than at its ends:
+ * two layers of a perceptron are a period, since the names of their dimensions take turns, and so are
+ * attention and the network behind it. */
+static void divide_period(const double *crossing, const GArray *atoms, int from, int to, int parts,
+                          GArray *begins) {
+    const int *at = (const int *)(void *)atoms->data;
+    double most = fmax(crossing[at[from]], crossing[at[to]]) * (1 + 1e-9);
+    g_autoptr(GArray) narrow = g_array_new(FALSE, FALSE, sizeof(int));
+    for (int i = from; i <= to; i++)
+        if (i == from || i == to || crossing[at[i]] <= most)
+            g_array_append_val(narrow, at[i]);
+    divide_evenly(narrow, 0, (int)narrow->len - 1, parts, begins);
+}
+
+static GArray *merge_atoms(const MtfGraph *graph, const double *crossing, const GArray *atoms,
+                           const int *kind, int most) {
     GArray *begins = g_array_new(FALSE, FALSE, sizeof(int));
     int count = (int)atoms->len - 1;
     Repeat repeat = find_repeat(kind, count);
@@ -234,9 +260,12 @@ static GArray *merge_atoms(const GArray *atoms, const int *kind, int most) {
     }
     int before = units_of_end(atoms, 0, repeat.first), behind = units_of_end(atoms, end, count);
     int step = repeat.period * mtf_units_a_part(repeat.times, MAX(2, most - before - behind));
+    int products = count_products(graph, at[repeat.first], at[repeat.first + repeat.period]);
+    int fine = MIN(products, (FEW_UNITS - before - behind) / repeat.times);
+    int parts = step > repeat.period ? 1 : MAX(1, fine);
     divide_evenly(atoms, 0, repeat.first, before, begins);
     for (int i = repeat.first; i < end; i += step)
-        g_array_append_val(begins, at[i]);
+        divide_period(crossing, atoms, i, MIN(i + step, end), parts, begins);
     divide_evenly(atoms, end, count, behind, begins);
     return begins;
 }
@@ -247,7 +276,7 @@ MtfGraphUnits *mtf_graph_units_new(const MtfGraph *forward, int most) {
     g_autoptr(GArray) atoms = find_atoms(forward, crossing);
     g_autofree int *kind =
         number_kinds(forward, (const int *)(void *)atoms->data, (int)atoms->len - 1, &kinds);
-    GArray *begins = merge_atoms(atoms, kind, most);
+    GArray *begins = merge_atoms(forward, crossing, atoms, kind, most);
     MtfGraphUnits *units = g_new0(MtfGraphUnits, 1);
     units->units = (int)begins->len;
     g_array_append_val(begins, n);

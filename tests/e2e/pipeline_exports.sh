@@ -29,7 +29,7 @@ layers_of() {
 }
 
 search even --mesh rows:1 --stages 4 --recompute none
-search unequal --devices 3 --stages 3 --recompute none
+search unequal --devices 3 --stages 3 --recompute none --cut layers
 search within --mesh rows:1 --stages 3 --recompute none
 search chunks --mesh rows:1 --stages 2 --schedule interleaved --recompute layers
 search zero-bubble --mesh rows:1 --stages 2 --schedule zb-h1 --recompute none
@@ -64,6 +64,15 @@ refused deepspeed zero-bubble "run 1f1b, and the plan's schedule is zb-h1"
 refused alpa zero-bubble "schedule is zb-h1"
 refused deepspeed unequal "divides layers evenly; stage"
 refused megatron within "cuts pipelines between layers; layer 5 lies in stages 1 and 2"
+search anywhere --devices 3 --stages 3 --recompute none
+claim "what may be cut within layers is no slower" [ "$(jq --slurpfile layers "$work/unequal.json" \
+    '.predicted.step_seconds <= $layers[0].predicted.step_seconds' "$work/anywhere.json")" = true ]
+run meshtf-plan search "$work/g.json" --machine cpu-host --devices 3 --stages 3 --cut here
+claim "other places to cut are bad input" says_error '--cut "here" must be any or layers'
+run meshtf-plan search "$work/g.json" --machine cpu-host --mesh rows:1 --stages 3 --cut layers
+claim "and so is a mesh of one stage, which has its cut" says_error "--cut layers cuts the graph itself"
+run meshtf-plan search "$work/g.json" --machine cpu-host --devices 3 --schedule zb-h1
+claim "and what pipelines have where there is none" says_error "--schedule is for pipelines: with --stages S"
 refused jax even "only to torch-pipelining, megatron, deepspeed, alpa or onnx"
 
 # Searched for Megatron-LM: one way for all stages, cut between layers.

@@ -71,6 +71,29 @@ static void no_unit_is_made_of_constants(void **state) {
     }
 }
 
+/* Names of its dimensions take turns, so that two layers of a perceptron repeat; it can be cut behind each of
+ * the products all the same. */
+static void a_perceptron_is_cut_between_its_layers(void **state) {
+    (void)state;
+    MtfModelSettings settings = mtf_model_mlp.presets[0].settings;
+    settings.layers = 8;
+    g_autoptr(MtfGraph) graph = mtf_model_mlp.build(&settings, NULL);
+    g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 160);
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        if (mtf_operation_row(mtf_graph_operation(graph, i)->kind)->kernel_class !=
+            MTF_CLASS_MATMUL)
+            continue;
+        int u = 0;
+        while (units->begin[u + 1] <= i)
+            u++;
+        int products = 0;
+        for (int k = units->begin[u]; k < units->begin[u + 1]; k++)
+            products += mtf_operation_row(mtf_graph_operation(graph, k)->kind)->kernel_class ==
+                        MTF_CLASS_MATMUL;
+        assert_int_equal(products, 1);
+    }
+}
+
 /* batch × length × d_model floats go from one layer to the next. */
 static void one_tensor_crosses_between_layers(void **state) {
     (void)state;
@@ -196,6 +219,38 @@ static void domains_may_have_several_chunks(void **state) {
     assert_int_equal(first->stages->len, 4 * (guint)first->chunks);
     check_cut(graph, first, 8, request.memory);
     check_cut(graph, second, 8, request.memory);
+}
+
+/* A search that is asked again finds what a new one does; and of each number of micro-batches the best that
+ * is found for it alone. */
+static void a_search_may_be_asked_again(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_gpt(6, 16);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
+    MtfCutRequest request = request_of(graph, machine, 4);
+    request.stages = 4;
+    request.each_number = true;
+    g_autoptr(MtfCutSearch) search = mtf_cut_search_new(&request);
+    g_autoptr(GPtrArray) all = mtf_cut_search_within(search, request.memory, NULL);
+    const MtfCutPlan *best = g_ptr_array_index(all, 0);
+    assert_true(all->len > 1);
+    for (guint i = 0; i < all->len; i++) {
+        const MtfCutPlan *plan = g_ptr_array_index(all, i);
+        check_cut(graph, plan, 4, request.memory);
+        assert_true(best->seconds <= plan->seconds);
+        request.microbatches = plan->variant.microbatches;
+        g_autoptr(GPtrArray) alone = mtf_cut_search(&request, NULL);
+        assert_true(((const MtfCutPlan *)g_ptr_array_index(alone, 0))->seconds == plan->seconds);
+    }
+    request.microbatches = 0;
+    request.memory = (int64_t)(0.7 * g_array_index(best->stages, MtfCutStage, 0).bytes);
+    g_autoptr(GPtrArray) less = mtf_cut_search_within(search, request.memory, NULL);
+    g_autoptr(GPtrArray) fresh = mtf_cut_search(&request, NULL);
+    assert_int_equal(less->len, fresh->len);
+    for (guint i = 0; i < less->len; i++)
+        assert_true(((const MtfCutPlan *)g_ptr_array_index(less, i))->seconds ==
+                    ((const MtfCutPlan *)g_ptr_array_index(fresh, i))->seconds);
+    assert_true(((const MtfCutPlan *)g_ptr_array_index(less, 0))->seconds >= best->seconds);
 }
 
 /* Whether a layer ends behind the stage, and another begins. */
@@ -472,7 +527,7 @@ static void too_little_memory_is_said(void **state) {
     assert_int_equal(error->code, MTF_ERROR_FIT);
 }
 
-/* Stages of equal layers are alike, the first and the last are not. */
+/* Stages of equal halves of layers, which take turns, are alike, the first and the last are not. */
 static void equal_stages_are_alike(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = new_gpt(8, 8);
@@ -486,8 +541,9 @@ static void equal_stages_are_alike(void **state) {
     g_autoptr(MtfStageSplit) split = mtf_stage_split(training, NULL);
     int middle = units->units / 2;
     const MtfGraph *one = g_ptr_array_index(split->graphs, middle);
-    assert_int_equal(units->kind[middle], units->kind[middle + 1]);
-    assert_true(mtf_graphs_are_alike(one, g_ptr_array_index(split->graphs, middle + 1)));
+    assert_int_equal(units->kind[middle], units->kind[middle + 2]);
+    assert_true(mtf_graphs_are_alike(one, g_ptr_array_index(split->graphs, middle + 2)));
+    assert_false(mtf_graphs_are_alike(one, g_ptr_array_index(split->graphs, middle + 1)));
     assert_false(mtf_graphs_are_alike(one, g_ptr_array_index(split->graphs, 0)));
     assert_false(mtf_graphs_are_alike(one, g_ptr_array_index(split->graphs, units->units - 1)));
 }
@@ -498,10 +554,12 @@ int main(void) {
         cmocka_unit_test(units_of_a_convolutional_network_are_its_blocks),
         cmocka_unit_test(the_last_unit_holds_more_than_the_loss),
         cmocka_unit_test(no_unit_is_made_of_constants),
+        cmocka_unit_test(a_perceptron_is_cut_between_its_layers),
         cmocka_unit_test(one_tensor_crosses_between_layers),
         cmocka_unit_test(many_layers_are_grouped_equally),
         cmocka_unit_test(cuts_cover_the_graph_and_the_devices),
         cmocka_unit_test(domains_may_have_several_chunks),
+        cmocka_unit_test(a_search_may_be_asked_again),
         cmocka_unit_test(megatron_has_one_way_for_all_stages),
         cmocka_unit_test(long_rows_are_cut_between_layers),
         cmocka_unit_test(what_the_host_adds_to_a_step_comes_once),

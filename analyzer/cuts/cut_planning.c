@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/cuts/cut_planning.h"
+
+#include "analyzer/planner/mesh_shapes.h"
+#include "analyzer/training/stage_cut.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Cuts whose model promises no more than this times the best one's step are planned, too. */
+#define PROMISING 1.2
+/* Of graphs with no more operations, all cuts that may win are planned. */
+#define SMALL_OPERATIONS 500
+/* Cuts are made for these shares of a device's memory: amounts of a scale with so many in an octave. */
+#define LEAST_SHARE 0.4
+#define MOST_SHARE 3.0
+#define AMOUNTS_AN_OCTAVE 3
+
+typedef struct {
+    const MtfCutPlanning *asked;
+    MtfCutSearch *search;
+    GPtrArray *planned; /* MtfCutPlan: all that were */
+    bool small;
+    bool one_mesh;   /* is what the model finds best */
+    bool equal_work; /* is what stages have that lead; else: */
+    const MtfCutPlan *chosen;
+    MtfCutAnswer *answer;
+    GError *cause; /* the first error */
+} Trials;
+
+static double step_of(const MtfPipelinePlan *pipeline) {
+    return mtf_json_number_of(pipeline->predicted, "step_seconds", INFINITY);
+}
+
+static double best_step(const Trials *trials) {
+    return trials->answer->plan != NULL ? step_of(trials->answer->plan) : INFINITY;
+}
+
+/* ---- One cut --------------------------------------------------------------------------------- */
+
+static bool is_same_stage(const MtfCutStage *a, const MtfCutStage *b) {
+    return a->first == b->first && a->end == b->end && mtf_mesh_equal(&a->mesh, &b->mesh) &&
+           a->recompute == b->recompute;
+}
+
+static bool is_same_cut(const MtfCutPlan *a, const MtfCutPlan *b) {
+    bool same = a->chunks == b->chunks && a->stages->len == b->stages->len &&
+                a->variant.microbatches == b->variant.microbatches;
+    for (guint s = 0; same && s < a->stages->len; s++)
+        same = is_same_stage(&g_array_index(a->stages, MtfCutStage, s),
+                             &g_array_index(b->stages, MtfCutStage, s));
+    return same;
+}
+
+static bool is_planned(const Trials *trials, const MtfCutPlan *cut) {
+    for (guint i = 0; i < trials->planned->len; i++)
+        if (is_same_cut(cut, g_ptr_array_index(trials->planned, i)))
+            return true;
+    return false;
+}
+
+/* Whether the cut may win, by the model: of the device's own memory cuts that promise little less than
+ * what leads, of other amounts those that promise more. */
+static bool may_win(const Trials *trials, const MtfCutPlan *cut, bool natural) {
+    if (trials->answer->plan == NULL)
+        return true;
+    return natural ? cut->seconds <= PROMISING * trials->chosen->seconds
+                   : cut->seconds < fmax(best_step(trials), trials->chosen->seconds);
+}
+
+static void keep_recomputation(MtfCutAnswer *answer, guint stages) {
+    const MtfRecompute *each = answer->variant.recompute_of_stage;
+    g_free(answer->recompute);
+    answer->recompute = each != NULL ? g_memdup2(each, sizeof *each * stages) : NULL;
+    answer->variant.recompute_of_stage = answer->recompute;
+}
+
+/* Plans the request; keeps what it finds where that is faster than all before. */
+static bool plan_request(Trials *trials, MtfPipelineRequest *request) {
+    GError *cause = NULL;
+    request->rival_seconds = isfinite(best_step(trials)) ? best_step(trials) : 0;
+    MtfPipelinePlan *plan = mtf_pipeline_search(request, &cause);
+    if (cause != NULL && trials->cause == NULL)
+        trials->cause = g_steal_pointer(&cause);
+    g_clear_error(&cause);
+    if (plan == NULL || step_of(plan) >= best_step(trials)) {
+        mtf_pipeline_plan_free(plan);
+        return false;
+    }
+    mtf_pipeline_plan_free(trials->answer->plan);
+    trials->answer->plan = plan;
+    trials->answer->variant = request->form;
+    keep_recomputation(trials->answer, plan->stages->len);
+    return true;
+}
+
+/* The mesh of each stage alone, that the cut was priced on. */
+static GPtrArray *list_stage_meshes(const MtfCutPlan *cut) {
+    GPtrArray *list = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    for (guint s = 0; s < cut->stages->len; s++) {
+        GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+        g_array_append_val(meshes, g_array_index(cut->stages, MtfCutStage, s).mesh);
+        g_ptr_array_add(list, meshes);
+    }
+    return list;
+}
+
+/* The request for a cut, which begins with what was asked. */
+static void fill_request(const Trials *trials, const MtfCutPlan *cut, MtfPipelineRequest *request) {
+    *request = trials->asked->pipeline;
+    request->chunks = cut->chunks;
+    request->stages = (int)cut->stages->len / cut->chunks;
+    request->form = cut->variant;
+    request->form.recomputed_layers = trials->asked->pipeline.form.recomputed_layers;
+    if (trials->asked->cut.megatron) {
+        request->style = &g_array_index(cut->stages, MtfCutStage, 0).style;
+        request->schedule = cut->chunks > 1 ? "interleaved" : "1f1b";
+    }
+}
+
+static void plan_cut(Trials *trials, const MtfCutPlan *cut) {
+    MtfPipelineRequest request;
+    fill_request(trials, cut, &request);
+    g_autoptr(MtfGraph) graph = mtf_graph_copy(trials->asked->cut.forward);
+    g_autoptr(GPtrArray) meshes = list_stage_meshes(cut);
+    mtf_cut_plan_apply(cut, graph);
+    request.written = graph;
+    request.stage_meshes = meshes;
+    if (plan_request(trials, &request))
+        trials->chosen = cut;
+}
+
+/* ---- Amounts of memory ----------------------------------------------------------------------- */
+
+static bool is_unfit(const GError *cause) {
+    return cause == NULL || g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT) ||
+           g_error_matches(cause, MTF_ERROR, MTF_ERROR_FAILED);
+}
+
+/* Plans the cuts for so much memory; false where the model has none. */
+static bool try_amount(Trials *trials, int64_t memory) {
+    GError *cause = NULL;
+    bool natural = memory == trials->asked->cut.memory;
+    g_autoptr(GPtrArray) cuts = mtf_cut_search_within(trials->search, memory, &cause);
+    if (cause != NULL && trials->cause == NULL)
+        trials->cause = g_steal_pointer(&cause);
+    g_clear_error(&cause);
+    if (cuts == NULL)
+        return false;
+    const MtfCutPlan *first = g_ptr_array_index(cuts, 0);
+    trials->answer->tried = MAX(trials->answer->tried, first->tried);
+    trials->one_mesh |= natural && first->stages->len == 1;
+    while (!trials->one_mesh && cuts->len > 0) {
+        MtfCutPlan *cut = g_ptr_array_steal_index(cuts, 0);
+        bool wanted =
+            cut->stages->len > 1 && !is_planned(trials, cut) && may_win(trials, cut, natural);
+        if (!wanted) {
+            mtf_cut_plan_free(cut);
+            continue;
+        }
+        g_ptr_array_add(trials->planned, cut);
+        plan_cut(trials, cut);
+    }
+    return true;
+}
+
+/* Amounts of the scale from the device's memory on, up or down, until a pipeline fits; of a small graph to
+ * the end. */
+static void try_amounts(Trials *trials, int step) {
+    double memory = (double)trials->asked->cut.memory;
+    double at = log2(memory) * AMOUNTS_AN_OCTAVE;
+    for (double k = step > 0 ? floor(at) + 1 : ceil(at) - 1; is_unfit(trials->cause); k += step) {
+        double amount = exp2(k / AMOUNTS_AN_OCTAVE);
+        bool enough = trials->answer->plan != NULL && !trials->small;
+        if (enough || amount > MOST_SHARE * memory || amount < LEAST_SHARE * memory)
+            return;
+        try_amount(trials, (int64_t)amount);
+    }
+}
+
+/* Stages of equal work, in the numbers of a cut. */
+static void plan_equal_work(Trials *trials, const MtfCutPlan *cut) {
+    const MtfCutRequest *asked = &trials->asked->cut;
+    MtfPipelineRequest request;
+    fill_request(trials, cut, &request);
+    if (asked->devices % request.stages != 0)
+        return;
+    int devices = (int)(asked->devices / request.stages);
+    g_autoptr(MtfGraph) graph = mtf_graph_copy(asked->forward);
+    g_autoptr(GArray) meshes = mtf_mesh_shapes_on(asked->machine, devices, asked->max_axes, NULL);
+    if (meshes == NULL || !mtf_cut_stages(graph, request.stages * request.chunks, NULL))
+        return;
+    request.written = graph;
+    request.meshes = meshes;
+    if (plan_request(trials, &request))
+        trials->equal_work = true;
+}
+
+/* Whether an earlier cut has these numbers. */
+static bool is_first_of_numbers(const Trials *trials, guint i) {
+    const MtfCutPlan *cut = g_ptr_array_index(trials->planned, i);
+    for (guint k = 0; k < i; k++) {
+        const MtfCutPlan *other = g_ptr_array_index(trials->planned, k);
+        bool alike = cut->recompute == NULL && other->recompute == NULL &&
+                     cut->variant.recompute == other->variant.recompute;
+        if (alike && cut->chunks == other->chunks && cut->stages->len == other->stages->len &&
+            cut->variant.microbatches == other->variant.microbatches)
+            return false;
+    }
+    return true;
+}
+
+/* In the numbers of all cuts that promise no less than what leads, nearly. */
+static void try_equal_work(Trials *trials) {
+    for (guint i = 0; i < trials->planned->len; i++) {
+        const MtfCutPlan *cut = g_ptr_array_index(trials->planned, i);
+        if (is_first_of_numbers(trials, i) && cut->seconds <= PROMISING * trials->chosen->seconds)
+            plan_equal_work(trials, cut);
+    }
+}
+
+static void try_all(Trials *trials) {
+    bool found = try_amount(trials, trials->asked->cut.memory);
+    if (trials->one_mesh || !is_unfit(trials->cause))
+        return;
+    if (trials->small || !found)
+        try_amounts(trials, 1);
+    if (trials->small || found)
+        try_amounts(trials, -1);
+    const MtfCutRequest *cut = &trials->asked->cut;
+    if (trials->small && trials->chosen != NULL && !cut->megatron && !cut->between_layers)
+        try_equal_work(trials);
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+static MtfCutPlan *take_chosen(Trials *trials) {
+    guint index;
+    bool found =
+        trials->chosen != NULL && g_ptr_array_find(trials->planned, trials->chosen, &index);
+    return found ? g_ptr_array_steal_index(trials->planned, index) : NULL;
+}
+
+bool mtf_cut_planning_search(const MtfCutPlanning *planning, MtfCutAnswer *answer, GError **error) {
+    *answer = (MtfCutAnswer){ 0 };
+    MtfCutRequest wanted = planning->cut;
+    bool small = wanted.forward->operations->len <= SMALL_OPERATIONS;
+    wanted.each_number = small && !wanted.megatron;
+    Trials trials = { .asked = planning,
+                      .search = mtf_cut_search_new(&wanted),
+                      .planned = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_cut_plan_free),
+                      .small = small,
+                      .answer = answer };
+    try_all(&trials);
+    answer->cut = take_chosen(&trials);
+    bool good = trials.one_mesh || answer->plan != NULL;
+    if (good)
+        g_clear_error(&trials.cause);
+    else
+        g_propagate_error(error, g_steal_pointer(&trials.cause));
+    g_ptr_array_unref(trials.planned);
+    mtf_cut_search_free(trials.search);
+    return good;
+}
+
+void mtf_cut_answer_clear(MtfCutAnswer *answer) {
+    mtf_pipeline_plan_free(answer->plan);
+    mtf_cut_plan_free(answer->cut);
+    g_free(answer->recompute);
+    *answer = (MtfCutAnswer){ 0 };
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Plans of cut graphs beside those made by hand, and under less and more memory. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/cuts/cut_planning.h"
+#include "analyzer/models/model_family.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What a search of a stage may miss its optimum by where nothing else is asked for. */
+#define STAGE_GAP 0.005
+
+static const int one_chunk[] = { 1, 0 }, any_chunks[] = { 1, 2, 4, 0 };
+
+static MtfGraph *new_perceptron(void) {
+    MtfModelSettings settings = mtf_model_mlp.presets[0].settings;
+    settings.layers = 8;
+    settings.batch = 1024;
+    settings.features = settings.d_ff = 512;
+    return mtf_model_mlp.build(&settings, NULL);
+}
+
+static MtfGraph *new_gpt(void) {
+    MtfModelSettings settings = mtf_model_gpt.presets[0].settings;
+    settings.layers = 4;
+    settings.batch = 16;
+    settings.length = 64;
+    settings.d_model = 32;
+    settings.d_ff = 128;
+    settings.heads = 2;
+    settings.d_kv = 16;
+    settings.vocab = 256;
+    return mtf_model_gpt.build(&settings, NULL);
+}
+
+/* Two stages of two devices each. */
+static MtfCutPlanning planning_of(const MtfGraph *graph, const MtfMachine *machine,
+                                  const char *schedule) {
+    bool any = strcmp(schedule, MTF_ANY_SCHEDULE) == 0;
+    int64_t memory = machine->memory_bytes;
+    return (MtfCutPlanning){
+        .cut = { .forward = graph,
+                 .machine = machine,
+                 .devices = 4,
+                 .memory = memory,
+                 .stages = 2,
+                 .microbatches = 4,
+                 .recompute = MTF_RECOMPUTES,
+                 .chunks = any ? any_chunks : one_chunk,
+                 .max_axes = 2 },
+        .pipeline = { .written = graph,
+                      .stages = 2,
+                      .chunks = 1,
+                      .schedule = schedule,
+                      .form = { .microbatches = 4, .fuses = machine->software != NULL },
+                      .search = { .machine = machine,
+                                  .memory_limit = memory,
+                                  .has_gap = true,
+                                  .gap = STAGE_GAP } },
+    };
+}
+
+static double step_of(const MtfPipelinePlan *plan) {
+    return plan != NULL ? mtf_json_number_of(plan->predicted, "step_seconds", 0) : INFINITY;
+}
+
+/* The step within so much memory, INFINITY where nothing fits; each of its stages does. */
+static double step_within(MtfCutPlanning *planning, int64_t memory, double *most_bytes) {
+    MtfCutAnswer answer;
+    GError *error = NULL;
+    planning->cut.memory = planning->pipeline.search.memory_limit = memory;
+    bool found = mtf_cut_planning_search(planning, &answer, &error);
+    assert_true(found || g_error_matches(error, MTF_ERROR, MTF_ERROR_FIT));
+    double step = step_of(answer.plan), most = 0;
+    for (guint s = 0; found && s < answer.plan->stages->len; s++)
+        most = fmax(most, mtf_json_number_of(mtf_pipeline_stage(answer.plan, (int)s)->predicted,
+                                             "peak_memory_bytes", INFINITY));
+    assert_true(most <= (double)memory);
+    if (most_bytes != NULL)
+        *most_bytes = most;
+    g_clear_error(&error);
+    mtf_cut_answer_clear(&answer);
+    return step;
+}
+
+/* A pipeline of stages of equal work, which mtf_pipeline_search cuts by itself. */
+static double equal_step(const MtfCutPlanning *planning) {
+    MtfPipelineRequest request = planning->pipeline;
+    g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    MtfMesh mesh;
+    assert_true(mtf_mesh_parse("all:2", 0, &mesh, NULL));
+    g_array_append_val(meshes, mesh);
+    request.meshes = meshes;
+    g_autoptr(MtfPipelinePlan) plan = mtf_pipeline_search(&request, NULL);
+    return step_of(plan);
+}
+
+static void never_slower_than_stages_of_equal_work(void **state) {
+    (void)state;
+    static const char *const schedules[] = { "1f1b", "zb-h1", "gpipe" };
+    g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
+    for (int turn = 0; turn < 2; turn++) {
+        g_autoptr(MtfGraph) graph = turn == 0 ? new_perceptron() : new_gpt();
+        for (gsize i = 0; i < G_N_ELEMENTS(schedules); i++) {
+            MtfCutPlanning planning = planning_of(graph, machine, schedules[i]);
+            double equal = equal_step(&planning);
+            assert_true(isfinite(equal));
+            assert_true(step_within(&planning, machine->memory_bytes, NULL) <= equal);
+        }
+    }
+}
+
+/* One way for all stages of equal layers: Megatron-LM's best. */
+static void never_slower_than_the_best_of_megatron(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_planning_machine("a100", NULL, NULL);
+    g_autoptr(MtfGraph) graph = new_gpt();
+    MtfCutPlanning planning = planning_of(graph, machine, "1f1b");
+    double own = step_within(&planning, machine->memory_bytes, NULL);
+    planning.cut.megatron = true;
+    double megatron = step_within(&planning, machine->memory_bytes, NULL);
+    assert_true(isfinite(megatron) && own <= megatron);
+}
+
+/* Within less memory steps are longer, or nothing fits; but for what a search of stages may miss. */
+static void more_memory_never_makes_a_step_longer(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
+    for (int turn = 0; turn < 2; turn++) {
+        g_autoptr(MtfGraph) graph = turn == 0 ? new_perceptron() : new_gpt();
+        MtfCutPlanning planning = planning_of(graph, machine, "1f1b");
+        double most, last = INFINITY;
+        assert_true(isfinite(step_within(&planning, machine->memory_bytes, &most)));
+        int fit = 0;
+        for (int share = 55; share <= 115; share += turn == 0 ? 15 : 30) {
+            double step = step_within(&planning, (int64_t)(most * share / 100), NULL);
+            assert_true(step <= last * (1 + STAGE_GAP) || (isinf(step) && isinf(last)));
+            fit += isfinite(step);
+            last = step;
+        }
+        assert_true(fit >= 2);
+    }
+}
+
+static void what_fits_nowhere_is_said(void **state) {
+    (void)state;
+    MtfCutAnswer answer;
+    GError *error = NULL;
+    g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
+    g_autoptr(MtfGraph) graph = new_gpt();
+    MtfCutPlanning planning = planning_of(graph, machine, "1f1b");
+    planning.cut.memory = planning.pipeline.search.memory_limit = 4096;
+    assert_false(mtf_cut_planning_search(&planning, &answer, &error));
+    assert_true(g_error_matches(error, MTF_ERROR, MTF_ERROR_FIT));
+    g_clear_error(&error);
+    mtf_cut_answer_clear(&answer);
+}
+
+/* A batch of one has no micro-batches. */
+static void a_batch_that_cannot_be_divided_is_bad_input(void **state) {
+    (void)state;
+    MtfCutAnswer answer;
+    GError *error = NULL;
+    g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
+    MtfModelSettings settings = mtf_model_mlp.presets[0].settings;
+    settings.batch = 1;
+    g_autoptr(MtfGraph) graph = mtf_model_mlp.build(&settings, NULL);
+    MtfCutPlanning planning = planning_of(graph, machine, "1f1b");
+    planning.cut.microbatches = planning.pipeline.form.microbatches = 0;
+    assert_false(mtf_cut_planning_search(&planning, &answer, &error));
+    assert_true(g_error_matches(error, MTF_ERROR, MTF_ERROR_INPUT));
+    g_clear_error(&error);
+    mtf_cut_answer_clear(&answer);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(never_slower_than_stages_of_equal_work),
+        cmocka_unit_test(never_slower_than_the_best_of_megatron),
+        cmocka_unit_test(more_memory_never_makes_a_step_longer),
+        cmocka_unit_test(what_fits_nowhere_is_said),
+        cmocka_unit_test(a_batch_that_cannot_be_divided_is_bad_input),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
