@@ -32,9 +32,11 @@ typedef struct {
     const char *gate, *up, *down;
     const char *gate_up;     /* both in one tensor, rows of the gate first */
     const char *choice_bias; /* added to shares where they are compared; its whole name */
-    const char *router, *expert_gate, *expert_up, *expert_down; /* "{}" stands for the expert */
-    const char *shared_gate, *shared_up, *shared_down;          /* beside them */
-    const char *shared_share; /* of it in what a token gets; NULL: all */
+    const char *router, *expert_gate, *expert_up,
+        *expert_down;           /* "{}" stands for the expert; without one a tensor has all */
+    const char *expert_gate_up; /* both in one tensor, rows of the gate first */
+    const char *shared_gate, *shared_up, *shared_down; /* beside them */
+    const char *shared_share;                          /* of it in what a token gets; NULL: all */
     const char *before_attention, *on_attention, *after_attention; /* norms */
     const char *before_ffn, *on_ffn, *after_ffn;
     const char *cross_q, *cross_k, *cross_v, *cross_o, *before_cross, *after_cross;
@@ -92,15 +94,18 @@ typedef struct {
     MtfLayerSet window_layers;
     bool q_bias, k_bias, v_bias, o_bias, ffn_bias;
     MtfHeadNorm head_norm;
+    bool head_norm_last; /* behind the turn by positions, not before it */
     bool qkv_by_head;  /* names.qkv has q, k, v of the first head of keys, then of the second … */
-    double qkv_limit;  /* q, k and v stay within it; 0: none */
-    bool alibi;        /* scores fall with the distance, in each head by a slope of its own */
-    bool coarse_alibi; /* in bfloat16, and then multiplied by the scale of the scores (Falcon) */
-    bool parallel;     /* both parts of a layer look at its input */
-    double rotary_base;          /* 0: no rotary positions */
-    double rotary_share;         /* of each head's features that turn; 1 */
-    bool rotary_adjacent;        /* pairs lie side by side, not half of the features apart */
-    double rotary_angle;         /* by which every angle is multiplied; 1 */
+    int64_t qkv_parts; /* or of so many equal parts of all heads; 0: of all at once */
+    bool values_before_keys; /* there */
+    double qkv_limit;        /* q, k and v stay within it; 0: none */
+    bool alibi;              /* scores fall with the distance, in each head by a slope of its own */
+    bool coarse_alibi;    /* in bfloat16, and then multiplied by the scale of the scores (Falcon) */
+    bool parallel;        /* both parts of a layer look at its input */
+    double rotary_base;   /* 0: no rotary positions */
+    double rotary_share;  /* of each head's features that turn; 1 */
+    bool rotary_adjacent; /* pairs lie side by side, not half of the features apart */
+    double rotary_angle;  /* by which every angle is multiplied; 1 */
     double window_rotary_base;   /* of layers with a window, unstretched; 0: as the others */
     MtfLayerSet straight_layers; /* do not turn */
     double rotary_context, rotary_stretch, rotary_low, rotary_high; /* as the rotary row has them */
@@ -112,9 +117,10 @@ typedef struct {
     int64_t d_shared;    /* width of what all tokens go through beside experts; 0: nothing */
     int64_t sparse_step; /* every so many layers have experts, and those of a mask have none */
     uint64_t dense_layers[4];
-    double expert_scale; /* of what experts make together; 0: 1 */
-    bool renormalise;    /* shares of the chosen experts add up to 1 */
-    MtfRouting routing;  /* how tokens are sent to experts; sizes are those above */
+    double expert_scale;     /* of what experts make together; 0: 1 */
+    bool choice_bias_is_row; /* files keep it as a matrix of one row */
+    bool renormalise;        /* shares of the chosen experts add up to 1 */
+    MtfRouting routing;      /* how tokens are sent to experts; sizes are those above */
     MtfStackNames names;
 } MtfStack;
 

@@ -37,9 +37,10 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
     const MtfStack *s = m->stack;
     const char *const files[] = { names->q, names->k, names->v };
     const bool biases[] = { s->q_bias, s->k_bias, s->v_bias };
-    int64_t blocks = s->qkv_by_head ? s->kv_heads : 1;
+    int64_t blocks = s->qkv_by_head ? s->kv_heads : MAX(1, s->qkv_parts);
     int64_t queries = s->heads * s->d_kv / blocks, keys = s->kv_heads * s->d_kv / blocks;
-    const int64_t begins[] = { 0, queries, queries + keys };
+    const int64_t begins[] = { 0, queries + (s->values_before_keys ? keys : 0),
+                               queries + (s->values_before_keys ? 0 : keys) };
     MtfLinear linear = { .name = results[which],
                          .file = names->qkv != NULL ? names->qkv : files[which],
                          .in = MTF_SHAPE(m->d_model),
@@ -51,7 +52,7 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
     if (which == 0 && m->n->spread == 0 && s->scale == 1)
         linear.spread = 1 / sqrt((double)(m->n->d_model * s->d_kv));
     if (names->qkv != NULL) {
-        linear.blocks = s->qkv_by_head ? blocks : 0;
+        linear.blocks = s->qkv_by_head || s->qkv_parts > 0 ? blocks : 0;
         linear.begin = begins[which];
         linear.total = queries + 2 * keys;
     }
@@ -182,9 +183,11 @@ static void own_heads(MtfAssembly *m, const Names *names, int x, int heads[3]) {
     static const char *const turned[] = { "q_turned", "k_turned" };
     for (int which = 0; which < 3; which++)
         heads[which] = project(m, names, which, x);
+    bool last = m->stack->head_norm_last;
     for (int which = 0; which < 2; which++) {
-        heads[which] = norm_heads(m, which, heads[which]);
-        heads[which] = mtf_assembly_turn(m, turned[which], m->d_kv, heads[which]);
+        int y = last ? heads[which] : norm_heads(m, which, heads[which]);
+        int z = mtf_assembly_turn(m, turned[which], m->d_kv, y);
+        heads[which] = last ? norm_heads(m, which, z) : z;
     }
 }
 

@@ -184,22 +184,18 @@ void mtf_config_fail(MtfConfig *config, const char *key, const char *format, ...
 const char *mtf_config_activation(MtfConfig *config, const char *key, const char *standard) {
     static const struct {
         const char *word, *operation;
-    } known[] = { { "gelu_new", "gelu" },
-                  { "gelu_pytorch_tanh", "gelu" },
-                  { "gelu_fast", "gelu" },
-                  { "gelu", "gelu_exact" },
-                  { "relu", "relu" },
-                  { "silu", "silu" },
-                  { "swish", "silu" },
-                  { "tanh", "tanh" },
-                  { "quick_gelu", "quick_gelu" } };
+    } known[] = { { "gelu_new", "gelu" },  { "gelu_pytorch_tanh", "gelu" },
+                  { "gelu_fast", "gelu" }, { "gelu", "gelu_exact" },
+                  { "relu", "relu" },      { "relu2", "relu2" },
+                  { "silu", "silu" },      { "swish", "silu" },
+                  { "tanh", "tanh" },      { "quick_gelu", "quick_gelu" } };
     const char *word = mtf_config_word(config, key, standard);
     for (gsize i = 0; i < G_N_ELEMENTS(known); i++)
         if (strcmp(known[i].word, word) == 0)
             return known[i].operation;
     mtf_config_fail(config, key,
                     "the activation \"%s\" is not one of gelu, gelu_new, gelu_pytorch_tanh, "
-                    "quick_gelu, relu, silu, tanh",
+                    "quick_gelu, relu, relu2, silu, tanh",
                     word);
     return "relu";
 }

@@ -80,8 +80,8 @@ static int scores_of(MtfAssembly *m, int experts, int x) {
 /* Where experts lie in groups, those and what is chosen of them. */
 static void add_groups(MtfAssembly *m, const MtfRouting *routing, MtfRoutingDims *dims) {
     if (routing->biased)
-        dims->bias =
-            mtf_assembly_kept(m, "choice_bias", m->stack->names.choice_bias, dims->experts);
+        dims->bias = mtf_assembly_kept(m, "choice_bias", m->stack->names.choice_bias, dims->experts,
+                                       m->stack->choice_bias_is_row);
     if (routing->groups <= 1)
         return;
     dims->groups = mtf_assembly_dimension(m, "expert_groups", routing->groups);
@@ -121,12 +121,11 @@ static MtfShape places_of(const MtfAssembly *m, const Experts *e, int features) 
                                 : MTF_SHAPE(m->batch, e->dims.places, features);
 }
 
-/* Through one matrix of each expert. Files have a tensor an expert, [out, in]. */
+/* Through one matrix of each expert. Files have a tensor an expert, [out, in], or one of all. */
 static int expert_product(MtfAssembly *m, const Experts *e, const MtfLinear *linear, int x) {
     g_autofree char *weight = g_strdup_printf("w%s", linear->name);
     int in = linear->in.dims[0], out = linear->out.dims[0];
-    int w = mtf_assembly_stack(m, weight, linear->file, &MTF_SHAPE(e->dims.experts, out, in),
-                               linear->spread);
+    int w = mtf_assembly_stack(m, weight, linear, &MTF_SHAPE(e->dims.experts, out, in));
     MtfShape shape = places_of(m, e, out);
     if (e->routed.expert < 0)
         return mtf_parts_einsum(m->p, linear->name, &shape, x, w);
@@ -147,6 +146,11 @@ static int expert_hidden(MtfAssembly *m, const Experts *e, int sent) {
         return mtf_assembly_activation(m, s->activation, expert_product(m, e, &up, sent));
     gate.name = "gate";
     gate.file = s->names.expert_gate;
+    if (s->names.expert_gate_up != NULL) {
+        gate.file = up.file = s->names.expert_gate_up;
+        up.begin = s->d_expert;
+        gate.total = up.total = 2 * s->d_expert;
+    }
     int open = mtf_assembly_activation(m, s->activation, expert_product(m, e, &gate, sent));
     return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gated", NULL, open,
                            expert_product(m, e, &up, sent));

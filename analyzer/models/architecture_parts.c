@@ -92,9 +92,11 @@ static int variable_with_suffix(MtfAssembly *m, const char *name, const char *fi
     return variable;
 }
 
-int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int dim) {
-    MtfInit zero = { MTF_INIT_CONSTANT, 0 };
-    int variable = variable_with_suffix(m, name, file, "", &MTF_SHAPE(dim), &zero);
+int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int dim, bool is_row) {
+    int variable = mtf_parts_variable(m->p, name, &MTF_SHAPE(dim), MTF_INIT_CONSTANT, 0);
+    g_autofree char *size = format_sizes(m, &MTF_SHAPE(dim), 0);
+    g_autofree char *sizes = g_strdup_printf("%s%s", is_row ? "1," : "", size);
+    keep_place(m, variable, file, "", sizes);
     if (m->p->b.error == NULL)
         mtf_graph_tensor(m->p->b.graph, variable)->frozen = true;
     return variable;
@@ -109,11 +111,16 @@ void mtf_assembly_place(MtfAssembly *m, const char *name, const char *place) {
     tensor->stored = g_strdup(place);
 }
 
-int mtf_assembly_stack(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
-                       double spread) {
-    int variable = mtf_parts_variable(m->p, name, shape, MTF_INIT_NORMAL, spread);
-    g_autofree char *sizes = format_sizes(m, shape, 1);
-    keep_place(m, variable, file, ".weight", sizes);
+int mtf_assembly_stack(MtfAssembly *m, const char *name, const MtfLinear *linear,
+                       const MtfShape *shape) {
+    int variable = mtf_parts_variable(m->p, name, shape, MTF_INIT_NORMAL, linear->spread);
+    bool apart = linear->file != NULL && strstr(linear->file, "{}") != NULL;
+    g_autofree char *each = format_sizes(m, &MTF_SHAPE(shape->dims[0]), 0);
+    g_autofree char *outputs = format_outputs(m, linear);
+    g_autofree char *inputs = format_sizes(m, &linear->in, 0);
+    g_autofree char *sizes =
+        g_strdup_printf("%s%s%s,%s", apart ? "" : each, apart ? "" : ",", outputs, inputs);
+    keep_place(m, variable, linear->file, ".weight", sizes);
     return variable;
 }
 
@@ -220,6 +227,9 @@ int mtf_assembly_softcap(MtfAssembly *m, const char *name, double cap, int x) {
 }
 
 int mtf_assembly_activation(MtfAssembly *m, const char *name, int x) {
+    if (strcmp(name, "relu2") == 0)
+        return mtf_parts_apply(m->p, MTF_OP_SQUARE, name, NULL,
+                               mtf_parts_activation(m->p, "relu", x), -1);
     if (strcmp(name, "quick_gelu") != 0)
         return mtf_parts_activation(m->p, name, x);
     int slope = mtf_assembly_scale(m, "gate_input", 1.702, x);

@@ -57,15 +57,16 @@ int mtf_assembly_linear(MtfAssembly *m, const MtfLinear *linear, int x);
 int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
                           MtfInitKind init, double value);
 
-/* A vector that files keep as `file`, without a suffix, and that nobody trains; zeros. */
-int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int dim);
+/* A vector that files keep as `file`, without a suffix, perhaps as a matrix of one row, and that nobody trains; zeros. */
+int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int dim, bool is_row);
 
 /* Says where files keep the variable of that name in words of their own (layouts/FORMATS.md). */
 void mtf_assembly_place(MtfAssembly *m, const char *name, const char *place);
 
-/* The same for a stack of files' tensors, one an index of the first dimension. */
-int mtf_assembly_stack(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
-                       double spread);
+/* The weights [stack, out, in] of a product of each index of the first dimension. Files have a tensor an index where
+ * the product's file has "{}", else one tensor, of whose [stack, total, in] these may be a part. */
+int mtf_assembly_stack(MtfAssembly *m, const char *name, const MtfLinear *linear,
+                       const MtfShape *shape);
 
 /* The model's dimension of that name and size; "decoder_NAME" where the name has another size. */
 int mtf_assembly_dimension(MtfAssembly *m, const char *name, int64_t size);

@@ -99,18 +99,42 @@ static void read_longrope_rotary(MtfConfig *c, const MtfJson *object, MtfArchite
     read_divisors(c, object, "long_factor", s->rotary_divided, s->rotary_long);
 }
 
+/* The base grows with the text, or, of Hunyuan, by a number once for all. */
+static void read_dynamic_rotary(MtfConfig *c, const MtfJson *object, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    double features = floor(s->rotary_share * (double)s->d_kv);
+    double alpha = rotary_number(c, object, "alpha", 0);
+    if (alpha > 0) {
+        s->rotary_base *= pow(alpha, features / (features - 2));
+        return;
+    }
+    s->rotary_growth = rotary_number(c, object, "factor", 1);
+    s->rotary_context = (double)n->context;
+}
+
 /* What an object may say, each read by the types that have it; "finetuned" is of how the model was made. */
 static bool has_known_keys(MtfConfig *c, const MtfJson *object) {
-    static const char *const known[] = { "rope_type",       "type",
-                                         "rope_theta",      "partial_rotary_factor",
-                                         "factor",          "original_max_position_embeddings",
-                                         "beta_fast",       "beta_slow",
-                                         "truncate",        "attention_factor",
-                                         "mscale",          "mscale_all_dim",
-                                         "short_factor",    "long_factor",
-                                         "short_mscale",    "long_mscale",
-                                         "low_freq_factor", "high_freq_factor",
-                                         "finetuned",       NULL };
+    static const char *const known[] = { "rope_type",
+                                         "type",
+                                         "rope_theta",
+                                         "partial_rotary_factor",
+                                         "factor",
+                                         "original_max_position_embeddings",
+                                         "beta_fast",
+                                         "beta_slow",
+                                         "truncate",
+                                         "attention_factor",
+                                         "mscale",
+                                         "mscale_all_dim",
+                                         "short_factor",
+                                         "long_factor",
+                                         "short_mscale",
+                                         "long_mscale",
+                                         "low_freq_factor",
+                                         "high_freq_factor",
+                                         "finetuned",
+                                         "alpha",
+                                         NULL };
     MtfJson value;
     for (bool more = mtf_json_first(object, &value); more; more = mtf_json_next(&value))
         if (!g_strv_contains(known, mtf_json_key(&value)) && !cJSON_IsNull(value.node))
@@ -143,10 +167,9 @@ static void read_rotary_object(MtfConfig *c, const char *key, const MtfJson *obj
         s->rotary_angle = 1 / rotary_number(c, object, "factor", 1);
     else if (strcmp(type, "yarn") == 0)
         read_yarn_rotary(c, object, n);
-    else if (strcmp(type, "dynamic") == 0) {
-        s->rotary_growth = rotary_number(c, object, "factor", 1);
-        s->rotary_context = (double)n->context;
-    } else if (strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0)
+    else if (strcmp(type, "dynamic") == 0)
+        read_dynamic_rotary(c, object, n);
+    else if (strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0)
         read_longrope_rotary(c, object, n);
     else if (strcmp(type, "default") != 0)
         mtf_config_fail(c, key,
@@ -195,7 +218,8 @@ void mtf_config_rotary(MtfConfig *c, MtfArchitecture *n, double standard) {
     s->rotary_high = 4;
     read_rotary_objects(c, "rope_scaling", n);
     read_rotary_objects(c, "rope_parameters", n);
-    if (!(s->rotary_base > 0 && s->rotary_share > 0 && s->rotary_share <= 1))
+    if (!(s->rotary_base > 0 && isfinite(s->rotary_base) && s->rotary_share > 0 &&
+          s->rotary_share <= 1))
         mtf_config_fail(c, "rope_theta",
                         "rotary positions need a base above 0 and a share of "
                         "features above 0 and at most 1");

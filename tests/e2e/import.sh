@@ -109,6 +109,17 @@ count command-r 34980831232 '{"model_type":"cohere","rope_theta":8000000.0,"use_
 count command-r7b 8028033024 '{"model_type":"cohere2","hidden_size":4096,"intermediate_size":14336,"num_hidden_layers":32,
   "num_attention_heads":32,"num_key_value_heads":8,"logit_scale":0.25,"sliding_window":4096,"sliding_window_pattern":4,
   "order_of_interleaved_layers":"local_attn_first","use_parallel_block":true,"rotary_pct":1.0}'
+# GLM-4.5-Air: two tables of 151552 x 4096; in a layer 2 4096 12288 + 12288, 2 (4096 1024 + 1024), two norms; in the first 3 4096 10944, in
+# 45 the router's 128 4096 + 128 and 129 experts of 3 4096 1408; the last norm. Seed-OSS: tables of 155136 x 5120, layers of 2 5120 10240
+# + 10240, 2 (5120 1024 + 1024), 3 5120 27648, two norms. ERNIE-4.5-0.3B: one table of 103424 x 1024, layers of 2 1024 2048 + 2 1024 256
+# + 3 1024 3072 and two norms. Minitron: two tables of 256000 x 3072, layers of 2 3072^2 + 2 3072 1024 + 2 3072 9216 and two norms with biases.
+count glm-4.5-air 106852251264 '{"model_type":"glm4_moe","head_dim":128,"attention_bias":true,"use_qk_norm":false,"num_nextn_predict_layers":1}'
+count seed-oss-36b 36151104512 '{"model_type":"seed_oss","hidden_size":5120,"residual_dropout":0.1,"attention_out_bias":false}'
+count olmo3-7b 7298011136 '{"model_type":"olmo3","vocab_size":100278,"rope_scaling":{"rope_type":"yarn","factor":8.0,
+  "attention_factor":1.2079441541679836,"beta_fast":32.0,"beta_slow":1.0,"original_max_position_embeddings":8192}}'
+count ernie-4.5-0.3b 360748032 '{"model_type":"ernie4_5","use_bias":false}'
+count minitron-4b 4190509056 '{"model_type":"nemotron","hidden_size":3072,"intermediate_size":9216,"num_attention_heads":24,
+  "num_key_value_heads":8,"head_dim":128,"mlp_bias":false}'
 # Two tables of 50304 x 768; in a layer 4 (768^2 + 768), 2 768 3072 + 3072 + 768, two norms of 2 768; the last norm.
 count pythia-160m 162322944 '{"model_type":"gpt_neox","hidden_size":768,"intermediate_size":3072,"num_hidden_layers":12,
   "num_attention_heads":12,"vocab_size":50304,"rotary_emb_base":10000,"rotary_pct":0.25,"use_parallel_residual":true}'
@@ -227,7 +238,7 @@ refuse() { # NAME JSON SENTENCE
 }
 refuse "a share above 1" '{"model_type":"llama","attention_dropout":1.5}' "/attention_dropout: a share that is dropped"
 refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known for model type llama"
-refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, stablelm"
+refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, openai-gpt"
 refuse "llama4" '{"model_type":"llama4","text_config":{}}' 'model type "llama4" is not one that is known'
 refuse "another choice of experts" '{"model_type":"deepseek_v2","topk_method":"noaux_tc"}' "/topk_method: only greedy and"
 refuse "groups of unequal size" '{"model_type":"deepseek_v3","n_group":7}' "/n_group: 256 experts should lie in equal groups of two"
@@ -246,6 +257,14 @@ refuse "experts in other layers than their number says" '{"model_type":"switch_t
     "/encoder_sparse_step: layers over num_sparse_encoder_layers are expected, 2"
 refuse "a head of narrow embeddings" '{"model_type":"opt","word_embed_proj_dim":512,"tie_word_embeddings":false}' \
     "/word_embed_proj_dim: hidden_size is expected"
+refuse "a pattern of windows in letters alone" '{"model_type":"exaone4","sliding_window_pattern":"LLLG"}' "/sliding_window_pattern: letters are"
+refuse "heads that four parts do not share" '{"model_type":"codegen","n_head":6,"n_embd":384}' "/n_head: a multiple of 4"
+refuse "two features that a number stretches" '{"model_type":"hunyuan_v1_dense","head_dim":2,"rope_scaling":{"type":"dynamic","alpha":9}}' \
+    "rotary positions need a base"
+refuse "experts with biases" '{"model_type":"ernie4_5_moe","use_bias":true}' "/use_bias: only false"
+refuse "too many choices of ernie" '{"model_type":"ernie4_5_moe","moe_k":65}' "/moe_k: a token must go to 1 to 64"
+refuse "shares far from a sum of 1" '{"model_type":"ernie4_5_moe","moe_norm_min":0.1}' "/moe_norm_min: at most 1e-6"
+refuse "chunks of llama4_text" '{"model_type":"llama4_text"}' 'model type "llama4_text" is not one that is known'
 refuse "kinds of too few layers" '{"model_type":"gpt_neo","attention_types":[[["global"],3]]}' "/attention_types: kinds of 24 layers"
 refuse "a kind of layer of gpt_neo" '{"model_type":"gpt_neo","attention_types":[[["near"],24]]}' "/attention_types/0/0/0: \"global\" or"
 refuse "kinds without a number" '{"model_type":"gpt_neo","attention_types":[[["local"]]]}' "/attention_types/0: a list of kinds and"

@@ -54,6 +54,13 @@ static void name_experts(MtfStack *s) {
     s->names.expert_down = "mlp.experts.{}.down_proj";
 }
 
+/* As files of DeepSeek call those of all tokens. */
+static void name_shared_experts(MtfStack *s) {
+    s->names.shared_gate = "mlp.shared_experts.gate_proj";
+    s->names.shared_up = "mlp.shared_experts.up_proj";
+    s->names.shared_down = "mlp.shared_experts.down_proj";
+}
+
 /* Experts in Qwen's names; their number has Mixtral's key where transformers 5 wrote it. */
 static void read_qwen_experts(MtfConfig *c, MtfStack *s, int64_t experts, int64_t choices) {
     int64_t written = mtf_config_integer(c, "num_local_experts", 0, experts);
@@ -141,9 +148,7 @@ static void read_deepseek_experts(MtfConfig *c, MtfStack *s, const ExpertSizes *
         mtf_config_fail(c, dense > 256 ? "first_k_dense_replace" : "moe_layer_freq",
                         "experts in all layers but the first, at most 256, are expected");
     name_experts(s);
-    s->names.shared_gate = "mlp.shared_experts.gate_proj";
-    s->names.shared_up = "mlp.shared_experts.up_proj";
-    s->names.shared_down = "mlp.shared_experts.down_proj";
+    name_shared_experts(s);
 }
 
 /* How shares are made of scores, which each type has in one way. */
@@ -221,6 +226,20 @@ static void read_groups(MtfConfig *c, MtfStack *s, int64_t groups, int64_t choic
                         (int)r->group_choices);
 }
 
+/* Sigmoids of scores, compared with a number of each expert added, and groups by their two best (DeepSeek-V3). */
+static void read_sigmoid_groups(MtfConfig *c, MtfStack *s, int64_t groups, int64_t choices) {
+    s->routing.sigmoid = s->routing.biased = s->routing.pairs = true;
+    s->names.choice_bias = "mlp.gate.e_score_correction_bias";
+    if (s->experts > 0)
+        read_groups(c, s, groups, choices);
+}
+
+static void read_expert_scale(MtfConfig *c, MtfStack *s, double standard) {
+    s->expert_scale = mtf_config_number(c, "routed_scaling_factor", standard);
+    if (!(s->expert_scale > 0))
+        mtf_config_fail(c, "routed_scaling_factor", "a factor above 0 is expected");
+}
+
 /* DeepSeek-V2; sizes that are left out: those of V2-Lite, whose experts are chosen from all. */
 static void read_deepseek_v2(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
@@ -258,20 +277,115 @@ static void read_deepseek_v3(MtfConfig *c, MtfArchitecture *n) {
     check_scoring(c, "sigmoid");
     if (strcmp(mtf_config_word(c, "topk_method", "noaux_tc"), "noaux_tc") != 0)
         mtf_config_fail(c, "topk_method", "only noaux_tc is supported");
-    s->routing.sigmoid = s->routing.biased = s->routing.pairs = true;
-    s->names.choice_bias = "mlp.gate.e_score_correction_bias";
-    read_groups(c, s, 8, 4);
-    s->expert_scale = mtf_config_number(c, "routed_scaling_factor", 2.5);
-    if (!(s->expert_scale > 0))
-        mtf_config_fail(c, "routed_scaling_factor", "a factor above 0 is expected");
+    read_sigmoid_groups(c, s, 8, 4);
+    read_expert_scale(c, s, 2.5);
     mtf_type_ignore(c, (const char *const[]){ "ep_size", "num_nextn_predict_layers", NULL });
     if (!mtf_config_flag(c, "rope_interleave", true))
         mtf_config_fail(c, "rope_interleave", "only true is supported");
 }
 
+/* ---- V3's experts behind attention as Llama has it ---------------------------------------------- */
+
+/* GLM 4.5 and 4.6, without the layers that foretell further tokens. */
+static void read_glm4_moe(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 151552, 4096,   10944, 46,  96,   8,
+                                           0,      131072, 1e-5,  1e4, false };
+    static const ExpertSizes experts = { 128, 8, 1408, 1, 1, true };
+    MtfStack *s = &n->decoder;
+    s->rotary_share = 0.5;
+    mtf_type_llama(c, n, &standard);
+    s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "attention_bias", false);
+    if (mtf_config_flag(c, "use_qk_norm", false))
+        mtf_type_head_norms(s);
+    read_deepseek_experts(c, s, &experts);
+    read_sigmoid_groups(c, s, 1, 1);
+    read_expert_scale(c, s, 1);
+    mtf_type_ignore(c, (const char *const[]){ "num_nextn_predict_layers", NULL });
+}
+
+/* dots.llm1: norms of queries and keys; layers from "max_window_layers" on have a window. */
+static void read_dots1(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 152064, 4608, 10944, 62,  32,   32,
+                                           0,      2048, 1e-6,  1e4, false };
+    static const ExpertSizes experts = { 0, 0, 1408, 0, 0, false };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    mtf_type_head_norms(s);
+    mtf_type_window(c, s, 4096);
+    s->window_from = mtf_config_integer(c, "max_window_layers", 0, 62);
+    s->window_rule = s->window > 0 ? MTF_WINDOW_FROM : MTF_WINDOW_NONE;
+    mtf_type_layer_types(c, s);
+    read_deepseek_experts(c, s, &experts);
+    read_sigmoid_groups(c, s, 1, 1);
+    read_expert_scale(c, s, 1);
+    mtf_type_ignore(c, (const char *const[]){ "scoring_func", "topk_method", NULL });
+}
+
+/* ---- Others ------------------------------------------------------------------------------------- */
+
+/* Granite's factors, and the matrices of all experts in one tensor. */
+static void read_granitemoe(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    mtf_type_granite(c, n);
+    s->experts = mtf_config_size(c, "num_local_experts", 8);
+    s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 2);
+    check_experts(c, s);
+    s->d_expert = s->d_ff;
+    s->renormalise = true;
+    s->names.router = "block_sparse_moe.router.layer";
+    s->names.expert_gate_up = "block_sparse_moe.input_linear";
+    s->names.expert_down = "block_sparse_moe.output_linear";
+}
+
+/* Which layers of ERNIE 4.5 have experts: every so many, from one on and up to another. */
+static void read_ernie_layers(MtfConfig *c, MtfStack *s) {
+    int64_t first = mtf_config_integer(c, "moe_layer_start_index", 0, 1);
+    int64_t last = mtf_config_integer(c, "moe_layer_end_index", -1, -1);
+    s->sparse_step = mtf_config_size(c, "moe_layer_interval", 1);
+    for (int64_t layer = 0; layer < MIN(s->layers, 256); layer++)
+        if (layer < first || (last >= 0 && layer > last))
+            s->dense_layers[layer / 64] |= UINT64_C(1) << layer % 64;
+    if (s->layers > 256)
+        mtf_config_fail(c, "num_hidden_layers", "at most 256 are supported");
+}
+
+/* ERNIE 4.5 with experts: shares are compared with a number of each expert added. */
+static void read_ernie4_5_moe(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 103424, 2560,   12288, 28,  20,  4,
+                                           0,      131072, 1e-5,  5e5, true };
+    MtfStack *s = &n->decoder;
+    s->rotary_adjacent = true;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_all_biases(s, mtf_config_flag(c, "use_bias", false));
+    s->experts = mtf_config_size(c, "moe_num_experts", 64);
+    s->experts_per_token = mtf_config_count(c, "moe_k", 6);
+    if (s->experts_per_token < 1 || s->experts_per_token > s->experts)
+        mtf_config_fail(c, "moe_k", "a token must go to 1 to %d experts", (int)s->experts);
+    s->d_expert = mtf_config_size(c, "moe_intermediate_size", 1536);
+    s->d_shared = s->d_expert * mtf_config_count(c, "moe_num_shared_experts", 2);
+    s->renormalise = s->routing.biased = s->choice_bias_is_row = true;
+    read_ernie_layers(c, s);
+    name_experts(s);
+    name_shared_experts(s);
+    s->names.choice_bias = "mlp.moe_statics.e_score_correction_bias";
+    if (mtf_config_number(c, "moe_norm_min", 1e-12) > 1e-6)
+        mtf_config_fail(c, "moe_norm_min", "at most 1e-6 is supported");
+    if (s->ffn_bias)
+        mtf_config_fail(c, "use_bias", "only false is supported");
+}
+
 const MtfArchitectureType mtf_expert_types[] = {
-    { "mixtral", read_mixtral },         { "qwen2_moe", read_qwen2_moe },
-    { "qwen3_moe", read_qwen3_moe },     { "olmoe", read_olmoe },
-    { "deepseek", read_deepseek },       { "deepseek_v2", read_deepseek_v2 },
-    { "deepseek_v3", read_deepseek_v3 }, { NULL, NULL },
+    { "mixtral", read_mixtral },
+    { "qwen2_moe", read_qwen2_moe },
+    { "qwen3_moe", read_qwen3_moe },
+    { "olmoe", read_olmoe },
+    { "deepseek", read_deepseek },
+    { "deepseek_v2", read_deepseek_v2 },
+    { "deepseek_v3", read_deepseek_v3 },
+    { "glm4_moe", read_glm4_moe },
+    { "dots1", read_dots1 },
+    { "granitemoe", read_granitemoe },
+    { "ernie4_5_moe", read_ernie4_5_moe },
+    { NULL, NULL },
 };

@@ -11,6 +11,17 @@
     .up = "mlp.dense_h_to_4h", .down = "mlp.dense_4h_to_h", .before_attention = "input_layernorm", \
     .before_ffn = "post_attention_layernorm", .final_norm = "gpt_neox.final_layer_norm"
 
+/* Each head has a key and a value of its own, side by side in one matrix. */
+static void own_all_heads(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    if (s->kv_heads != s->heads)
+        mtf_config_leave_out(c, "num_key_value_heads", "every head of this type has its own");
+    s->kv_heads = s->heads;
+    s->qkv_by_head = true;
+    if (n->d_model != s->heads * s->d_kv)
+        mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
+}
+
 /* GPT-NeoX and Pythia: both parts look at norms of their own of one input, unless a config says otherwise. */
 static void read_gpt_neox(MtfConfig *c, MtfArchitecture *n) {
     MtfTypeSizes standard = { 50432, 6144, 24576, 44, 64, 0, 0, 2048, 0, 1e4, false };
@@ -23,16 +34,32 @@ static void read_gpt_neox(MtfConfig *c, MtfArchitecture *n) {
     s->gated = false;
     s->parallel = mtf_config_flag(c, "use_parallel_residual", true);
     s->q_bias = s->k_bias = s->v_bias = s->o_bias = mtf_config_flag(c, "attention_bias", true);
-    s->ffn_bias = s->qkv_by_head = true;
+    s->ffn_bias = true;
     s->names = (MtfStackNames){ NEOX_NAMES };
     n->embedding = "gpt_neox.embed_in";
     n->head = "embed_out";
     n->dropout.embeddings = n->dropout.branches;
-    if (s->kv_heads != s->heads)
-        mtf_config_leave_out(c, "num_key_value_heads", "every head of this type has its own");
-    s->kv_heads = s->heads;
-    if (n->d_model != s->heads * s->d_kv)
-        mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
+    own_all_heads(c, n);
+}
+
+/* Persimmon: norms of queries and keys, of which half of each head's features turn. */
+static void read_persimmon(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        262144, 4096, 16384, 36, 64, 0, 0, 16384, 0, 25e3, false
+    };
+    MtfStack *s = &n->decoder;
+    s->rotary_share = 0.5;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_layer_norms(c, n, "layer_norm_eps");
+    mtf_type_without_gate(c, s, "relu2");
+    mtf_type_all_biases(s, true);
+    mtf_type_head_layer_norms(c, s, true);
+    own_all_heads(c, n);
+    s->names.qkv = "self_attn.query_key_value";
+    s->names.o = "self_attn.dense";
+    s->names.up = "mlp.dense_h_to_4h";
+    s->names.down = "mlp.dense_4h_to_h";
+    s->names.final_norm = "model.final_layernorm";
 }
 
 /* ---- Falcon ---------------------------------------------------------------------------------- */
@@ -75,7 +102,7 @@ static void read_falcon(MtfConfig *c, MtfArchitecture *n) {
     s->d_ff = mtf_config_size(c, "ffn_hidden_size", 4 * n->d_model);
     s->activation = mtf_config_activation(c, "activation", "gelu");
     mtf_type_divide_heads(c, n, "num_attention_heads");
-    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = mtf_config_flag(c, "bias", false);
+    mtf_type_all_biases(s, mtf_config_flag(c, "bias", false));
     mtf_config_rotary(c, n, 1e4);
     s->alibi = s->coarse_alibi = mtf_config_flag(c, "alibi", false);
     if (s->alibi)
@@ -108,7 +135,7 @@ static void read_bloom(MtfConfig *c, MtfArchitecture *n) {
     s->activation = "gelu";
     mtf_type_divide_heads(c, n, "n_head");
     s->alibi = s->qkv_by_head = true;
-    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
+    mtf_type_all_biases(s, true);
     s->names = (MtfStackNames){ BLOOM_NAMES };
     n->embedding = "word_embeddings";
     n->embedding_norm = "word_embeddings_layernorm";
@@ -215,7 +242,7 @@ static void read_gpt_bigcode(MtfConfig *c, MtfArchitecture *n) {
     s->d_ff = mtf_config_size(c, "n_inner", 4 * n->d_model);
     s->activation = mtf_config_activation(c, "activation_function", "gelu_pytorch_tanh");
     mtf_type_divide_heads(c, n, "n_head");
-    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
+    mtf_type_all_biases(s, true);
     s->names = (MtfStackNames){ BIGCODE_NAMES };
     n->embedding = "transformer.wte";
     n->head = "lm_head";
@@ -228,6 +255,11 @@ static void read_gpt_bigcode(MtfConfig *c, MtfArchitecture *n) {
 }
 
 const MtfArchitectureType mtf_fused_types[] = {
-    { "gpt_neox", read_gpt_neox }, { "falcon", read_falcon },           { "bloom", read_bloom },
-    { "mpt", read_mpt },           { "gpt_bigcode", read_gpt_bigcode }, { NULL, NULL },
+    { "gpt_neox", read_gpt_neox },
+    { "persimmon", read_persimmon },
+    { "falcon", read_falcon },
+    { "bloom", read_bloom },
+    { "mpt", read_mpt },
+    { "gpt_bigcode", read_gpt_bigcode },
+    { NULL, NULL },
 };

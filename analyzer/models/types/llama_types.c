@@ -35,6 +35,66 @@ static void read_qwen3(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_head_norms(&n->decoder);
 }
 
+/* Seed-OSS: the matrix behind attention has a bias of its own or none. */
+static void read_seed_oss(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 155136, 4096,   27648, 64,  80,   8,
+                                           128,    524288, 1e-6,  1e4, false };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "attention_bias", true);
+    s->o_bias = mtf_config_flag(c, "attention_out_bias", false);
+    s->ffn_bias = mtf_config_flag(c, "mlp_bias", false);
+    n->dropout.shares = n->dropout.shares < 0 ? 0.1 : n->dropout.shares;
+    n->dropout.branches = n->dropout.branches < 0 ? 0.1 : n->dropout.branches;
+}
+
+/* ERNIE 4.5: pairs of features that turn lie side by side. */
+static void read_ernie4_5(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 103424, 1024,   3072, 18,  16,  2,
+                                           128,    131072, 1e-5, 5e5, true };
+    n->decoder.rotary_adjacent = true;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_all_biases(&n->decoder, mtf_config_flag(c, "use_bias", false));
+}
+
+/* Helium: likewise. */
+static void read_helium(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 48000, 2560, 7040, 24,  20,   20,
+                                           128,   4096, 1e-8, 1e5, false };
+    MtfStack *s = &n->decoder;
+    s->rotary_adjacent = true;
+    mtf_type_llama(c, n, &standard);
+    s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "attention_bias", false);
+    s->ffn_bias = mtf_config_flag(c, "mlp_bias", false);
+}
+
+/* Hunyuan: norms of queries and keys that have turned. */
+static void read_hunyuan(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        290943, 4096, 11008, 32, 32, 0, 0, 2048, 1e-5, 1e4, false
+    };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    s->head_norm = MTF_HEAD_NORM_EACH;
+    s->head_norm_last = true;
+    s->names.q_norm = "self_attn.query_layernorm";
+    s->names.k_norm = "self_attn.key_layernorm";
+    mtf_type_ignore(c, (const char *const[]){ "eod_token_id", "sep_token_id", NULL });
+}
+
+/* Arcee: Llama without a gate. */
+static void read_arcee(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        32000, 2560, 18432, 32, 32, 0, 0, 4096, 1e-5, 1e4, false
+    };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    s->ffn_bias = mtf_config_flag(c, "mlp_bias", false);
+    mtf_type_without_gate(c, s, "relu2");
+}
+
 static void read_phi3(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = {
         32064, 3072, 8192, 32, 32, 0, 0, 4096, 1e-5, 1e4, false
@@ -49,7 +109,7 @@ static void read_phi3(MtfConfig *c, MtfArchitecture *n) {
 }
 
 /* Granite: every branch, the scores and the logits have a factor of their own. */
-static void read_granite(MtfConfig *c, MtfArchitecture *n) {
+void mtf_type_granite(MtfConfig *c, MtfArchitecture *n) {
     double divisor = mtf_config_number(c, "logits_scaling", 1);
     read_llama(c, n);
     n->embedding_scale = mtf_config_number(c, "embedding_multiplier", 1);
@@ -98,27 +158,67 @@ static void read_smollm3(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_layer_types(c, s);
 }
 
-/* OLMo 2: norms behind both branches instead of before, and of all heads' queries and keys together. */
-static void read_olmo2(MtfConfig *c, MtfArchitecture *n) {
-    static const MtfTypeSizes standard = {
-        50304, 4096, 11008, 32, 32, 0, 0, 2048, 1e-5, 1e4, false
-    };
-    MtfStack *s = &n->decoder;
-    mtf_type_llama(c, n, &standard);
-    mtf_type_attention_bias(c, s);
+/* Norms behind both branches instead of before, and of queries and keys. */
+static void norm_behind(MtfStack *s, MtfHeadNorm heads) {
     mtf_type_head_norms(s);
-    s->head_norm = MTF_HEAD_NORM_WIDE;
+    s->head_norm = heads;
     s->names.before_attention = s->names.before_ffn = NULL;
     s->names.on_attention = "post_attention_layernorm";
     s->names.on_ffn = "post_feedforward_layernorm";
 }
 
+static const MtfTypeSizes olmo_sizes = { 50304, 4096, 11008, 32, 32, 0, 0, 2048, 1e-5, 1e4, false };
+
+/* OLMo 2: norms of all heads' queries and keys together. */
+static void read_olmo2(MtfConfig *c, MtfArchitecture *n) {
+    mtf_type_llama(c, n, &olmo_sizes);
+    mtf_type_attention_bias(c, &n->decoder);
+    norm_behind(&n->decoder, MTF_HEAD_NORM_WIDE);
+}
+
+/* OLMo 3: three of four layers have a window, and turn by angles that nothing stretches. */
+static void read_olmo3(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    MtfTypeSizes standard = olmo_sizes;
+    standard.rotary_base = 5e5;
+    s->window_rotary_base = mtf_config_number(c, "rope_theta", standard.rotary_base);
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    norm_behind(s, MTF_HEAD_NORM_WIDE);
+    mtf_type_window(c, s, 4096);
+    mtf_type_window_pattern(c, s, 4);
+    mtf_type_layer_types(c, s);
+}
+
+/* Layers without a window do not turn. */
+static void straighten_whole_layers(MtfStack *s) {
+    for (int64_t layer = 0; layer < s->layers; layer++)
+        if (!mtf_layers_have(s->window_layers, layer))
+            mtf_layers_add(s->straight_layers, layer);
+}
+
+/* EXAONE 4: as OLMo 2, but for norms of each head. Files may give the pattern of windows in letters, beside layer_types. */
+static void read_exaone4(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 102400, 4096, 16384, 32,  32,   32,
+                                           0,      2048, 1e-5,  1e4, false };
+    MtfStack *s = &n->decoder;
+    MtfJson pattern;
+    mtf_type_llama(c, n, &standard);
+    norm_behind(s, MTF_HEAD_NORM_EACH);
+    mtf_type_window(c, s, 4096);
+    if (!mtf_config_find(c, "sliding_window_pattern", &pattern) || !cJSON_IsString(pattern.node))
+        mtf_type_window_pattern(c, s, 4);
+    else if (!mtf_config_find(c, "layer_types", &pattern))
+        mtf_config_fail(c, "sliding_window_pattern",
+                        "letters are read where layer_types says the same");
+    mtf_type_layer_types(c, s);
+    if (s->window > 0)
+        straighten_whole_layers(s);
+}
+
 /* OLMo: norms without scale and bias; queries, keys and values may be kept within a limit. */
 static void read_olmo(MtfConfig *c, MtfArchitecture *n) {
-    static const MtfTypeSizes standard = {
-        50304, 4096, 11008, 32, 32, 0, 0, 2048, 1e-5, 1e4, false
-    };
-    mtf_type_llama(c, n, &standard);
+    mtf_type_llama(c, n, &olmo_sizes);
     mtf_type_attention_bias(c, &n->decoder);
     mtf_type_qkv_limit(c, &n->decoder);
     n->rms = false;
@@ -185,9 +285,7 @@ static void read_cohere2(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_window(c, s, 4096);
     mtf_type_window_pattern(c, s, 4);
     mtf_type_layer_types(c, s);
-    for (int64_t layer = 0; layer < s->layers; layer++)
-        if (!mtf_layers_have(s->window_layers, layer))
-            mtf_layers_add(s->straight_layers, layer);
+    straighten_whole_layers(s);
     if (s->window == 0)
         mtf_config_fail(c, "sliding_window", "a window is expected");
     mtf_type_ignore(c, (const char *const[]){
@@ -197,11 +295,25 @@ static void read_cohere2(MtfConfig *c, MtfArchitecture *n) {
 }
 
 const MtfArchitectureType mtf_llama_types[] = {
-    { "llama", read_llama },     { "mistral", read_mistral },
-    { "qwen2", read_qwen2 },     { "qwen3", read_qwen3 },
-    { "phi3", read_phi3 },       { "granite", read_granite },
-    { "smollm3", read_smollm3 }, { "olmo", read_olmo },
-    { "olmo2", read_olmo2 },     { "glm", read_glm },
-    { "glm4", read_glm4 },       { "cohere", read_cohere },
-    { "cohere2", read_cohere2 }, { NULL, NULL },
+    { "llama", read_llama },
+    { "mistral", read_mistral },
+    { "qwen2", read_qwen2 },
+    { "qwen3", read_qwen3 },
+    { "phi3", read_phi3 },
+    { "granite", mtf_type_granite },
+    { "smollm3", read_smollm3 },
+    { "olmo", read_olmo },
+    { "olmo2", read_olmo2 },
+    { "olmo3", read_olmo3 },
+    { "glm", read_glm },
+    { "glm4", read_glm4 },
+    { "cohere", read_cohere },
+    { "cohere2", read_cohere2 },
+    { "exaone4", read_exaone4 },
+    { "seed_oss", read_seed_oss },
+    { "ernie4_5", read_ernie4_5 },
+    { "helium", read_helium },
+    { "hunyuan_v1_dense", read_hunyuan },
+    { "arcee", read_arcee },
+    { NULL, NULL },
 };

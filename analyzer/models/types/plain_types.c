@@ -18,27 +18,49 @@ static void refuse_gpt2_variants(MtfConfig *c) {
         mtf_config_fail(c, "add_cross_attention", "only false is supported");
 }
 
-static void read_gpt2(MtfConfig *c, MtfArchitecture *n) {
+/* What GPT and GPT-2 have in common. */
+static void read_gpt_sizes(MtfConfig *c, MtfArchitecture *n, int64_t vocab, int64_t positions) {
     MtfStack *s = &n->decoder;
     n->kind = MTF_ARCHITECTURE_DECODER;
-    n->vocab = mtf_config_size(c, "vocab_size", 50257);
+    n->vocab = mtf_config_size(c, "vocab_size", vocab);
     n->d_model = mtf_config_size(c, "n_embd", 768);
-    n->max_positions = n->context = mtf_config_size(c, "n_positions", 1024);
+    n->max_positions = n->context = mtf_config_size(c, "n_positions", positions);
     n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-5);
     n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
     s->layers = mtf_config_count(c, "n_layer", 12);
     s->heads = s->kv_heads = mtf_config_size(c, "n_head", 12);
-    s->d_ff = mtf_config_size(c, "n_inner", 4 * n->d_model);
-    s->activation = mtf_config_activation(c, "activation_function", "gelu_new");
+    s->d_ff = 4 * n->d_model;
     mtf_type_divide_heads(c, n, "n_head");
-    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
-    s->scale_by_layer = mtf_config_flag(c, "scale_attn_by_inverse_layer_idx", false);
+    mtf_type_all_biases(s, true);
     s->names = (MtfStackNames){ GPT2_NAMES };
     n->in_first = true;
     n->embedding = "wte";
     n->head = "lm_head";
     mtf_type_drop(n, 0.1);
+}
+
+static void read_gpt2(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    read_gpt_sizes(c, n, 50257, 1024);
+    s->d_ff = mtf_config_size(c, "n_inner", s->d_ff);
+    s->activation = mtf_config_activation(c, "activation_function", "gelu_new");
+    s->scale_by_layer = mtf_config_flag(c, "scale_attn_by_inverse_layer_idx", false);
     refuse_gpt2_variants(c);
+}
+
+/* GPT, the first: norms behind both parts and none at the end. */
+static void read_openai_gpt(MtfConfig *c, MtfArchitecture *n) {
+    MtfStackNames *names = &n->decoder.names;
+    read_gpt_sizes(c, n, 40478, 512);
+    const char *word = mtf_config_word(c, "afn", "gelu");
+    n->decoder.activation = mtf_config_activation(c, "afn", "gelu_new");
+    if (strcmp(word, "gelu") == 0)
+        n->decoder.activation = "gelu"; /* by tanh, as the type's own table has it */
+    names->after_attention = names->before_attention;
+    names->after_ffn = names->before_ffn;
+    names->before_attention = names->before_ffn = names->final_norm = NULL;
+    names->positions = "positions_embed";
+    n->embedding = "tokens_embed";
 }
 
 static void read_stablelm(MtfConfig *c, MtfArchitecture *n) {
@@ -67,8 +89,7 @@ static void read_starcoder2(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_layer_norms(c, n, "norm_epsilon");
     mtf_type_window(c, s, 0);
     s->activation = mtf_config_activation(c, "hidden_act", "gelu_pytorch_tanh");
-    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias =
-        mtf_config_flag(c, "use_bias", true);
+    mtf_type_all_biases(s, mtf_config_flag(c, "use_bias", true));
     mtf_type_ignore(c, (const char *const[]){ "activation_function", "attention_softmax_in_fp32",
                                               "layer_norm_epsilon", "mlp_type", "norm_type",
                                               "scale_attention_softmax_in_fp32",
@@ -77,6 +98,19 @@ static void read_starcoder2(MtfConfig *c, MtfArchitecture *n) {
     s->names.gate = NULL;
     s->names.up = "mlp.c_fc";
     s->names.down = "mlp.c_proj";
+}
+
+/* Nemotron and Minitron: scales of norms are stored less 1, and half of a head's features turn. */
+static void read_nemotron(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 256000, 6144, 24576, 32, 48, 0, 0, 4096, 0, 1e4, false };
+    MtfStack *s = &n->decoder;
+    s->rotary_share = 0.5;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_layer_norms(c, n, "norm_eps");
+    mtf_type_attention_bias(c, s);
+    n->norm_plus_one = true;
+    s->ffn_bias = mtf_config_flag(c, "mlp_bias", false);
+    mtf_type_without_gate(c, s, "relu2");
 }
 
 /* Phi 1, 1.5 and 2: both parts look at one norm of their input, everything has a bias. */
@@ -89,7 +123,7 @@ static void read_phi(MtfConfig *c, MtfArchitecture *n) {
     s->activation = mtf_config_activation(c, "hidden_act", "gelu_new");
     s->gated = false;
     s->parallel = n->head_bias = true;
-    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
+    mtf_type_all_biases(s, true);
     s->names.o = "self_attn.dense";
     s->names.gate = s->names.before_attention = s->names.before_ffn = NULL;
     s->names.up = "mlp.fc1";
@@ -146,8 +180,7 @@ static void read_opt(MtfConfig *c, MtfArchitecture *n) {
     s->d_ff = mtf_config_size(c, "ffn_dim", 3072);
     s->activation = mtf_config_activation(c, "activation_function", "relu");
     mtf_type_divide_heads(c, n, "num_attention_heads");
-    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias =
-        mtf_config_flag(c, "enable_bias", true);
+    mtf_type_all_biases(s, mtf_config_flag(c, "enable_bias", true));
     s->names = (MtfStackNames){ OPT_NAMES };
     n->embedding = "model.decoder.embed_tokens";
     n->head = "lm_head";
@@ -263,13 +296,28 @@ static void read_gptj(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_ignore(c, (const char *const[]){ "rotary", "scale_attn_weights", NULL });
 }
 
+/* CodeGen: GPT-J whose matrix of queries, values and keys was made on four processors, a part of each after the other. */
+static void read_codegen(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    read_gptj(c, n);
+    s->names.q = s->names.k = s->names.v = NULL;
+    s->names.qkv = "attn.qkv_proj";
+    s->qkv_parts = 4;
+    s->values_before_keys = true;
+    if (s->heads % s->qkv_parts != 0)
+        mtf_config_fail(c, "n_head", "a multiple of 4 is expected");
+}
+
 const MtfArchitectureType mtf_plain_types[] = {
     { "gpt2", read_gpt2 },
+    { "openai-gpt", read_openai_gpt },
     { "stablelm", read_stablelm },
     { "starcoder2", read_starcoder2 },
+    { "nemotron", read_nemotron },
     { "phi", read_phi },
     { "opt", read_opt },
     { "gpt_neo", read_gpt_neo },
     { "gptj", read_gptj },
+    { "codegen", read_codegen },
     { NULL, NULL },
 };

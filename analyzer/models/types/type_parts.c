@@ -78,6 +78,16 @@ void mtf_type_attention_bias(MtfConfig *c, MtfStack *s) {
     s->q_bias = s->k_bias = s->v_bias = s->o_bias = mtf_config_flag(c, "attention_bias", false);
 }
 
+void mtf_type_all_biases(MtfStack *s, bool are_there) {
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = are_there;
+}
+
+void mtf_type_without_gate(MtfConfig *c, MtfStack *s, const char *standard) {
+    s->gated = false;
+    s->names.gate = NULL;
+    s->activation = mtf_config_activation(c, "hidden_act", standard);
+}
+
 void mtf_type_head_norms(MtfStack *s) {
     s->head_norm = MTF_HEAD_NORM_EACH;
     s->names.q_norm = "self_attn.q_norm";

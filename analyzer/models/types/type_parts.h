@@ -28,6 +28,9 @@ bool mtf_type_is_null(const MtfConfig *config, const char *key);
  * of rotary positions before them is set before (mtf_config_rotary). */
 void mtf_type_llama(MtfConfig *config, MtfArchitecture *network, const MtfTypeSizes *standard);
 
+/* Granite: Llama with a factor of each branch, of embeddings, scores and logits. */
+void mtf_type_granite(MtfConfig *config, MtfArchitecture *network);
+
 /* Keys that may be there and do not change what the type computes; the last is NULL. */
 void mtf_type_ignore(MtfConfig *config, const char *const *keys);
 
@@ -42,6 +45,12 @@ void mtf_type_layer_norms(MtfConfig *config, MtfArchitecture *network, const cha
 
 /* "attention_bias": of all four matrices. */
 void mtf_type_attention_bias(MtfConfig *config, MtfStack *stack);
+
+/* Biases of all matrices of a layer. */
+void mtf_type_all_biases(MtfStack *stack, bool are_there);
+
+/* A hidden layer without a gate, in Llama's names; `standard` is its function where "hidden_act" says none. */
+void mtf_type_without_gate(MtfConfig *config, MtfStack *stack, const char *standard);
 
 /* Norms of each head's queries and keys, in Qwen 3's names. */
 void mtf_type_head_norms(MtfStack *stack);

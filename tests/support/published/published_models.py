@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tiny random models in the layout in which Hugging Face publishes them, and what they compute.
 
-    python3 tests/support/published/published_models.py write DIR TYPE…      (no TYPE: all in floats; they are printed)
+    python3 tests/support/published/published_models.py write DIR TYPE…      (no TYPE: all in floats but some; they are printed)
     python3 tests/support/published/published_models.py compare DIR RUN      logits of DIR with those of a run
     python3 tests/support/published/published_models.py same DIR DIR         names, types, shapes and bytes
     python3 tests/support/published/published_models.py made DIR N SOURCE…   the N bytes that an encoder-decoder makes of each source
@@ -29,7 +29,7 @@ if sys.argv[1] in ("write", "behind", "made"):
 LENGTH = 12
 PROMPT = LENGTH  # tokens that are read at once; others follow one by one
 SHARDED = {"qwen2", "mixtral", "deepseek_v3-fp8"}
-ADJACENT = {"gptj", "glm", "glm4", "cohere", "cohere2", "deepseek_v2", "deepseek_v3"}  # types whose rotary pairs lie side by side
+ADJACENT = {"gptj", "codegen", "glm", "glm4", "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "ernie4_5", "ernie4_5_moe", "helium"}  # types whose rotary pairs lie side by side
 
 
 def e4m3(code):
@@ -278,17 +278,24 @@ def gpt2(w, c, tokens):
         return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1),
                           w(name + ".bias", h, scale=0.2), c["layer_norm_epsilon"])
 
-    table = w("transformer.wte.weight", c["vocab_size"], h, scale=0.5)
-    x = table[tokens] + w("transformer.wpe.weight", c["n_positions"], h, scale=0.3)[:len(tokens)]
+    first = c["model_type"] == "openai-gpt"  # norms stand behind both parts
+    names = ("tokens_embed", "positions_embed") if first else ("wte", "wpe")
+    inner = 4 * h if first else c["n_inner"]
+    table = w(f"transformer.{names[0]}.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens] + w(f"transformer.{names[1]}.weight", c["n_positions"], h, scale=0.3)[:len(tokens)]
     for i in range(c["n_layer"]):
         p = f"transformer.h.{i}."
-        q, k, v = conv1d(p + "attn.c_attn", norm(p + "ln_1", x), 3 * h).split(h, 1)
+        q, k, v = conv1d(p + "attn.c_attn", x if first else norm(p + "ln_1", x), 3 * h).split(h, 1)
         parts = i + 1 if c.get("scale_attn_by_inverse_layer_idx") else 1
         y = attend(heads_of(q, n), heads_of(k, n), heads_of(v, n), 1 / math.sqrt(h // n) / parts)
         x = x + conv1d(p + "attn.c_proj", joined(y), h)
-        y = gelu_tanh(conv1d(p + "mlp.c_fc", norm(p + "ln_2", x), c["n_inner"]))
+        if first:
+            x = norm(p + "ln_1", x)
+        y = gelu_tanh(conv1d(p + "mlp.c_fc", x if first else norm(p + "ln_2", x), inner))
         x = x + conv1d(p + "mlp.c_proj", y, h)
-    return norm("transformer.ln_f", x) @ table.T
+        if first:
+            x = norm(p + "ln_2", x)
+    return (x if first else norm("transformer.ln_f", x)) @ table.T
 
 
 def experts(w, c, p, x, names):
@@ -450,7 +457,7 @@ def with_pictures(w, c, tokens):
 
 def deepseek_shares(w, c, p, x):
     """What a token takes of each expert: the best of all, or of the best groups; V3 compares with a bias added."""
-    count, groups, third = c["n_routed_experts"], c["n_group"], c["model_type"] == "deepseek_v3"
+    count, groups, third = c["n_routed_experts"], c["n_group"], c["model_type"] in ("deepseek_v3", "glm4_moe", "dots1")
     scores = linear(w, p + "gate", x, count)
     shares = torch.sigmoid(scores) if third else torch.softmax(scores, -1)
     compared = shares
@@ -524,6 +531,112 @@ def olmo2(w, c, tokens):
         y = silu(linear(w, p + "mlp.gate_proj", x, f)) * linear(w, p + "mlp.up_proj", x, f)
         x = x + norm(p + "post_feedforward_layernorm", linear(w, p + "mlp.down_proj", y, h))
     return linear(w, "lm_head", norm("model.norm", x), c["vocab_size"])
+
+
+# What types of later years changed of Llama: norms behind both parts, of queries and keys (of each head, of all together, or
+# when they have turned), of means, with scales less 1; squares of relu, without a gate.
+TRAITS = {
+    "olmo3": {"behind", "wide"}, "exaone4": {"behind", "each", "straight"}, "seed_oss": set(), "ernie4_5": set(), "helium": set(),
+    "hunyuan_v1_dense": {"each", "turned"}, "arcee": {"relu2"}, "nemotron": {"relu2", "means", "less 1"},
+    "persimmon": {"relu2", "means", "fused"}, "glm4_moe": {"each"}, "dots1": {"each"}, "granitemoe": set(), "ernie4_5_moe": set(),
+}
+HEAD_NORMS = {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "persimmon": ("q_layernorm", "k_layernorm")}
+
+
+# Types that every_model_type.sh alone tries: they keep their tensors as others do.
+GENERATED_ALONE = set(TRAITS) - {"granitemoe", "ernie4_5_moe", "persimmon"}
+
+
+def all_experts_in_one(w, c, p, x):
+    """Granite: tensors of all experts, rows of gates before those of what they open."""
+    count, k, f, h = c["num_local_experts"], c["num_experts_per_tok"], c["intermediate_size"], c["hidden_size"]
+    best, which = torch.topk(linear(w, p + "router.layer", x, count), k, -1)
+    shares = torch.zeros(len(x), count).scatter(1, which, torch.softmax(best, -1))
+    into, out = w(p + "input_linear.weight", count, 2 * f, h), w(p + "output_linear.weight", count, h, f)
+    made = 0
+    for e in range(count):
+        gate, up = (x @ into[e].T).split(f, -1)
+        made = made + shares[:, e:e + 1] * ((silu(gate) * up) @ out[e].T)
+    return made
+
+
+def biased_shares(w, c, p, x):
+    """ERNIE: shares of the softmax that are compared with a bias added, and then add up to 1."""
+    shares = torch.softmax(linear(w, p + "gate", x, c["moe_num_experts"]), -1)
+    compared = shares + w(p + "moe_statics.e_score_correction_bias", 1, c["moe_num_experts"], scale=0.3)
+    taken = torch.zeros_like(shares).scatter(1, torch.topk(compared, c["moe_k"], -1)[1], 1) * shares
+    return taken / taken.sum(-1, keepdim=True)
+
+
+def newer(w, c, tokens):
+    """Llama with the traits of a type."""
+    kind, h, heads = c["model_type"], c["hidden_size"], c["num_attention_heads"]
+    traits, kv = TRAITS[kind], heads if "fused" in TRAITS[kind] else c["num_key_value_heads"]
+    width = c.get("head_dim") or h // heads
+    bias = c.get("attention_bias", c.get("use_bias", "fused" in traits))
+    mlp_bias = c.get("mlp_bias", c.get("use_bias", "fused" in traits))
+    out_bias = {"seed_oss": c.get("attention_out_bias"), "helium": False, "glm4_moe": False}.get(kind, bias)
+    no_norms = "use_qk_norm" in c and not c["use_qk_norm"]
+
+    def norm(name, x):
+        scale = w(name + ".weight", x.shape[-1], scale=0.2, about=0 if "less 1" in traits else 1) + ("less 1" in traits)
+        if "means" in traits:
+            return layer_norm(x, scale, w(name + ".bias", x.shape[-1], scale=0.2), c.get("norm_eps", c.get("layer_norm_eps")))
+        return rms_norm(x, scale, c["rms_norm_eps"])
+
+    def attention(i, p, x):
+        slides, parts = slides_at(c, i), (("q", heads), ("k", kv), ("v", kv))
+        names = HEAD_NORMS.get(kind, ("q_norm", "k_norm"))
+        if "fused" in traits:
+            fused = linear(w, p + "query_key_value", x, 3 * heads * width, True)
+            q, k, v = fused.view(-1, heads, 3 * width).transpose(0, 1).split(width, -1)
+            q, k = norm(p + names[0], q), norm(p + names[1], k)
+        else:
+            q, k, v = (linear(w, f"{p}{n}_proj", x, m * width, bias) for n, m in parts)
+            if "wide" in traits:
+                q, k = norm(p + names[0], q), norm(p + names[1], k)
+            q, k, v = (heads_of(y, m) for y, (_, m) in zip((q, k, v), parts))
+        each = "each" in traits and not no_norms
+        if each and "turned" not in traits:
+            q, k = norm(p + names[0], q), norm(p + names[1], k)
+        if slides or "straight" not in traits:
+            q, k = (rotate(y, rotary_of(c, slides)) for y in (q, k))
+        if each and "turned" in traits:
+            q, k = norm(p + names[0], q), norm(p + names[1], k)
+        y = attend(q, k, v, c.get("attention_multiplier", 1 / math.sqrt(width)), window=c["sliding_window"] if slides else None)
+        return linear(w, p + ("dense" if "fused" in traits else "o_proj"), joined(y), h, out_bias)
+
+    def gated(p, x, f):
+        return linear(w, p + "down_proj", silu(linear(w, p + "gate_proj", x, f, mlp_bias)) *
+                      linear(w, p + "up_proj", x, f, mlp_bias), h, mlp_bias)
+
+    def ffn(i, p, x):
+        if kind == "granitemoe":
+            return all_experts_in_one(w, c, p + "block_sparse_moe.", x)
+        up, down = ("dense_h_to_4h", "dense_4h_to_h") if "fused" in traits else ("up_proj", "down_proj")
+        p += "mlp."
+        if "relu2" in traits:
+            return linear(w, p + down, linear(w, p + up, x, c["intermediate_size"], mlp_bias).clamp(min=0) ** 2, h, mlp_bias)
+        if i < c.get("first_k_dense_replace", c.get("moe_layer_start_index", c["num_hidden_layers"])):
+            return gated(p, x, c["intermediate_size"])
+        shares = biased_shares(w, c, p, x) if kind == "ernie4_5_moe" else deepseek_shares(w, c, p, x)
+        shared, f = c.get("n_shared_experts", c.get("moe_num_shared_experts")), c["moe_intermediate_size"]
+        made = sum(shares[:, e:e + 1] * gated(f"{p}experts.{e}.", x, f) for e in range(shares.shape[1]))
+        return gated(p + "shared_experts.", x, shared * f) + c.get("routed_scaling_factor", 1) * made
+
+    table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    x, share = table[tokens] * c.get("embedding_multiplier", 1), c.get("residual_multiplier", 1)
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        if "behind" in traits:
+            x = x + norm(p + "post_attention_layernorm", attention(i, p + "self_attn.", x))
+            x = x + norm(p + "post_feedforward_layernorm", ffn(i, p, x))
+        else:
+            x = x + share * attention(i, p + "self_attn.", norm(p + "input_layernorm", x))
+            x = x + share * ffn(i, p, norm(p + "post_attention_layernorm", x))
+    x = norm("model.final_layernorm" if "fused" in traits else "model.norm", x)
+    head = table if c["tie_word_embeddings"] else w("lm_head.weight", c["vocab_size"], h)
+    return x @ head.T / c.get("logits_scaling", 1)
 
 
 def plain_norm(w, c, name, x):
@@ -661,7 +774,11 @@ def gptj(w, c, tokens):
     for i in range(c["n_layer"]):
         p = f"{t}h.{i}."
         y = plain_norm(w, c, p + "ln_1", x)
-        q, k, v = (heads_of(linear(w, p + f"attn.{n}_proj", y, h), heads) for n in "qkv")
+        if c["model_type"] == "codegen":  # four parts, each with its queries, values and keys
+            parts = linear(w, p + "attn.qkv_proj", y, 3 * h).view(len(tokens), 4, 3, -1)
+            q, v, k = (heads_of(parts[:, :, j].flatten(1), heads) for j in range(3))
+        else:
+            q, k, v = (heads_of(linear(w, p + f"attn.{n}_proj", y, h), heads) for n in "qkv")
         context = joined(attend(rotate(q, c), rotate(k, c), v, 1 / math.sqrt(h // heads)))
         hidden = gelu_tanh(linear(w, p + "mlp.fc_in", y, 4 * h, True))
         x = x + linear(w, p + "attn.out_proj", context, h) + linear(w, p + "mlp.fc_out", hidden, h, True)
@@ -1032,6 +1149,8 @@ def without_rms(config):
     return {key: value for key, value in config.items() if key != "rms_norm_eps"}
 
 
+V3_EXPERTS = {"n_routed_experts": 8, "num_experts_per_tok": 3, "n_shared_experts": 2, "moe_intermediate_size": 12, "n_group": 4,
+              "topk_group": 2, "first_k_dense_replace": 1, "routed_scaling_factor": 2.0}
 NEOX = {"hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
         "vocab_size": 50, "hidden_act": "gelu", "max_position_embeddings": 32, "layer_norm_eps": 1e-5,
         "rotary_pct": 0.5, "rotary_emb_base": 100, "use_parallel_residual": True, "tie_word_embeddings": False}
@@ -1158,6 +1277,31 @@ MODELS = {
                           "layer_norm_epsilon": 1e-5}),
     "gptj": (gptj, {"n_embd": 48, "n_layer": 2, "n_head": 3, "n_inner": None, "rotary_dim": 8, "vocab_size": 50,
                     "n_positions": 32, "layer_norm_epsilon": 1e-5, "rotary": True}),
+    "codegen": (gptj, {"n_embd": 32, "n_layer": 2, "n_head": 8, "rotary_dim": 2, "vocab_size": 50, "n_positions": 32,
+                       "layer_norm_epsilon": 1e-5}),
+    "openai-gpt": (gpt2, {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_positions": 32, "vocab_size": 50, "afn": "gelu",
+                          "layer_norm_epsilon": 1e-5}),
+    "olmo3": (newer, {**LLAMA, "sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"], "rope_parameters": {
+        "full_attention": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 50.0, "original_max_position_embeddings": 16},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}}}),
+    "exaone4": (newer, {**LLAMA, "sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"],
+                        "sliding_window_pattern": "LG"}),
+    "seed_oss": (newer, {**LLAMA, "head_dim": 8, "attention_bias": True, "attention_out_bias": False}),
+    "ernie4_5": (newer, {**LLAMA, "head_dim": 6, "use_bias": True, "tie_word_embeddings": True, "rope_theta": 100.0}),
+    "helium": (newer, {**LLAMA, "head_dim": 6, "attention_bias": True, "rope_theta": 100.0}),
+    "hunyuan_v1_dense": (newer, {**LLAMA, "head_dim": 8, "rope_theta": 100.0}),
+    "arcee": (newer, {**LLAMA, "hidden_act": "relu2", "mlp_bias": True}),
+    "nemotron": (newer, {**without_rms(LLAMA), "hidden_act": "relu2", "norm_eps": 1e-5, "head_dim": 8, "partial_rotary_factor": 0.5}),
+    "persimmon": (newer, {**without_rms(LLAMA), "hidden_act": "relu2", "layer_norm_eps": 1e-5, "hidden_size": 48, "partial_rotary_factor": 0.5,
+                          "rope_theta": 100.0}),
+    "glm4_moe": (newer, {**LLAMA, **V3_EXPERTS, "head_dim": 8, "partial_rotary_factor": 0.5, "attention_bias": True,
+                         "use_qk_norm": True, "norm_topk_prob": True}),
+    "dots1": (newer, {**LLAMA, **V3_EXPERTS, "norm_topk_prob": False, "sliding_window": 4, "max_window_layers": 1,
+                      "layer_types": ["full_attention", "sliding_attention"]}),
+    "granitemoe": (newer, {**LLAMA, "embedding_multiplier": 3.0, "residual_multiplier": 0.4, "attention_multiplier": 0.2,
+                           "logits_scaling": 2.5, "num_local_experts": 4, "num_experts_per_tok": 2}),
+    "ernie4_5_moe": (newer, {**LLAMA, "rope_theta": 100.0, "tie_word_embeddings": True, "moe_num_experts": 6, "moe_k": 2,
+                             "moe_intermediate_size": 12, "moe_num_shared_experts": 2, "moe_layer_start_index": 1}),
     "gpt_bigcode": (gpt_bigcode, {"n_embd": 24, "n_layer": 2, "n_head": 3, "n_inner": 40, "vocab_size": 50, "n_positions": 32,
                                   "multi_query": True, "layer_norm_epsilon": 1e-5}),
     "gpt_bigcode-heads": (gpt_bigcode, {"n_embd": 24, "n_layer": 1, "n_head": 3, "n_inner": 40, "vocab_size": 50,
@@ -1190,7 +1334,7 @@ MODELS = {
 
 def type_of(kind):
     """The model type of a variant, "t5" of "t5-new"."""
-    return kind if kind == "xlm-roberta" else kind.split("-")[0]
+    return kind if kind in ("xlm-roberta", "openai-gpt") else kind.split("-")[0]
 
 
 def write_words(folder, vocabulary, begins, ends):
@@ -1383,7 +1527,8 @@ def behind(path):
 def main():
     command, folder, *rest = sys.argv[1:]
     if command == "write":
-        for kind in [kind for kind in rest if kind in MODELS] or [kind for kind in MODELS if not kind.endswith("-fp8")]:
+        standard = [kind for kind in MODELS if not kind.endswith("-fp8") and kind not in GENERATED_ALONE]
+        for kind in [kind for kind in rest if kind in MODELS] or standard:
             write(os.path.join(folder, kind), kind)
             print(kind)
         return True
