@@ -214,7 +214,7 @@ static bool check_machine(const File *file, cJSON *report, GError **error) {
         cJSON_AddStringToObject(report, "devices", "any number");
     mtf_json_add_integer(report, "device_memory_bytes", machine->memory_bytes);
     mtf_json_add_number(report, "device_memory_bytes_per_second", machine->memory_bandwidth);
-    mtf_json_add_number(report, "device_flops_per_second", machine->rate[0].flops_per_second);
+    mtf_json_add_number(report, "device_flops_per_second", machine->rate[0].value);
     return true;
 }
 

@@ -28,8 +28,8 @@ static void print_row(const MtfMachine *machine) {
     g_autofree char *memory = mtf_bytes_format((double)machine->memory_bytes);
     const MtfNetworkAxis *link = &network->axis[network->switched ? network->axes - 1 : 0];
     printf("%-12s %-16s %5s %9.3g %11s %10.3g %10.3g %9.3g\n", machine->name, shape,
-           machine->rate[0].dtype, machine->rate[0].flops_per_second, memory,
-           machine->memory_bandwidth, link->bandwidth, link->latency);
+           machine->rate[0].dtype, machine->rate[0].value, memory, machine->memory_bandwidth,
+           link->bandwidth, link->latency);
 }
 
 static bool print_table(bool json, GError **error) {

@@ -47,7 +47,7 @@ void mtf_fit_apply(const MtfFit *fit, MtfMachine *machine) {
     machine->derate.network = (machine->network.switched ? fmin(network, 1) : network) / links;
     machine->derate.links = links;
     for (int i = 0; i < rates->shares; i++)
-        rates->share[i].share = fmin(rates->share[i].share * fit->factor[MTF_FIT_PRODUCTS], 1);
+        rates->share[i].value = fmin(rates->share[i].value * fit->factor[MTF_FIT_PRODUCTS], 1);
     scale_heads(&rates->heads, fit->factor[MTF_FIT_ATTENTION]);
     scale_heads(&rates->portable, fit->factor[MTF_FIT_ATTENTION]);
     for (int i = 0; i < MTF_SWEEPS; i++)
@@ -153,7 +153,7 @@ static double highest(const MtfMachine *machine, MtfFitParameter parameter) {
     double most = 0;
     if (parameter == MTF_FIT_PRODUCTS)
         for (int i = 0; i < machine->kernels.shares; i++)
-            most = fmax(most, machine->kernels.share[i].share);
+            most = fmax(most, machine->kernels.share[i].value);
     if (parameter == MTF_FIT_SWEEPS)
         for (int i = 0; i < MTF_SWEEPS; i++)
             most = fmax(most, machine->kernels.sweep[i]);

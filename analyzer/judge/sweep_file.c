@@ -181,11 +181,11 @@ bool mtf_sweep_fit_products(const char *argument, MtfMachine *machine, int *rows
     if (ratios == NULL)
         return false;
     double median = mtf_median((double *)(void *)ratios->data, ratios->len), sum = 0;
-    if (rates->share[which].share * median > 1)
+    if (rates->share[which].value * median > 1)
         return mtf_input_error(
             error, "%s: these products would be %.3g times as fast as the peak of machine %s",
-            parts[1], rates->share[which].share * median, machine->name);
-    rates->share[which].share *= median;
+            parts[1], rates->share[which].value * median, machine->name);
+    rates->share[which].value *= median;
     for (guint i = 0; i < ratios->len; i++)
         sum += fabs(g_array_index(ratios, double, i) / median - 1);
     *rows = (int)ratios->len;

@@ -166,8 +166,7 @@ static bool read_nodes_and_edges(Reading *reading, const MtfJson *root, GError *
 /* A whole number that may be written as 8.0; absent it stays 0. */
 static bool read_count(const MtfJson *root, const char *key, int64_t most, int64_t *count,
                        GError **error) {
-    MtfJson value;
-    return !mtf_json_find(root, key, &value) || mtf_json_integer(&value, 1, most, count, error);
+    return mtf_json_optional_integer(root, key, 1, most, count, error);
 }
 
 static bool read_limit(const MtfJson *root, const char *key, double *limit, GError **error) {

@@ -10,51 +10,23 @@ static const char *const sweep_names[MTF_SWEEPS] = { "elementwise", "rows", "upd
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static bool read_above_zero(const MtfJson *object, const char *key, double *value, GError **error) {
-    MtfJson child;
-    double number = 0;
-    if (!mtf_json_get(object, key, &child, error) || !mtf_json_number(&child, &number, error))
-        return false;
-    if (number <= 0)
-        return mtf_json_fail(&child, error, "%g is not above 0", number);
-    *value = number;
-    return true;
-}
-
-static bool read_not_negative(const MtfJson *object, const char *key, double *value,
-                              GError **error) {
-    MtfJson child;
-    double number = 0;
-    if (!mtf_json_get(object, key, &child, error) || !mtf_json_number(&child, &number, error))
-        return false;
-    if (number < 0)
-        return mtf_json_fail(&child, error, "%g is negative", number);
-    *value = number;
-    return true;
-}
-
 /* A row of `count` numbers above 0, or not below it from `free_from` on. */
 static bool read_numbers(const MtfJson *row, int count, int free_from, double *numbers,
                          GError **error) {
     MtfJson child;
     int i = 0;
-    if (!mtf_json_array(row, error))
+    g_autofree char *expected = g_strdup_printf("%d numbers are expected here", count);
+    if (!mtf_figure_list(row, count, expected, numbers, error))
         return false;
-    if (mtf_json_length(row) != count)
-        return mtf_json_fail(row, error, "%d numbers are expected here, not %d", count,
-                             mtf_json_length(row));
-    for (bool more = mtf_json_first(row, &child); more; more = mtf_json_next(&child), i++) {
-        if (!mtf_json_number(&child, &numbers[i], error))
-            return false;
+    for (bool more = mtf_json_first(row, &child); more; more = mtf_json_next(&child), i++)
         if (numbers[i] < 0 || (i < free_from && numbers[i] <= 0))
             return mtf_json_fail(&child, error, "%g is too small", numbers[i]);
-    }
     return true;
 }
 
 static bool open_list(const MtfJson *object, const char *key, int most, MtfJson *list,
                       GError **error) {
-    if (!mtf_json_get(object, key, list, error) || !mtf_json_array(list, error))
+    if (!mtf_json_get_array(object, key, list, error))
         return false;
     int length = mtf_json_length(list);
     return (length >= 1 && length <= most) ||
@@ -91,33 +63,13 @@ static bool read_heads(const MtfJson *object, const char *key, MtfHeadTable *tab
     return true;
 }
 
-static bool read_shares(const MtfJson *object, MtfKernelRates *rates, GError **error) {
-    MtfJson shares, child;
-    if (!mtf_json_get_object(object, "products", &shares, error))
-        return false;
-    int length = mtf_json_length(&shares);
-    if (length < 1 || length > MTF_PRODUCT_SHARES_MAX)
-        return mtf_json_fail(&shares, error, "%d shares are not between 1 and %d", length,
-                             MTF_PRODUCT_SHARES_MAX);
-    for (bool more = mtf_json_first(&shares, &child); more; more = mtf_json_next(&child)) {
-        const char *dtype = mtf_json_key(&child);
-        int i = rates->shares++;
-        if (strlen(dtype) >= sizeof rates->share[i].dtype)
-            return mtf_json_fail(&child, error, "\"%s\" is not a dtype (f32, bf16, fp8, …)", dtype);
-        g_strlcpy(rates->share[i].dtype, dtype, sizeof rates->share[i].dtype);
-        if (!read_above_zero(&shares, dtype, &rates->share[i].share, error))
-            return false;
-    }
-    return true;
-}
-
 static bool read_sweeps(const MtfJson *object, MtfKernelRates *rates, GError **error) {
     static const char *const keys[] = { "elementwise", "rows", "update", "gather", NULL };
     MtfJson sweeps;
     if (!mtf_json_get(object, "sweeps", &sweeps, error) || !mtf_json_keys(&sweeps, keys, error))
         return false;
     for (int i = 0; i < MTF_SWEEPS; i++)
-        if (!read_above_zero(&sweeps, sweep_names[i], &rates->sweep[i], error))
+        if (!mtf_figure_above_zero(&sweeps, sweep_names[i], &rates->sweep[i], error))
             return false;
     return true;
 }
@@ -132,15 +84,17 @@ bool mtf_kernel_rates_read(const MtfJson *machine, MtfKernelRates *rates, GError
         return true;
     rates->known = true;
     return mtf_json_keys(&object, keys, error) &&
-           read_not_negative(&object, "launch", &rates->launch_seconds, error) &&
-           read_above_zero(&object, "units", &rates->units, error) &&
-           read_shares(&object, rates, error) && read_tiles(&object, rates, error) &&
+           mtf_figure_not_negative(&object, "launch", &rates->launch_seconds, error) &&
+           mtf_figure_above_zero(&object, "units", &rates->units, error) &&
+           (rates->shares = mtf_figures_of_dtypes(&object, "products", rates->share,
+                                                  MTF_PRODUCT_SHARES_MAX, error)) > 0 &&
+           read_tiles(&object, rates, error) &&
            read_heads(&object, "attention", &rates->heads, error) &&
            (!mtf_json_find(&object, "attention_portable", &portable) ||
             read_heads(&object, "attention_portable", &rates->portable, error)) &&
-           read_not_negative(&object, "half_length", &rates->half_length, error) &&
+           mtf_figure_not_negative(&object, "half_length", &rates->half_length, error) &&
            read_sweeps(&object, rates, error) &&
-           read_not_negative(&object, "half_bytes", &rates->half_bytes, error);
+           mtf_figure_not_negative(&object, "half_bytes", &rates->half_bytes, error);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -166,7 +120,7 @@ cJSON *mtf_kernel_rates_to_json(const MtfKernelRates *rates) {
     mtf_json_add_number(object, "units", rates->units);
     cJSON *shares = cJSON_AddObjectToObject(object, "products");
     for (int i = 0; i < rates->shares; i++)
-        mtf_json_add_number(shares, rates->share[i].dtype, rates->share[i].share);
+        mtf_json_add_number(shares, rates->share[i].dtype, rates->share[i].value);
     cJSON *tiles = cJSON_AddArrayToObject(object, "tiles");
     for (int i = 0; i < rates->tiles; i++) {
         const MtfTile *t = &rates->tile[i];
@@ -189,8 +143,8 @@ cJSON *mtf_kernel_rates_to_json(const MtfKernelRates *rates) {
 static double share_of(const MtfKernelRates *rates, const char *dtype) {
     for (int i = 0; i < rates->shares; i++)
         if (strcmp(rates->share[i].dtype, dtype) == 0)
-            return rates->share[i].share;
-    return rates->share[0].share;
+            return rates->share[i].value;
+    return rates->share[0].value;
 }
 
 /* waves x 2 rows columns (k + ramp) / a unit's rate. Up to one wave the tiles are counted whole;

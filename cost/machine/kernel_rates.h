@@ -14,7 +14,7 @@
 #ifndef MTF_KERNEL_RATES_H
 #define MTF_KERNEL_RATES_H
 
-#include "layouts/base/json_reader.h"
+#include "cost/machine/machine_fields.h"
 
 #define MTF_TILES_MAX 6
 #define MTF_HEADS_MAX 6
@@ -53,10 +53,7 @@ typedef struct {
     int tiles;
     MtfTile tile[MTF_TILES_MAX];
     int shares; /* of the peak that large products of a dtype reach */
-    struct {
-        char dtype[8];
-        double share;
-    } share[MTF_PRODUCT_SHARES_MAX];
+    MtfDtypeFigure share[MTF_PRODUCT_SHARES_MAX];
     MtfHeadTable heads;       /* the quickest kernels of the device */
     MtfHeadTable portable;    /* those written for the generation before; empty: the same */
     double half_length;       /* keys at which attention reaches half of its share */

@@ -41,42 +41,14 @@ void mtf_machine_free(MtfMachine *machine) {
 
 /* Reading. Each reader below fills its part of the machine or fails with a sentence. */
 
-static bool read_positive(const MtfJson *object, const char *key, double *value, GError **error) {
-    MtfJson child;
-    double number = 0;
-    if (!mtf_json_get(object, key, &child, error) || !mtf_json_number(&child, &number, error))
-        return false;
-    if (number <= 0)
-        return mtf_json_fail(&child, error, "%g is not above 0", number);
-    *value = number;
-    return true;
-}
-
-/* An optional number in [low, high]; absent keeps the value. */
-static bool read_between(const MtfJson *object, const char *key, double low, double high,
-                         double *value, GError **error) {
-    MtfJson child;
-    double number = 0;
-    if (!mtf_json_find(object, key, &child))
-        return true;
-    if (!mtf_json_number(&child, &number, error))
-        return false;
-    if (number < low || number > high)
-        return mtf_json_fail(&child, error, "%g is not between %g and %g", number, low, high);
-    *value = number;
-    return true;
-}
-
 static bool read_axis(const MtfJson *where, MtfNetworkAxis *axis, GError **error) {
     static const char *const keys[] = { "size", "wrap", "bandwidth", "latency", "undivided", NULL };
-    MtfJson whole;
     return mtf_json_keys(where, keys, error) &&
            mtf_json_get_integer(where, "size", 1, MAX_AXIS_SIZE, &axis->size, error) &&
            mtf_json_get_boolean(where, "wrap", &axis->wrap, error) &&
-           (!mtf_json_find(where, "undivided", &whole) ||
-            mtf_json_boolean(&whole, &axis->undivided, error)) &&
-           read_positive(where, "bandwidth", &axis->bandwidth, error) &&
-           read_between(where, "latency", 0, 1e3, &axis->latency, error);
+           mtf_json_optional_boolean(where, "undivided", &axis->undivided, error) &&
+           mtf_figure_above_zero(where, "bandwidth", &axis->bandwidth, error) &&
+           mtf_figure_between(where, "latency", 0, 1e3, &axis->latency, error);
 }
 
 /* In a full mesh `bandwidth` is that of one link, of which a child has one to each other; in a part of
@@ -91,7 +63,7 @@ static bool read_links(const MtfJson *where, MtfNetworkAxis *level, GError **err
     if ((full || linked) && level->size < 2)
         return mtf_json_fail(full ? &mesh : &link, error, "a mesh needs a size of at least 2");
     if (linked)
-        return read_positive(where, "link", &level->pair, error) &&
+        return mtf_figure_above_zero(where, "link", &level->pair, error) &&
                (level->pair <= level->bandwidth ||
                 mtf_json_fail(&link, error, "one link is more than the bandwidth of all"));
     level->pair = full ? level->bandwidth : 0;
@@ -117,9 +89,9 @@ static bool read_level(const MtfJson *where, MtfNetworkAxis *level, GError **err
     } else if (!mtf_json_integer(&size, 1, MAX_AXIS_SIZE, &level->size, error)) {
         return false;
     }
-    return read_positive(where, "bandwidth", &level->bandwidth, error) &&
+    return mtf_figure_above_zero(where, "bandwidth", &level->bandwidth, error) &&
            read_links(where, level, error) &&
-           read_between(where, "latency", 0, 1e3, &level->latency, error);
+           mtf_figure_between(where, "latency", 0, 1e3, &level->latency, error);
 }
 
 static bool check_device_count(const MtfJson *where, const MtfNetwork *network, GError **error) {
@@ -156,7 +128,7 @@ static bool read_network(const MtfJson *root, MtfNetwork *network, GError **erro
         return mtf_json_fail(root, error, "exactly one of \"torus\" and \"levels\" is expected");
     network->switched = has_levels;
     return read_axes(has_torus ? &torus : &levels, network, error) &&
-           read_between(root, "message_seconds", 0, 1e3, &network->message_seconds, error);
+           mtf_figure_between(root, "message_seconds", 0, 1e3, &network->message_seconds, error);
 }
 
 static bool read_shape(const MtfJson *row, MtfSliceShapes *shapes, GError **error) {
@@ -190,63 +162,40 @@ static bool read_shapes(const MtfJson *list, MtfMachine *machine, GError **error
     return true;
 }
 
-static bool read_count(const MtfJson *object, const char *key, int64_t *value, GError **error) {
-    MtfJson child;
-    return !mtf_json_find(object, key, &child) ||
-           mtf_json_integer(&child, 1, MAX_AXIS_SIZE, value, error);
-}
-
 static bool read_slices(const MtfJson *root, MtfMachine *machine, GError **error) {
     static const char *const keys[] = { "wrap_multiple", "wrap_cubes", "shapes",
                                         "cubes",         "largest",    NULL };
-    MtfJson slices, cubes, shapes;
+    MtfJson slices, shapes;
     int64_t multiple = 0;
     if (!mtf_json_find(root, "slices", &slices))
         return true;
     bool read =
         mtf_json_keys(&slices, keys, error) &&
-        read_count(&slices, "wrap_multiple", &multiple, error) &&
-        read_count(&slices, "cubes", &machine->shapes.cube, error) &&
-        read_count(&slices, "largest", &machine->shapes.largest, error) &&
+        mtf_json_optional_integer(&slices, "wrap_multiple", 1, MAX_AXIS_SIZE, &multiple, error) &&
+        mtf_json_optional_integer(&slices, "cubes", 1, MAX_AXIS_SIZE, &machine->shapes.cube,
+                                  error) &&
+        mtf_json_optional_integer(&slices, "largest", 1, MAX_AXIS_SIZE, &machine->shapes.largest,
+                                  error) &&
         (!mtf_json_find(&slices, "shapes", &shapes) || read_shapes(&shapes, machine, error)) &&
-        (!mtf_json_find(&slices, "wrap_cubes", &cubes) ||
-         mtf_json_boolean(&cubes, &machine->wrap_cubes, error));
+        mtf_json_optional_boolean(&slices, "wrap_cubes", &machine->wrap_cubes, error);
     machine->wrap_multiple = (int)multiple;
     return read;
-}
-
-static bool read_rates(const MtfJson *device, MtfMachine *machine, GError **error) {
-    MtfJson flops, child;
-    if (!mtf_json_get_object(device, "flops", &flops, error))
-        return false;
-    int count = mtf_json_length(&flops);
-    if (count < 1 || count > MTF_MACHINE_RATES_MAX)
-        return mtf_json_fail(&flops, error, "%d rates are not between 1 and %d", count,
-                             MTF_MACHINE_RATES_MAX);
-    for (bool more = mtf_json_first(&flops, &child); more; more = mtf_json_next(&child)) {
-        MtfMachineRate *rate = &machine->rate[machine->rates++];
-        const char *dtype = mtf_json_key(&child);
-        if (strlen(dtype) >= sizeof rate->dtype)
-            return mtf_json_fail(&child, error, "\"%s\" is not a dtype (f32, bf16, f64, …)", dtype);
-        g_strlcpy(rate->dtype, dtype, sizeof rate->dtype);
-        if (!read_positive(&flops, dtype, &rate->flops_per_second, error))
-            return false;
-    }
-    return true;
 }
 
 static bool read_device(const MtfJson *root, MtfMachine *machine, GError **error) {
     static const char *const keys[] = { "flops",          "memory_bytes",      "memory_bandwidth",
                                         "host_bandwidth", "host_memory_bytes", NULL };
-    MtfJson device, host;
+    MtfJson device;
     return mtf_json_get(root, "device", &device, error) && mtf_json_keys(&device, keys, error) &&
-           read_rates(&device, machine, error) &&
+           (machine->rates = mtf_figures_of_dtypes(&device, "flops", machine->rate,
+                                                   MTF_MACHINE_RATES_MAX, error)) > 0 &&
            mtf_json_get_integer(&device, "memory_bytes", 1, MTF_JSON_MAX_INTEGER,
                                 &machine->memory_bytes, error) &&
-           read_positive(&device, "memory_bandwidth", &machine->memory_bandwidth, error) &&
-           read_between(&device, "host_bandwidth", 1, 1e15, &machine->host_bandwidth, error) &&
-           (!mtf_json_find(&device, "host_memory_bytes", &host) ||
-            mtf_json_integer(&host, 1, MTF_JSON_MAX_INTEGER, &machine->host_memory_bytes, error));
+           mtf_figure_above_zero(&device, "memory_bandwidth", &machine->memory_bandwidth, error) &&
+           mtf_figure_between(&device, "host_bandwidth", 1, 1e15, &machine->host_bandwidth,
+                              error) &&
+           mtf_json_optional_integer(&device, "host_memory_bytes", 1, MTF_JSON_MAX_INTEGER,
+                                     &machine->host_memory_bytes, error);
 }
 
 static bool read_derates(const MtfJson *root, MtfMachine *machine, GError **error) {
@@ -255,16 +204,14 @@ static bool read_derates(const MtfJson *root, MtfMachine *machine, GError **erro
     if (!mtf_json_find(root, "derates", &derates))
         return true;
     return mtf_json_keys(&derates, keys, error) &&
-           read_between(&derates, "links", 1e-6, 1, &machine->derate.links, error) &&
-           read_between(&derates, "flops", 1e-6, 1, &machine->derate.flops, error) &&
-           read_between(&derates, "memory", 1e-6, 1, &machine->derate.memory, error) &&
-           read_between(&derates, "network", 1e-6, 10, &machine->derate.network, error);
+           mtf_figure_between(&derates, "links", 1e-6, 1, &machine->derate.links, error) &&
+           mtf_figure_between(&derates, "flops", 1e-6, 1, &machine->derate.flops, error) &&
+           mtf_figure_between(&derates, "memory", 1e-6, 1, &machine->derate.memory, error) &&
+           mtf_figure_between(&derates, "network", 1e-6, 10, &machine->derate.network, error);
 }
 
 static bool read_overlap(const MtfJson *root, MtfMachine *machine, GError **error) {
-    MtfJson overlap;
-    return !mtf_json_find(root, "overlap", &overlap) ||
-           mtf_json_boolean(&overlap, &machine->overlap, error);
+    return mtf_json_optional_boolean(root, "overlap", &machine->overlap, error);
 }
 
 static bool read_point(const MtfJson *point, double *x, double *y, GError **error) {
@@ -322,35 +269,23 @@ static bool read_curves(const MtfJson *root, MtfMachine *machine, GError **error
 }
 
 static bool read_name_and_sources(const MtfJson *root, MtfMachine *machine, GError **error) {
-    MtfJson name, sources, child;
-    const char *text;
-    if (!mtf_json_get(root, "name", &name, error) || !mtf_json_string(&name, &text, error))
+    MtfJson sources;
+    const char *name;
+    if (!mtf_json_get_string(root, "name", &name, error) || !mtf_figure_sources(root, error))
         return false;
-    machine->name = g_strdup(text);
-    if (!mtf_json_find(root, "sources", &sources))
-        return true;
-    if (!mtf_json_object(&sources, error))
-        return false;
-    for (bool more = mtf_json_first(&sources, &child); more; more = mtf_json_next(&child))
-        if (!mtf_json_string(&child, &text, error))
-            return false;
-    machine->sources = cJSON_Duplicate(sources.node, true);
+    machine->name = g_strdup(name);
+    if (mtf_json_find(root, "sources", &sources))
+        machine->sources = cJSON_Duplicate(sources.node, true);
     return true;
 }
 
 static bool read_bases(const MtfJson *transport, double *base, GError **error) {
-    MtfJson list, child;
-    int i = 0;
-    if (!mtf_json_get_array(transport, "base", &list, error))
-        return false;
-    if (mtf_json_length(&list) != 3)
-        return mtf_json_fail(&list, error,
-                             "three numbers are expected here: seconds to start a collective in "
-                             "the protocols LL, LL128 and Simple");
-    for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child), i++)
-        if (!mtf_json_number(&child, &base[i], error))
-            return false;
-    return true;
+    MtfJson list;
+    return mtf_json_get(transport, "base", &list, error) &&
+           mtf_figure_list(&list, 3,
+                           "three numbers are expected here: seconds to start a collective in "
+                           "the protocols LL, LL128 and Simple",
+                           base, error);
 }
 
 static bool read_transport(const MtfJson *root, MtfMachineTransport *transport, GError **error) {
@@ -367,8 +302,8 @@ static bool read_transport(const MtfJson *root, MtfMachineTransport *transport, 
         return mtf_json_fail(&library, error, "\"%s\" is no library of collectives: nccl is", name);
     transport->nccl = true;
     return read_bases(&object, transport->base, error) &&
-           read_between(&object, "in_switch", 0, 4, &transport->in_switch, error) &&
-           read_between(&object, "in_training", 1, 10, &transport->in_training, error);
+           mtf_figure_between(&object, "in_switch", 0, 4, &transport->in_switch, error) &&
+           mtf_figure_between(&object, "in_training", 1, 10, &transport->in_training, error);
 }
 
 static bool read_judged(const MtfJson *root, MtfMachine *machine, GError **error) {
@@ -377,7 +312,7 @@ static bool read_judged(const MtfJson *root, MtfMachine *machine, GError **error
     return !mtf_json_find(root, "judged", &object) ||
            (mtf_json_keys(&object, keys, error) &&
             mtf_json_get_integer(&object, "runs", 1, MAX_AXIS_SIZE, &machine->judged.runs, error) &&
-            read_between(&object, "error", 0, 10, &machine->judged.error, error));
+            mtf_figure_between(&object, "error", 0, 10, &machine->judged.error, error));
 }
 
 static bool read_precision(const MtfJson *root, MtfMachine *machine, GError **error) {
@@ -399,8 +334,8 @@ static bool read_between_slices(const MtfJson *root, MtfSliceNetwork *between, G
     MtfJson object;
     return !mtf_json_find(root, "between_slices", &object) ||
            (mtf_json_keys(&object, keys, error) &&
-            read_positive(&object, "bandwidth", &between->bandwidth, error) &&
-            read_between(&object, "latency", 0, 1e3, &between->latency, error));
+            mtf_figure_above_zero(&object, "bandwidth", &between->bandwidth, error) &&
+            mtf_figure_between(&object, "latency", 0, 1e3, &between->latency, error));
 }
 
 static bool read_software(const MtfJson *root, MtfMachine *machine, GError **error) {
@@ -532,7 +467,7 @@ static void add_device(cJSON *root, const MtfMachine *machine) {
     cJSON *device = cJSON_AddObjectToObject(root, "device");
     cJSON *flops = cJSON_AddObjectToObject(device, "flops");
     for (int i = 0; i < machine->rates; i++)
-        mtf_json_add_number(flops, machine->rate[i].dtype, machine->rate[i].flops_per_second);
+        mtf_json_add_number(flops, machine->rate[i].dtype, machine->rate[i].value);
     mtf_json_add_integer(device, "memory_bytes", machine->memory_bytes);
     mtf_json_add_number(device, "memory_bandwidth", machine->memory_bandwidth);
     if (machine->host_bandwidth > 0)
@@ -614,7 +549,7 @@ cJSON *mtf_machine_to_json(const MtfMachine *machine) {
 static const double *find_rate(const MtfMachine *machine, const char *dtype) {
     for (int i = 0; i < machine->rates; i++)
         if (strcmp(machine->rate[i].dtype, dtype) == 0)
-            return &machine->rate[i].flops_per_second;
+            return &machine->rate[i].value;
     return NULL;
 }
 
@@ -634,9 +569,9 @@ double mtf_machine_peak_flops(const MtfMachine *machine, const char *dtype) {
     const double *rate = find_rate(machine, multiplied_type(machine, dtype));
     if (rate != NULL)
         return *rate;
-    double slowest = machine->rate[0].flops_per_second;
+    double slowest = machine->rate[0].value;
     for (int i = 1; i < machine->rates; i++)
-        slowest = MIN(slowest, machine->rate[i].flops_per_second);
+        slowest = MIN(slowest, machine->rate[i].value);
     return slowest;
 }
 

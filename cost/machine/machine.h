@@ -16,11 +16,6 @@
 
 #define MTF_MACHINE_RATES_MAX 8
 
-typedef struct {
-    char dtype[8]; /* "f32", "bf16", "f64", "int8", "fp8", "fp4" */
-    double flops_per_second;
-} MtfMachineRate;
-
 /* A measured table: seconds over x, x strictly rising; curve_name.h says over what. */
 typedef struct {
     char *name;
@@ -61,10 +56,10 @@ typedef struct {
     bool wrap_cubes;    /* and only when every axis of the slice is such a multiple */
     MtfSliceShapes shapes;
     int rates;
-    MtfMachineRate rate[MTF_MACHINE_RATES_MAX];
-    int64_t memory_bytes;    /* of one device */
-    double memory_bandwidth; /* bytes a second of one device */
-    double host_bandwidth;   /* bytes a second of one device in one direction between its memory and
+    MtfDtypeFigure rate[MTF_MACHINE_RATES_MAX]; /* flop per second */
+    int64_t memory_bytes;                       /* of one device */
+    double memory_bandwidth;                    /* bytes a second of one device */
+    double host_bandwidth; /* bytes a second of one device in one direction between its memory and
                                 the host's; 0: not known, and nothing is kept there */
     int64_t host_memory_bytes; /* of the host's memory, a device's share; 0: not known, no limit */
     struct {

@@ -46,7 +46,6 @@ cJSON *mtf_mapping_to_json(const MtfMesh *mesh, const MtfMapping *mapping) {
 
 static bool read_piece(const MtfJson *where, int mesh_axis, MtfMapping *mapping, GError **error) {
     static const char *const keys[] = { "axis", "size", "stride", "snake", NULL };
-    MtfJson child;
     int64_t axis, size, stride;
     bool snake = false;
     if (!mtf_json_keys(where, keys, error) ||
@@ -54,7 +53,7 @@ static bool read_piece(const MtfJson *where, int mesh_axis, MtfMapping *mapping,
         !mtf_json_get_integer(where, "size", 1, MAX_PLACES, &size, error) ||
         !mtf_json_get_integer(where, "stride", 1, MAX_PLACES, &stride, error))
         return false;
-    if (mtf_json_find(where, "snake", &child) && !mtf_json_boolean(&child, &snake, error))
+    if (!mtf_json_optional_boolean(where, "snake", &snake, error))
         return false;
     if (mapping->pieces == MTF_MAPPING_PIECES_MAX)
         return mtf_json_fail(where, error, "a mapping has at most %d pieces",

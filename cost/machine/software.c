@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/machine/software.h"
 
+#include "cost/machine/machine_fields.h"
 #include "layouts/base/library.h"
 
 #include <string.h>
@@ -13,42 +14,23 @@ static const char *const hidden_names[] = { "tensor",  "data",   "sharded", "pip
                                             "context", "expert", NULL };
 static const char *const redo_names[] = { "none", "selective", "full", NULL };
 
-static bool read_figure(const MtfJson *object, const char *key, double *value, GError **error) {
-    MtfJson child;
-    double number = 0;
-    if (!mtf_json_get(object, key, &child, error) || !mtf_json_number(&child, &number, error))
-        return false;
-    if (number < 0)
-        return mtf_json_fail(&child, error, "%g is negative", number);
-    *value = number;
-    return true;
-}
-
 /* A pair [forward, backward]. */
 static bool read_passes(const MtfJson *object, const char *key, double *passes, GError **error) {
-    MtfJson list, child;
-    int i = 0;
-    if (!mtf_json_get_array(object, key, &list, error))
-        return false;
-    if (mtf_json_length(&list) != MTF_PASSES)
-        return mtf_json_fail(&list, error, "a pair [forward, backward] is expected here");
-    for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child), i++)
-        if (!mtf_json_number(&child, &passes[i], error))
-            return false;
-    return true;
+    MtfJson list;
+    return mtf_json_get(object, key, &list, error) &&
+           mtf_figure_list(&list, MTF_PASSES, "a pair [forward, backward] is expected here", passes,
+                           error);
 }
 
 static bool read_words(const MtfJson *root, MtfSoftware *software, GError **error) {
-    MtfJson name, summary, list, child;
-    const char *text;
-    if (!mtf_json_get(root, "name", &name, error) || !mtf_json_string(&name, &text, error))
+    MtfJson list, child;
+    const char *name, *summary, *text;
+    if (!mtf_json_get_string(root, "name", &name, error) ||
+        !mtf_json_get_string(root, "summary", &summary, error) ||
+        !mtf_json_get_array(root, "matches", &list, error))
         return false;
-    software->name = g_strdup(text);
-    if (!mtf_json_get(root, "summary", &summary, error) || !mtf_json_string(&summary, &text, error))
-        return false;
-    software->summary = g_strdup(text);
-    if (!mtf_json_get_array(root, "matches", &list, error))
-        return false;
+    software->name = g_strdup(name);
+    software->summary = g_strdup(summary);
     GPtrArray *words = g_ptr_array_new_with_free_func(g_free);
     bool read = true;
     for (bool more = mtf_json_first(&list, &child); more && read; more = mtf_json_next(&child)) {
@@ -64,7 +46,7 @@ static bool read_words(const MtfJson *root, MtfSoftware *software, GError **erro
 /* A figure that may be left out. */
 static bool read_optional(const MtfJson *root, const char *key, double *figure, GError **error) {
     MtfJson place;
-    return !mtf_json_find(root, key, &place) || read_figure(root, key, figure, error);
+    return !mtf_json_find(root, key, &place) || mtf_figure_not_negative(root, key, figure, error);
 }
 
 static bool read_host(const MtfJson *root, MtfSoftware *software, GError **error) {
@@ -72,14 +54,15 @@ static bool read_host(const MtfJson *root, MtfSoftware *software, GError **error
                                         "experts", "step",    NULL };
     MtfJson host, place;
     return mtf_json_get(root, "host", &host, error) && mtf_json_keys(&host, keys, error) &&
-           read_figure(&host, "launch", &software->host_seconds, error) &&
+           mtf_figure_not_negative(&host, "launch", &software->host_seconds, error) &&
            read_passes(&host, "kernels", software->host_kernels, error) &&
-           read_figure(&host, "collective", &software->host_collective_seconds, error) &&
+           mtf_figure_not_negative(&host, "collective", &software->host_collective_seconds,
+                                   error) &&
            (!mtf_json_find(&host, "routed", &place) ||
             read_passes(&host, "routed", software->routed_seconds, error)) &&
            (!mtf_json_find(&host, "experts", &place) ||
             read_passes(&host, "experts", software->expert_seconds, error)) &&
-           read_figure(&host, "step", &software->step_seconds, error);
+           mtf_figure_not_negative(&host, "step", &software->step_seconds, error);
 }
 
 static bool read_sweeps(const MtfJson *root, MtfSoftware *software, GError **error) {
@@ -102,7 +85,7 @@ static bool read_attention(const MtfJson *root, MtfSoftware *software, GError **
            mtf_json_get_boolean(&object, "fused", &software->fused_attention, error) &&
            mtf_json_get_boolean(&object, "causal", &software->causal_skips, error) &&
            mtf_json_get_boolean(&object, "portable", &software->portable_attention, error) &&
-           read_figure(&object, "share", &software->attention_share, error);
+           mtf_figure_not_negative(&object, "share", &software->attention_share, error);
 }
 
 static bool read_redo(const MtfJson *object, MtfRedo redo, MtfSoftware *software, GError **error) {
@@ -111,7 +94,7 @@ static bool read_redo(const MtfJson *object, MtfRedo redo, MtfSoftware *software
         !mtf_json_keys(&policy, part_names, error))
         return false;
     for (int i = 0; i < MTF_LAYER_PARTS; i++)
-        if (!read_figure(&policy, part_names[i], &software->redone[redo][i], error))
+        if (!mtf_figure_not_negative(&policy, part_names[i], &software->redone[redo][i], error))
             return false;
     return true;
 }
@@ -130,7 +113,7 @@ static bool read_hidden(const MtfJson *root, MtfSoftware *software, GError **err
         !mtf_json_keys(&object, hidden_names, error))
         return false;
     for (int i = 0; i < MTF_HIDDENS; i++)
-        if (!read_figure(&object, hidden_names[i], &software->hidden[i], error))
+        if (!mtf_figure_not_negative(&object, hidden_names[i], &software->hidden[i], error))
             return false;
     return true;
 }
@@ -141,12 +124,12 @@ static bool read_parameters(const MtfJson *root, MtfSoftware *software, GError *
     MtfJson object;
     return mtf_json_get(root, "parameter_bytes", &object, error) &&
            mtf_json_keys(&object, keys, error) &&
-           read_figure(&object, "weight", &software->weight_bytes, error) &&
-           read_figure(&object, "gradient", &software->gradient_bytes, error) &&
-           read_figure(&object, "reduce", &software->reduce_bytes, error) &&
-           read_figure(&object, "optimizer", &software->optimizer_bytes, error) &&
-           read_figure(&object, "update", &software->update_bytes, error) &&
-           read_figure(&object, "accumulate", &software->accumulate_bytes, error);
+           mtf_figure_not_negative(&object, "weight", &software->weight_bytes, error) &&
+           mtf_figure_not_negative(&object, "gradient", &software->gradient_bytes, error) &&
+           mtf_figure_not_negative(&object, "reduce", &software->reduce_bytes, error) &&
+           mtf_figure_not_negative(&object, "optimizer", &software->optimizer_bytes, error) &&
+           mtf_figure_not_negative(&object, "update", &software->update_bytes, error) &&
+           mtf_figure_not_negative(&object, "accumulate", &software->accumulate_bytes, error);
 }
 
 static bool read_kept(const MtfJson *root, MtfSoftware *software, GError **error) {
@@ -155,13 +138,13 @@ static bool read_kept(const MtfJson *root, MtfSoftware *software, GError **error
     MtfJson object;
     return mtf_json_get(root, "kept_bytes", &object, error) &&
            mtf_json_keys(&object, keys, error) &&
-           read_figure(&object, "slack", &software->kept.slack, error) &&
-           read_figure(&object, "context", &software->kept.context_bytes, error) &&
-           read_figure(&object, "scores", &software->kept.scores, error) &&
-           read_figure(&object, "layer", &software->kept.layer, error) &&
-           read_figure(&object, "inner", &software->kept.inner, error) &&
-           read_figure(&object, "heads", &software->kept.heads, error) &&
-           read_figure(&object, "logits", &software->kept.logits, error) &&
+           mtf_figure_not_negative(&object, "slack", &software->kept.slack, error) &&
+           mtf_figure_not_negative(&object, "context", &software->kept.context_bytes, error) &&
+           mtf_figure_not_negative(&object, "scores", &software->kept.scores, error) &&
+           mtf_figure_not_negative(&object, "layer", &software->kept.layer, error) &&
+           mtf_figure_not_negative(&object, "inner", &software->kept.inner, error) &&
+           mtf_figure_not_negative(&object, "heads", &software->kept.heads, error) &&
+           mtf_figure_not_negative(&object, "logits", &software->kept.logits, error) &&
            mtf_json_get_boolean(&object, "offloads", &software->kept.offloads, error);
 }
 
@@ -171,8 +154,7 @@ static bool read_gathers(const MtfJson *root, MtfSoftware *software, GError **er
     if (!read_optional(root, "gathers", &software->gathers, error) ||
         !read_optional(root, "part_launches", &software->part_launches, error))
         return false;
-    if (mtf_json_find(root, "gathered_again", &place) &&
-        !mtf_json_get_boolean(root, "gathered_again", &software->gathered_again, error))
+    if (!mtf_json_optional_boolean(root, "gathered_again", &software->gathered_again, error))
         return false;
     return software->gathers >= 1 || !mtf_json_find(root, "gathers", &place) ||
            mtf_json_fail(&place, error, "%g is less than 1", software->gathers);
@@ -203,26 +185,6 @@ static bool read_judged(const MtfJson *root, MtfSoftware *software, GError **err
     return true;
 }
 
-/* Where figures come from, in words. */
-static bool read_sources(const MtfJson *root, GError **error) {
-    MtfJson sources, child;
-    const char *text;
-    if (!mtf_json_find(root, "sources", &sources))
-        return true;
-    if (!mtf_json_object(&sources, error))
-        return false;
-    for (bool more = mtf_json_first(&sources, &child); more; more = mtf_json_next(&child))
-        if (!mtf_json_string(&child, &text, error))
-            return false;
-    return true;
-}
-
-static bool read_whole_sums(const MtfJson *root, MtfSoftware *software, GError **error) {
-    MtfJson flag;
-    return !mtf_json_find(root, "whole_sums", &flag) ||
-           mtf_json_get_boolean(root, "whole_sums", &software->whole_sums, error);
-}
-
 static bool read_software(const MtfJson *root, MtfSoftware *software, GError **error) {
     static const char *const keys[] = { "meshtf_software", "name",          "summary",
                                         "matches",         "host",          "sweeps",
@@ -237,11 +199,12 @@ static bool read_software(const MtfJson *root, MtfSoftware *software, GError **e
            read_attention(root, software, error) && read_recompute(root, software, error) &&
            read_hidden(root, software, error) && read_parameters(root, software, error) &&
            read_kept(root, software, error) && read_judged(root, software, error) &&
-           read_sources(root, error) &&
+           mtf_figure_sources(root, error) &&
            mtf_json_get_boolean(root, "sequence_split", &software->sequence_split, error) &&
-           read_gathers(root, software, error) && read_whole_sums(root, software, error) &&
-           read_figure(root, "contention", &software->contention, error) &&
-           read_figure(root, "spread", &software->spread, error);
+           read_gathers(root, software, error) &&
+           mtf_json_optional_boolean(root, "whole_sums", &software->whole_sums, error) &&
+           mtf_figure_not_negative(root, "contention", &software->contention, error) &&
+           mtf_figure_not_negative(root, "spread", &software->spread, error);
 }
 
 MtfSoftware *mtf_software_from_json(const MtfJson *where, GError **error) {

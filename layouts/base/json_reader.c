@@ -391,6 +391,19 @@ bool mtf_json_get_integer(const MtfJson *object, const char *key, int64_t low, i
            mtf_json_integer(&member, low, high, value, error);
 }
 
+bool mtf_json_optional_boolean(const MtfJson *object, const char *key, bool *value,
+                               GError **error) {
+    MtfJson member;
+    return !mtf_json_find(object, key, &member) || mtf_json_boolean(&member, value, error);
+}
+
+bool mtf_json_optional_integer(const MtfJson *object, const char *key, int64_t low, int64_t high,
+                               int64_t *value, GError **error) {
+    MtfJson member;
+    return !mtf_json_find(object, key, &member) ||
+           mtf_json_integer(&member, low, high, value, error);
+}
+
 bool mtf_json_version(const MtfJson *root, const char *key, int64_t version, GError **error) {
     MtfJson child;
     int64_t found = 0;

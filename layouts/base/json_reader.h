@@ -89,6 +89,11 @@ bool mtf_json_get_number(const MtfJson *object, const char *key, double *value, 
 bool mtf_json_get_integer(const MtfJson *object, const char *key, int64_t low, int64_t high,
                           int64_t *value, GError **error);
 
+/* The same of a member that may be missing: the value stays then. */
+bool mtf_json_optional_boolean(const MtfJson *object, const char *key, bool *value, GError **error);
+bool mtf_json_optional_integer(const MtfJson *object, const char *key, int64_t low, int64_t high,
+                               int64_t *value, GError **error);
+
 /* Fails unless `root` has `key` with the integer `version`: a file of another kind or version. */
 bool mtf_json_version(const MtfJson *root, const char *key, int64_t version, GError **error);
 

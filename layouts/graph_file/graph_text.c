@@ -54,12 +54,10 @@ static bool read_variable_memory(const MtfJson *object, MtfMemoryKind *memory, G
 
 /* "frozen": true, "decay": false. */
 static bool read_training(const MtfJson *where, MtfVariableText *variable, GError **error) {
-    MtfJson child;
     bool decays = true;
-    if (mtf_json_find(where, "frozen", &child) &&
-        !mtf_json_boolean(&child, &variable->frozen, error))
+    if (!mtf_json_optional_boolean(where, "frozen", &variable->frozen, error))
         return false;
-    if (mtf_json_find(where, "decay", &child) && !mtf_json_boolean(&child, &decays, error))
+    if (!mtf_json_optional_boolean(where, "decay", &decays, error))
         return false;
     variable->undecayed = !decays;
     return true;
@@ -279,10 +277,8 @@ static bool read_phase(MtfOperationText *text, GError **error) {
 }
 
 static bool read_stage(MtfOperationText *text, GError **error) {
-    MtfJson child;
     int64_t stage = 0;
-    if (mtf_json_find(&text->where, "stage", &child) &&
-        !mtf_json_integer(&child, 1, MTF_MAX_STAGES, &stage, error))
+    if (!mtf_json_optional_integer(&text->where, "stage", 1, MTF_MAX_STAGES, &stage, error))
         return false;
     text->stage = (int)stage;
     return true;

@@ -9,10 +9,8 @@
 
 static bool read_count(const MtfJson *object, const char *key, int64_t least, int *value,
                        GError **error) {
-    MtfJson child;
     int64_t number = *value;
-    if (mtf_json_find(object, key, &child) &&
-        !mtf_json_integer(&child, least, G_MAXINT32, &number, error))
+    if (!mtf_json_optional_integer(object, key, least, G_MAXINT32, &number, error))
         return false;
     *value = (int)number;
     return true;

@@ -251,10 +251,8 @@ static bool read_algorithms(const MtfJson *execution, MtfPlan *plan, GError **er
 }
 
 static bool read_bucket(const MtfJson *execution, MtfPlan *plan, GError **error) {
-    MtfJson where;
-    return !mtf_json_find(execution, "bucket_bytes", &where) ||
-           mtf_json_integer(&where, 1, MTF_MAX_MESSAGE, &plan->layout->execution.bucket_bytes,
-                            error);
+    return mtf_json_optional_integer(execution, "bucket_bytes", 1, MTF_MAX_MESSAGE,
+                                     &plan->layout->execution.bucket_bytes, error);
 }
 
 static bool read_layout(const MtfJson *root, MtfPlan *plan, GError **error) {

@@ -35,8 +35,8 @@ static bool read_record(const MtfJson *object, MtfMetricsRecord *record, GError 
     if (mtf_json_find(object, "communication_seconds", &member) &&
         !read_seconds(object, "communication_seconds", &record->communication_seconds, error))
         return false;
-    return !mtf_json_find(object, "arena_bytes", &member) ||
-           mtf_json_integer(&member, 0, MTF_JSON_MAX_INTEGER, &record->arena_bytes, error);
+    return mtf_json_optional_integer(object, "arena_bytes", 0, MTF_JSON_MAX_INTEGER,
+                                     &record->arena_bytes, error);
 }
 
 static bool add_line(GArray *records, const char *name, const char *line, GError **error) {

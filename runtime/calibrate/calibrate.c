@@ -192,9 +192,9 @@ static MtfMachine *describe(const Calibration *calibration, const char *path) {
     machine->memory_bytes = memory_of_rank(calibration);
     describe_network(calibration, machine->memory_bandwidth, &machine->network);
     for (size_t i = 0; i < G_N_ELEMENTS(dtypes); i++) {
-        MtfMachineRate *rate = &machine->rate[machine->rates++];
+        MtfDtypeFigure *rate = &machine->rate[machine->rates++];
         g_strlcpy(rate->dtype, mtf_dtype_short_name(dtypes[i]), sizeof rate->dtype);
-        rate->flops_per_second = best_rate(calibration->samples, dtypes[i]);
+        rate->value = best_rate(calibration->samples, dtypes[i]);
     }
     mtf_samples_fit(calibration->samples, machine);
     return machine;

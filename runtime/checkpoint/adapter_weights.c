@@ -266,7 +266,7 @@ static bool check_config(const MtfJson *root, const Common *c, GError **error) {
         return mtf_json_fail(&value, error,
                              "rank %" PRId64 ", but the plan's adapters have %" PRId64, rank,
                              c->rank);
-    if (mtf_json_find(root, "use_rslora", &value) && !mtf_json_boolean(&value, &by_root, error))
+    if (!mtf_json_optional_boolean(root, "use_rslora", &by_root, error))
         return false;
     if (!mtf_json_get(root, "lora_alpha", &value, error) || !mtf_json_number(&value, &alpha, error))
         return false;

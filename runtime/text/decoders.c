@@ -167,12 +167,10 @@ static void strip(const MtfTextStep *step, GPtrArray *tokens) {
 static bool read_strip(const MtfJson *object, MtfTextStep *step, GError **error) {
     static const char *const keys[] = { "start", "stop" };
     int64_t counts[2] = { 0, 0 };
-    MtfJson member;
     step->decode = strip;
     step->text = mtf_text_string(object, "content", " ");
     for (int i = 0; i < 2; i++)
-        if (mtf_json_find(object, keys[i], &member) &&
-            !mtf_json_integer(&member, 0, 1000, &counts[i], error))
+        if (!mtf_json_optional_integer(object, keys[i], 0, 1000, &counts[i], error))
             return false;
     step->mode = (int)(counts[0] << 16 | counts[1]);
     return *step->text != '\0' || mtf_json_fail(object, error, "its \"content\" is empty");

@@ -14,7 +14,7 @@ static MtfKernelRates small_device(void) {
     };
     rates.tile[0] = (MtfTile){ 128, 128, 1, 0 };
     rates.tile[1] = (MtfTile){ 64, 64, 0.5, 0 };
-    rates.share[0].share = 0.8;
+    rates.share[0].value = 0.8;
     g_strlcpy(rates.share[0].dtype, "bf16", sizeof rates.share[0].dtype);
     rates.heads = (MtfHeadTable){ 2, { { 64, 0.4, 0.3 }, { 128, 0.6, 0.5 } } };
     for (int i = 0; i < MTF_SWEEPS; i++)

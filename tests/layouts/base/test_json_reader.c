@@ -56,6 +56,8 @@ static void a_member_of_another_type_is_told_with_its_place(void **state) {
     assert_false(mtf_json_get_integer(&a, "m", 0, 9, &integer, &no_member));
     assert_says(no_member, "f.json: /a: key \"m\" is missing");
     assert_string_equal(string, "kept");
+    assert_true(mtf_json_optional_integer(&a, "m", 0, 9, &integer, NULL));
+    assert_false(mtf_json_optional_integer(&a, "n", 0, 9, &integer, NULL));
     assert_int_equal(integer, 7);
 }
 
