@@ -4,12 +4,12 @@
 #include "layouts/base/error.h"
 #include "runtime/serving/completion_answer.h"
 #include "runtime/serving/completion_queue.h"
-#include "runtime/text/edge_tokens.h"
 #include "runtime/serving/try_page.h"
 #include "runtime/session/session_generator.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
 #include "runtime/support/stop_signals.h"
+#include "runtime/text/edge_tokens.h"
 
 #include <inttypes.h>
 #include <limits.h>

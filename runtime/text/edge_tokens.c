@@ -31,8 +31,8 @@ static bool read_file(const char *path, const char *key, GArray *tokens, GError 
     if (document == NULL)
         return false;
     MtfJson root = mtf_json_root(document), value;
-    bool named = cJSON_IsObject(root.node) && mtf_json_find(&root, key, &value) &&
-                 !cJSON_IsNull(value.node);
+    bool named =
+        cJSON_IsObject(root.node) && mtf_json_find(&root, key, &value) && !cJSON_IsNull(value.node);
     return !named || add_tokens(&value, tokens, error);
 }
 
