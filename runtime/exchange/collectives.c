@@ -5,25 +5,6 @@
 
 #include <string.h>
 
-static MPI_Datatype mpi_type(MtfDtype dtype) {
-    switch (dtype) {
-    case MTF_F32:
-        return MPI_FLOAT;
-    case MTF_F64:
-        return MPI_DOUBLE;
-    case MTF_BF16:
-        return MPI_UINT16_T;
-    case MTF_I8:
-        return MPI_INT8_T;
-    case MTF_I64:
-        return MPI_INT64_T;
-    case MTF_BOOL:
-        return MPI_UINT8_T;
-    default:
-        return MPI_INT32_T;
-    }
-}
-
 /* One call of MPI. */
 typedef struct {
     const MtfMove *move;
@@ -96,7 +77,7 @@ static void call_mpi(const MtfCommunicators *communicators, const MtfMove *move,
                      int count, MPI_Request *request) {
     Call call = { .move = move,
                   .group = mtf_communicators_get(communicators, move->axes),
-                  .type = mpi_type(move->dtype),
+                  .type = mtf_element_type(move->dtype),
                   .operation =
                       mtf_communicators_operation(communicators, move->dtype, move->reduction),
                   .first = first,

@@ -91,6 +91,25 @@ void mtf_communicators_free(MtfCommunicators *communicators) {
     g_free(communicators);
 }
 
+MPI_Datatype mtf_element_type(MtfDtype dtype) {
+    switch (dtype) {
+    case MTF_F32:
+        return MPI_FLOAT;
+    case MTF_F64:
+        return MPI_DOUBLE;
+    case MTF_BF16:
+        return MPI_UINT16_T;
+    case MTF_I8:
+        return MPI_INT8_T;
+    case MTF_I64:
+        return MPI_INT64_T;
+    case MTF_BOOL:
+        return MPI_UINT8_T;
+    default:
+        return MPI_INT32_T;
+    }
+}
+
 MPI_Op mtf_communicators_operation(const MtfCommunicators *communicators, MtfDtype dtype,
                                    MtfReduction reduction) {
     if (dtype == MTF_BF16)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/exchange/stage_transfers.h"
 
+#include "runtime/exchange/communicators.h"
 #include "runtime/support/mpi_check.h"
 
 #include <string.h>
@@ -95,25 +96,6 @@ static bool serves(const Side *from, int sender, int receiver) {
 
 /* ---- Messages ------------------------------------------------------------------------------ */
 
-static MPI_Datatype element_type(MtfDtype dtype) {
-    switch (dtype) {
-    case MTF_F64:
-        return MPI_DOUBLE;
-    case MTF_BF16:
-        return MPI_UINT16_T;
-    case MTF_I32:
-        return MPI_INT32_T;
-    case MTF_I8:
-        return MPI_INT8_T;
-    case MTF_I64:
-        return MPI_INT64_T;
-    case MTF_BOOL:
-        return MPI_UINT8_T;
-    default:
-        return MPI_FLOAT;
-    }
-}
-
 /* `part` of the slice `whole` as a datatype relative to the slice. */
 static MPI_Datatype type_of(const Box *whole, const Box *part, MtfDtype dtype) {
     int sizes[MTF_MAX_RANK], subsizes[MTF_MAX_RANK], starts[MTF_MAX_RANK];
@@ -124,10 +106,11 @@ static MPI_Datatype type_of(const Box *whole, const Box *part, MtfDtype dtype) {
         starts[i] = (int)(part->range[i].begin - whole->range[i].begin);
     }
     if (whole->rank == 0)
-        mtf_mpi_require(MPI_Type_contiguous(1, element_type(dtype), &type), "MPI_Type_contiguous");
+        mtf_mpi_require(MPI_Type_contiguous(1, mtf_element_type(dtype), &type),
+                        "MPI_Type_contiguous");
     else
         mtf_mpi_require(MPI_Type_create_subarray(whole->rank, sizes, subsizes, starts, MPI_ORDER_C,
-                                                 element_type(dtype), &type),
+                                                 mtf_element_type(dtype), &type),
                         "MPI_Type_create_subarray");
     mtf_mpi_require(MPI_Type_commit(&type), "MPI_Type_commit");
     return type;
