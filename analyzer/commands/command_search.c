@@ -4,6 +4,7 @@
 #include "analyzer/commands/report_child.h"
 #include "analyzer/commands/search_pipeline.h"
 #include "analyzer/commands/search_report.h"
+#include "analyzer/layout_search/answer_proof.h"
 #include "analyzer/planner/deep_search.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/planner/next_best.h"
@@ -26,7 +27,7 @@
 
 typedef struct {
     char *mesh, *machine, *software, *memory, *layouts, *precision, *output, *report, *dump,
-        *dump_after;
+        *certificate, *dump_after;
     char **dims, **pads, **pins, **forbids;
     char *batch_dim, *recompute, *offload, *key_parts, *ring, *microbatches, *collectives;
     char *schedule, *cut, *loss, *exportable, *uniform;
@@ -132,6 +133,24 @@ static bool check_exportable(Options *options, GError **error) {
     return true;
 }
 
+/* What proves a bound is about free layouts, all of them, and takes its time. */
+static bool check_proof(const Options *o, GError **error) {
+    const char *wanted = o->certificate != NULL ? "--certificate" : "--dump-problem";
+    if ((o->certificate != NULL || o->dump != NULL) && g_strcmp0(o->layouts, "rule") == 0)
+        return mtf_input_error(error, "%s is of free layouts, not of --layouts rule", wanted);
+    if (o->certificate == NULL)
+        return true;
+    if (o->dump == NULL)
+        return mtf_input_error(
+            error, "--certificate needs --dump-problem FILE, the problem that it is about");
+    if (o->alike == MTF_UNIFORM_ALWAYS)
+        return mtf_input_error(error, "--certificate is of all layouts of a mesh, not of those of "
+                                      "--uniform always");
+    return o->seconds <= 0 ||
+           mtf_input_error(error, "--certificate does not go with --seconds: what proves a bound "
+                                  "takes its time");
+}
+
 static bool check_options(Options *options, GError **error) {
     if (!check_exportable(options, error))
         return false;
@@ -160,8 +179,9 @@ static bool check_options(Options *options, GError **error) {
         (options->frontier < 2 || options->frontier > MTF_FRONTIER_MAX_POINTS))
         return mtf_input_error(error, "--frontier %d must be 2 to %d points", options->frontier,
                                MTF_FRONTIER_MAX_POINTS);
-    return isnan(options->gap) || (options->gap >= 0 && options->gap < 1) ||
-           mtf_input_error(error, "--gap %g must be at least 0 and below 1", options->gap);
+    if (!isnan(options->gap) && !(options->gap >= 0 && options->gap < 1))
+        return mtf_input_error(error, "--gap %g must be at least 0 and below 1", options->gap);
+    return check_proof(options, error);
 }
 
 static bool is_auto(const char *text) {
@@ -222,7 +242,7 @@ static MtfVariantSearchOptions options_of(const Options *options) {
                                       .frontier = options->frontier,
                                       .gap = options->gap,
                                       .seed = (guint64)options->seed,
-                                      .dump = options->dump,
+                                      .keep_problem = options->dump != NULL,
                                       .collectives = options->collectives };
 }
 
@@ -313,6 +333,7 @@ static bool check_pipeline_options(const Options *o, GError **error) {
         const char *name;
     } options[] = {
         { o->dump != NULL, "--dump-problem" },
+        { o->certificate != NULL, "--certificate" },
         { o->layouts != NULL, "--layouts" },
         { o->pins != NULL, "--pin" },
         { o->forbids != NULL, "--forbid" },
@@ -346,10 +367,22 @@ static MtfSearchReport report_of(const Run *run) {
                               .found = &run->found };
 }
 
+/* The layout problem and the certificate, where they are wanted. */
+static bool write_proof(Run *run, GError **error) {
+    MtfAnswerProof proof = { .problem = run->options->dump,
+                             .certificate = run->options->certificate,
+                             .seed = run->search.seed,
+                             .control = &run->control };
+    return mtf_answer_prove(&run->found.answer, &proof, error);
+}
+
 /* The plan without stages; NULL and an error where none fits. */
 static MtfPlan *make_plan(Run *run, GError **error) {
     MtfSearchReport report = report_of(run);
+    bool proven = write_proof(run, error);
     g_clear_pointer(&run->progress, mtf_search_progress_end);
+    if (!proven)
+        return NULL;
     if (!run->found.answer.found)
         mtf_search_fail_unfit(&report, error);
     return run->found.answer.found && keep_exportable(run, error) ? plan_of(run) : NULL;
@@ -387,7 +420,8 @@ static void clear_options(Options *options) {
                       options->stages,       options->infer,      options->cache_memory,
                       options->loss,         options->exportable, options->uniform,
                       options->weights,      options->offload,    options->prefill_devices,
-                      options->key_parts,    options->ring,       options->cut };
+                      options->key_parts,    options->ring,       options->cut,
+                      options->certificate };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -466,6 +500,7 @@ static bool check_inference_options(const Options *o, GError **error) {
                         : o->ring != NULL         ? "--ring"
                         : o->frontier > 0         ? "--frontier"
                         : o->dump != NULL         ? "--dump-problem"
+                        : o->certificate != NULL  ? "--certificate"
                         : o->dump_after != NULL   ? "--dump-after"
                         : o->report != NULL       ? "--report"
                         : o->length != 0          ? "--length"
@@ -616,6 +651,12 @@ static bool search_training(Run *run, const char *path, GError **error) {
              "Where stages may begin: with layers alone, as other systems cut (any)",          \
              "any|layers")
 
+/* What others check a plan's bound with. */
+#define PROOF_OPTIONS                                                                           \
+    TEXT("dump-problem", 0, dump, "Write the layout problem of free layouts (IOPDDL)", "FILE"), \
+        TEXT("certificate", 0, certificate,                                                     \
+             "Write what proves the bound of that problem, for meshtf-plan verify", "FILE")
+
 /* What a plan must be to run elsewhere, and its drawings. */
 #define EXPORT_OPTIONS                                                                   \
     TEXT("exportable", 0, exportable, "Only plans that this system can run",             \
@@ -668,7 +709,7 @@ int mtf_command_search(int argc, char **argv) {
         TEXT("output", 'o', output, "Write the plan", "PLAN"),
         OTHER("frontier", G_OPTION_ARG_INT, frontier,
               "Also search under N memory limits, and show time against memory", "N"),
-        TEXT("dump-problem", 0, dump, "Write the layout problem of free layouts (IOPDDL)", "FILE"),
+        PROOF_OPTIONS,
         TEXT("dump-after", 0, dump_after, "Print the program as it is after a pass", "PASS"),
         EXPORT_OPTIONS,
         OTHER("json", G_OPTION_ARG_NONE, json, "Print JSON", NULL),

@@ -9,6 +9,8 @@ void mtf_plan_answer_clear(MtfPlanAnswer *answer) {
     g_clear_pointer(&answer->fastest, mtf_layout_free);
     g_clear_pointer(&answer->frontier, g_array_unref);
     g_clear_pointer(&answer->incumbents, mtf_incumbents_free);
+    g_clear_pointer(&answer->problem, mtf_layout_problem_free);
+    g_clear_pointer(&answer->choice, g_free);
 }
 
 bool mtf_plan_answer_is_free(const MtfPlanAnswer *answer) {

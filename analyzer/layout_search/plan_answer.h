@@ -32,6 +32,8 @@ typedef struct {
     GArray *frontier;          /* NULL: not asked for */
     MtfAlikeLayers alike;      /* what is said of repeated layers */
     MtfMergedProof merged;     /* where axes were merged */
+    MtfLayoutProblem *problem; /* of the free layouts, under the limit; NULL: not asked for */
+    int *choice;               /* the cheapest layout's in it; NULL: it is none of them */
     int64_t in_order_cost;     /* of the best found with the mesh laid in order */
     int meshes;                /* searched for rules */
     int free_meshes;           /* searched for free layouts */

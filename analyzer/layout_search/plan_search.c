@@ -4,7 +4,6 @@
 #include "analyzer/layout_search/merged_answer.h"
 #include "analyzer/layout_search/mesh_choice.h"
 #include "analyzer/layout_search/mesh_rules.h"
-#include "analyzer/solver/problem/layout_problem_json.h"
 #include "cost/tune/program_mapping.h"
 
 #include <math.h>
@@ -149,13 +148,17 @@ static void measure_shown(const MtfPlanSearch *search, const MtfMeshAttempt *bes
         g_ptr_array_unref(mtf_incumbents_shown(best->incumbents, search->options->memory_limit));
 }
 
-static bool dump_problem(const MtfPlanSearch *search, const MtfMeshAttempt *best, GError **error) {
-    if (search->options->dump == NULL || best->problem == NULL)
-        return true;
-    g_autoptr(MtfLayoutProblem) problem =
-        mtf_layout_problem_copy(mtf_free_problem_get(best->problem));
-    mtf_layout_problem_set_limit(problem, search->options->memory_limit);
-    return mtf_layout_problem_save(problem, search->options->dump, error);
+/* Leaves the layout problem for whoever wants to see it or what is proven of it. */
+static void keep_problem(const MtfPlanSearch *search, const MtfMeshAttempt *best,
+                         MtfPlanAnswer *answer) {
+    if (!search->options->keep_problem || best->problem == NULL)
+        return;
+    const MtfLayout *layout = best->free.layout;
+    answer->problem = mtf_layout_problem_copy(mtf_free_problem_get(best->problem));
+    mtf_layout_problem_set_limit(answer->problem, search->options->memory_limit);
+    answer->choice = g_new(int, mtf_layout_problem_node_count(answer->problem) + 1);
+    if (layout == NULL || !mtf_free_problem_choice(best->problem, layout, answer->choice))
+        g_clear_pointer(&answer->choice, g_free);
 }
 
 /* Hands the best attempt's parts over to the answer. */
@@ -191,7 +194,7 @@ static bool finish_best(const MtfPlanSearch *search, MtfMeshAttempt *best, MtfPl
                         GError **error) {
     return mtf_best_find_alike(search, best, error) && mtf_best_prove(search, best, error) &&
            mtf_best_frontier(search, best, &answer->frontier, error) &&
-           mtf_best_shorten(search, best, answer, error) && dump_problem(search, best, error);
+           mtf_best_shorten(search, best, answer, error);
 }
 
 static bool search_on(const MtfPlanSearch *search, MtfPlanAnswer *answer, GError **error) {
@@ -210,6 +213,7 @@ static bool search_on(const MtfPlanSearch *search, MtfPlanAnswer *answer, GError
             mtf_best_choose_alike(search, best, answer);
             measure_shown(search, best);
         }
+        keep_problem(search, best, answer);
         give_answer(search, best, answer);
     } else if (done) {
         answer->rules = *search->in_order;

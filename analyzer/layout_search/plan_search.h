@@ -39,7 +39,7 @@ typedef struct {
                      half a percent */
     double gap;   /* stop when (cost - bound) <= gap cost */
     guint64 seed;
-    const char *dump;          /* write the layout problem of the best rules' mesh there, or NULL */
+    bool keep_problem;         /* the answer has its layout problem */
     MtfSearchControl *control; /* time, and who listens, to costs in nanoseconds; or NULL */
     MtfVariantRace *race;      /* with other variants of the step, or NULL: */
     int runner;                /* its number there */

@@ -91,7 +91,7 @@ static bool compare(const MtfVariantSearchOptions *options, const MtfGraph *few,
     comparing.written = few;
     comparing.memory_limit = limit;
     comparing.rival_seconds = 0;
-    comparing.dump = NULL;
+    comparing.keep_problem = false;
     comparing.control = &part;
     MtfVariantAnswer found;
     bool fits = mtf_variant_search(&comparing, &found, NULL) && found.answer.found;

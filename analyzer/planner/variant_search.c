@@ -92,7 +92,7 @@ static MtfPlanSearchOptions plan_options(Trial *trial, int frontier) {
         .has_gap = !isnan(options->gap),
         .gap = options->gap,
         .seed = options->seed,
-        .dump = options->dump,
+        .keep_problem = options->keep_problem,
         .control = &trial->control,
         .race = trial->race,
         .runner = trial->runner,

@@ -45,7 +45,7 @@ typedef struct {
     int frontier; /* points; 0: none */
     double gap;   /* NAN: not given */
     guint64 seed;
-    const char *dump;          /* as of MtfPlanSearchOptions */
+    bool keep_problem;         /* as of MtfPlanSearchOptions */
     const char *collectives;   /* how they go, as of mtf_layout_choose_algorithms, or NULL */
     MtfSearchControl *control; /* time, and who listens; or NULL */
     /* Of a step of another kind of plan, 0: none. Variants are given up when their bound says that none

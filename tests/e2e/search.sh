@@ -95,6 +95,29 @@ run meshtf-plan explain "$work/free.json" layer/0/ff_sum --instead 'rows=duplica
 claim "an unknown strategy is bad input" bad_input
 run meshtf-plan solve "$work/problem.json" --work 60 --json
 claim "the dumped problem is solved as one" says '"lower_bound"'
+
+# The search's bound is checked by a reader that shares nothing with the solver.
+run meshtf-plan search "$graph" --devices 4 --dump-problem "$work/problem.json" --certificate "$work/proof.txt" \
+    -o "$work/proven.json"
+claim "search --certificate says that the bound has one" says "with a certificate"
+cost=$(sed -n 's/^ *"search":.*"cost": *\([0-9]*\),.*/\1/p;s/^ *"cost": *\([0-9]*\),*$/\1/p' "$work/proven.json" | head -n 1)
+run meshtf-plan verify "$work/problem.json" "$work/proof.txt"
+claim "verify accepts it: the plan's cost is the least of all layouts" says "cost $cost is the least of all"
+run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --dump-problem "$work/other.json"
+run meshtf-plan verify "$work/other.json" "$work/proof.txt"
+claim "of another mesh's problem it proves nothing" bad_input
+run meshtf-plan search "$graph" --devices 4 --memory 1MiB --dump-problem "$work/problem.json" --certificate "$work/proof.txt"
+claim "with a certificate, too, what does not fit exits 3" exits 3
+run meshtf-plan verify "$work/problem.json" "$work/proof.txt"
+claim "and that nothing fits is proven" says "no choice is legal"
+run meshtf-plan search "$graph" --devices 4 --certificate "$work/proof.txt"
+claim "a certificate is about a problem, which must be written" says_error "--dump-problem"
+run meshtf-plan search "$graph" --devices 4 --dump-problem "$work/problem.json" --certificate "$work/proof.txt" --seconds 9
+claim "a certificate has no limit in seconds" bad_input
+run meshtf-plan search "$graph" --devices 4 --dump-problem "$work/problem.json" --layouts rule
+claim "rule layouts have no such problem" bad_input
+run meshtf-plan search "$graph" --devices 4 --dump-problem "$work/problem.json" --certificate "$work/proof.txt" --uniform always
+claim "a certificate is not of alike layers alone" bad_input
 run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --layouts nice
 claim "another kind of layouts is bad input" bad_input
 run meshtf-plan search "$graph" --mesh 'rows:2' --frontier 3 --gap 0.05 -o "$work/frontier.json"

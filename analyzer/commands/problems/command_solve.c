@@ -114,19 +114,11 @@ static bool check_options(double seconds, double gap, int threads, GError **erro
     return true;
 }
 
-/* Writes what proves the answer; where that grew too long, says so. */
-static bool write_certificate(const MtfCertificate *certificate, const char *path, GError **error) {
-    const char *text = mtf_certificate_text(certificate);
-    if (text == NULL)
-        return mtf_failure(error, "%s: the certificate grew beyond 4 GiB and is not written", path);
-    return mtf_file_write(path, text, strlen(text), error);
-}
-
 /* The answer of a solver, or its error, with the certificate where one is wanted. */
 static int tell(const MtfLayoutProblem *problem, const MtfLayoutSolution *solution,
                 const MtfCertificate *certificate, const Output *output, GError *failure) {
     GError *error = NULL;
-    if (certificate != NULL && !write_certificate(certificate, output->certificate, &error)) {
+    if (certificate != NULL && !mtf_certificate_write(certificate, output->certificate, &error)) {
         g_clear_error(&failure);
         return mtf_command_line_fail(g_get_prgname(), error);
     }

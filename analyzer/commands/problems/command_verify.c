@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* meshtf-plan verify PROBLEM CERTIFICATE: what `solve --certificate` wrote, checked by a reader that
+/* meshtf-plan verify PROBLEM CERTIFICATE: what --certificate of `solve` or `search` wrote, checked by a reader that
  * shares nothing with the solver. */
 #include "analyzer/certificate/certificate_check.h"
 #include "analyzer/commands/commands.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 static const char summary[] =
-    "Checks a certificate of `meshtf-plan solve --certificate` step by step against its problem, in\n"
+    "Checks a certificate of `meshtf-plan solve` or `search` step by step against its problem, in\n"
     "exact arithmetic and with nothing of the solver:\n\n"
     "  meshtf-plan solve problem.json --certificate proof.txt\n"
     "  meshtf-plan verify problem.json proof.txt\n\n"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/problem/certificate.h"
 
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+
 #define MOST_BYTES (G_GUINT64_CONSTANT(1) << 32)
 
 struct MtfCertificate {
@@ -90,4 +93,11 @@ void mtf_certificate_end_bound(MtfCertificate *certificate) {
 
 const char *mtf_certificate_text(const MtfCertificate *certificate) {
     return certificate->is_lost ? NULL : certificate->text->str;
+}
+
+bool mtf_certificate_write(const MtfCertificate *certificate, const char *path, GError **error) {
+    const char *text = mtf_certificate_text(certificate);
+    if (text == NULL)
+        return mtf_failure(error, "%s: the certificate grew beyond 4 GiB and is not written", path);
+    return mtf_file_write(path, text, certificate->text->len, error);
 }

@@ -65,4 +65,7 @@ void mtf_certificate_end_bound(MtfCertificate *certificate);
 /* The text; NULL where it grew beyond all use (4 GiB). Owned by the certificate. */
 const char *mtf_certificate_text(const MtfCertificate *certificate);
 
+/* Writes it to a file, whole or not at all; fails where it grew beyond all use. */
+bool mtf_certificate_write(const MtfCertificate *certificate, const char *path, GError **error);
+
 #endif
