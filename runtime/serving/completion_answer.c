@@ -41,19 +41,35 @@ char *mtf_answer_models(const char *name, int64_t created, int64_t context) {
     return print_line(tree);
 }
 
-static cJSON *new_head(const MtfAnswerHead *head) {
+static cJSON *new_head(const MtfAnswerHead *head, bool piece) {
     cJSON *tree = cJSON_CreateObject();
-    g_autofree char *id = g_strdup_printf("cmpl-%" PRId64, head->number);
+    g_autofree char *id =
+        g_strdup_printf("%scmpl-%" PRId64, head->chat ? "chat" : "", head->number);
     cJSON_AddStringToObject(tree, "id", id);
-    cJSON_AddStringToObject(tree, "object", "text_completion");
+    cJSON_AddStringToObject(tree, "object",
+                            !head->chat ? "text_completion"
+                            : piece     ? "chat.completion.chunk"
+                                        : "chat.completion");
     mtf_json_add_integer(tree, "created", head->created);
     cJSON_AddStringToObject(tree, "model", head->model);
     return tree;
 }
 
-static cJSON *new_choice(const MtfAnswerChoice *choice) {
+/* An assistant's message, or what a piece adds to it. */
+static void add_message(cJSON *node, const MtfAnswerChoice *choice, bool piece) {
+    cJSON *message = cJSON_AddObjectToObject(node, piece ? "delta" : "message");
+    if (!piece || choice->begins)
+        cJSON_AddStringToObject(message, "role", "assistant");
+    if (!piece || choice->begins || choice->text[0] != '\0')
+        cJSON_AddStringToObject(message, "content", choice->text);
+}
+
+static cJSON *new_choice(const MtfAnswerHead *head, const MtfAnswerChoice *choice, bool piece) {
     cJSON *node = cJSON_CreateObject();
-    cJSON_AddStringToObject(node, "text", choice->text);
+    if (head->chat)
+        add_message(node, choice, piece);
+    else
+        cJSON_AddStringToObject(node, "text", choice->text);
     mtf_json_add_integer(node, "index", choice->index);
     cJSON_AddNullToObject(node, "logprobs");
     if (choice->finish_reason != NULL)
@@ -68,22 +84,37 @@ static cJSON *new_choice(const MtfAnswerChoice *choice) {
     return node;
 }
 
-char *mtf_answer_completion(const MtfAnswerHead *head, const MtfAnswerChoice *choices,
-                            int64_t n_choices, int64_t prompt_tokens, int64_t tokens) {
-    cJSON *tree = new_head(head);
-    cJSON *list = cJSON_AddArrayToObject(tree, "choices");
-    for (int64_t i = 0; i < n_choices; i++)
-        cJSON_AddItemToArray(list, new_choice(&choices[i]));
+static void add_usage(cJSON *tree, int64_t prompt_tokens, int64_t tokens) {
     cJSON *usage = cJSON_AddObjectToObject(tree, "usage");
     mtf_json_add_integer(usage, "prompt_tokens", prompt_tokens);
     mtf_json_add_integer(usage, "completion_tokens", tokens);
     mtf_json_add_integer(usage, "total_tokens", prompt_tokens + tokens);
+}
+
+char *mtf_answer_completion(const MtfAnswerHead *head, const MtfAnswerChoice *choices,
+                            int64_t n_choices, int64_t prompt_tokens, int64_t tokens) {
+    cJSON *tree = new_head(head, false);
+    cJSON *list = cJSON_AddArrayToObject(tree, "choices");
+    for (int64_t i = 0; i < n_choices; i++)
+        cJSON_AddItemToArray(list, new_choice(head, &choices[i], false));
+    add_usage(tree, prompt_tokens, tokens);
     return print_line(tree);
 }
 
-char *mtf_answer_piece(const MtfAnswerHead *head, const MtfAnswerChoice *choice) {
-    cJSON *tree = new_head(head);
-    cJSON_AddItemToArray(cJSON_AddArrayToObject(tree, "choices"), new_choice(choice));
+static char *print_event(cJSON *tree) {
     g_autofree char *line = print_line(tree);
     return g_strdup_printf("data: %s\n\n", line);
+}
+
+char *mtf_answer_counts(const MtfAnswerHead *head, int64_t prompt_tokens, int64_t tokens) {
+    cJSON *tree = new_head(head, true);
+    cJSON_AddArrayToObject(tree, "choices");
+    add_usage(tree, prompt_tokens, tokens);
+    return print_event(tree);
+}
+
+char *mtf_answer_piece(const MtfAnswerHead *head, const MtfAnswerChoice *choice) {
+    cJSON *tree = new_head(head, true);
+    cJSON_AddItemToArray(cJSON_AddArrayToObject(tree, "choices"), new_choice(head, choice, true));
+    return print_event(tree);
 }

@@ -113,8 +113,9 @@ static GArray *encode_prompt(const MtfCompletionQueue *q, const MtfPrompt *promp
                              int64_t max_tokens, GError **error) {
     g_autoptr(GArray) tokens = prompt->tokens != NULL ? g_array_ref(prompt->tokens)
                                                       : g_array_new(FALSE, FALSE, sizeof(int));
-    if (prompt->text != NULL &&
-        !mtf_model_text_encode(q->settings.text, prompt->text, tokens, error))
+    bool whole = prompt->whole;
+    if (prompt->text != NULL && !(whole ? mtf_model_text_encode_whole : mtf_model_text_encode)(
+                                    q->settings.text, prompt->text, tokens, error))
         return NULL;
     return check_tokens(q, tokens, max_tokens, error) ? g_steal_pointer(&tokens) : NULL;
 }
@@ -134,9 +135,11 @@ static bool make_choices(const MtfCompletionQueue *q, Completion *c, GError **er
     c->choices = g_new0(Choice, request->prompts->len * request->choices);
     for (guint p = 0; p < request->prompts->len; p++) {
         const MtfPrompt *prompt = g_ptr_array_index(request->prompts, p);
-        g_autoptr(GArray) tokens = encode_prompt(q, prompt, request->max_tokens, error);
+        g_autoptr(GArray) tokens = encode_prompt(q, prompt, MAX(1, request->max_tokens), error);
         if (tokens == NULL)
             return false;
+        if (request->max_tokens == 0)
+            c->request.max_tokens = q->settings.context - tokens->len;
         c->prompt_tokens += tokens->len;
         for (int64_t i = 0; i < request->choices; i++)
             init_choice(q, c, p * request->choices + i, tokens);
@@ -144,11 +147,28 @@ static bool make_choices(const MtfCompletionQueue *q, Completion *c, GError **er
     return true;
 }
 
+/* A conversation is a prompt, spelled by the model's template. */
+static bool spell_conversation(const MtfCompletionQueue *q, Completion *c, GError **error) {
+    if (c->request.names == NULL)
+        return true;
+    if (q->settings.chat == NULL)
+        return mtf_input_error(error, "%s", q->settings.no_chat);
+    char *text = mtf_chat_template_spell(q->settings.chat, c->request.names, error);
+    if (text == NULL)
+        return false;
+    MtfPrompt *prompt = mtf_completion_request_add(&c->request);
+    prompt->text = text;
+    prompt->whole = true;
+    return true;
+}
+
 static bool parse_request(const MtfCompletionQueue *q, Completion *c, GError **error) {
     gsize length;
     const char *body = mtf_http_call_body(c->call, &length);
-    return mtf_completion_request_parse(&c->request, &q->settings.standard, body, length, error) &&
-           make_choices(q, c, error);
+    MtfCompletionForm form = c->head.chat ? MTF_FORM_CHAT : MTF_FORM_TEXT;
+    return mtf_completion_request_parse(&c->request, form, &q->settings.standard, body, length,
+                                        error) &&
+           spell_conversation(q, c, error) && make_choices(q, c, error);
 }
 
 static void answer_error(MtfHttpCall *call, int status, const char *message) {
@@ -165,6 +185,12 @@ static void send_piece(const Choice *choice, const char *text, const GArray *tok
     mtf_http_call_send(choice->completion->call, event);
 }
 
+static void begin_message(const Choice *choice) {
+    const MtfAnswerChoice piece = { .index = choice->index, .begins = true, .text = "" };
+    g_autofree char *event = mtf_answer_piece(&choice->completion->head, &piece);
+    mtf_http_call_send(choice->completion->call, event);
+}
+
 static char *prompt_text(const MtfCompletionQueue *q, const Choice *choice) {
     g_autofree char *bytes = mtf_model_text_decode(
         q->settings.text, (const int *)(const void *)choice->prompt->data, choice->prompt->len);
@@ -173,6 +199,8 @@ static char *prompt_text(const MtfCompletionQueue *q, const Choice *choice) {
 
 static void begin_stream(const MtfCompletionQueue *q, Completion *c) {
     mtf_http_call_begin(c->call);
+    for (int64_t i = 0; c->head.chat && i < c->n_choices; i++)
+        begin_message(&c->choices[i]);
     for (int64_t i = 0; c->request.echo && i < c->n_choices; i++) {
         g_autofree char *text = prompt_text(q, &c->choices[i]);
         send_piece(&c->choices[i], text, NULL);
@@ -183,6 +211,7 @@ void mtf_completion_queue_add(MtfCompletionQueue *q, MtfHttpCall *call) {
     g_autoptr(GError) error = NULL;
     Completion *c = g_new0(Completion, 1);
     *c = (Completion){ .call = call, .began = g_get_monotonic_time() };
+    c->head.chat = g_str_equal(mtf_http_call_path(call), MTF_CHAT_PAGE);
     if (!parse_request(q, c, &error)) {
         answer_error(call, STATUS_BAD, error->message);
         free_completion(c);
@@ -196,9 +225,9 @@ void mtf_completion_queue_add(MtfCompletionQueue *q, MtfHttpCall *call) {
         free_completion(c);
         return;
     }
-    c->head = (MtfAnswerHead){ .model = q->settings.name,
-                               .number = ++q->number,
-                               .created = g_get_real_time() / G_USEC_PER_SEC };
+    c->head.model = q->settings.name;
+    c->head.number = ++q->number;
+    c->head.created = g_get_real_time() / G_USEC_PER_SEC;
     g_ptr_array_add(q->completions, c);
     for (int64_t i = 0; i < c->n_choices; i++)
         g_queue_push_tail(&q->waiting, &c->choices[i]);
@@ -367,6 +396,10 @@ static void answer_completion(const MtfCompletionQueue *q, Completion *c) {
 
 static void complete(MtfCompletionQueue *q, Completion *c) {
     if (c->request.stream) {
+        if (c->request.counts) {
+            g_autofree char *counts = mtf_answer_counts(&c->head, c->prompt_tokens, tokens_of(c));
+            mtf_http_call_send(c->call, counts);
+        }
         mtf_http_call_send(c->call, "data: [DONE]\n\n");
         mtf_http_call_end(c->call);
     } else {

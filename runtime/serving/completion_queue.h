@@ -17,12 +17,15 @@
 #include "runtime/serving/generator.h"
 #include "runtime/serving/http_server.h"
 #include "runtime/serving/model_text.h"
+#include "runtime/template/chat_template.h"
 
 typedef struct MtfCompletionQueue MtfCompletionQueue;
 
 typedef struct {
     const char *name;              /* of the model */
     const MtfModelText *text;      /* borrowed, like all here */
+    const MtfChatTemplate *chat;   /* how conversations are spelled; NULL: nothing says so … */
+    const char *no_chat;           /* … why, for who asks */
     const MtfGenerator *generator; /* whose slots are shared */
     int64_t context;               /* tokens that a prompt and a choice may have together */
     MtfCompletionRequest standard; /* what requests leave out */
@@ -37,6 +40,9 @@ MtfCompletionQueue *mtf_completion_queue_new(const MtfCompletionQueueSettings *s
 /* Every request must have been answered, as by mtf_completion_queue_refuse. */
 void mtf_completion_queue_free(MtfCompletionQueue *queue);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCompletionQueue, mtf_completion_queue_free)
+
+/* The page whose calls are conversations; those of others are texts to go on with. */
+#define MTF_CHAT_PAGE "/v1/chat/completions"
 
 /* Takes a call's request on, or answers the call with what is wrong with it: status 400, or 429
  * where too many wait. */

@@ -6,6 +6,7 @@
 
 #define MAX_TOKENS (1 << 24)
 #define MAX_STOP_BYTES 256
+#define ASKS "add_generation_prompt" /* whether a template ends where an answer begins */
 
 /* ---- Prompts --------------------------------------------------------------------------------- */
 
@@ -17,14 +18,14 @@ static void free_prompt(gpointer data) {
     g_free(prompt);
 }
 
-static MtfPrompt *add_prompt(MtfCompletionRequest *request) {
+MtfPrompt *mtf_completion_request_add(MtfCompletionRequest *request) {
     MtfPrompt *prompt = g_new0(MtfPrompt, 1);
     g_ptr_array_add(request->prompts, prompt);
     return prompt;
 }
 
 static bool read_tokens(const MtfJson *list, MtfCompletionRequest *request, GError **error) {
-    MtfPrompt *prompt = add_prompt(request);
+    MtfPrompt *prompt = mtf_completion_request_add(request);
     prompt->tokens = g_array_new(FALSE, FALSE, sizeof(int));
     MtfJson item;
     for (bool more = mtf_json_first(list, &item); more; more = mtf_json_next(&item)) {
@@ -40,7 +41,7 @@ static bool read_tokens(const MtfJson *list, MtfCompletionRequest *request, GErr
 /* A text, or a list that begins with a number. */
 static bool read_one_prompt(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
     if (cJSON_IsString(value->node)) {
-        add_prompt(request)->text = g_strdup(value->node->valuestring);
+        mtf_completion_request_add(request)->text = g_strdup(value->node->valuestring);
         return true;
     }
     if (cJSON_IsArray(value->node) && cJSON_IsNumber(value->node->child))
@@ -60,6 +61,74 @@ static bool read_prompt(const MtfJson *value, MtfCompletionRequest *request, GEr
     for (bool more = mtf_json_first(value, &item); more; more = mtf_json_next(&item))
         if (!read_one_prompt(&item, request, error))
             return false;
+    return true;
+}
+
+/* ---- Conversations --------------------------------------------------------------------------- */
+
+/* The texts of a list of parts, a line each; NULL with an error. Free with g_free. */
+static char *join_parts(const MtfJson *list, GError **error) {
+    g_autoptr(GString) text = g_string_new(NULL);
+    MtfJson part, kind, value;
+    const char *type, *words;
+    for (bool more = mtf_json_first(list, &part); more; more = mtf_json_next(&part)) {
+        if (!mtf_json_object(&part, error) || !mtf_json_get(&part, "type", &kind, error) ||
+            !mtf_json_string(&kind, &type, error))
+            return NULL;
+        if (!g_str_equal(type, "text")) {
+            mtf_json_fail(&kind, error, "parts of type \"text\" alone are read here");
+            return NULL;
+        }
+        if (!mtf_json_get(&part, "text", &value, error) || !mtf_json_string(&value, &words, error))
+            return NULL;
+        g_string_append_printf(text, "%s%s", text->len > 0 ? "\n" : "", words);
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+/* Templates read contents as texts. */
+static bool settle_content(const MtfJson *message, cJSON *copy, GError **error) {
+    MtfJson content;
+    if (!mtf_json_find(message, "content", &content) || cJSON_IsNull(content.node) ||
+        cJSON_IsString(content.node))
+        return true;
+    if (!cJSON_IsArray(content.node))
+        return mtf_json_fail(&content, error, "a text or a list of parts is expected");
+    g_autofree char *text = join_parts(&content, error);
+    return text != NULL &&
+           cJSON_ReplaceItemInObjectCaseSensitive(copy, "content", cJSON_CreateString(text)) != 0;
+}
+
+static bool read_messages(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
+    cJSON *messages = cJSON_AddArrayToObject(request->names, "messages");
+    MtfJson message, role;
+    const char *name;
+    if (!mtf_json_array(value, error))
+        return false;
+    for (bool more = mtf_json_first(value, &message); more; more = mtf_json_next(&message)) {
+        if (!mtf_json_object(&message, error) || !mtf_json_get(&message, "role", &role, error) ||
+            !mtf_json_string(&role, &name, error))
+            return false;
+        cJSON *copy = cJSON_Duplicate(message.node, true);
+        cJSON_AddItemToArray(messages, copy);
+        if (!settle_content(&message, copy, error))
+            return false;
+    }
+    return messages->child != NULL || mtf_json_fail(value, error, "at least one is needed");
+}
+
+/* What a template is told beside. */
+static bool read_template_names(const MtfJson *value, MtfCompletionRequest *request,
+                                GError **error) {
+    MtfJson member;
+    if (!mtf_json_object(value, error))
+        return false;
+    for (bool more = mtf_json_first(value, &member); more; more = mtf_json_next(&member))
+        if (g_str_equal(mtf_json_key(&member), "messages"))
+            return mtf_json_fail(&member, error, "they stand in the request itself");
+        else
+            cJSON_AddItemToObject(request->names, mtf_json_key(&member),
+                                  cJSON_Duplicate(member.node, true));
     return true;
 }
 
@@ -141,6 +210,25 @@ static bool read_returns_tokens(const MtfJson *value, MtfCompletionRequest *requ
     return mtf_json_boolean(value, &request->returns_tokens, error);
 }
 
+static bool read_stream_options(const MtfJson *value, MtfCompletionRequest *request,
+                                GError **error) {
+    static const char *const keys[] = { "include_usage", NULL };
+    MtfJson usage;
+    return mtf_json_keys(value, keys, error) && (!mtf_json_find(value, keys[0], &usage) ||
+                                                 mtf_json_boolean(&usage, &request->counts, error));
+}
+
+static bool expect_text(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
+    static const char *const keys[] = { "type", NULL };
+    MtfJson type;
+    const char *word;
+    (void)request;
+    return mtf_json_keys(value, keys, error) && mtf_json_get(value, keys[0], &type, error) &&
+           mtf_json_string(&type, &word, error) &&
+           (g_str_equal(word, "text") ||
+            mtf_json_fail(&type, error, "only \"text\" is answered here"));
+}
+
 /* One model is served, to whoever asks. */
 static bool read_name(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
     const char *name;
@@ -164,51 +252,76 @@ static bool expect_one(const MtfJson *value, MtfCompletionRequest *request, GErr
     return mtf_json_integer(value, 1, 1, &n, error);
 }
 
+#define TEXT (1U << MTF_FORM_TEXT)
+#define CHAT (1U << MTF_FORM_CHAT)
+#define BOTH (TEXT | CHAT)
+
 static const struct {
     const char *key;
+    unsigned forms;
     bool (*read)(const MtfJson *value, MtfCompletionRequest *request, GError **error);
 } fields[] = {
-    { "prompt", read_prompt },
-    { "max_tokens", read_max_tokens },
-    { "n", read_choices },
-    { "temperature", read_temperature },
-    { "top_p", read_top_p },
-    { "top_k", read_top_k },
-    { "seed", read_seed },
-    { "stop", read_stop },
-    { "stream", read_stream },
-    { "echo", read_echo },
-    { "return_token_ids", read_returns_tokens },
-    { "model", read_name },
-    { "user", read_name },
-    { "best_of", expect_one },
-    { "presence_penalty", expect_nothing },
-    { "frequency_penalty", expect_nothing },
-    { "logit_bias", expect_nothing },
-    { "logprobs", expect_nothing },
-    { "suffix", expect_nothing },
+    { "prompt", TEXT, read_prompt },
+    { "messages", CHAT, read_messages },
+    { "chat_template_kwargs", CHAT, read_template_names },
+    { "max_tokens", BOTH, read_max_tokens },
+    { "max_completion_tokens", CHAT, read_max_tokens },
+    { "n", BOTH, read_choices },
+    { "temperature", BOTH, read_temperature },
+    { "top_p", BOTH, read_top_p },
+    { "top_k", BOTH, read_top_k },
+    { "seed", BOTH, read_seed },
+    { "stop", BOTH, read_stop },
+    { "stream", BOTH, read_stream },
+    { "stream_options", BOTH, read_stream_options },
+    { "echo", TEXT, read_echo },
+    { "return_token_ids", BOTH, read_returns_tokens },
+    { "model", BOTH, read_name },
+    { "user", BOTH, read_name },
+    { "best_of", TEXT, expect_one },
+    { "presence_penalty", BOTH, expect_nothing },
+    { "frequency_penalty", BOTH, expect_nothing },
+    { "logit_bias", BOTH, expect_nothing },
+    { "logprobs", BOTH, expect_nothing },
+    { "top_logprobs", CHAT, expect_nothing },
+    { "suffix", TEXT, expect_nothing },
+    { "tools", CHAT, expect_nothing },
+    { "tool_choice", CHAT, read_name },
+    { "response_format", CHAT, expect_text },
 };
 
 /* null is as if it were not there. */
-static bool read_field(const MtfJson *member, MtfCompletionRequest *request, GError **error) {
+static bool read_field(const MtfJson *member, MtfCompletionForm form, MtfCompletionRequest *request,
+                       GError **error) {
     const char *key = mtf_json_key(member);
     for (gsize i = 0; i < G_N_ELEMENTS(fields); i++)
-        if (g_str_equal(fields[i].key, key))
+        if (g_str_equal(fields[i].key, key) && (fields[i].forms >> form & 1U) != 0)
             return cJSON_IsNull(member->node) || fields[i].read(member, request, error);
     return mtf_json_fail(member, error, "this field is not known");
 }
 
-static bool read_request(const MtfJson *root, MtfCompletionRequest *request, GError **error) {
+/* What the form cannot do without. */
+static bool is_complete(const MtfJson *root, MtfCompletionRequest *request, GError **error) {
+    if (request->names == NULL)
+        return request->prompts->len > 0 || mtf_json_fail(root, error, "\"prompt\" is missing");
+    if (cJSON_GetObjectItemCaseSensitive(request->names, ASKS) == NULL)
+        cJSON_AddTrueToObject(request->names, ASKS);
+    return cJSON_GetObjectItemCaseSensitive(request->names, "messages") != NULL ||
+           mtf_json_fail(root, error, "\"messages\" is missing");
+}
+
+static bool read_request(const MtfJson *root, MtfCompletionForm form, MtfCompletionRequest *request,
+                         GError **error) {
     MtfJson member;
     if (!mtf_json_object(root, error))
         return false;
     for (bool more = mtf_json_first(root, &member); more; more = mtf_json_next(&member))
-        if (!read_field(&member, request, error))
+        if (!read_field(&member, form, request, error))
             return false;
-    return request->prompts->len > 0 || mtf_json_fail(root, error, "\"prompt\" is missing");
+    return is_complete(root, request, error);
 }
 
-bool mtf_completion_request_parse(MtfCompletionRequest *request,
+bool mtf_completion_request_parse(MtfCompletionRequest *request, MtfCompletionForm form,
                                   const MtfCompletionRequest *standard, const char *body,
                                   gsize length, GError **error) {
     g_autoptr(MtfJsonDocument) document =
@@ -220,7 +333,11 @@ bool mtf_completion_request_parse(MtfCompletionRequest *request,
     request->choices = 1;
     request->prompts = g_ptr_array_new_with_free_func(free_prompt);
     request->stops = g_new0(char *, 1);
-    if (read_request(&root, request, error))
+    if (form == MTF_FORM_CHAT) {
+        request->names = cJSON_CreateObject();
+        request->max_tokens = 0;
+    }
+    if (read_request(&root, form, request, error))
         return true;
     mtf_completion_request_clear(request);
     return false;
@@ -229,6 +346,7 @@ bool mtf_completion_request_parse(MtfCompletionRequest *request,
 void mtf_completion_request_clear(MtfCompletionRequest *request) {
     if (request->prompts != NULL)
         g_ptr_array_unref(request->prompts);
+    cJSON_Delete(request->names);
     g_strfreev(request->stops);
     *request = (MtfCompletionRequest){ 0 };
 }

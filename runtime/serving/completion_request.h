@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* A request for completions in OpenAI's form, the body of POST /v1/completions:
+/* A request for completions in one of OpenAI's forms, the body of POST /v1/completions:
  *
  *     {"prompt": "The quick", "max_tokens": 16, "temperature": 0.8, "top_p": 1, "top_k": 0,
  *      "seed": 0, "n": 1, "stop": ["\n"], "stream": false, "echo": false}
+ *
+ * or of POST /v1/chat/completions:
+ *
+ *     {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 16, …}
  *
  * `prompt` is a text, a list of tokens, or a list of several such. What else that form has is either
  * without influence here (model, user) or refused by name where it asks for what is not done. */
@@ -11,34 +15,44 @@
 
 #include "runtime/serving/sampling.h"
 
+#include <cjson/cJSON.h>
+
 #define MTF_MAX_PROMPTS 64
 #define MTF_MAX_CHOICES 64 /* of a prompt */
 #define MTF_MAX_STOPS 4
 #define MTF_STANDARD_MAX_TOKENS 16
 
+typedef enum { MTF_FORM_TEXT, MTF_FORM_CHAT } MtfCompletionForm;
+
 /* A text or tokens: the other is NULL. */
 typedef struct {
     char *text;
+    bool whole;     /* nothing is put around it */
     GArray *tokens; /* int, none below 0 */
 } MtfPrompt;
 
 typedef struct {
-    GPtrArray *prompts; /* MtfPrompt, at least one */
-    int64_t max_tokens; /* of a choice, at least 1 */
+    GPtrArray *prompts; /* MtfPrompt, at least one; of a conversation none */
+    cJSON *names;       /* of a conversation: what a template is told ("messages" …); else NULL */
+    int64_t max_tokens; /* of a choice, at least 1; 0: as many as have room */
     int64_t choices;    /* of a prompt, at least 1: "n" */
     MtfSampling sampling;
     int64_t seed;
     char **stops; /* texts that end a choice and are not part of it; NULL-terminated */
     bool stream;  /* answer in pieces as they come */
+    bool counts;  /* a stream ends with how many tokens there were */
     bool echo;    /* the prompt before each choice */
     bool returns_tokens;
 } MtfCompletionRequest;
 
 /* Reads a body; what it leaves out is as in `standard` (max_tokens, sampling, seed). Fails (bad
  * input) with a sentence that names the place. */
-bool mtf_completion_request_parse(MtfCompletionRequest *request,
+bool mtf_completion_request_parse(MtfCompletionRequest *request, MtfCompletionForm form,
                                   const MtfCompletionRequest *standard, const char *body,
                                   gsize length, GError **error);
+
+/* One prompt more, of nothing yet. */
+MtfPrompt *mtf_completion_request_add(MtfCompletionRequest *request);
 void mtf_completion_request_clear(MtfCompletionRequest *request);
 
 #endif

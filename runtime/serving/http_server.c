@@ -87,6 +87,10 @@ static void give_back(MtfHttpCall *call) {
     free_if_unused(call);
 }
 
+const char *mtf_http_call_path(const MtfHttpCall *call) {
+    return call->page->path;
+}
+
 const char *mtf_http_call_body(const MtfHttpCall *call, gsize *length) {
     *length = call->body->len;
     return call->body->str;

@@ -51,6 +51,9 @@ void mtf_http_server_wait(MtfHttpServer *server, double seconds);
  * and closes. All taken calls have been answered or ended. */
 void mtf_http_server_close(MtfHttpServer *server, double seconds);
 
+/* The page that is asked for. */
+const char *mtf_http_call_path(const MtfHttpCall *call);
+
 /* What the client sent, NUL-terminated; `*length` without the NUL. */
 const char *mtf_http_call_body(const MtfHttpCall *call, gsize *length);
 

@@ -8,10 +8,10 @@
 
 #define BYTES 256
 
-static bool encode_words(const MtfModelText *model, const char *text, GArray *tokens,
+static bool encode_words(const MtfModelText *model, const char *text, bool special, GArray *tokens,
                          GError **error) {
     guint before = tokens->len;
-    if (!mtf_tokenizer_encode(model->tokenizer, text, true, tokens, error))
+    if (!mtf_tokenizer_encode(model->tokenizer, text, special, tokens, error))
         return false;
     for (guint i = before; i < tokens->len; i++)
         if (g_array_index(tokens, int, i) >= model->vocabulary)
@@ -22,10 +22,10 @@ static bool encode_words(const MtfModelText *model, const char *text, GArray *to
     return true;
 }
 
-bool mtf_model_text_encode(const MtfModelText *model, const char *text, GArray *tokens,
-                           GError **error) {
+static bool encode(const MtfModelText *model, const char *text, bool special, GArray *tokens,
+                   GError **error) {
     if (model->tokenizer != NULL)
-        return encode_words(model, text, tokens, error);
+        return encode_words(model, text, special, tokens, error);
     for (; *text != '\0'; text++) {
         int id = (unsigned char)*text;
         if (model->vocabulary > BYTES || id >= model->vocabulary)
@@ -37,6 +37,16 @@ bool mtf_model_text_encode(const MtfModelText *model, const char *text, GArray *
         g_array_append_val(tokens, id);
     }
     return true;
+}
+
+bool mtf_model_text_encode(const MtfModelText *model, const char *text, GArray *tokens,
+                           GError **error) {
+    return encode(model, text, true, tokens, error);
+}
+
+bool mtf_model_text_encode_whole(const MtfModelText *model, const char *text, GArray *tokens,
+                                 GError **error) {
+    return encode(model, text, false, tokens, error);
 }
 
 /* Control characters would command the terminal. */

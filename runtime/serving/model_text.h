@@ -16,6 +16,10 @@ typedef struct {
 bool mtf_model_text_encode(const MtfModelText *model, const char *text, GArray *tokens,
                            GError **error);
 
+/* The same of a text that has all around it already; where it names special tokens, it means them. */
+bool mtf_model_text_encode_whole(const MtfModelText *model, const char *text, GArray *tokens,
+                                 GError **error);
+
 /* The bytes of tokens, which need not be whole characters; free with g_free. */
 char *mtf_model_text_decode(const MtfModelText *model, const int *tokens, gsize n);
 

@@ -25,7 +25,7 @@
 #define IDLE_SECONDS 0.2 /* from one look at the signals to the next */
 #define STOP INT_MAX     /* asked for instead of words */
 
-enum { PAGE_COMPLETIONS, PAGE_MODELS, PAGE_HEALTH, PAGE_TRY, PAGES };
+enum { PAGE_COMPLETIONS, PAGE_CHATS, PAGE_MODELS, PAGE_HEALTH, PAGE_TRY, PAGES };
 
 typedef struct {
     MtfSession *session;
@@ -38,6 +38,8 @@ typedef struct {
     GArray *round; /* int: what rank 0 tells the others */
     /* Of rank 0. */
     GArray *ends;
+    MtfChatTemplate *chat; /* or NULL */
+    char *no_chat;         /* why */
     MtfHttpPage pages[PAGES];
     MtfHttpServer *server;
     MtfCompletionQueue *queue;
@@ -54,6 +56,8 @@ static void make_queue(Serving *s) {
     MtfCompletionQueueSettings settings = {
         .name = model_name(s),
         .text = &s->words,
+        .chat = s->chat,
+        .no_chat = s->no_chat,
         .generator = s->model.generator,
         .context = s->text.window,
         .standard = { .max_tokens = MTF_STANDARD_MAX_TOKENS,
@@ -66,12 +70,29 @@ static void make_queue(Serving *s) {
     s->queue = mtf_completion_queue_new(&settings);
 }
 
+/* A template that cannot be read is told to whoever asks for a conversation. */
+static void load_chat(Serving *s) {
+    GError *error = NULL;
+    s->chat = mtf_chat_template_load(s->session->options->tokenizer, &error);
+    if (s->chat == NULL)
+        s->no_chat =
+            g_strdup(error != NULL ? error->message
+                                   : "no template says how this model's conversations are "
+                                     "spelled: --tokenizer should be the folder of a model "
+                                     "that has one; or ask /v1/completions");
+    if (error != NULL)
+        printf("  no conversations: %s\n", error->message);
+    g_clear_error(&error);
+}
+
 static bool open_server(Serving *s, GError **error) {
     const MtfRunOptions *o = s->session->options;
     int64_t now = g_get_real_time() / G_USEC_PER_SEC;
     s->ends = mtf_end_tokens_read(o->tokenizer, error);
     if (s->ends == NULL)
         return false;
+    load_chat(s);
+    s->pages[PAGE_CHATS] = (MtfHttpPage){ "POST", MTF_CHAT_PAGE, NULL, NULL };
     s->pages[PAGE_COMPLETIONS] = (MtfHttpPage){ "POST", "/v1/completions", NULL, NULL };
     s->pages[PAGE_MODELS] =
         (MtfHttpPage){ "GET", "/v1/models", mtf_answer_models(model_name(s), now, s->text.window),
@@ -120,6 +141,8 @@ static void close_serving(Serving *s) {
     for (int i = 0; i < PAGES; i++)
         g_free(s->pages[i].answer);
     g_clear_pointer(&s->ends, g_array_unref);
+    mtf_chat_template_free(s->chat);
+    g_free(s->no_chat);
     g_clear_pointer(&s->round, g_array_unref);
     mtf_session_generator_close(&s->model);
     g_free(s->brought);

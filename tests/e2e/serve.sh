@@ -5,7 +5,7 @@
 tokenizer=tests/golden/tokenizers/gpt2.json
 server=
 
-# serve RANKS OPTION…: starts a server and finds its address.
+# serve RANKS OPTION…: starts a server of $tokenizer and finds its address.
 serve() {
     ranks=$1
     shift
@@ -179,11 +179,66 @@ ask '{"prompt": "a", "max_tokens": 60, "n": 8}' --max-time 0.02
 ask "{\"prompt\": \"$prompt\", $greedy}"
 jq -j '.choices[0].text' "$work/out" >"$work/said"
 claim "a client that went away does not hold up others" cmp "$work/said" "$work/whole"
+chat() { # BODY [OPTION…]
+    body=$1
+    shift
+    http=$(curl -s -o "$work/out" -w '%{http_code}' "$url/v1/chat/completions" -d "$body" "$@")
+}
+chat '{"messages": [{"role": "user", "content": "a"}]}'
+claim "without a template there are no conversations" answers 400
+claim "  which is said" tells "no template says how this model's conversations are spelled"
 port=${url##*:}
 run meshtf-run "$work/p.json" --serve "$port" --dry-run
 run mpirun -n 2 meshtf-run "$work/p.json" --data LICENSE --tokenizer $tokenizer --serve "$port"
 claim "a port in use is bad input" exits 2
 claim "  and named" says_error "--serve $port"
+kill -TERM "$server"
+wait "$server"
+
+# Conversations, spelled by the folder's template, are answered as their spelling is gone on with.
+mkdir "$work/model"
+cp $tokenizer "$work/model/tokenizer.json"
+cat >"$work/model/chat_template.jinja" <<'TEMPLATE'
+{%- for m in messages %}
+{%- if m.role not in ['user', 'assistant'] %}{{ raise_exception('the role ' + m.role) }}{% endif %}
+{{- bos_token + m.role + ': ' + m.content | trim + '\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ 'assistant:' + (mood or '') }}{% endif %}
+TEMPLATE
+echo '{"bos_token": "*"}' >"$work/model/tokenizer_config.json"
+tokenizer=$work/model
+plan 'rows:1' ''
+serve 1
+talk='"messages": [{"role": "user", "content": " Is it free? "}, {"role": "assistant", "content": "Yes"}, {"role": "user", "content": "Why"}]'
+ask "{\"prompt\": \"*user: Is it free?\\n*assistant: Yes\\n*user: Why\\nassistant:\", $greedy}"
+cp "$work/out" "$work/spelled"
+said=$(jq -c '.choices[0].text' "$work/spelled") counts=$(jq -c .usage "$work/spelled")
+chat "{$talk, $greedy}"
+claim "a conversation is answered" answers 200
+claim "  with what goes on behind its spelling" has ".choices[0].message == {\"role\": \"assistant\", \"content\": $said}"
+claim "  and counted alike" has ".usage == $counts and .object == \"chat.completion\""
+chat "{$talk, $greedy, \"stream\": true, \"stream_options\": {\"include_usage\": true}}" -N
+sed -n 's/^data: {/{/p' "$work/out" | jq -s . >"$work/pieces"
+mv "$work/pieces" "$work/out"
+claim "the pieces of a streamed one are the whole" has "[.[].choices[]?.delta.content // \"\"] | add == $said"
+claim "  the first says whose they are" has '.[0].choices[0].delta.role == "assistant" and .[0].object == "chat.completion.chunk"'
+claim "  the last counts, as it was asked to" has ".[-1].usage == $counts and .[-1].choices == []"
+chat "{$talk, \"temperature\": 0, \"chat_template_kwargs\": {\"mood\": \" Well\"}}"
+claim "a template is told what else it is to know, and without a limit the answer fills the context" \
+    has '.usage.total_tokens == 64 and .choices[0].finish_reason == "length"'
+chat '{"messages": [{"role": "tool", "content": "a"}]}'
+claim "what a template refuses is a bad request" answers 400
+claim "  in its words" tells "chat_template.jinja: line 2: the role tool"
+chat '{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}'
+claim "pictures are not read" tells '/messages/0/content/0/type: parts of type "text" alone'
+claim "SIGTERM ends it" ends TERM 0
+echo '{% macro f() %}{% endmacro %}' >"$work/model/chat_template.jinja"
+serve 1
+claim "a template that cannot be read is told" grep -q 'no conversations: .*line 1: the statement "macro"' "$work/log"
+chat "{$talk}"
+claim "  and to who asks for a conversation" tells 'line 1: the statement "macro" is not supported'
+ask "{\"prompt\": \"$prompt\", $greedy}"
+claim "  texts are gone on with all the same" answers 200
 kill -TERM "$server"
 wait "$server"
 

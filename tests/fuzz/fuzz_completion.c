@@ -4,6 +4,8 @@
 #include "runtime/serving/completion_request.h"
 #include "tests/fuzz/fuzz.h"
 
+#include <string.h>
+
 const char *const mtf_fuzz_corpus[] = { "tests/fuzz/corpus/completion", NULL };
 
 static void check_prompt(const MtfPrompt *prompt) {
@@ -22,15 +24,27 @@ static void check_request(const MtfCompletionRequest *r) {
     g_assert(g_strv_length(r->stops) <= MTF_MAX_STOPS);
 }
 
+/* A conversation has messages for a template instead of prompts, and may leave out how much is said. */
+static void check_conversation(MtfCompletionRequest *r) {
+    g_assert(r->prompts->len == 0);
+    g_assert(cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(r->names, "messages")));
+    mtf_completion_request_add(r)->text = g_strdup("");
+    r->max_tokens = MAX(1, r->max_tokens);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const MtfCompletionRequest standard = { .max_tokens = MTF_STANDARD_MAX_TOKENS,
                                                    .sampling = { .temperature = 0.8, .top_p = 1 } };
     g_autoptr(GError) error = NULL;
     MtfCompletionRequest request;
-    bool good = mtf_completion_request_parse(&request, &standard, (const char *)data, size, &error);
+    bool chat = size > 0 && memmem(data, size, "messages", 8) != NULL;
+    bool good = mtf_completion_request_parse(&request, chat ? MTF_FORM_CHAT : MTF_FORM_TEXT,
+                                             &standard, (const char *)data, size, &error);
     mtf_fuzz_judge(good, error);
     if (!good)
         return -1;
+    if (chat)
+        check_conversation(&request);
     check_request(&request);
     mtf_completion_request_clear(&request);
     return 0;

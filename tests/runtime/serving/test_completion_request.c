@@ -11,7 +11,8 @@ static const MtfCompletionRequest standard = { .max_tokens = 16,
 
 static void parse(const char *body, MtfCompletionRequest *request) {
     g_autoptr(GError) error = NULL;
-    bool good = mtf_completion_request_parse(request, &standard, body, strlen(body), &error);
+    bool good =
+        mtf_completion_request_parse(request, MTF_FORM_TEXT, &standard, body, strlen(body), &error);
     if (!good)
         fail_msg("%s", error->message);
 }
@@ -60,6 +61,60 @@ static void prompts_are_texts_or_tokens(void **state) {
     mtf_completion_request_clear(&r);
 }
 
+static bool parse_chat(const char *body, MtfCompletionRequest *request, GError **error) {
+    return mtf_completion_request_parse(request, MTF_FORM_CHAT, &standard, body, strlen(body),
+                                        error);
+}
+
+/* Parts of a content are lines of a text, and what a template is told goes with the messages. */
+static void conversations_are_names_for_a_template(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    MtfCompletionRequest r;
+    const char *body =
+        "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": "
+        "\"a\"}, {\"type\": \"text\", \"text\": \"b\"}]}], \"max_completion_tokens\": 7, "
+        "\"stream_options\": {\"include_usage\": true}, \"tool_choice\": \"none\", "
+        "\"response_format\": {\"type\": \"text\"}, \"chat_template_kwargs\": {\"x\": [1]}}";
+    assert_true(parse_chat(body, &r, &error));
+    g_autofree char *names = cJSON_PrintUnformatted(r.names);
+    assert_string_equal(names, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\\nb\"}],"
+                               "\"x\":[1],\"add_generation_prompt\":true}");
+    assert_int_equal(r.max_tokens, 7);
+    assert_true(r.counts && r.prompts->len == 0);
+    mtf_completion_request_clear(&r);
+    assert_true(parse_chat("{\"messages\": [{\"role\": \"user\"}]}", &r, &error));
+    assert_int_equal(r.max_tokens, 0);
+    mtf_completion_request_clear(&r);
+}
+
+static void what_is_wrong_with_a_conversation_is_said(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        { "{}", "\"messages\" is missing" },
+        { "{\"messages\": []}", "/messages: at least one" },
+        { "{\"messages\": {}}", "/messages" },
+        { "{\"messages\": [{\"content\": \"a\"}]}", "role" },
+        { "{\"messages\": [{\"role\": 1}]}", "/messages/0/role" },
+        { "{\"messages\": [{\"role\": \"a\", \"content\": 1}]}", "/messages/0/content" },
+        { "{\"messages\": [{\"role\": \"a\", \"content\": [{\"type\": \"image_url\"}]}]}",
+          "/messages/0/content/0/type: parts of type \"text\"" },
+        { "{\"messages\": [{\"role\": \"a\"}], \"tools\": [{}]}", "/tools: this is not done here" },
+        { "{\"messages\": [{\"role\": \"a\"}], \"prompt\": \"a\"}", "/prompt" },
+        { "{\"messages\": [{\"role\": \"a\"}], \"response_format\": {\"type\": \"json_object\"}}",
+          "/response_format/type" },
+        { "{\"messages\": [{\"role\": \"a\"}], \"chat_template_kwargs\": {\"messages\": 1}}",
+          "/chat_template_kwargs/messages" },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        MtfCompletionRequest r;
+        assert_false(parse_chat(cases[i][0], &r, &error));
+        if (strstr(error->message, cases[i][1]) == NULL)
+            fail_msg("%s: \"%s\" says no \"%s\"", cases[i][0], error->message, cases[i][1]);
+    }
+}
+
 static void what_is_wrong_is_said_with_its_place(void **state) {
     (void)state;
     static const char *const cases[][2] = {
@@ -81,8 +136,8 @@ static void what_is_wrong_is_said_with_its_place(void **state) {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
         MtfCompletionRequest r;
-        assert_false(
-            mtf_completion_request_parse(&r, &standard, cases[i][0], strlen(cases[i][0]), &error));
+        assert_false(mtf_completion_request_parse(&r, MTF_FORM_TEXT, &standard, cases[i][0],
+                                                  strlen(cases[i][0]), &error));
         if (strstr(error->message, cases[i][1]) == NULL)
             fail_msg("%s: \"%s\" says no \"%s\"", cases[i][0], error->message, cases[i][1]);
     }
@@ -93,6 +148,8 @@ int main(void) {
         cmocka_unit_test(what_is_left_out_is_standard),
         cmocka_unit_test(every_field_is_read),
         cmocka_unit_test(prompts_are_texts_or_tokens),
+        cmocka_unit_test(conversations_are_names_for_a_template),
+        cmocka_unit_test(what_is_wrong_with_a_conversation_is_said),
         cmocka_unit_test(what_is_wrong_is_said_with_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
