@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # run_tests.sh BUILD_FOLDER TEST...: runs tests (sources, as make lists them) and sums their verdicts.
-# Twice as many run at once as there are cores (TEST_JOBS), MPI tests too: ranks that start wait for each
-# other, so that a test keeps half a core busy on average (817 s of processors in 840 s), and give way meanwhile. The longest of the last run begin first; what wants the machine to itself comes last. Before
-# the verdict it says which took longest, since the suite is to end within ten minutes on two cores.
+# Twice as many run at once as there are cores (TEST_JOBS), MPI tests too: ranks that start wait for
+# each other, so that a test keeps half a core busy on average (817 s of processors in 840 s), and give
+# way meanwhile. The longest of the last run begin first; what wants the machine to itself comes last.
+# Before the verdict it says which took longest, since the suite is to end within ten minutes on two cores.
 set -u
 build=$1
 shift

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Graphs cut into pipeline stages: the losses are those of the whole, memory and what is sent are those of
 # the plan.
-# seconds: 240
+# seconds: 480
 . tests/support/tap.sh
 
 transformer=layouts/library/graphs/transformer-small.json
