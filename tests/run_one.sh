@@ -22,7 +22,7 @@ stem=$build/test-results/$(echo "$name" | tr '/ ' '_-' | tr -d '()')
 limit=$(sed -n '1,10s/^\(\/\/\|#\) seconds: //p' "$test")
 case $test in
 */long_*) limit=${limit:-7200} ;;
-*) limit=${limit:-120} ;;
+*) limit=${limit:-240} ;;
 esac
 case $build in
 *asan) limit=$((limit * 5)) ;;

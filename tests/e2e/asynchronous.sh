@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Asynchronous pipelines: four stages multiply by one number each, so that the losses of steps with delayed
 # weights can be worked out by hand: loss = (x a b c d - y)^2 with x = 1, y = 1/4.
-# seconds: 150
 . tests/support/tap.sh
 
 # npy FILE BYTES-OF-ONE-NUMBER: 64 equal float32 numbers, one an example.

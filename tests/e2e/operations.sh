@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Operations of newer networks from a user's file to the ranks: a Llama-like block (rms_norm, rotary, heads by reshape, grouped queries),
 # and what moves, ranks and compares, planned and run on four ranks against one.
-# seconds: 120
 . tests/support/tap.sh
 
 cat >"$work/llama.json" <<'EOF'

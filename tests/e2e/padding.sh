@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# seconds: 120
 # --pad: longer dimensions that meshes divide, the same training, and files without the padding.
 . tests/support/tap.sh
 

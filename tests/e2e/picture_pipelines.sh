@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Convolutional networks cut into pipeline stages, their batch norms' statistics of one micro-batch each: the
 # losses are those of the whole in as many micro-batches, memory and what is sent are those of the plan.
-# seconds: 120
+# seconds: 300
 . tests/support/tap.sh
 
 losses() { sed 's/.*"loss": *\([-+.e0-9]*\).*/\1/' "$1"; }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// seconds: 120
 /* Families that no graph of the library stands for: trained under drawn layouts, their losses are
  * those of one processor. Pairs are packed into rows, clicks are generated. */
 #include "tests/support/cmocka.h"

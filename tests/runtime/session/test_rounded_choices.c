@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// seconds: 120
 // kernels: sums in another order in every layout
 /* Networks that decide by the sign of a sum (relu) or by the largest of several (max_pool) have gradients
  * that jump where such a decision changes. In float32 a layout rounds sums otherwise, and once it changes
