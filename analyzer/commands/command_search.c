@@ -514,8 +514,6 @@ static bool search_inference(const Options *o, const char *path, GError **error)
     int stages;
     if (!read_stages(o, &stages, error))
         return false;
-    if (stages == 0)
-        return mtf_input_error(error, "--stages auto is for training: with --infer give a number");
     MtfSearchInference inference = { .graph = path,
                                      .stages = stages,
                                      .infer = o->infer,

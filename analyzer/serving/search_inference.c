@@ -21,12 +21,21 @@
 #define STANDARD_CONTEXT 2048
 #define STANDARD_GENERATE 128 /* of serving; a decode step alone generates nothing more */
 
+/* A number of stages, and what it gives; 0 tokens: nothing fits. */
+typedef struct {
+    int stages;
+    double tokens; /* a second */
+} Tried;
+
 typedef struct {
     const MtfSearchInference *options;
     MtfInferKind kind;
     MtfInferenceSizes sizes;
     MtfMachine *machine;
     MtfGraph *written;
+    int stages;        /* of a pipeline; 1: none */
+    MtfGraph *cut;     /* the written graph, whose operations have those stages */
+    GArray *tried;     /* Tried, where any number of stages will do */
     GArray *meshes[2]; /* MtfMesh; by MtfInferKind, as phases */
     int64_t memory_limit, cache_limit;
     MtfInferencePhase phase[2];       /* by MtfInferKind: prefill and decode, as far as wanted */
@@ -78,10 +87,10 @@ static bool shape_meshes(Run *run, MtfInferKind kind, int devices, GError **erro
 /* The meshes of a stage: --mesh is that of one, --devices are those of all. */
 static bool find_meshes(Run *run, GError **error) {
     const MtfSearchInference *o = run->options;
-    int devices = o->devices / o->stages;
-    if (o->devices % o->stages != 0)
-        return mtf_input_error(error, "%d stages of equal size do not divide %d devices", o->stages,
-                               o->devices);
+    int devices = o->devices / run->stages;
+    if (o->devices % run->stages != 0)
+        return mtf_input_error(error, "%d stages of equal size do not divide %d devices",
+                               run->stages, o->devices);
     if (o->mesh == NULL && o->devices < 1)
         return mtf_input_error(error, "say how many processors there are: --devices N, or --mesh "
                                       "'rows:2;cols:2'");
@@ -112,8 +121,16 @@ static bool load(Run *run, GError **error) {
                                  .quiet = true,
                                  .sizes_of_models = true };
     run->written = mtf_planning_graph_load(&request, error);
-    return run->written != NULL && (o->stages == 1 || mtf_graph_stages(run->written) > 0 ||
-                                    mtf_cut_stages(run->written, o->stages, error));
+    return run->written != NULL;
+}
+
+/* Where any number of stages will do, the search cuts the graph and shapes the meshes itself. */
+static bool check_stages(const Run *run, GError **error) {
+    const MtfSearchInference *o = run->options;
+    bool given = o->mesh != NULL || o->devices < 1 || mtf_graph_stages(run->written) > 0;
+    return o->stages > 0 || !given ||
+           mtf_input_error(error, "--stages auto needs --devices, no --mesh and no stages in the "
+                                  "graph");
 }
 
 /* "auto", or fewer than there are. */
@@ -122,7 +139,7 @@ static bool check_prefill_devices(const Run *run, GError **error) {
     gint64 count = 0;
     if (o->prefill_devices == NULL)
         return true;
-    if (o->stages > 1)
+    if (o->stages != 1)
         return mtf_input_error(error, "--prefill-devices does not go with --stages");
     if (run->kind != MTF_INFER_SERVE || o->mesh != NULL || o->devices < 2)
         return mtf_input_error(error, "--prefill-devices divides the --devices N, two or more, of "
@@ -149,7 +166,7 @@ static bool prepare(Run *run, GError **error) {
         return false;
     run->memory_limit = mtf_planning_room(run->machine);
     return (o->memory == NULL || mtf_bytes_parse(o->memory, &run->memory_limit, error)) &&
-           read_cache_memory(run, error) && load(run, error) && find_meshes(run, error);
+           read_cache_memory(run, error) && load(run, error) && check_stages(run, error);
 }
 
 /* ---- Search ---------------------------------------------------------------------------------- */
@@ -162,7 +179,7 @@ static bool fail_unfit(const Run *run, MtfInferKind kind, const MtfInferencePhas
     g_autofree char *limit = mtf_bytes_format((double)run->memory_limit);
     g_autofree char *needed = mtf_bytes_format((double)enough);
     g_autofree char *which =
-        run->options->stages > 1 ? g_strdup_printf(" in stage %d", stage) : g_strdup("");
+        run->stages > 1 ? g_strdup_printf(" in stage %d", stage) : g_strdup("");
     g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
                 "no layout of %s%s fits in %s a device with %" PRId64
                 " examples and a context of %" PRId64
@@ -209,10 +226,10 @@ static bool search_phase(Run *run, MtfInferKind kind, GError **error) {
     if (run->kind == MTF_INFER_PREFILL)
         sizes.generate = o->generate;
     MtfInferenceTypes types = { .precision = o->precision, .int8_weights = o->weights != NULL };
-    MtfGraph *graph = mtf_inference_graph(run->written, kind, &sizes, &types, error);
+    MtfGraph *graph = mtf_inference_graph(run->cut, kind, &sizes, &types, error);
     if (graph == NULL)
         return false;
-    return (o->stages > 1 ? search_stages : search_graph)(run, kind, graph, &options, error);
+    return (run->stages > 1 ? search_stages : search_graph)(run, kind, graph, &options, error);
 }
 
 static bool wants(const Run *run, MtfInferKind phase) {
@@ -221,8 +238,7 @@ static bool wants(const Run *run, MtfInferKind phase) {
 
 /* Of all prompts, or a token each; with stages when the last of them is done. */
 static double step_seconds(const Run *run, MtfInferKind kind) {
-    return run->options->stages > 1 ? run->pipeline[kind].step_seconds
-                                    : run->phase[kind].step_seconds;
+    return run->stages > 1 ? run->pipeline[kind].step_seconds : run->phase[kind].step_seconds;
 }
 
 /* Seconds in which all examples get their tokens. Caches fill evenly, so that a token costs in the mean
@@ -230,7 +246,7 @@ static double step_seconds(const Run *run, MtfInferKind kind) {
 static double decode_seconds(const Run *run) {
     const MtfInferenceSizes *s = &run->sizes;
     int64_t context = s->context + (s->generate + 1) / 2;
-    double step = run->options->stages > 1
+    double step = run->stages > 1
                       ? mtf_inference_pipeline_seconds_at(&run->pipeline[MTF_INFER_DECODE], context)
                       : mtf_inference_seconds_at(&run->phase[MTF_INFER_DECODE], context);
     return (double)s->generate * step;
@@ -261,6 +277,7 @@ static void clear_phases(Run *run) {
 
 static void clear_run(Run *run) {
     clear_phases(run);
+    g_clear_pointer(&run->cut, mtf_graph_free);
     for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
         g_clear_pointer(&run->meshes[kind], g_array_unref);
 }
@@ -311,6 +328,7 @@ static bool try_apart(Run *run, int prefill_devices, bool *more, GError **unfit,
     GError *local = NULL;
     memset(trial.meshes, 0, sizeof trial.meshes);
     memset(trial.phase, 0, sizeof trial.phase);
+    trial.cut = mtf_graph_copy(run->cut);
     bool done = search_apart(&trial, prefill_devices, &local);
     *more = wants_more(&trial);
     if (done && (run->prefill_devices == 0 || tokens_per_second(&trial) > tokens_per_second(run))) {
@@ -367,9 +385,66 @@ static bool search_divided(Run *run, GError **error) {
     return run->prefill_devices > 0;
 }
 
-static bool search(Run *run, GError **error) {
+/* ---- Stages -------------------------------------------------------------------------------------- */
+
+/* Searches in so many stages. */
+static bool search_cut(Run *run, int stages, GError **error) {
+    run->stages = stages;
+    run->cut = mtf_graph_copy(run->written);
+    if (stages > 1 && mtf_graph_stages(run->cut) == 0 && !mtf_cut_stages(run->cut, stages, error))
+        return false;
+    if (!find_meshes(run, error))
+        return false;
     return run->options->prefill_devices != NULL ? search_divided(run, error)
                                                  : search_phases(run, error);
+}
+
+/* Tries one number of stages, and keeps it where more tokens come of it; `worse` where fewer do. That it does
+ * not fit is no error: `unfit` says so in its place. */
+static bool try_stages(Run *run, int stages, bool *worse, GError **unfit, GError **error) {
+    Run trial = { .options = run->options,
+                  .kind = run->kind,
+                  .sizes = run->sizes,
+                  .machine = run->machine,
+                  .written = run->written,
+                  .memory_limit = run->memory_limit,
+                  .cache_limit = run->cache_limit,
+                  .tried = run->tried,
+                  .searches = run->searches };
+    GError *local = NULL;
+    bool done = search_cut(&trial, stages, &local);
+    Tried tried = { stages, done ? tokens_per_second(&trial) : 0 };
+    double best = run->stages > 0 ? tokens_per_second(run) : 0;
+    g_array_append_val(run->tried, tried);
+    *worse = done && tried.tokens <= best;
+    if (done && !*worse) {
+        Run before = *run;
+        *run = trial;
+        trial = before;
+    }
+    clear_run(&trial);
+    return done || is_unfit(local, unfit, error);
+}
+
+/* Ever more stages until tokens become fewer: links between groups of devices carry less, and each stage
+ * waits for the others. That this goes steadily is assumed; what is found for a number is not. */
+static bool search_any_stages(Run *run, GError **error) {
+    g_autoptr(GError) unfit = NULL;
+    int devices = run->options->devices, operations = (int)run->written->operations->len;
+    bool worse = false;
+    run->tried = g_array_new(FALSE, FALSE, sizeof(Tried));
+    run->searches = 2 * (int)g_bit_storage((gulong)devices);
+    for (int stages = 1; !worse && stages <= MIN(devices, operations); stages++)
+        if (devices % stages == 0 && !try_stages(run, stages, &worse, &unfit, error))
+            return false;
+    if (run->stages == 0)
+        g_propagate_error(error, g_steal_pointer(&unfit));
+    return run->stages > 0;
+}
+
+static bool search(Run *run, GError **error) {
+    return run->options->stages == 0 ? search_any_stages(run, error)
+                                     : search_cut(run, run->options->stages, error);
 }
 
 /* ---- What comes out -------------------------------------------------------------------------- */
@@ -380,8 +455,8 @@ static MtfInferKind main_kind(const Run *run) {
 }
 
 static int64_t max_context(const Run *run) {
-    return run->options->stages > 1 ? run->pipeline[main_kind(run)].max_context
-                                    : run->phase[main_kind(run)].max_context;
+    return run->stages > 1 ? run->pipeline[main_kind(run)].max_context
+                           : run->phase[main_kind(run)].max_context;
 }
 
 /* Tokens a second with a batch in each stage: where a phase's steps follow one another, its slowest stage
@@ -434,8 +509,19 @@ static cJSON *pipeline_to_json(const MtfInferencePipeline *pipeline) {
 }
 
 static cJSON *kind_to_json(const Run *run, MtfInferKind kind) {
-    return run->options->stages > 1 ? pipeline_to_json(&run->pipeline[kind])
-                                    : phase_to_json(&run->phase[kind]);
+    return run->stages > 1 ? pipeline_to_json(&run->pipeline[kind])
+                           : phase_to_json(&run->phase[kind]);
+}
+
+static void add_tried(cJSON *object, const GArray *tried) {
+    cJSON *list = cJSON_AddArrayToObject(object, "tried");
+    for (guint i = 0; i < tried->len; i++) {
+        const Tried *one = &g_array_index(tried, Tried, i);
+        cJSON *item = cJSON_CreateObject();
+        mtf_json_add_integer(item, "stages", one->stages);
+        mtf_json_add_number(item, "tokens_per_second", one->tokens);
+        cJSON_AddItemToArray(list, item);
+    }
 }
 
 static void print_as_json(const Run *run) {
@@ -449,7 +535,7 @@ static void print_as_json(const Run *run) {
     mtf_json_add_integer(object, "context", run->sizes.context);
     mtf_json_add_integer(object, "generate", run->sizes.generate);
     mtf_json_add_number(object, "tokens_per_second", tokens_per_second(run));
-    if (run->options->stages > 1)
+    if (run->stages > 1)
         mtf_json_add_number(object, "full_tokens_per_second", full_tokens_per_second(run));
     if (run->prefill_devices > 0) {
         mtf_json_add_integer(object, "prefill_devices", run->prefill_devices);
@@ -457,6 +543,8 @@ static void print_as_json(const Run *run) {
         mtf_json_add_number(object, "handover_bytes", run->handover_bytes);
         mtf_json_add_number(object, "together_tokens_per_second", run->together_tokens);
     }
+    if (run->tried != NULL)
+        add_tried(object, run->tried);
     for (int kind = 0; kind < MTF_INFER_SERVE && run->kind == MTF_INFER_SERVE; kind++)
         cJSON_AddItemToObject(object, mtf_infer_kind_name((MtfInferKind)kind),
                               kind_to_json(run, (MtfInferKind)kind));
@@ -511,22 +599,37 @@ static void print_divided(const Run *run) {
         printf("together       nothing fits where all %d devices do both\n", run->options->devices);
 }
 
+/* What other numbers of stages give. */
+static void print_tried(const Run *run) {
+    for (guint i = 0; run->tried != NULL && i < run->tried->len; i++) {
+        const Tried *one = &g_array_index(run->tried, Tried, i);
+        if (one->stages == run->stages)
+            continue;
+        printf("%-15sin %d stage%s ", "", one->stages, one->stages > 1 ? "s" : "");
+        if (one->tokens > 0)
+            printf("%.5g\n", one->tokens);
+        else
+            puts("nothing fits");
+    }
+}
+
 static void print_for_people(const Run *run) {
     printf("machine        %s%s\n", run->machine->name,
            run->options->machine == NULL ? " (no --machine given)" : "");
     printf("examples       %" PRId64 ", a context of %" PRId64 ", %" PRId64 " tokens more\n",
            run->sizes.batch, run->sizes.context, run->sizes.generate);
     printf("tokens         %.5g a second\n", tokens_per_second(run));
+    print_tried(run);
     if (run->prefill_devices > 0)
         print_divided(run);
-    if (run->options->stages > 1)
+    if (run->stages > 1)
         printf("all stages     %.5g a second with %d such batches under way\n",
-               full_tokens_per_second(run), run->options->stages);
+               full_tokens_per_second(run), run->stages);
     printf("context        at most %" PRId64 " tokens an example in this layout\n",
            max_context(run));
     for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
         if (wants(run, (MtfInferKind)kind))
-            (run->options->stages > 1 ? print_stages : print_phase)(run, (MtfInferKind)kind);
+            (run->stages > 1 ? print_stages : print_phase)(run, (MtfInferKind)kind);
 }
 
 static bool finish(Run *run, GError **error) {
@@ -536,7 +639,7 @@ static bool finish(Run *run, GError **error) {
     fflush(stdout);
     if (output == NULL)
         return true;
-    return run->options->stages > 1
+    return run->stages > 1
                ? mtf_pipeline_plan_save(run->pipeline[main_kind(run)].plan, output, error)
                : mtf_plan_save(run->phase[main_kind(run)].plan, output, error);
 }
@@ -545,6 +648,8 @@ bool mtf_search_inference(const MtfSearchInference *options, GError **error) {
     Run run = { .options = options };
     bool done = prepare(&run, error) && search(&run, error) && finish(&run, error);
     clear_run(&run);
+    if (run.tried != NULL)
+        g_array_unref(run.tried);
     mtf_machine_free(run.machine);
     mtf_graph_free(run.written);
     return done;

@@ -14,7 +14,7 @@ typedef struct {
         prefill_devices; /* a number, or "auto": prompts are read on devices of their own; or NULL */
     int batch, context, generate; /* 0: standard ones */
     int devices, max_axes;
-    int stages;          /* of a pipeline; 1: none */
+    int stages;          /* of a pipeline; 1: none; 0: as many as give most tokens */
     double seconds, gap; /* gap NAN: not given */
     MtfUniform uniform;
     int seed;

@@ -224,8 +224,30 @@ run meshtf-plan search "$work/small" --infer decode --devices 3 --stages 2
 claim "stages divide the devices" says_error "do not divide 3 devices"
 run meshtf-plan search "$work/small" --infer serve --devices 4 --stages 2 --prefill-devices 2
 claim "and do both phases" says_error "does not go with --stages"
-run meshtf-plan search "$work/small" --infer decode --devices 2 --stages auto
-claim "how many is asked for" bad_input
+# Links between two hosts take a millisecond: with room for half of the weights of a host, a host each has a stage.
+cat >"$work/hosts.json" <<'END'
+{"meshtf_machine": 1, "name": "two hosts", "levels": [{"name": "hosts", "size": 2, "bandwidth": 1e9, "latency": 1e-3},
+                                                      {"name": "host", "size": 2, "bandwidth": 5e9, "latency": 1e-6}],
+ "device": {"flops": {"f32": 8e10}, "memory_bytes": 4294967296, "memory_bandwidth": 1e9}, "derates": {"links": 1, "flops": 1, "memory": 1}}
+END
+run meshtf-plan search "$work/small" --infer decode --context 24 --machine "$work/hosts.json" --devices 4 --memory 400KiB --stages auto --json -o "$work/any.json"
+claim "the number of stages is searched for" exits 0
+claim "it is that of most tokens" [ "$(jq '(.tried | max_by(.tokens_per_second)) | .stages == 2' "$work/out")" = true ]
+jq -r '.tried[] | "\(.stages) \(.tokens_per_second)"' "$work/out" >"$work/tried"
+claim "the plan has them" [ "$(jq '.stages | length' "$work/any.json")" = 2 ]
+while read -r stages tokens; do
+    run meshtf-plan search "$work/small" --infer decode --context 24 --machine "$work/hosts.json" --devices 4 --memory 400KiB --stages "$stages" --json
+    claim "$stages asked for give as many" [ "$(jq .tokens_per_second "$work/out")" = "$tokens" ]
+done <"$work/tried"
+run meshtf-plan search "$work/small" --infer decode --context 24 --machine "$work/hosts.json" --devices 4 --stages auto
+claim "where each host has room for all, none is cut" says "layout free"
+claim "what stages give is said" says "               in 2 stages"
+run meshtf-plan search "$work/small" --infer decode --mesh rows:2 --stages auto
+claim "a mesh is that of a number of stages" says_error "--stages auto needs --devices"
+run meshtf-plan search "$work/small" --infer serve --devices 4 --stages auto --memory 20KiB
+claim "what fits in no number of stages is status 3" exits 3
+run meshtf-plan search "$work/small" --infer decode --devices 2 --chunks 2
+claim "stages that generate have one part" says_error "--chunks does not go with --infer"
 
 run meshtf-plan search "$work/demo.json" --infer decode --batch 4 --context 100000 --devices 2
 claim "learned positions end" bad_input
