@@ -13,14 +13,15 @@
 
 typedef struct {
     char *machine, *output, *software, *name;
-    char **collectives, **products;
+    char **collectives;
+    char **sweeps[MTF_SWEEP_KINDS];
     gboolean json;
 } Options;
 
 /* What came of the sweeps and of the runs. */
 typedef struct {
-    int product_rows, collective_rows;
-    double product_error;
+    int collective_rows;
+    MtfSweepFit sweeps[MTF_SWEEP_KINDS];
     MtfFit fit;
 } Outcome;
 
@@ -29,10 +30,10 @@ static bool fit_sweeps(const Options *options, MtfMachine *machine, Outcome *out
     for (char **sweep = options->collectives; sweep != NULL && *sweep != NULL; sweep++)
         if (!mtf_sweep_add_collective(*sweep, machine, &outcome->collective_rows, error))
             return false;
-    for (char **sweep = options->products; sweep != NULL && *sweep != NULL; sweep++)
-        if (!mtf_sweep_fit_products(*sweep, machine, &outcome->product_rows,
-                                    &outcome->product_error, error))
-            return false;
+    for (int kind = 0; kind < MTF_SWEEP_KINDS; kind++)
+        for (char **sweep = options->sweeps[kind]; sweep != NULL && *sweep != NULL; sweep++)
+            if (!mtf_sweep_fit((MtfSweepKind)kind, *sweep, machine, &outcome->sweeps[kind], error))
+                return false;
     return true;
 }
 
@@ -65,6 +66,13 @@ static bool fit_runs(const Options *options, const char *path, MtfMachine *machi
     return true;
 }
 
+static const char *const sweep_words[MTF_SWEEP_KINDS] = { "products", "attention",
+                                                          "passes over memory" };
+
+static double mean_error(const MtfSweepFit *fit) {
+    return fit->rows > 0 ? fit->error / fit->rows : NAN;
+}
+
 static char *sentence_of(const Options *options, const Outcome *outcome) {
     const MtfFit *fit = &outcome->fit;
     GString *text = g_string_new(NULL);
@@ -74,9 +82,11 @@ static char *sentence_of(const Options *options, const Outcome *outcome) {
                                100 * fit->after, 100 * fit->before);
     if (fit->rows > 0 && !isnan(fit->crossed))
         g_string_append_printf(text, ", of runs left out %.1f %%", 100 * fit->crossed);
-    if (outcome->product_rows > 0)
-        g_string_append_printf(text, "; products to %d measurements within %.1f %%",
-                               outcome->product_rows, 100 * outcome->product_error);
+    for (int kind = 0; kind < MTF_SWEEP_KINDS; kind++)
+        if (outcome->sweeps[kind].rows > 0)
+            g_string_append_printf(text, "; %s to %d measurements within %.1f %%",
+                                   sweep_words[kind], outcome->sweeps[kind].rows,
+                                   100 * mean_error(&outcome->sweeps[kind]));
     if (outcome->collective_rows > 0)
         g_string_append_printf(text, "; collectives as in %d measurements",
                                outcome->collective_rows);
@@ -116,9 +126,13 @@ static void print_json(const Outcome *outcome) {
     mtf_json_add_number(root, "mean_error", fit->rows > 0 ? fit->after : NAN);
     mtf_json_add_number(root, "cross_validated_error", fit->rows > 0 ? fit->crossed : NAN);
     mtf_json_add_integer(root, "collective_rows", outcome->collective_rows);
-    mtf_json_add_integer(root, "product_rows", outcome->product_rows);
-    mtf_json_add_number(root, "product_error",
-                        outcome->product_rows > 0 ? outcome->product_error : NAN);
+    static const char *const keys[MTF_SWEEP_KINDS][2] = { { "product_rows", "product_error" },
+                                                          { "attention_rows", "attention_error" },
+                                                          { "pass_rows", "pass_error" } };
+    for (int kind = 0; kind < MTF_SWEEP_KINDS; kind++) {
+        mtf_json_add_integer(root, keys[kind][0], outcome->sweeps[kind].rows);
+        mtf_json_add_number(root, keys[kind][1], mean_error(&outcome->sweeps[kind]));
+    }
     mtf_json_say(root);
 }
 
@@ -148,13 +162,15 @@ static void warn(const Outcome *outcome) {
 }
 
 static bool run(const Options *options, const char *runs, GError **error) {
-    bool sweeps = options->collectives != NULL || options->products != NULL;
+    bool sweeps = options->collectives != NULL;
+    for (int kind = 0; kind < MTF_SWEEP_KINDS; kind++)
+        sweeps = sweeps || options->sweeps[kind] != NULL;
     if (options->machine == NULL || options->output == NULL)
         return mtf_input_error(error, "--machine and --output are needed: which machine of the "
                                       "library (or file) is fitted, and where the new one goes");
     if (runs == NULL && !sweeps)
         return mtf_input_error(error, "neither a table of runs nor a sweep (--collective, "
-                                      "--products) is given");
+                                      "--products, --attention, --passes) is given");
     g_autoptr(MtfMachine) machine = mtf_machine_load(options->machine, error);
     if (machine == NULL)
         return false;
@@ -182,7 +198,8 @@ static void clear_options(Options *o) {
     g_free(o->software);
     g_free(o->name);
     g_strfreev(o->collectives);
-    g_strfreev(o->products);
+    for (int kind = 0; kind < MTF_SWEEP_KINDS; kind++)
+        g_strfreev(o->sweeps[kind]);
 }
 
 int mtf_command_fit(int argc, char **argv) {
@@ -197,8 +214,15 @@ int mtf_command_fit(int argc, char **argv) {
           "Price all runs for this profile, whatever they name", "NAME|FILE" },
         { "collective", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.collectives,
           "A sweep of a collective: lines of bytes and seconds", "allreduce/8=FILE" },
-        { "products", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.products,
+        { "products", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.sweeps[MTF_SWEEP_PRODUCTS],
           "A sweep of products: lines of m, n, k and seconds", "bf16=FILE" },
+        { "attention", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.sweeps[MTF_SWEEP_ATTENTION],
+          "A sweep of fused attention: lines of features, queries, keys seen by one, heads, seconds "
+          "forward and of the gradient",
+          "bf16=FILE" },
+        { "passes", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.sweeps[MTF_SWEEP_PASSES],
+          "A sweep over memory (elementwise, rows, update, gather): lines of bytes and seconds",
+          "update=FILE" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &o.json, "Print JSON", NULL },
         G_OPTION_ENTRY_NULL,
     };

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#define COLUMNS_MAX 4
+#define COLUMNS_MAX 6
 
 /* Measurements in another unit are a thousand times off; no kernel is by so much. */
 #define FAR_OFF 30
@@ -141,54 +141,147 @@ bool mtf_sweep_add_collective(const char *argument, MtfMachine *machine, int *ro
     return true;
 }
 
-/* Predicted over measured seconds of every line at the machine's shares; NULL where one cannot be. */
-static GArray *product_ratios(const char *file, const GArray *lines, const MtfMachine *machine,
-                              const char *dtype, GError **error) {
+/* ---- Shares of a device's kernels ---------------------------------------------------------------- */
+
+/* Lines that are measured beside what the machine's shares say. */
+typedef struct {
+    const char *file, *name; /* of the dtype, or of the passes */
+    const GArray *lines;
+    MtfMachine *machine;
+} Sweep;
+
+/* Seconds of a line as they are measured in a column. */
+typedef double (*Predict)(const Sweep *sweep, const double *line, int column);
+
+static double product_seconds(const Sweep *sweep, const double *line, int column) {
+    (void)column;
+    MtfPeaks peaks = mtf_machine_peaks(sweep->machine, sweep->name);
+    double bytes = strcmp(sweep->name, "f32") == 0 ? 4 : strcmp(sweep->name, "fp8") == 0 ? 1 : 2;
+    MtfProductShape shape = {
+        1,       line[0],
+        line[1], line[2],
+        bytes,   mtf_rows_are_unaligned(line[1], line[2], bytes) ? MTF_PRODUCT_UNALIGNED : 0
+    };
+    return mtf_product_seconds(&sweep->machine->kernels, &peaks, &shape);
+}
+
+/* Features, queries, keys that a query sees, heads; forward in column 4, the gradient in 5. */
+static double attention_seconds(const Sweep *sweep, const double *line, int column) {
+    MtfPeaks peaks = mtf_machine_peaks(sweep->machine, sweep->name);
+    double flops = 4 * line[0] * line[1] * line[2] * line[3] * (column == 5 ? 2.5 : 1);
+    MtfAttentionShape shape = { flops, line[1], line[0], column == 5, false };
+    return mtf_attention_seconds(&sweep->machine->kernels, &peaks, &shape);
+}
+
+static double pass_seconds(const Sweep *sweep, const double *line, int column) {
+    (void)column;
+    MtfPeaks peaks = mtf_machine_peaks(sweep->machine, sweep->machine->precision);
+    MtfSweep pass = mtf_sweep_from_name(sweep->name);
+    return mtf_sweep_seconds(&sweep->machine->kernels, &peaks, pass, line[0]);
+}
+
+/* Predicted over measured seconds of every line, launches among them; NULL where one is far off. */
+static GArray *ratios_of(const Sweep *sweep, Predict predict, int column, GError **error) {
     g_autoptr(GArray) ratios = g_array_new(FALSE, FALSE, sizeof(double));
-    MtfPeaks peaks = mtf_machine_peaks(machine, dtype);
-    double bytes = strcmp(dtype, "f32") == 0 ? 4 : strcmp(dtype, "fp8") == 0 ? 1 : 2;
-    for (guint i = 0; i < lines->len; i++) {
-        const SweepLine *line = &g_array_index(lines, SweepLine, i);
-        const double *v = line->value;
-        MtfProductShape shape = { 1, v[0], v[1], v[2], bytes };
-        double predicted = mtf_product_seconds(&machine->kernels, &peaks, &shape) +
-                           machine->kernels.launch_seconds;
-        double ratio = predicted / v[3];
-        if (!check_unit(file, line, v[3], predicted, error))
+    for (guint i = 0; i < sweep->lines->len; i++) {
+        const SweepLine *line = &g_array_index(sweep->lines, SweepLine, i);
+        double seconds = line->value[column];
+        double predicted =
+            predict(sweep, line->value, column) + sweep->machine->kernels.launch_seconds;
+        double ratio = predicted / seconds;
+        if (!check_unit(sweep->file, line, seconds, predicted, error))
             return NULL;
         g_array_append_val(ratios, ratio);
     }
     return g_steal_pointer(&ratios);
 }
 
-bool mtf_sweep_fit_products(const char *argument, MtfMachine *machine, int *rows, double *spread,
-                            GError **error) {
-    g_auto(GStrv) parts = split_argument(argument, error);
-    if (parts == NULL)
-        return false;
-    MtfKernelRates *rates = &machine->kernels;
-    int which = -1;
-    for (int i = 0; i < rates->shares; i++)
-        if (strcmp(rates->share[i].dtype, parts[0]) == 0)
-            which = i;
-    if (which < 0)
-        return mtf_input_error(error, "machine %s has no products of \"%s\"", machine->name,
-                               parts[0]);
-    g_autoptr(GArray) lines = read_sweep(parts[1], 4, error);
-    if (lines == NULL)
-        return false;
-    g_autoptr(GArray) ratios = product_ratios(parts[1], lines, machine, parts[0], error);
+/* Scales shares so that half of the lines take longer than they say, and half less. */
+static bool scale_shares(const Sweep *sweep, Predict predict, int column, double *const *shares,
+                         int count, MtfSweepFit *fit, GError **error) {
+    g_autoptr(GArray) ratios = ratios_of(sweep, predict, column, error);
     if (ratios == NULL)
         return false;
-    double median = mtf_median((double *)(void *)ratios->data, ratios->len), sum = 0;
-    if (rates->share[which].value * median > 1)
-        return mtf_input_error(
-            error, "%s: these products would be %.3g times as fast as the peak of machine %s",
-            parts[1], rates->share[which].value * median, machine->name);
-    rates->share[which].value *= median;
+    double median = mtf_median((double *)(void *)ratios->data, ratios->len);
+    for (int i = 0; i < count; i++)
+        if (*shares[i] * median > 1)
+            return mtf_input_error(
+                error, "%s: these kernels would be %.3g times as fast as the peak of machine %s",
+                sweep->file, *shares[i] * median, sweep->machine->name);
+    for (int i = 0; i < count; i++)
+        *shares[i] *= median;
     for (guint i = 0; i < ratios->len; i++)
-        sum += fabs(g_array_index(ratios, double, i) / median - 1);
-    *rows = (int)ratios->len;
-    *spread = sum / (double)ratios->len;
+        fit->error += fabs(g_array_index(ratios, double, i) / median - 1);
+    fit->rows += (int)ratios->len;
     return true;
+}
+
+/* The share that products of a dtype reach; NULL without one. */
+static double *product_share(MtfKernelRates *rates, const char *dtype) {
+    for (int i = 0; i < rates->shares; i++)
+        if (strcmp(rates->share[i].dtype, dtype) == 0)
+            return &rates->share[i].value;
+    return NULL;
+}
+
+static bool fit_products(const Sweep *sweep, MtfSweepFit *fit, GError **error) {
+    double *share = product_share(&sweep->machine->kernels, sweep->name);
+    return scale_shares(sweep, product_seconds, 3, &share, 1, fit, error);
+}
+
+static bool fit_attention(const Sweep *sweep, MtfSweepFit *fit, GError **error) {
+    MtfHeadTable *heads = &sweep->machine->kernels.heads;
+    double *forward[MTF_HEADS_MAX], *backward[MTF_HEADS_MAX];
+    for (int i = 0; i < heads->count; i++) {
+        forward[i] = &heads->row[i].forward;
+        backward[i] = &heads->row[i].backward;
+    }
+    return scale_shares(sweep, attention_seconds, 4, forward, heads->count, fit, error) &&
+           scale_shares(sweep, attention_seconds, 5, backward, heads->count, fit, error);
+}
+
+/* By passes so large that their start is less than a tenth, where there are any. */
+static bool fit_passes(const Sweep *sweep, MtfSweepFit *fit, GError **error) {
+    MtfKernelRates *rates = &sweep->machine->kernels;
+    double *share = &rates->sweep[mtf_sweep_from_name(sweep->name)];
+    g_autoptr(GArray) large = g_array_new(FALSE, FALSE, sizeof(SweepLine));
+    for (guint i = 0; i < sweep->lines->len; i++) {
+        const SweepLine *line = &g_array_index(sweep->lines, SweepLine, i);
+        if (line->value[0] >= 10 * rates->half_bytes)
+            g_array_append_val(large, *line);
+    }
+    Sweep some = *sweep;
+    some.lines = large->len > 0 ? large : sweep->lines;
+    return scale_shares(&some, pass_seconds, 1, &share, 1, fit, error);
+}
+
+static const struct {
+    int columns;
+    bool (*fit)(const Sweep *sweep, MtfSweepFit *fit, GError **error);
+} kinds[MTF_SWEEP_KINDS] = {
+    [MTF_SWEEP_PRODUCTS] = { 4, fit_products },
+    [MTF_SWEEP_ATTENTION] = { 6, fit_attention },
+    [MTF_SWEEP_PASSES] = { 2, fit_passes },
+};
+
+/* Whether the machine has a share of what the sweep measures. */
+static bool check_name(MtfSweepKind kind, const char *name, MtfMachine *machine, GError **error) {
+    if (kind == MTF_SWEEP_PASSES)
+        return (machine->kernels.known && mtf_sweep_from_name(name) < MTF_SWEEPS) ||
+               mtf_input_error(error,
+                               "machine %s has no passes \"%s\" over memory (elementwise, rows, "
+                               "update, gather)",
+                               machine->name, name);
+    return product_share(&machine->kernels, name) != NULL ||
+           mtf_input_error(error, "machine %s has no products of \"%s\"", machine->name, name);
+}
+
+bool mtf_sweep_fit(MtfSweepKind kind, const char *argument, MtfMachine *machine, MtfSweepFit *fit,
+                   GError **error) {
+    g_auto(GStrv) parts = split_argument(argument, error);
+    if (parts == NULL || !check_name(kind, parts[0], machine, error))
+        return false;
+    g_autoptr(GArray) lines = read_sweep(parts[1], kinds[kind].columns, error);
+    Sweep sweep = { parts[1], parts[0], lines, machine };
+    return lines != NULL && kinds[kind].fit(&sweep, fit, error);
 }

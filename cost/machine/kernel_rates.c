@@ -8,6 +8,13 @@
 
 static const char *const sweep_names[MTF_SWEEPS] = { "elementwise", "rows", "update", "gather" };
 
+MtfSweep mtf_sweep_from_name(const char *name) {
+    int i = 0;
+    while (i < MTF_SWEEPS && strcmp(sweep_names[i], name) != 0)
+        i++;
+    return (MtfSweep)i;
+}
+
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 /* A row of `count` numbers above 0, or not below it from `free_from` on. */
@@ -75,11 +82,11 @@ static bool read_sweeps(const MtfJson *object, MtfKernelRates *rates, GError **e
 }
 
 bool mtf_kernel_rates_read(const MtfJson *machine, MtfKernelRates *rates, GError **error) {
-    static const char *const keys[] = { "launch", "units",       "products",
-                                        "tiles",  "attention",   "attention_portable",
-                                        "sweeps", "half_length", "half_bytes",
-                                        NULL };
-    MtfJson object, portable;
+    static const char *const keys[] = { "launch",    "units",       "products",
+                                        "tiles",     "attention",   "attention_portable",
+                                        "sweeps",    "half_length", "half_bytes",
+                                        "unaligned", NULL };
+    MtfJson object, portable, unaligned;
     if (!mtf_json_find(machine, "kernels", &object))
         return true;
     rates->known = true;
@@ -94,7 +101,9 @@ bool mtf_kernel_rates_read(const MtfJson *machine, MtfKernelRates *rates, GError
             read_heads(&object, "attention_portable", &rates->portable, error)) &&
            mtf_figure_not_negative(&object, "half_length", &rates->half_length, error) &&
            read_sweeps(&object, rates, error) &&
-           mtf_figure_not_negative(&object, "half_bytes", &rates->half_bytes, error);
+           mtf_figure_not_negative(&object, "half_bytes", &rates->half_bytes, error) &&
+           (!mtf_json_find(&object, "unaligned", &unaligned) ||
+            mtf_figure_above_zero(&object, "unaligned", &rates->unaligned, error));
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -134,6 +143,8 @@ cJSON *mtf_kernel_rates_to_json(const MtfKernelRates *rates) {
     for (int i = 0; i < MTF_SWEEPS; i++)
         mtf_json_add_number(sweeps, sweep_names[i], rates->sweep[i]);
     mtf_json_add_number(object, "half_bytes", rates->half_bytes);
+    if (rates->unaligned > 0)
+        mtf_json_add_number(object, "unaligned", rates->unaligned);
     return object;
 }
 
@@ -152,10 +163,16 @@ static double share_of(const MtfKernelRates *rates, const char *dtype) {
  * part is counted. */
 static double tile_seconds(const MtfKernelRates *rates, const MtfTile *tile,
                            const MtfProductShape *shape) {
-    double tiles = shape->batch * ceil(shape->m / tile->rows) * ceil(shape->n / tile->columns);
+    bool grouped = (shape->traits & MTF_PRODUCT_GROUPED) != 0;
+    double rows = grouped ? shape->m / tile->rows + 0.5 : ceil(shape->m / tile->rows);
+    double tiles = shape->batch * rows * ceil(shape->n / tile->columns);
     double waves = tiles / rates->units, whole = ceil(waves);
     double counted = waves <= 1 ? 1 : 0.5 * (waves + whole);
     return counted * 2 * tile->rows * tile->columns * (shape->k + tile->ramp) / tile->share;
+}
+
+bool mtf_rows_are_unaligned(double first, double second, double bytes) {
+    return bytes < 4 && (fmod(first * bytes, 16) != 0 || fmod(second * bytes, 16) != 0);
 }
 
 double mtf_product_seconds(const MtfKernelRates *rates, const MtfPeaks *peaks,
@@ -163,9 +180,13 @@ double mtf_product_seconds(const MtfKernelRates *rates, const MtfPeaks *peaks,
     double best = INFINITY, m = shape->m, n = shape->n, k = shape->k;
     if (shape->batch <= 0 || m <= 0 || n <= 0 || k <= 0)
         return 0;
-    for (int i = 0; i < rates->tiles; i++)
+    int tiles = (shape->traits & MTF_PRODUCT_GROUPED) != 0 ? 1 : rates->tiles;
+    for (int i = 0; i < tiles; i++)
         best = fmin(best, tile_seconds(rates, &rates->tile[i], shape));
-    double unit = share_of(rates, peaks->dtype) * peaks->flops / rates->units;
+    double share = share_of(rates, peaks->dtype);
+    if ((shape->traits & MTF_PRODUCT_UNALIGNED) != 0 && rates->unaligned > 0)
+        share = fmin(share, rates->unaligned);
+    double unit = share * peaks->flops / rates->units;
     double bytes = shape->batch * shape->bytes * (m * k + k * n + m * n);
     return fmax(best / unit, bytes / (rates->sweep[MTF_SWEEP_ELEMENTWISE] * peaks->bandwidth));
 }

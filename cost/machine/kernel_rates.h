@@ -2,7 +2,9 @@
 /* What the kernels of a device really reach: the "kernels" of a machine file, from microbenchmarks.
  *
  *     product     m x k by k x n is cut into tiles; `units` processors work at one tile each, wave
- *                 after wave, and a tile takes 2 rows columns (k + ramp) flops of its unit's share
+ *                 after wave, and a tile takes 2 rows columns (k + ramp) flops of its unit's share;
+ *                 matrices whose rows are no whole number of 16 bytes go by kernels without the
+ *                 matrix units' loads, at the share `unaligned`
  *     attention   fused: a share of the peak by the features of a head, that grows with the length
  *     sweep       bytes over a share of the memory's bandwidth that grows with the bytes
  *
@@ -54,12 +56,16 @@ typedef struct {
     MtfTile tile[MTF_TILES_MAX];
     int shares; /* of the peak that large products of a dtype reach */
     MtfDtypeFigure share[MTF_PRODUCT_SHARES_MAX];
-    MtfHeadTable heads;       /* the quickest kernels of the device */
+    double unaligned;   /* of the peak, where rows are no whole number of 16 bytes; 0: the same */
+    MtfHeadTable heads; /* the quickest kernels of the device */
     MtfHeadTable portable;    /* those written for the generation before; empty: the same */
     double half_length;       /* keys at which attention reaches half of its share */
     double sweep[MTF_SWEEPS]; /* shares of the memory's bandwidth */
     double half_bytes;        /* at which a sweep reaches half of its share */
 } MtfKernelRates;
+
+/* "elementwise" and so on; MTF_SWEEPS where `name` is none. */
+MtfSweep mtf_sweep_from_name(const char *name);
 
 /* Reads the optional "kernels" of a machine; without them `rates->known` is false. */
 bool mtf_kernel_rates_read(const MtfJson *machine, MtfKernelRates *rates, GError **error);
@@ -67,10 +73,23 @@ bool mtf_kernel_rates_read(const MtfJson *machine, MtfKernelRates *rates, GError
 /* The object that mtf_kernel_rates_read reads; the caller owns it. */
 cJSON *mtf_kernel_rates_to_json(const MtfKernelRates *rates);
 
+typedef enum {
+    MTF_PRODUCT_UNALIGNED = 1, /* mtf_rows_are_unaligned of the matrices' rows */
+    /* One kernel for the whole batch, whose products have drawn numbers of rows around m (the experts of a
+     * layer that drops nothing): all its tiles are of the first shape, and the last of each product is
+     * half full on average. */
+    MTF_PRODUCT_GROUPED = 2
+} MtfProductTrait;
+
 /* Matrices: `batch` products of m x k by k x n, elements of `bytes` bytes. */
 typedef struct {
     double batch, m, n, k, bytes;
+    unsigned traits; /* of MtfProductTrait */
 } MtfProductShape;
+
+/* Whether rows of so many elements, of one matrix and another, begin at other places than multiples of
+ * 16 bytes. Elements of 4 bytes or more take no matrix units that ask for it. */
+bool mtf_rows_are_unaligned(double first, double second, double bytes);
 
 /* Where a device's peaks are: flop/s of the dtype, bytes/s of the memory. */
 typedef struct {

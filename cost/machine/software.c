@@ -186,13 +186,28 @@ static bool read_judged(const MtfJson *root, MtfSoftware *software, GError **err
 }
 
 static bool read_software(const MtfJson *root, MtfSoftware *software, GError **error) {
-    static const char *const keys[] = { "meshtf_software", "name",          "summary",
-                                        "matches",         "host",          "sweeps",
-                                        "attention",       "recompute",     "hidden",
-                                        "parameter_bytes", "kept_bytes",    "sequence_split",
-                                        "contention",      "spread",        "gathers",
-                                        "sources",         "judged",        "whole_sums",
-                                        "gathered_again",  "part_launches", NULL };
+    static const char *const keys[] = { "meshtf_software",
+                                        "name",
+                                        "summary",
+                                        "matches",
+                                        "host",
+                                        "sweeps",
+                                        "attention",
+                                        "recompute",
+                                        "hidden",
+                                        "parameter_bytes",
+                                        "kept_bytes",
+                                        "sequence_split",
+                                        "contention",
+                                        "spread",
+                                        "gathers",
+                                        "sources",
+                                        "judged",
+                                        "whole_sums",
+                                        "gathered_again",
+                                        "part_launches",
+                                        "pads",
+                                        NULL };
     return mtf_json_version(root, "meshtf_software", 1, error) &&
            mtf_json_keys(root, keys, error) && read_words(root, software, error) &&
            read_host(root, software, error) && read_sweeps(root, software, error) &&
@@ -203,6 +218,7 @@ static bool read_software(const MtfJson *root, MtfSoftware *software, GError **e
            mtf_json_get_boolean(root, "sequence_split", &software->sequence_split, error) &&
            read_gathers(root, software, error) &&
            mtf_json_optional_boolean(root, "whole_sums", &software->whole_sums, error) &&
+           mtf_json_optional_boolean(root, "pads", &software->pads, error) &&
            mtf_figure_not_negative(root, "contention", &software->contention, error) &&
            mtf_figure_not_negative(root, "spread", &software->spread, error);
 }

@@ -74,6 +74,7 @@ typedef struct {
     bool portable_attention;            /* kernels that know no newest units */
     double attention_block; /* keys of a block, left out only where all are masked (128) */
     double attention_share; /* of the machine's rate of fused attention */
+    bool pads;              /* whether vocabularies are padded until rows of logits are aligned */
     bool sequence_split;    /* whether sums of the tensor group are always split */
     double redone[MTF_REDOS][MTF_LAYER_PARTS];
     double hidden[MTF_HIDDENS];

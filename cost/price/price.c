@@ -63,6 +63,14 @@ static double launch_seconds(const MtfPricer *pricer, const MtfProgram *program,
     return rates->known ? rates->launch_seconds : MTF_KERNEL_SECONDS;
 }
 
+/* The matrices' rows: of the first, or its columns where it is read transposed, and of the result. */
+static unsigned product_traits(const MtfPricer *pricer, const MtfProductWork *work, double bytes) {
+    const MtfSoftware *software = pricer->machine->software;
+    double first = work->form == MTF_PRODUCT_TN ? work->m : work->k;
+    bool padded = software != NULL && software->pads;
+    return !padded && mtf_rows_are_unaligned(first, work->n, bytes) ? MTF_PRODUCT_UNALIGNED : 0;
+}
+
 /* By what kernels of the device reach (kernel_rates.h): a batch of products and the passes beside
  * them, fused attention, or a pass over memory. */
 static double rated_seconds(const MtfPricer *pricer, const MtfInstruction *instruction,
@@ -75,8 +83,9 @@ static double rated_seconds(const MtfPricer *pricer, const MtfInstruction *instr
     if (work->form == MTF_PRODUCT_ATTENTION || work->form == MTF_PRODUCT_ATTENTION_GRAD)
         return mtf_software_attention_seconds(pricer->machine, instruction, &peaks, traffic);
     double elements = work->calls * (work->m * work->k + work->k * work->n + work->m * work->n);
-    double bytes = (double)mtf_dtype_bytes(dtype) - work->spared_bytes / elements;
-    MtfProductShape shape = { work->calls, work->m, work->n, work->k, bytes };
+    double whole = (double)mtf_dtype_bytes(dtype), bytes = whole - work->spared_bytes / elements;
+    MtfProductShape shape = { work->calls, work->m, work->n,
+                              work->k,     bytes,   product_traits(pricer, work, whole) };
     return mtf_product_seconds(rates, &peaks, &shape) +
            mtf_sweep_seconds(rates, &peaks, MTF_SWEEP_ELEMENTWISE, work->swept_bytes);
 }

@@ -104,8 +104,8 @@ static double scored_seconds(const MtfMachine *machine, const MtfProductWork *wo
                              const MtfPeaks *peaks, bool backward) {
     double keys = fmax(work->m, work->n), times = backward ? 2 : 1;
     const MtfKernelRates *rates = &machine->kernels;
-    MtfProductShape scores = { work->calls, work->m, keys, work->k, 2 };
-    MtfProductShape values = { work->calls, work->m, work->k, keys, 2 };
+    MtfProductShape scores = { work->calls, work->m, keys, work->k, 2, 0 };
+    MtfProductShape values = { work->calls, work->m, work->k, keys, 2, 0 };
     double swept = machine->software->swept[MTF_SWEPT_SCORES][backward];
     return times * (mtf_product_seconds(rates, peaks, &scores) +
                     mtf_product_seconds(rates, peaks, &values)) +

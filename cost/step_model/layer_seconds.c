@@ -60,6 +60,8 @@ double mtf_run_product_seconds(const MtfRunDevice *device, MtfPassKind pass, Mtf
                                bool wide) {
     const MtfKernelRates *rates = &device->machine->kernels;
     const MtfPeaks *peaks = wide ? &device->wide : &device->products;
+    if (!device->software->pads && mtf_rows_are_unaligned(shape.n, shape.k, shape.bytes))
+        shape.traits |= MTF_PRODUCT_UNALIGNED;
     if (pass == MTF_PASS_FORWARD)
         return mtf_product_seconds(rates, peaks, &shape);
     MtfProductShape input = shape, weight = shape;
@@ -80,7 +82,7 @@ double mtf_run_swept_seconds(const MtfRunDevice *device, MtfPassKind pass, MtfSw
 }
 
 static double product(const MtfRunDevice *device, MtfPassKind pass, double m, double n, double k) {
-    return mtf_run_product_seconds(device, pass, (MtfProductShape){ 1, m, n, k, 2 }, false);
+    return mtf_run_product_seconds(device, pass, (MtfProductShape){ 1, m, n, k, 2, 0 }, false);
 }
 
 /* Keys that a query is multiplied with on average. Kernels that leave out masked keys do so by
@@ -102,8 +104,8 @@ static double attention_seconds(const MtfRunDevice *device, MtfPassKind pass) {
     double heads = (double)model->heads / (double)run->tp, d = (double)model->head_width;
     double queries = mtf_run_tokens(run) / run->micro, keys = mean_keys(device);
     if (!device->software->fused_attention) {
-        MtfProductShape scores = { run->micro * heads, queries, keys, d, 2 };
-        MtfProductShape values = { run->micro * heads, queries, d, keys, 2 };
+        MtfProductShape scores = { run->micro * heads, queries, keys, d, 2, 0 };
+        MtfProductShape values = { run->micro * heads, queries, d, keys, 2, 0 };
         return mtf_run_product_seconds(device, pass, scores, true) +
                mtf_run_product_seconds(device, pass, values, true) +
                mtf_run_swept_seconds(device, pass, MTF_SWEPT_SCORES,
@@ -153,8 +155,9 @@ static double expert_products(const MtfRunDevice *device, MtfPassKind pass, bool
     else
         inner /= t;
     double outer = inner * (up && model->gated ? 2 : 1);
-    MtfProductShape shape = up ? (MtfProductShape){ own, rows, outer, h, 2 }
-                               : (MtfProductShape){ own, rows, h, inner, 2 };
+    unsigned traits = model->drops ? 0 : MTF_PRODUCT_GROUPED;
+    MtfProductShape shape = up ? (MtfProductShape){ own, rows, outer, h, 2, traits }
+                               : (MtfProductShape){ own, rows, h, inner, 2, traits };
     return mtf_run_product_seconds(device, pass, shape, false);
 }
 

@@ -210,7 +210,7 @@ static Pass layers_pass(const MtfRunDevice *device, MtfPassKind pass, double lay
 static Pass head_pass(const MtfRunDevice *device, MtfPassKind pass) {
     const MtfTrainingRun *run = device->run;
     double tokens = mtf_run_tokens(run), vocab = (double)run->model.vocab / (double)run->tp;
-    MtfProductShape shape = { 1, tokens, vocab, (double)run->model.width, 2 };
+    MtfProductShape shape = { 1, tokens, vocab, (double)run->model.width, 2, 0 };
     Pass sum = { .kernels = mtf_run_product_seconds(device, pass, shape, true) };
     sum.kernels += mtf_run_swept_seconds(device, pass, MTF_SWEPT_LOGITS, tokens * vocab);
     if (pass == MTF_PASS_BACKWARD && run->tp > 1)

@@ -24,9 +24,10 @@ typedef enum {
 typedef struct {
     int64_t layers, width, heads, kv_heads, head_width, inner, vocab, length;
     bool gated;
-    int64_t experts, chosen;     /* 0: dense */
-    int64_t dense_layers;        /* of a routed model, with `dense_inner` or else chosen x inner */
-    double capacity;             /* rows an expert computes over rows it is sent */
+    int64_t experts, chosen; /* 0: dense */
+    int64_t dense_layers;    /* of a routed model, with `dense_inner` or else chosen x inner */
+    double capacity;         /* rows an expert computes over rows it is sent */
+    bool drops;              /* experts compute as many rows as each other, and drop what is more */
     double window, window_share; /* keys seen in local layers, and the share of layers so */
 } MtfModelSizes;
 

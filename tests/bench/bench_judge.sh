@@ -51,6 +51,9 @@ layouts() {
     echo "# $(($(wc -l <"$work/others.tsv") - 1)) runs of vTrain after fitting on $(($(wc -l <"$work/eight.tsv") - 1))"
     meshtf-plan judge --fit-on "$work/eight.tsv" "$work/others.tsv" | tail -n 1
     layouts
+    echo
+    echo "# training steps of one H200, PyTorch 2.11 (tests/bench/h200_steps.tsv); kernels by sweeps of that card"
+    meshtf-plan judge tests/bench/h200_steps.tsv
 } >"$out.new"
 mv "$out.new" "$out"
 {

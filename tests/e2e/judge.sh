@@ -150,6 +150,30 @@ claim "products faster than the peak are bad input" says_error "times as fast as
 run meshtf-plan fit "$table" --machine cpu-host -o "$work/bad.json"
 claim "a machine without kernels cannot be fitted" bad_input
 
+# Kernels of an H200, measured (tests/golden/h200/README.md): the library's figures of it, and a fit to them.
+set -- --machine h200
+for sweep in products:bf16 products:fp8 products:f32 attention:bf16 passes:elementwise passes:rows passes:update; do
+    set -- "$@" "--${sweep%:*}" "${sweep#*:}=tests/golden/h200/${sweep%:*}.${sweep#*:}.txt"
+done
+run meshtf-plan fit "$@" -o "$work/h200.json" --json
+claim "a machine is fitted to sweeps of all its kernels" exits 0
+claim "products are within 9 % of its tiles" [ "$(jq '.product_rows > 150 and .product_error < 0.09' "$work/out")" = true ]
+claim "attention within 16 %" [ "$(jq '.attention_rows > 70 and .attention_error < 0.16' "$work/out")" = true ]
+claim "passes over memory within 8 %" [ "$(jq '.pass_rows > 20 and .pass_error < 0.08' "$work/out")" = true ]
+meshtf-plan machines h200 >"$work/library.json"
+for figure in .products.fp8 .products.f32 .attention[1][1] .attention[1][2] .sweeps.elementwise .sweeps.rows .sweeps.update; do
+    claim "the library's figure $figure is what was measured, to 6 %" [ "$(jq -n --slurpfile a "$work/library.json" \
+        --slurpfile b "$work/h200.json" "(\$a[0].kernels$figure / \$b[0].kernels$figure - 1 | fabs) < 0.06")" = true ]
+done
+claim "products of hours are slower than those in bursts, and faster than a second without rest, 0.656" [ "$(jq -n \
+    --slurpfile a "$work/library.json" --slurpfile b "$work/h200.json" \
+    '$a[0].kernels.products.bf16 | . > 0.656 and . < $b[0].kernels.products.bf16')" = true ]
+run meshtf-plan judge tests/bench/h200_steps.tsv
+claim "training steps of that H200 are expressed" says "rows 8, expressed 8"
+claim "and predicted within 8 % on average" [ "$(sed -n 's/.*mean error \([0-9]*\).*/\1/p' "$work/out")" -lt 8 ]
+run meshtf-plan fit --machine h200 --passes "moves=tests/golden/h200/passes.rows.txt" -o "$work/bad.json"
+claim "passes of no kind are bad input" says_error "no passes \"moves\" over memory (elementwise, rows, update, gather)"
+
 runs=../shared/data/measured/published_runs.tsv
 if [ -e "$runs" ]; then
     run meshtf-plan judge --grades AB "$runs"

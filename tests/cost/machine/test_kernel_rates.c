@@ -34,7 +34,7 @@ static void assert_close(double value, double expected) {
 static void a_full_wave_runs_at_the_share_of_the_peak(void **state) {
     (void)state;
     MtfKernelRates rates = small_device();
-    MtfProductShape shape = { 1, 256, 256, 1024, 2 };
+    MtfProductShape shape = { 1, 256, 256, 1024, 2, 0 };
     assert_close(mtf_product_seconds(&rates, &peaks, &shape), 2.0 * 128 * 128 * 1024 * 4 / 0.8e12);
 }
 
@@ -43,7 +43,7 @@ static void a_full_wave_runs_at_the_share_of_the_peak(void **state) {
 static void a_small_product_takes_small_tiles(void **state) {
     (void)state;
     MtfKernelRates rates = small_device();
-    MtfProductShape shape = { 1, 128, 128, 1024, 2 };
+    MtfProductShape shape = { 1, 128, 128, 1024, 2, 0 };
     assert_close(mtf_product_seconds(&rates, &peaks, &shape), 2.0 * 64 * 64 * 1024 * 4 / 0.4e12);
 }
 
@@ -52,8 +52,8 @@ static void a_ragged_side_is_rounded_up_to_tiles(void **state) {
     (void)state;
     MtfKernelRates rates = small_device();
     rates.tiles = 1;
-    MtfProductShape even = { 1, 512, 512, 64, 2 }, ragged = { 1, 513, 512, 64, 2 };
-    MtfProductShape rounded = { 1, 640, 512, 64, 2 };
+    MtfProductShape even = { 1, 512, 512, 64, 2, 0 }, ragged = { 1, 513, 512, 64, 2, 0 };
+    MtfProductShape rounded = { 1, 640, 512, 64, 2, 0 };
     assert_close(mtf_product_seconds(&rates, &peaks, &ragged),
                  mtf_product_seconds(&rates, &peaks, &rounded));
     assert_true(mtf_product_seconds(&rates, &peaks, &ragged) >
@@ -65,7 +65,7 @@ static void a_thin_product_waits_for_memory(void **state) {
     (void)state;
     MtfKernelRates rates = small_device();
     MtfPeaks slow = { "bf16", 1e18, 1e9 };
-    MtfProductShape shape = { 3, 10, 20, 30, 2 };
+    MtfProductShape shape = { 3, 10, 20, 30, 2, 0 };
     assert_close(mtf_product_seconds(&rates, &slow, &shape), 3 * 2.0 * (300 + 600 + 200) / 0.5e9);
 }
 
@@ -111,6 +111,32 @@ static void a_tile_without_columns_is_refused_by_place(void **state) {
     g_error_free(error);
 }
 
+/* Rows of 50257 halves begin at odd places: 100514 bytes are no multiple of 16. */
+static void unaligned_rows_go_at_their_own_share(void **state) {
+    (void)state;
+    MtfKernelRates rates = small_device();
+    MtfProductShape shape = { 1, 256, 256, 1024, 2, MTF_PRODUCT_UNALIGNED };
+    double usual = mtf_product_seconds(&rates, &peaks, &shape);
+    rates.unaligned = 0.1;
+    assert_close(mtf_product_seconds(&rates, &peaks, &shape), 8 * usual);
+    shape.traits = 0;
+    assert_close(mtf_product_seconds(&rates, &peaks, &shape), usual);
+    assert_true(mtf_rows_are_unaligned(50257, 768, 2));
+    assert_true(mtf_rows_are_unaligned(768, 50260, 2));
+    assert_false(mtf_rows_are_unaligned(50264, 768, 2));
+    assert_true(mtf_rows_are_unaligned(50264, 768, 1));
+    assert_false(mtf_rows_are_unaligned(50257, 768, 4));
+}
+
+/* 2 products of about 64 rows by tiles of 128: one tile each by rows, two by columns, and half a tile more
+ * of each: 2 (0.5 + 0.5) 2 = 4 tiles of the first shape, one wave. */
+static void drawn_groups_leave_half_a_tile_empty(void **state) {
+    (void)state;
+    MtfKernelRates rates = small_device();
+    MtfProductShape shape = { 2, 64, 256, 1024, 2, MTF_PRODUCT_GROUPED };
+    assert_close(mtf_product_seconds(&rates, &peaks, &shape), 2.0 * 128 * 128 * 1024 * 4 / 0.8e12);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_wave_runs_at_the_share_of_the_peak),
@@ -120,6 +146,8 @@ int main(void) {
         cmocka_unit_test(attention_grows_with_features_and_length),
         cmocka_unit_test(what_is_written_reads_back_the_same),
         cmocka_unit_test(a_tile_without_columns_is_refused_by_place),
+        cmocka_unit_test(unaligned_rows_go_at_their_own_share),
+        cmocka_unit_test(drawn_groups_leave_half_a_tile_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static double expert_seconds(const MtfTrainingRun *run, double shared, MtfPassKi
     assert_true(mtf_run_device_init(&device, run, machine, software, NULL));
     MtfLayerSeconds layer = mtf_layer_seconds(&device, false);
     double tokens = 4096, h = (double)run->model.width, k = (double)run->model.chosen;
-    MtfProductShape up = { 1, tokens, 2 * shared, h, 2 }, down = { 1, tokens, h, shared, 2 };
+    MtfProductShape up = { 1, tokens, 2 * shared, h, 2, 0 }, down = { 1, tokens, h, shared, 2, 0 };
     return layer.part[pass][MTF_PART_UP] + layer.part[pass][MTF_PART_DOWN] + layer.routing[pass] +
            mtf_run_swept_seconds(&device, pass, MTF_SWEPT_ROUTED, k * tokens * h) +
            mtf_run_swept_seconds(&device, pass, MTF_SWEPT_GATED,
