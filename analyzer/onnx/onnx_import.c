@@ -16,6 +16,8 @@
 static void free_value(gpointer data) {
     MtfOnnxValue *value = data;
     g_free(value->known);
+    if (value->members != NULL)
+        g_ptr_array_unref(value->members);
     g_free(value);
 }
 
@@ -82,12 +84,32 @@ static bool translate_nodes(MtfOnnxTranslation *t) {
     return true;
 }
 
+/* Whether all its operators are what they were in version 1. */
+static bool is_unchanged(const MtfOnnxModel *model) {
+    static const char *const unchanged[] = { "GlobalAveragePool",
+                                             "GlobalMaxPool",
+                                             "Identity",
+                                             "LRN",
+                                             "LpNormalization",
+                                             "MeanVarianceNormalization",
+                                             "Not",
+                                             "Softplus",
+                                             "Softsign",
+                                             "Transpose",
+                                             NULL };
+    for (guint i = 0; i < model->nodes->len; i++)
+        if (!g_strv_contains(unchanged, ((const MtfOnnxNode *)model->nodes->pdata[i])->op))
+            return false;
+    return true;
+}
+
 static bool check_opset(MtfOnnxTranslation *t) {
     int64_t opset = t->model->opset;
     if (opset == 0)
         return mtf_onnx_fail(t, "it does not say which version of ONNX's operators it uses") !=
                NULL;
     return (opset >= OLDEST_OPSET && opset <= NEWEST_OPSET) ||
+           (opset > 0 && opset < OLDEST_OPSET && is_unchanged(t->model)) ||
            mtf_onnx_fail(t,
                          "it uses version %" PRId64 " of ONNX's operators; versions %d to %d are "
                          "supported",
@@ -101,6 +123,8 @@ static MtfOnnxValue *output_value(MtfOnnxTranslation *t, guint i) {
     MtfOnnxValue *value = g_hash_table_lookup(t->values, name);
     if (value == NULL)
         return mtf_onnx_fail(t, "output \"%s\" is made by no node", name);
+    if (value->members != NULL)
+        return mtf_onnx_fail(t, "output \"%s\" is a sequence, of which a graph makes none", name);
     return mtf_onnx_material(t, value);
 }
 

@@ -8,7 +8,7 @@ static const MtfOnnxOperator *const tables[] = {
     mtf_onnx_elementwise_operators, mtf_onnx_shape_operators,     mtf_onnx_reduction_operators,
     mtf_onnx_network_operators,     mtf_onnx_window_operators,    mtf_onnx_loss_operators,
     mtf_onnx_resize_operators,      mtf_onnx_quantised_operators, mtf_onnx_attention_operators,
-    mtf_onnx_recurrent_operators
+    mtf_onnx_recurrent_operators,   mtf_onnx_place_operators,     mtf_onnx_sequence_operators
 };
 
 /* "" and "ai.onnx" are the same. */
@@ -49,8 +49,19 @@ static bool gather_inputs(MtfOnnxTranslation *t, MtfOnnxCall *call) {
     return true;
 }
 
-static bool check_count(MtfOnnxCall *call, const MtfOnnxOperator *row) {
+static bool takes_sequences(const MtfOnnxOperator *row) {
+    for (const MtfOnnxOperator *one = mtf_onnx_sequence_operators; one->name != NULL; one++)
+        if (one == row)
+            return true;
+    return false;
+}
+
+static bool check_inputs(MtfOnnxCall *call, const MtfOnnxOperator *row) {
     int n = call->n_inputs;
+    for (int k = 0; k < n && !takes_sequences(row); k++)
+        if (call->inputs[k] != NULL && call->inputs[k]->members != NULL)
+            return mtf_onnx_fail(call->t, "input %d is a sequence, which it does not take", k) !=
+                   NULL;
     if (call->n_outputs == 0)
         return mtf_onnx_fail(call->t, "it has no outputs") != NULL;
     for (int k = 0; k < row->least; k++)
@@ -77,7 +88,7 @@ MtfOnnxValue *mtf_onnx_translate_node(MtfOnnxTranslation *t, const MtfOnnxNode *
     g_autofree MtfOnnxValue **outputs = g_new0(MtfOnnxValue *, node->outputs->len + 1);
     call.inputs = inputs;
     call.outputs = outputs;
-    if (!gather_inputs(t, &call) || !check_count(&call, row))
+    if (!gather_inputs(t, &call) || !check_inputs(&call, row))
         return NULL;
     MtfOnnxValue *made = row->rule(&call);
     outputs[0] = made;

@@ -38,6 +38,7 @@ const MtfOnnxOperator *mtf_onnx_operator_find(const char *domain, const char *na
 /* Rows, to the end with name NULL, in several files. */
 extern const MtfOnnxOperator mtf_onnx_elementwise_operators[];
 extern const MtfOnnxOperator mtf_onnx_shape_operators[];
+extern const MtfOnnxOperator mtf_onnx_place_operators[];
 extern const MtfOnnxOperator mtf_onnx_reduction_operators[];
 extern const MtfOnnxOperator mtf_onnx_network_operators[];
 extern const MtfOnnxOperator mtf_onnx_window_operators[];
@@ -45,6 +46,7 @@ extern const MtfOnnxOperator mtf_onnx_loss_operators[];
 extern const MtfOnnxOperator mtf_onnx_resize_operators[];
 extern const MtfOnnxOperator mtf_onnx_quantised_operators[];
 extern const MtfOnnxOperator mtf_onnx_attention_operators[];
+extern const MtfOnnxOperator mtf_onnx_sequence_operators[]; /* which alone take sequences */
 extern const MtfOnnxOperator mtf_onnx_recurrent_operators[];
 
 /* Translates a node without working anything out; all its outputs get values. Returns output
@@ -70,6 +72,9 @@ bool mtf_onnx_known_input(MtfOnnxCall *call, int k, double standard, double *num
 
 /* An axis counted from either end, within `rank`; -1 with an error. */
 int mtf_onnx_axis(MtfOnnxCall *call, int64_t axis, int rank);
+
+/* Places among `rows` of which those below 0 count from the end; those of a text are none. */
+MtfOnnxValue *mtf_onnx_from_either_end(MtfOnnxTranslation *t, MtfOnnxValue *ids, int64_t rows);
 
 /* Sets a list of axes as bits; false with an error. */
 bool mtf_onnx_axes(MtfOnnxCall *call, const int64_t *axes, int n, int rank, unsigned *mask);

@@ -35,6 +35,8 @@ typedef struct MtfOnnxValue {
     int output;
     struct MtfOnnxValue *cast_of; /* what it was before its type changed, or NULL */
     struct MtfOnnxValue *logits;  /* of a softmax's result: what it was given; else NULL */
+    GPtrArray *
+        members; /* of a sequence: MtfOnnxValue; else NULL, and of a sequence nothing else is set */
 } MtfOnnxValue;
 
 /* A graph while it is translated. Functions that make values return NULL once there is an error. */

@@ -7,6 +7,7 @@
 #include <float.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 static bool is_integer(const MtfOnnxValue *x) {
@@ -92,6 +93,26 @@ static MtfOnnxValue *remainder_of(MtfOnnxCall *call) {
     MtfOnnxValue *rest =
         mtf_onnx_binary(t, MTF_OP_SUBTRACT, a, mtf_onnx_binary(t, MTF_OP_MULTIPLY, b, whole));
     return mtf_onnx_cast(t, rest, type);
+}
+
+/* a 2^b within the type's bits, or floor(a / 2^b). */
+static MtfOnnxValue *bit_shift(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    int type = call->inputs[0]->type;
+    double bits = type == MTF_ONNX_UINT8 ? 8 : type == MTF_ONNX_UINT16 ? 16 : 32;
+    const char *way = mtf_onnx_word(call, "direction", "");
+    MtfOnnxValue *a = mtf_onnx_cast(t, call->inputs[0], MTF_ONNX_DOUBLE);
+    MtfOnnxValue *b = mtf_onnx_cast(t, call->inputs[1], MTF_ONNX_DOUBLE);
+    MtfOnnxValue *two = mtf_onnx_scalar(t, MTF_ONNX_DOUBLE, 2);
+    MtfOnnxValue *times = mtf_onnx_binary(t, MTF_OP_POWER, two, b), *y;
+    if (strcmp(way, "LEFT") == 0)
+        y = mtf_onnx_binary(t, MTF_OP_MODULO, mtf_onnx_binary(t, MTF_OP_MULTIPLY, a, times),
+                            mtf_onnx_scalar(t, MTF_ONNX_DOUBLE, exp2(bits)));
+    else if (strcmp(way, "RIGHT") == 0)
+        y = mtf_onnx_unary(t, MTF_OP_FLOOR, mtf_onnx_binary(t, MTF_OP_DIVIDE, a, times));
+    else
+        return mtf_onnx_fail(t, "direction \"%s\" is neither LEFT nor RIGHT", way);
+    return mtf_onnx_cast(t, y, type);
 }
 
 static MtfOnnxValue *power(MtfOnnxCall *call) {
@@ -373,6 +394,7 @@ const MtfOnnxOperator mtf_onnx_elementwise_operators[] = {
     TRUTH("And", MTF_OP_LOGICAL_AND),
     { "Asinh", area, 0, 1, 1, 1, NULL },
     { "Atanh", area_tangent, 0, 0, 1, 1, NULL },
+    { "BitShift", bit_shift, 0, 0, 2, 2, NULL },
     { "Cast", cast, 0, 0, 1, 1, NULL },
     { "CastLike", cast, 0, 0, 2, 2, NULL },
     UNARY("Ceil", MTF_OP_CEIL),

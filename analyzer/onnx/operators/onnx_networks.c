@@ -174,9 +174,7 @@ static MtfOnnxValue *one_hot(MtfOnnxCall *call) {
     for (int k = 0; k < rank; k++)
         sizes[k] = k == axis ? (int64_t)depth : 1;
     MtfOnnxValue *place = mtf_onnx_range(t, MTF_ONNX_INT64, rank, sizes, axis);
-    MtfOnnxValue *below =
-        mtf_onnx_binary(t, MTF_OP_LESS, ids, mtf_onnx_scalar(t, MTF_ONNX_INT64, 0));
-    ids = mtf_onnx_where(t, below, mtf_onnx_affine(t, ids, 1, depth), ids);
+    ids = mtf_onnx_from_either_end(t, ids, (int64_t)depth);
     MtfOnnxValue *here =
         mtf_onnx_cast(t, mtf_onnx_binary(t, MTF_OP_EQUAL, ids, place), MTF_ONNX_BOOL);
     MtfOnnxValue *off = mtf_onnx_slice(t, values, 0, 0, 1, 1);
@@ -194,9 +192,7 @@ static MtfOnnxValue *gather_elements(MtfOnnxCall *call) {
     for (int k = 0; k < x->rank; k++)
         if (k != axis && ids->sizes[k] != x->sizes[k])
             return mtf_onnx_fail(t, "parts of an axis are not supported");
-    MtfOnnxValue *below = mtf_onnx_binary(t, MTF_OP_LESS, ids, mtf_onnx_scalar(t, ids->type, 0));
-    ids = mtf_onnx_where(t, below, mtf_onnx_affine(t, ids, 1, (double)x->sizes[axis]), ids);
-    return mtf_onnx_lookup_along(t, x, ids, axis);
+    return mtf_onnx_lookup_along(t, x, mtf_onnx_from_either_end(t, ids, x->sizes[axis]), axis);
 }
 
 /* ---- Normalisation between channels ------------------------------------------------------------ */

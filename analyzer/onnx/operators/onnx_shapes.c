@@ -82,6 +82,28 @@ static MtfOnnxValue *range(MtfOnnxCall *call) {
     return value;
 }
 
+/* A window of Hann, Hamming or Blackman: a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), n - 1 where it is symmetric. */
+static MtfOnnxValue *window(MtfOnnxCall *call) {
+    static const double terms[][3] = { { 0.5, 0.5, 0 },
+                                       { 25.0 / 46, 21.0 / 46, 0 },
+                                       { 0.42, 0.5, 0.08 } };
+    const double *a = terms[(int)call->number];
+    double size;
+    if (!mtf_onnx_known_input(call, 0, 0, &size))
+        return NULL;
+    if (!(size >= 1 && size <= (double)MTF_ONNX_MOST_KNOWN))
+        return mtf_onnx_fail(call->t, "a window of %g elements cannot be made", size);
+    int64_t n = (int64_t)size;
+    bool periodic = mtf_onnx_int(call, "periodic", 1) != 0;
+    int type = (int)mtf_onnx_int(call, "output_datatype", MTF_ONNX_FLOAT);
+    MtfOnnxValue *value = mtf_onnx_known_new(call->t, type, 1, &n);
+    for (int64_t i = 0; value != NULL && i < n; i++) {
+        double angle = 2 * G_PI * (double)i / (double)MAX(1, n - !periodic);
+        value->known[i] = a[0] - a[1] * cos(angle) + a[2] * cos(2 * angle);
+    }
+    return value;
+}
+
 static MtfOnnxValue *shape(MtfOnnxCall *call) {
     const MtfOnnxValue *x = call->inputs[0];
     int64_t start = mtf_onnx_int(call, "start", 0), stop = mtf_onnx_int(call, "end", x->rank);
@@ -318,16 +340,14 @@ static bool is_progression(const MtfOnnxValue *ids, int64_t rows, int64_t *start
     return by != 0 && *start >= 0 && *start < rows && last >= 0 && last < (double)rows;
 }
 
-/* ids below 0 count from the end; those of a text are none. */
+/* Those of a text count from the start. */
 static MtfOnnxValue *from_either_end(MtfOnnxTranslation *t, MtfOnnxValue *ids, int64_t rows) {
     ids = mtf_onnx_material(t, ids);
     if (ids == NULL)
         return NULL;
     MtfAxisTensor *tensor = mtf_axis_tensor(t->graph, ids->tensor);
-    if (tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TOKENS && ids->rank == 2)
-        return ids;
-    MtfOnnxValue *below = mtf_onnx_binary(t, MTF_OP_LESS, ids, mtf_onnx_scalar(t, ids->type, 0));
-    return mtf_onnx_where(t, below, mtf_onnx_affine(t, ids, 1, (double)rows), ids);
+    bool text = tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TOKENS;
+    return text && ids->rank == 2 ? ids : mtf_onnx_from_either_end(t, ids, rows);
 }
 
 static MtfOnnxValue *gather(MtfOnnxCall *call) {
@@ -487,6 +507,7 @@ static MtfOnnxValue *depth_to_space(MtfOnnxCall *call) {
 }
 
 const MtfOnnxOperator mtf_onnx_shape_operators[] = {
+    { "BlackmanWindow", window, 0, 2, 1, 1, NULL },
     { "Concat", concat, 0, 0, 1, INT_MAX, NULL },
     { "Constant", constant, 0, 0, 0, 0, NULL },
     { "ConstantOfShape", constant_of_shape, 0, 0, 1, 1, NULL },
@@ -495,6 +516,8 @@ const MtfOnnxOperator mtf_onnx_shape_operators[] = {
     { "EyeLike", eye_like, 0, 0, 1, 1, NULL },
     { "Flatten", flatten, 0, 0, 1, 1, NULL },
     { "Gather", gather, 0, 0, 2, 2, NULL },
+    { "HammingWindow", window, 0, 1, 1, 1, NULL },
+    { "HannWindow", window, 0, 0, 1, 1, NULL },
     { "Pad", pad, 0, 0, 1, 4, NULL },
     { "Range", range, 0, 0, 3, 3, NULL },
     { "Reshape", reshape, 0, 0, 1, 2, NULL },

@@ -318,6 +318,57 @@ static void recurrences_that_are_not_supported_are_refused(void **state) {
     fails_with(g, "m.onnx: node 0 (RNN): 600 steps are more than the 512 that are supported");
 }
 
+/* x [2, 3] and its rows as a sequence s. */
+static void sequence_fails_with(const char *op, const char *inputs, const char *sentence) {
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3");
+    mtf_make_tensor(g, "third", MTF_ONNX_INT64, "1", (double[]){ 2 });
+    mtf_make_node(g, "SplitToSequence", "x", "s", "");
+    mtf_make_node(g, op, inputs, "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "");
+    fails_with(g, sentence);
+}
+
+static void sequences_go_where_they_are_taken(void **state) {
+    (void)state;
+    sequence_fails_with("Add", "x,s",
+                        "m.onnx: node 1 (Add): input 1 is a sequence, which it does not take");
+    sequence_fails_with("SequenceAt", "x,third",
+                        "m.onnx: node 1 (SequenceAt): its first input should be a sequence");
+    sequence_fails_with("SequenceAt", "s,third",
+                        "m.onnx: node 1 (SequenceAt): place 2 is not one of 2 members");
+    sequence_fails_with("SequenceErase", "s",
+                        "m.onnx: output \"y\" is a sequence, of which a graph makes none");
+    sequence_fails_with("SplitToSequence", "x,third",
+                        "m.onnx: output \"y\" is a sequence, of which a graph makes none");
+}
+
+static void places_fail_with(const char *op, const char *inputs, const char *sentence) {
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3");
+    mtf_make_input(g, 11, "u", MTF_ONNX_FLOAT, "2,2");
+    mtf_make_tensor(g, "ids", MTF_ONNX_INT64, "2,3", (double[]){ 0, 1, 0, 1, 1, 0 });
+    mtf_make_node(g, op, inputs, "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "");
+    fails_with(g, sentence);
+}
+
+static void places_that_do_not_go_together_are_refused(void **state) {
+    (void)state;
+    places_fail_with("GatherND", "x,ids",
+                     "m.onnx: node 0 (GatherND): the last axis of its indices should say places in "
+                     "axes of its input");
+    places_fail_with("ScatterND", "x,ids,u",
+                     "m.onnx: node 0 (ScatterND): the last axis of its indices should say places "
+                     "in axes of its input");
+    places_fail_with("ScatterElements", "x,ids,u",
+                     "m.onnx: node 0 (ScatterElements): its indices and updates should have its "
+                     "input's sizes along all axes but axis 0");
+    places_fail_with("Compress", "x,u",
+                     "m.onnx: node 0 (Compress): its condition depends on data, and so does how "
+                     "much is left");
+}
+
 static void heads_that_do_not_go_together_are_refused(void **state) {
     (void)state;
     GByteArray *g = g_byte_array_new();
@@ -426,6 +477,8 @@ int main(void) {
         cmocka_unit_test(borders_longer_than_the_axis_are_refused),
         cmocka_unit_test(quantising_to_wide_types_is_refused),
         cmocka_unit_test(recurrences_that_are_not_supported_are_refused),
+        cmocka_unit_test(sequences_go_where_they_are_taken),
+        cmocka_unit_test(places_that_do_not_go_together_are_refused),
         cmocka_unit_test(heads_that_do_not_go_together_are_refused),
         cmocka_unit_test(claims_of_size_allocate_nothing),
         cmocka_unit_test(a_batch_that_the_file_fixes_can_be_another),
