@@ -106,7 +106,7 @@ static void store(const MtfOperand *operand, int64_t i, double value) {
     else if (operand->dtype == MTF_I64)
         ((int64_t *)operand->data)[i] = isnan(value) ? -1 : (int64_t)value;
     else if (operand->dtype == MTF_BOOL) /* neither 0 nor 1 where nothing was written */
-        ((uint8_t *)operand->data)[i] = isnan(value) ? 77 : (uint8_t)value;
+        ((uint8_t *)operand->data)[i] = (uint8_t)(isnan(value) ? 77 : value);
     else
         ((int32_t *)operand->data)[i] = isnan(value) ? -1 : (int32_t)value;
 }
