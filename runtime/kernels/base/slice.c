@@ -54,9 +54,11 @@ static int32_t to_int32(double value) {
 
 /* Likewise; 2^63 itself is no int64. */
 static int64_t to_int64(double value) {
-    if (value != value)
-        return 0;
-    return value >= 0x1p63 ? INT64_MAX : (int64_t)MAX(value, -0x1p63);
+    if (value >= 0x1p63)
+        return INT64_MAX;
+    if (value < -0x1p63)
+        return INT64_MIN;
+    return value != value ? 0 : (int64_t)value;
 }
 
 void mtf_slice_set(const MtfOperand *slice, int64_t position, double value) {
