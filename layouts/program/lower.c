@@ -5,9 +5,7 @@
  * that die (lifetimes.h), and kernels that go over the same rows are brought together (fused_groups.h). */
 #include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
-#include "layouts/graph/random.h"
-#include "layouts/kernel_work/kernel_scratch.h"
-#include "layouts/kernel_work/row_length.h"
+#include "layouts/program/kernel_measures.h"
 #include "layouts/program/lifetimes.h"
 #include "layouts/program/split_backward.h"
 
@@ -21,7 +19,8 @@ typedef struct {
     int *updated_variable; /* for each tensor: the variable whose next value it is, or -1 */
     int *gathered_copies;  /* MTF_PHASES a tensor: the buffer its consumers fetch from, or -1 */
     GArray *sums;          /* Kept: what micro-batches add up, until the last is done */
-    int loop;              /* whose iterations run what is emitted; 0: none */
+    MtfKernelMeasures measures;
+    int loop;       /* whose iterations run what is emitted; 0: none */
     GArray *stacks; /* Kept: what the iterations of that loop leave, until the last is done */
     int **ready;    /* for each operation of that loop: the buffers of its inputs that were
                               brought into place before it, -1 for the others; else NULL */
@@ -198,21 +197,6 @@ static int obtain_input(Lowering *lowering, int operation, int k, const MtfPlace
 
 /* ---- Kernels ------------------------------------------------------------------------------- */
 
-/* The largest local size of every index of the iteration space, and their product. */
-static double local_points(const Lowering *lowering, const MtfIteration *iteration,
-                           const MtfStrategy *strategy, int64_t *sizes) {
-    double points = 1;
-    for (int i = 0; i < iteration->n; i++) {
-        int64_t parts = 1;
-        for (int a = 0; a < lowering->mesh->n_axes; a++)
-            if (strategy->axis[a] == i)
-                parts *= lowering->mesh->axes[a].size;
-        sizes[i] = (iteration->index[i].size + parts - 1) / parts;
-        points *= (double)sizes[i];
-    }
-    return points;
-}
-
 /* Bytes read and written of an operation that adds to an input, as much of it as the others have.
  */
 static double adding_traffic(const Lowering *lowering, const MtfInstruction *instruction,
@@ -258,52 +242,27 @@ static double kernel_traffic(const Lowering *lowering, const MtfInstruction *ins
     return input_bytes + output_bytes * (adds ? 2 : 1);
 }
 
-/* To draw which of attention's shares are dropped takes as long as so many flops of its products, a score:
- * 4 * 8 heads of 512 queries and keys, 32 to 128 features, took 16 to 23 ms more on one core of an
- * EPYC, going forward and backward, of 52 to 183. */
-#define DRAWING_FLOPS 100
-
-static void add_drawing(const MtfGraph *graph, const MtfOperation *op,
-                        MtfInstruction *instruction) {
-    const MtfOperationRow *row = mtf_operation_row(op->kind);
-    if (row->products == MTF_PRODUCTS_NONE || !mtf_operation_is_random(op))
-        return;
-    double features = (double)mtf_graph_size(graph, op->attributes.dimension);
-    double grows = 1 + DRAWING_FLOPS / (row->flops * features);
-    instruction->flops *= grows;
-    instruction->products.calls *= grows;
-}
-
-static void measure_kernel(Lowering *lowering, const MtfIteration *iteration,
+static void measure_kernel(Lowering *lowering, MtfAlikeOperations *alike,
                            MtfInstruction *instruction) {
     const MtfOperation *op = mtf_graph_operation(lowering->graph, instruction->operation);
     const MtfOperationRow *row = mtf_operation_row(op->kind);
-    int64_t sizes[MTF_MAX_INDEXES];
-    double points = local_points(
-        lowering, iteration, &lowering->program->layout->operations[instruction->operation], sizes);
-    points *= mtf_operation_share(lowering->graph, instruction->operation, iteration, sizes);
-    int products = row->products == MTF_PRODUCTS_EINSUM ? MAX(1, op->n_inputs - 1) : 1;
+    MtfKernelMeasure measure =
+        mtf_kernel_measures_find(&lowering->measures, alike, instruction->operation,
+                                 &lowering->program->layout->operations[instruction->operation]);
     instruction->kernel_class = row->kernel_class;
-    instruction->flops = row->flops * points * products;
-    instruction->multiply_adds = row->kernel_class == MTF_CLASS_MATMUL ? instruction->flops / 2 : 0;
-    instruction->products =
-        mtf_operation_product_work(lowering->graph, instruction->operation, iteration, sizes);
-    add_drawing(lowering->graph, op, instruction);
-    instruction->block_side =
-        mtf_operation_block_side(lowering->graph, instruction->operation, iteration, sizes);
-    instruction->row_length =
-        mtf_operation_row_length(lowering->graph, instruction->operation, iteration, sizes);
+    instruction->flops = measure.flops;
+    instruction->multiply_adds = measure.multiply_adds;
+    instruction->products = measure.products;
+    instruction->block_side = measure.block_side;
+    instruction->row_length = measure.row_length;
     instruction->traffic_bytes = row->addend > 0 && row->addend < op->n_inputs
                                      ? adding_traffic(lowering, instruction, row->addend)
                                      : kernel_traffic(lowering, instruction, row);
-    int64_t scratch_bytes =
-        mtf_operation_scratch_bytes(lowering->graph, instruction->operation, iteration, sizes);
-    if (scratch_bytes > 0)
-        instruction->scratch = new_scratch(lowering, scratch_bytes, MTF_MEMORY_WORKSPACE);
+    if (measure.scratch_bytes > 0)
+        instruction->scratch = new_scratch(lowering, measure.scratch_bytes, MTF_MEMORY_WORKSPACE);
 }
 
-static void emit_kernel(Lowering *lowering, int operation, const MtfIteration *iteration,
-                        int *inputs) {
+static void emit_kernel(Lowering *lowering, int operation, MtfAlikeOperations *alike, int *inputs) {
     const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
     const MtfStrategy *strategy = &lowering->program->layout->operations[operation];
     MtfInstruction instruction = {
@@ -317,11 +276,11 @@ static void emit_kernel(Lowering *lowering, int operation, const MtfIteration *i
     };
     for (int k = 0; k < op->n_outputs; k++) {
         MtfPlacement placement =
-            mtf_strategy_output(lowering->graph, operation, iteration, strategy, k);
+            mtf_strategy_output(lowering->graph, operation, &alike->iteration, strategy, k);
         instruction.outputs[k] =
             new_copy(lowering, op->outputs[k], &placement, memory_of(lowering, op->outputs[k]));
     }
-    measure_kernel(lowering, iteration, &instruction);
+    measure_kernel(lowering, alike, &instruction);
     emit(lowering, &instruction);
 }
 
@@ -445,18 +404,17 @@ static void emit_late_updates(Lowering *lowering) {
 static void emit_inputs_and_kernel(Lowering *lowering, int operation) {
     const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
     const MtfStrategy *strategy = &lowering->program->layout->operations[operation];
-    MtfIteration iteration;
-    mtf_operation_iteration(lowering->graph, operation, &iteration);
+    MtfAlikeOperations *alike = mtf_kernel_measures_of(&lowering->measures, operation);
     int *inputs = g_new(int, op->n_inputs);
     for (int k = 0; k < op->n_inputs; k++) {
         MtfPlacement placement =
-            mtf_strategy_input(lowering->graph, operation, &iteration, strategy, k);
+            mtf_strategy_input(lowering->graph, operation, &alike->iteration, strategy, k);
         const int *ready = lowering->ready != NULL ? lowering->ready[operation] : NULL;
         inputs[k] = ready != NULL && ready[k] >= 0
                         ? ready[k]
                         : obtain_input(lowering, operation, k, &placement);
     }
-    emit_kernel(lowering, operation, &iteration, inputs);
+    emit_kernel(lowering, operation, alike, inputs);
 }
 
 static void emit_operation(Lowering *lowering, int operation) {
@@ -564,6 +522,7 @@ static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLa
         .sums = g_array_new(FALSE, FALSE, sizeof(Kept)),
         .stacks = g_array_new(FALSE, FALSE, sizeof(Kept)),
     };
+    mtf_kernel_measures_init(&lowering->measures, graph, &layout->mesh, n_operations > 1);
     for (guint i = 0; i < graph->updates->len; i++) {
         const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
         lowering->updated_variable[update->value] = update->variable;
@@ -571,6 +530,7 @@ static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLa
 }
 
 static void lowering_clear(Lowering *lowering) {
+    mtf_kernel_measures_clear(&lowering->measures);
     g_free(lowering->last_reader);
     g_free(lowering->updated_variable);
     g_free(lowering->gathered_copies);
