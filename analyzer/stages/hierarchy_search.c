@@ -266,8 +266,7 @@ MtfStagePlan *mtf_hierarchy_search(const MtfStageGraph *graph, const MtfDownsets
     for (int64_t u = 2; u <= n; u++)
         best = outer[u].seconds < outer[best].seconds ? u : best;
     if (isinf(outer[best].seconds))
-        g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
-                    "no division into stages fits in %.0f bytes a device", machine->memory);
+        mtf_stage_plan_fail(machine->memory, error);
     else
         plan = read_plan(&search, outer, best);
     g_ptr_array_unref(search.supersets);

@@ -259,8 +259,7 @@ MtfStagePlan *mtf_throughput_search(const MtfStageGraph *graph, const MtfDownset
         plan = mtf_stage_plan_new();
         find_best(&search, plan);
     } else
-        g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
-                    "no division into stages fits in %.0f bytes a device", machine->memory);
+        mtf_stage_plan_fail(machine->memory, error);
     end_search(&search);
     return plan;
 }

@@ -12,6 +12,9 @@
 #define MTF_VERSION "0.1.0"
 #define MTF_DATE "2026-11-21" /* of this version, for manuals */
 
+/* What an option of whole numbers holds that is not given: none that anybody types. */
+#define MTF_NOT_GIVEN G_MININT64
+
 /* How a command is called: what follows its name in --help ("GRAPH --mesh MESH"), the text below
  * that line, and the fewest and most arguments that are not options. */
 typedef struct {

@@ -39,7 +39,9 @@ claim "a file of other numbers is refused" bad_input
 schedule interleaved --stages 4 --micro-batches 9
 claim "micro-batches that make no rounds are refused" bad_input
 schedule 1f1b --stages 0 --micro-batches 9
-claim "no stages are refused" bad_input
+claim "no stages are refused" says_error "--stages 0 is not between 1 and 65536"
+schedule 1f1b --stages 4 --micro-batches 8 --chunks 0
+claim "and so are no chunks" says_error "--chunks 0 is not between 1 and 65536"
 schedule 1f1b --stages 4
 claim "missing micro-batches are refused" bad_input
 schedule 1f1b --stages 4 --micro-batches 8 --times 1,2

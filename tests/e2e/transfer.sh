@@ -27,6 +27,10 @@ transfer --from 2x4:S2RR --to 2x4:S0RR
 claim "an axis that the mesh lacks is refused" bad_input
 transfer --from 2x4:S0RR
 claim "a missing target is refused" bad_input
+transfer --from 2x4:S0RR --to 2x4:S0RR --to-device -1
+claim "a device below the first is refused" says_error "--to-device -1 is not a device number"
+transfer --from 2x4:S0RR --to 2x4:S0RR --chunks 0
+claim "a broadcast in no parts is refused" says_error "--chunks 0 is not between 1 and"
 transfer --from 2x4:S0RR --to 2x4:S0RR --dtype f7
 claim "an unknown type is refused" bad_input
 run meshtf-plan transfer --tensor 8x --from 2:S0 --to 2:S0 --machine v100

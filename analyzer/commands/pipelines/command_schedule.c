@@ -122,12 +122,13 @@ static bool read_count(const char *option, gint64 value, int *count, GError **er
 }
 
 static bool read_counts(const Options *options, int chunks, MtfPipelineCase *c, GError **error) {
-    if (options->stages == 0 || options->microbatches == 0)
+    if (options->stages == MTF_NOT_GIVEN || options->microbatches == MTF_NOT_GIVEN)
         return mtf_input_error(error, "--%s is missing",
-                               options->stages == 0 ? "stages" : "micro-batches");
+                               options->stages == MTF_NOT_GIVEN ? "stages" : "micro-batches");
     if (!read_count("stages", options->stages, &c->ranks, error) ||
         !read_count("micro-batches", options->microbatches, &c->microbatches, error) ||
-        !read_count("chunks", options->chunks != 0 ? options->chunks : chunks, &c->chunks, error))
+        !read_count("chunks", options->chunks != MTF_NOT_GIVEN ? options->chunks : chunks,
+                    &c->chunks, error))
         return false;
     return (int64_t)c->ranks * c->chunks <= PAIRS_MAX / c->microbatches ||
            mtf_input_error(error,
@@ -163,7 +164,7 @@ static bool make_order(const Options *options, Answer *answer, GError **error) {
 
 /* What a file shows must be what the options say, where they say it. */
 static bool agree(const char *file, const char *option, gint64 asked, int found, GError **error) {
-    return asked == 0 || asked == found ||
+    return asked == MTF_NOT_GIVEN || asked == found ||
            mtf_input_error(error, "%s has %d where --%s says %" PRId64, file, found, option,
                            (int64_t)asked);
 }
@@ -319,7 +320,7 @@ static bool run(const Options *options, const char *name, GError **error) {
     { name, 0, 0, G_OPTION_ARG_INT64, &o.field, help, what }
 
 int mtf_command_schedule(int argc, char **argv) {
-    Options o = { 0 };
+    Options o = { .stages = MTF_NOT_GIVEN, .microbatches = MTF_NOT_GIVEN, .chunks = MTF_NOT_GIVEN };
     const GOptionEntry entries[] = {
         COUNT("stages", stages, "Devices, or groups of devices, in a row", "P"),
         COUNT("micro-batches", microbatches, "Micro-batches of a step", "M"),

@@ -164,11 +164,11 @@ static bool read_machine(const Options *options, Task *task, GError **error) {
     if (devices == NULL)
         return mtf_input_error(error, "--devices is missing (64, or 4x16 for machines of four)");
     machine->memory = graph->memory > 0 ? graph->memory : INFINITY;
-    machine->batch = options->batch > 0 ? options->batch : graph->batch;
+    machine->batch = options->batch != MTF_NOT_GIVEN ? options->batch : graph->batch;
     machine->transfers = options->transfers;
     if (graph->kind == MTF_STAGE_TABLE && machine->batch == 0)
         machine->batch = 1;
-    if (options->batch < 0)
+    if (options->batch != MTF_NOT_GIVEN && options->batch < 1)
         return mtf_input_error(error, "--batch %" PRId64 " is not at least 1", options->batch);
     assume_bandwidth(task);
     return read_devices(devices, task, error) &&
@@ -321,7 +321,7 @@ static bool run(const Options *options, const char *path, GError **error) {
     { name, 0, 0, G_OPTION_ARG_STRING, &o.field, help, what }
 
 int mtf_command_stages(int argc, char **argv) {
-    Options o = { .batch = 0 };
+    Options o = { .batch = MTF_NOT_GIVEN };
     const GOptionEntry entries[] = {
         TEXT("devices", devices, "Devices, or devices of a machine by machines", "N|NxM"),
         TEXT("memory", memory, "Of a device (Piper: the file's; otherwise no limit)", "BYTES"),

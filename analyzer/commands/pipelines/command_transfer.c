@@ -59,13 +59,14 @@ static bool place_ends(Answer *answer, const MtfMachine *machine, GError **error
     gint64 first = answer->options->first;
     int source = mtf_mesh_size(&answer->from.mesh);
     MtfTransferHosts hosts;
-    if (first > 1 << 16 || first < -1)
+    if (first != MTF_NOT_GIVEN && (first < 0 || first > 1 << 16))
         return mtf_input_error(error, "--to-device %" PRId64 " is not a device number",
                                (int64_t)first);
     if (!mtf_transfer_hosts(machine, 1, &hosts, error))
         return false;
-    answer->to.first_device =
-        first >= 0 ? (int)first : (source + hosts.devices - 1) / hosts.devices * hosts.devices;
+    answer->to.first_device = first != MTF_NOT_GIVEN
+                                  ? (int)first
+                                  : (source + hosts.devices - 1) / hosts.devices * hosts.devices;
     return true;
 }
 
@@ -74,7 +75,8 @@ static bool plan(Answer *answer, GError **error) {
     if (!check_given("tensor", o->tensor, error) || !check_given("from", o->from, error) ||
         !check_given("to", o->to, error) || !check_given("machine", o->machine, error))
         return false;
-    if (o->chunks < 0 || o->chunks > 1 << 20)
+    int chunks = o->chunks == MTF_NOT_GIVEN ? 0 : (int)CLAMP(o->chunks, 0, INT32_MAX);
+    if (o->chunks != MTF_NOT_GIVEN && (o->chunks < 1 || o->chunks > 1 << 20))
         return mtf_input_error(error, "--chunks %" PRId64 " is not between 1 and %d",
                                (int64_t)o->chunks, 1 << 20);
     if (!read_dtype(o->dtype != NULL ? o->dtype : "f32", &answer->element_bytes, error) ||
@@ -86,7 +88,7 @@ static bool plan(Answer *answer, GError **error) {
     if (machine == NULL || !place_ends(answer, machine, error))
         return false;
     answer->plan = mtf_transfer_plan_new(&answer->shape, answer->element_bytes, &answer->from,
-                                         &answer->to, machine, (int)o->chunks, error);
+                                         &answer->to, machine, chunks, error);
     return answer->plan != NULL;
 }
 
@@ -251,7 +253,7 @@ static bool run(const Options *options, GError **error) {
     { name, 0, 0, G_OPTION_ARG_INT64, &o.field, help, what }
 
 int mtf_command_transfer(int argc, char **argv) {
-    Options o = { .first = -1 };
+    Options o = { .first = MTF_NOT_GIVEN, .chunks = MTF_NOT_GIVEN };
     const GOptionEntry entries[] = {
         TEXT("tensor", tensor, "Its sizes", "1024x1024x512"),
         TEXT("from", from, "Source mesh, and for each dimension R or S and its mesh axes",

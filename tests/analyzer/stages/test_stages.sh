@@ -29,7 +29,9 @@ claim "a profile of PipeDream is divided, inputs are free" seconds_at_most 0.030
 run meshtf-plan stages "$work/graph.txt" --devices 2x1 --bandwidth 1e9,1e8 --json
 claim "devices may be grouped in machines" seconds_at_most 0.030
 run meshtf-plan stages "$work/graph.txt" --devices 2 --memory 10
-claim "nothing fits in ten bytes" exits 3
+claim "nothing fits in ten bytes" says_error "no division into stages fits in 10 B a device"
+run meshtf-plan stages "$work/table" --devices 8 --batch 0
+claim "a batch has at least one micro-batch" says_error "--batch 0 is not at least 1"
 run meshtf-plan stages "$work/graph.txt"
 claim "without devices it is bad input" bad_input
 run meshtf-plan stages "$work/graph.txt" --devices 0
