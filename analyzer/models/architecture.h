@@ -104,6 +104,7 @@ typedef struct {
     bool parallel;        /* both parts of a layer look at its input */
     double rotary_base;   /* 0: no rotary positions */
     double rotary_share;  /* of each head's features that turn; 1 */
+    bool rotary_sections; /* that count alike in texts, and not in pictures */
     bool rotary_adjacent; /* pairs lie side by side, not half of the features apart */
     double rotary_angle;  /* by which every angle is multiplied; 1 */
     double window_rotary_base;   /* of layers with a window, unstretched; 0: as the others */

@@ -113,7 +113,7 @@ static void read_dynamic_rotary(MtfConfig *c, const MtfJson *object, MtfArchitec
 }
 
 /* What an object may say, each read by the types that have it; "finetuned" is of how the model was made. */
-static bool has_known_keys(MtfConfig *c, const MtfJson *object) {
+static bool has_known_keys(MtfConfig *c, const MtfJson *object, bool sections) {
     static const char *const known[] = { "rope_type",
                                          "type",
                                          "rope_theta",
@@ -137,7 +137,8 @@ static bool has_known_keys(MtfConfig *c, const MtfJson *object) {
                                          NULL };
     MtfJson value;
     for (bool more = mtf_json_first(object, &value); more; more = mtf_json_next(&value))
-        if (!g_strv_contains(known, mtf_json_key(&value)) && !cJSON_IsNull(value.node))
+        if (!g_strv_contains(known, mtf_json_key(&value)) && !cJSON_IsNull(value.node) &&
+            !(sections && strcmp(mtf_json_key(&value), "mrope_section") == 0))
             return mtf_json_fail(&value, c->error,
                                  "not known of rotary positions, and it may change what the model "
                                  "computes; take it out if it does not");
@@ -145,12 +146,13 @@ static bool has_known_keys(MtfConfig *c, const MtfJson *object) {
 }
 
 /* Its "rope_type", "type" in old files. */
-static const char *read_rotary_type(MtfConfig *c, const MtfJson *object) {
+static const char *read_rotary_type(MtfConfig *c, const MtfJson *object, bool sections) {
     MtfJson value;
     const char *type = "default";
     bool there =
         mtf_json_find(object, "rope_type", &value) || mtf_json_find(object, "type", &value);
-    if (!has_known_keys(c, object) || (there && !mtf_json_string(&value, &type, c->error)))
+    if (!has_known_keys(c, object, sections) ||
+        (there && !mtf_json_string(&value, &type, c->error)))
         c->failed = true;
     return type;
 }
@@ -158,7 +160,7 @@ static const char *read_rotary_type(MtfConfig *c, const MtfJson *object) {
 static void read_rotary_object(MtfConfig *c, const char *key, const MtfJson *object,
                                MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
-    const char *type = read_rotary_type(c, object);
+    const char *type = read_rotary_type(c, object, s->rotary_sections);
     s->rotary_base = rotary_number(c, object, "rope_theta", s->rotary_base);
     s->rotary_share = rotary_number(c, object, "partial_rotary_factor", s->rotary_share);
     if (strcmp(type, "llama3") == 0)
@@ -171,7 +173,7 @@ static void read_rotary_object(MtfConfig *c, const char *key, const MtfJson *obj
         read_dynamic_rotary(c, object, n);
     else if (strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0)
         read_longrope_rotary(c, object, n);
-    else if (strcmp(type, "default") != 0)
+    else if (strcmp(type, "default") != 0 && !(s->rotary_sections && strcmp(type, "mrope") == 0))
         mtf_config_fail(c, key,
                         "rotary positions of type \"%s\" are not supported; there are "
                         "default, linear, dynamic, yarn, llama3 and longrope",
@@ -180,7 +182,7 @@ static void read_rotary_object(MtfConfig *c, const char *key, const MtfJson *obj
 
 /* Of layers with a window, where they have a base of their own and turn by it as it is. */
 static void read_window_rotary(MtfConfig *c, const MtfJson *object, MtfStack *s) {
-    const char *type = read_rotary_type(c, object);
+    const char *type = read_rotary_type(c, object, s->rotary_sections);
     if (!c->failed && strcmp(type, "default") != 0)
         c->failed = !mtf_json_fail(
             object, c->error,

@@ -145,6 +145,10 @@ count mpt-7b 6649286656 '{"model_type":"mpt","d_model":4096,"n_layers":32,"n_hea
 # with biases); the last norm's 2 2048.
 count stablelm2-1.6b 1644515328 '{"model_type":"stablelm","hidden_size":2048,"intermediate_size":5632,"num_hidden_layers":24,
   "vocab_size":100352,"use_qkv_bias":true}'
+# As Qwen 2 of 7 billion; the part that sees is not read.
+count qwen2-vl-7b 7615616512 '{"model_type":"qwen2_vl","hidden_size":3584,"intermediate_size":18944,"num_hidden_layers":28,
+  "num_attention_heads":28,"num_key_value_heads":4,"vocab_size":152064,"rope_theta":1000000.0,"vision_token_id":151654,
+  "rope_scaling":{"type":"mrope","mrope_section":[16,24,24]},"vision_config":{"embed_dim":1280},"use_sliding_window":false}'
 count bert-base 109482240 '{"model_type":"bert","architectures":["BertModel"]}'
 # Heads, as transformers counts them: of tokens 768^2 + 768, a norm, a bias of each (no pooler); of two classes 768 2 + 2.
 count bert-base-tokens 109514298 '{"model_type":"bert","architectures":["BertForMaskedLM"]}'

@@ -26,6 +26,20 @@ static void read_qwen2(MtfConfig *c, MtfArchitecture *n) {
     n->decoder.q_bias = n->decoder.k_bias = n->decoder.v_bias = true;
 }
 
+/* The text part of Qwen 2 and 2.5 VL, whose pictures are not read: of a text all sections of its rotary positions count
+ * alike, so that it is Qwen 2. */
+static void read_qwen2_vl(MtfConfig *c, MtfArchitecture *n) {
+    static const char *const keys[] = { "image_token_id",        "video_token_id",
+                                        "vision_start_token_id", "vision_end_token_id",
+                                        "vision_token_id",       NULL };
+    MtfJson value;
+    n->decoder.rotary_sections = true;
+    read_qwen2(c, n);
+    mtf_type_ignore(c, keys);
+    if (mtf_config_find(c, "vision_config", &value))
+        mtf_config_leave_out(c, "vision_config", "pictures are not read");
+}
+
 static void read_qwen3(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 151936, 4096,  22016, 32,  32,   32,
                                            128,    32768, 1e-6,  1e4, false };
@@ -299,6 +313,8 @@ const MtfArchitectureType mtf_llama_types[] = {
     { "mistral", read_mistral },
     { "qwen2", read_qwen2 },
     { "qwen3", read_qwen3 },
+    { "qwen2_vl", read_qwen2_vl },
+    { "qwen2_5_vl", read_qwen2_vl },
     { "phi3", read_phi3 },
     { "granite", mtf_type_granite },
     { "smollm3", read_smollm3 },

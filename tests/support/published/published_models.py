@@ -167,6 +167,8 @@ def frequencies(config, width, length):
     if not scaling:
         return inverse
     kind = scaling.get("rope_type", scaling.get("type"))
+    if kind in ("default", "mrope"):
+        return inverse
     if kind == "linear":
         return inverse / scaling["factor"]
     if kind == "dynamic":
@@ -341,7 +343,7 @@ def llama_like(w, c, tokens):
     gemma = kind.startswith("gemma")
     act = gelu_tanh if gemma else silu
     bias = c.get("attention_bias", False)
-    qkv_bias = kind in ("qwen2", "qwen2_moe", "glm", "glm4") or bias or c.get("use_qkv_bias", False)
+    qkv_bias = kind in ("qwen2", "qwen2_vl", "qwen2_5_vl", "qwen2_moe", "glm", "glm4") or bias or c.get("use_qkv_bias", False)
     plain = kind in ("stablelm", "starcoder2")  # norms of means and variances
     if kind == "starcoder2":
         act, bias, qkv_bias = gelu_tanh, c["use_bias"], c["use_bias"]
@@ -544,7 +546,7 @@ HEAD_NORMS = {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "persimm
 
 
 # Types that every_model_type.sh alone tries: they keep their tensors as others do.
-GENERATED_ALONE = set(TRAITS) - {"granitemoe", "ernie4_5_moe", "persimmon"}
+GENERATED_ALONE = set(TRAITS) - {"granitemoe", "ernie4_5_moe", "persimmon"} | {"qwen2_vl", "qwen2_5_vl"}
 
 
 def all_experts_in_one(w, c, p, x):
@@ -1178,6 +1180,10 @@ MODELS = {
                              "rope_scaling": {"type": "dynamic", "factor": 3.0}}),
     "qwen2": (llama_like, {**LLAMA, "use_sliding_window": True, "sliding_window": 4,
                            "max_window_layers": 1, "tie_word_embeddings": True}),
+    # Sections of rotary positions count alike in texts.
+    "qwen2_vl": (llama_like, {**LLAMA, "rope_scaling": {"type": "mrope", "mrope_section": [1, 1]}, "vision_start_token_id": 3,
+                              "vision_config": {"depth": 1}}),
+    "qwen2_5_vl": (llama_like, {**LLAMA, "rope_scaling": {"rope_type": "default", "type": "default", "mrope_section": [1, 1]}}),
     "qwen3": (llama_like, {**LLAMA, "head_dim": 8, "rope_theta": 100.0,
                            "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 2.0,
                                             "original_max_position_embeddings": 16}}),
