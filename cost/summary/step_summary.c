@@ -4,6 +4,7 @@
 #include "cost/machine/doubt.h"
 #include "cost/summary/parallelism.h"
 #include "cost/summary/step_shares.h"
+#include "cost/summary/unaligned_products.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/microbatches.h"
@@ -121,6 +122,9 @@ void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram
             predicted, "device_memory_bytes",
             (int64_t)(peak * (1 + software->kept.slack) + software->kept.context_bytes));
     add_shares(predicted, pricer, program);
+    cJSON *unaligned = mtf_unaligned_products(pricer, program);
+    if (unaligned != NULL)
+        cJSON_AddItemToObject(predicted, "unaligned", unaligned);
     cJSON *doubt = mtf_doubt_to_json(pricer->machine);
     if (doubt != NULL)
         cJSON_AddItemToObject(predicted, "doubt", doubt);
@@ -190,6 +194,10 @@ char *mtf_summary_format(const cJSON *predicted) {
         append_speed(text, predicted);
         append_memory(text, predicted);
         append_bounds(text, predicted);
+        g_autofree char *unaligned =
+            mtf_unaligned_products_format(cJSON_GetObjectItemCaseSensitive(predicted, "unaligned"));
+        if (unaligned != NULL)
+            g_string_append_printf(text, "unaligned      %s\n", unaligned);
     }
     return g_string_free(text, FALSE);
 }

@@ -4,6 +4,7 @@
 #include "cost/machine/doubt.h"
 #include "cost/price/predict.h"
 #include "cost/summary/parallelism.h"
+#include "cost/summary/unaligned_products.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/microbatches.h"
@@ -173,6 +174,13 @@ static char *limits_text(const MtfStepFacts *facts) {
     return g_string_free(text, FALSE);
 }
 
+static void add_unaligned(GPtrArray *lines, const MtfStepFacts *facts) {
+    cJSON *unaligned = mtf_unaligned_products(&facts->pricer, facts->program);
+    if (unaligned != NULL)
+        add(lines, "unaligned", mtf_unaligned_products_format(unaligned));
+    cJSON_Delete(unaligned);
+}
+
 GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     GPtrArray *lines = g_ptr_array_new_with_free_func(free_line);
     add(lines, "parallelism", mtf_parallelism_format(facts->plan->graph, facts->plan->layout));
@@ -181,6 +189,7 @@ GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     add(lines, "variant", mtf_graph_step_format(facts->plan->graph));
     add_time(lines, facts);
     add(lines, "limited by", limits_text(facts));
+    add_unaligned(lines, facts);
     add_memory(lines, facts);
     add_traffic(lines, facts);
     add(lines, "proof", proof_text(facts->plan->search));

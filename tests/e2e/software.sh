@@ -52,4 +52,18 @@ claim "and says for what it priced" says 'software       torchtitan'
 sed 's/"software": "torchtitan"/"software": 3/' "$work/found.json" >"$work/wrong.json"
 run meshtf-plan check "$work/wrong.json"
 claim "a plan whose software is no name is refused" exits 2
+# A vocabulary of 50257 in halves, whose rows of logits begin at odd places.
+meshtf-plan model gpt --preset gpt2-small --layers 2 -o "$work/odd.json" >"$work/out"
+run meshtf-plan estimate "$work/odd.json" --machine h100 --mesh b:1 --layout '' --precision bf16 --software pytorch -o "$work/odd-plan.json"
+claim "products over a vocabulary of an odd size are told" says "vocab of 50257 is no multiple of 8, for which products here take"
+claim "and what would do" says "more; --pad vocab:50304"
+slow=$(jq '.predicted.step_seconds' "$work/odd-plan.json")
+claim "JSON has what it costs" [ "$(jq '.predicted.unaligned | .dimension == "vocab" and .seconds > 0.001' "$work/odd-plan.json")" = true ]
+run meshtf-plan estimate "$work/odd.json" --machine h100 --mesh b:1 --layout '' --precision bf16 --software pytorch --pad vocab:50304 -o "$work/even.json"
+claim "a padded one is planned" exits 0
+claim "and nothing is told of it" [ "$(grep -c unaligned "$work/out")" = 0 ]
+claim "and saves what was said, to a tenth" [ "$(jq --argjson slow "$slow" --slurpfile odd "$work/odd-plan.json" \
+    '(($slow - .predicted.step_seconds) / $odd[0].predicted.unaligned.seconds - 1 | fabs) < 0.1' "$work/even.json")" = true ]
+run meshtf-plan estimate "$work/odd.json" --machine h100 --mesh b:1 --layout '' --precision bf16 --software megatron-core
+claim "frameworks that pad do not lose it" [ "$(grep -c unaligned "$work/out")" = 0 ]
 done_testing
