@@ -73,8 +73,22 @@ static bool check_loss(const Differentiation *d, GError **error) {
            mtf_input_error(error, "no variable leads to the loss \"%s\"", loss->name);
 }
 
+/* How often such a loop has run is not known when its backward pass is planned. */
+static bool check_loop_end(Differentiation *d, int tensor) {
+    int producer = mtf_graph_tensor(d->b.graph, tensor)->producer;
+    int loop = producer < 0 ? 0 : mtf_graph_operation(d->b.graph, producer)->loop;
+    return loop == 0 || mtf_loop_condition(d->b.graph, loop) < 0 ||
+           mtf_input_error(
+               &d->b.error,
+               "no gradient passes through the \"while\" block \"%s\", which would come "
+               "to \"%s\": stop it there (stop_gradient), or take a \"loop\" with a count",
+               mtf_graph_loop(d->b.graph, loop)->name, mtf_graph_tensor(d->b.graph, tensor)->name);
+}
+
 void mtf_gradient_give(MtfGradient *gradient, int tensor, int share) {
     Differentiation *d = gradient->taker;
+    if (share >= 0 && d->wanted[tensor] && !check_loop_end(d, tensor))
+        return;
     if (share < 0 || !d->wanted[tensor] || mtf_loop_gradient_defer(d, tensor, share))
         return;
     if (d->shares[tensor] == NULL)

@@ -5,6 +5,7 @@
 #include "cost/price/schedule.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/graph/loops.h"
 
 #include <string.h>
 
@@ -160,6 +161,19 @@ static void add_memory(cJSON *object, const MtfProgram *program, const MtfArena 
     mtf_json_add_integer(kinds, "gaps", arena->bytes - sum);
 }
 
+/* "while" blocks, which are counted as if they never ended early. */
+static void add_bounds(cJSON *object, const MtfProgram *program) {
+    const MtfGraph *graph = program->graph;
+    cJSON *bounds = NULL;
+    for (int l = 1; l <= (int)graph->loops->len; l++) {
+        if (mtf_loop_condition(graph, l) < 0)
+            continue;
+        if (bounds == NULL)
+            bounds = cJSON_AddObjectToObject(object, "while");
+        mtf_json_add_integer(bounds, mtf_graph_loop(graph, l)->name, mtf_loop_count(graph, l));
+    }
+}
+
 cJSON *mtf_predict(const MtfPricer *pricer, const MtfProgram *program) {
     cJSON *object = cJSON_CreateObject();
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
@@ -167,6 +181,7 @@ cJSON *mtf_predict(const MtfPricer *pricer, const MtfProgram *program) {
     add_memory(object, program, arena);
     add_host(object, pricer, program, arena);
     add_collectives(object, pricer, program);
+    add_bounds(object, program);
     return object;
 }
 
@@ -273,11 +288,24 @@ static void format_collective(GString *text, const cJSON *row) {
                            elements, bytes, links, seconds);
 }
 
+static void format_bounds(GString *text, const cJSON *predicted) {
+    const cJSON *bound;
+    cJSON_ArrayForEach(bound, cJSON_GetObjectItemCaseSensitive(predicted, "while")) {
+        g_string_append_printf(
+            text,
+            "%-14s %.0f iterations at most, all of which are counted: it ends "
+            "before where its condition becomes false\n",
+            bound->string,
+            number_of(cJSON_GetObjectItemCaseSensitive(predicted, "while"), bound->string));
+    }
+}
+
 char *mtf_predicted_format(const cJSON *predicted) {
     GString *text = g_string_new(NULL);
     format_times(text, predicted);
     format_memory(text, predicted);
     format_host(text, predicted);
+    format_bounds(text, predicted);
     const cJSON *rows = cJSON_GetObjectItemCaseSensitive(predicted, "collectives"), *row;
     if (cJSON_GetArraySize(rows) == 0) {
         g_string_append(text, "no communication\n");

@@ -167,6 +167,7 @@ typedef struct {
     int choices;           /* slots: how many choices a token has */
     int capacity;          /* slots: places of an expert; -1: as many as it takes */
     double value;          /* constant */
+    double condition;      /* loop_next: 1 where the loop is over once this bool is false */
     double per_microbatch; /* reduce_mean, variance, normalize_grad: 1 where the mean is over the
                               examples of one micro-batch, not of the step */
     double factor;         /* scale, attention */

@@ -17,6 +17,19 @@ int64_t mtf_loop_element(const MtfGraph *graph, int loop, int64_t iteration) {
                : iteration;
 }
 
+static bool is_condition(const MtfOperation *op) {
+    return mtf_operation_row(op->kind)->loop == MTF_LOOP_HANDS_ON && op->attributes.condition != 0;
+}
+
+int mtf_loop_condition(const MtfGraph *graph, int loop) {
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        if (op->loop == loop && is_condition(op))
+            return op->inputs[0];
+    }
+    return -1;
+}
+
 MtfLoopPart mtf_operation_loop_part(const MtfGraph *graph, int operation) {
     return mtf_operation_row(mtf_graph_operation(graph, operation)->kind)->loop;
 }
@@ -303,6 +316,8 @@ static bool check_state(const MtfGraph *graph, const int *states, int operation,
         return fail(graph, operation, error, "is of another stage than what begins its state");
     if (handed[state])
         return fail(graph, operation, error, "hands on a state that another operation hands on");
+    if (is_condition(op) && mtf_loop_condition(graph, op->loop) != state)
+        return fail(graph, operation, error, "is the second condition of its loop");
     handed[state] = true;
     producer = mtf_graph_tensor(graph, op->inputs[1])->producer;
     return (states[op->inputs[1]] == 0 && producer >= 0 &&
@@ -329,6 +344,9 @@ static bool check_part(const MtfGraph *graph, const int *states, int operation, 
         return fail(graph, operation, error, "is part of a loop and must name its \"loop\"");
     if (part == MTF_LOOP_HANDS_ON)
         return check_state(graph, states, operation, handed, error);
+    if (part == MTF_LOOP_STACKS && mtf_loop_condition(graph, op->loop) >= 0)
+        return fail(graph, operation, error,
+                    "keeps every iteration of a loop that may end before the last");
     return op->attributes.dimension == mtf_graph_loop(graph, op->loop)->dimension ||
            fail(graph, operation, error, "is about another dimension than its loop's");
 }

@@ -10,7 +10,9 @@
  *     … reads ys and last                      after the loop
  *
  * An iteration is numbered by its element: i = 0, 1, … or in a loop that runs in reverse the other way
- * round. Within the graph the operations of a loop stand one behind another, those that hand states
+ * round. Where a loop_next says `condition`, the loop is over once the bool that it hands on is false:
+ * what states hand on is `where(condition, next, state)`, so that iterations behind it change nothing and
+ * need not run. Prices and memory count them all. Within the graph the operations of a loop stand one behind another, those that hand states
  * on last; so do the instructions of a program. Loops hold no other loops. */
 #ifndef MTF_LOOPS_H
 #define MTF_LOOPS_H
@@ -27,6 +29,9 @@ int64_t mtf_loop_count(const MtfGraph *graph, int loop);
 
 /* The element that iteration number `iteration` of so many is about. */
 int64_t mtf_loop_element(const MtfGraph *graph, int loop, int64_t iteration);
+
+/* The state whose value ends the loop once it is false, or -1 where nothing does. */
+int mtf_loop_condition(const MtfGraph *graph, int loop);
 
 /* What the operation is for a loop. */
 MtfLoopPart mtf_operation_loop_part(const MtfGraph *graph, int operation);

@@ -362,6 +362,12 @@ bool mtf_check_variance(const Check *check, const MtfShape *shape, GError **erro
 
 bool mtf_check_loop_next(const Check *check, const MtfShape *shape, GError **error) {
     const MtfTensor *next = input(check, 1);
+    double condition = check->operation->attributes.condition;
+    if (condition != 0 && (condition != 1 || shape->rank > 0 || next->dtype != MTF_BOOL))
+        return fail(check, error,
+                    "a loop goes on while one bool without dimensions is true (\"condition\" 1), "
+                    "which \"%s\" is not",
+                    next->name);
     if (mtf_shape_equal(&next->shape, shape) && next->dtype == input(check, 0)->dtype)
         return true;
     g_autofree char *from = mtf_graph_tensor_format(check->graph, check->operation->inputs[0]);

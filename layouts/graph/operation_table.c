@@ -217,6 +217,7 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                            .n_outputs = 1,
                            .dims = MTF_DIMS_FIRST,
                            .in_place = 1,
+                           .attributes = { NUMBER(condition, 0) },
                            .check = mtf_check_loop_next,
                            .loop = MTF_LOOP_HANDS_ON },
     [MTF_OP_LOOP_SLICE] = { MOVING("loop_slice", MTF_DIMS_WITHOUT), .positional = true,

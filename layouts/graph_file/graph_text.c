@@ -485,25 +485,41 @@ static bool is_carried(const MtfBlockText *block, const char *name) {
     return false;
 }
 
+/* What a carried value is handed on as: itself where the loop's condition has become false. What is carried
+ * under another name is copied. */
+static const char *handed_on(MtfBlockText *block, const MtfCarryText *carry) {
+    bool chooses = block->condition != NULL;
+    if (!chooses && !is_carried(block, carry->next))
+        return carry->next;
+    g_autofree char *name = g_strdup_printf(chooses ? "%s/kept" : "%s/copy", carry->name);
+    MtfOperationText *text = add_part(block, &carry->where, chooses ? MTF_OP_WHERE : MTF_OP_SCALE,
+                                      g_string_chunk_insert(block->strings, name), chooses ? 3 : 1);
+    text->attributes.factor = 1;
+    text->inputs[0] = chooses ? block->condition : carry->next;
+    text->inputs[chooses ? 1 : 0] = carry->next;
+    if (chooses)
+        text->inputs[2] = carry->name;
+    return text->name;
+}
+
 /* A carried value "h" of loop "steps" is "steps/h/state" inside, begun before the loop, and handed on
- * by "steps/h", which stays when the loop is over. What is carried under another name is copied. */
+ * by "steps/h", which stays when the loop is over. */
 static void add_carried(MtfBlockText *block, MtfBlockText *outer, const MtfCarryText *carry) {
     g_autofree char *state = g_strdup_printf("%s/%s/state", block->name, carry->name);
-    g_autofree char *copy = g_strdup_printf("%s/copy", carry->name);
     MtfOperationText *begin = add_part(outer, &carry->where, MTF_OP_LOOP_BEGIN,
                                        g_string_chunk_insert(block->strings, state), 1);
     begin->inputs[0] = carry->init;
-    const char *next = carry->next;
-    if (is_carried(block, next)) {
-        MtfOperationText *text = add_part(block, &carry->where, MTF_OP_SCALE,
-                                          g_string_chunk_insert(block->strings, copy), 1);
-        text->attributes.factor = 1;
-        text->inputs[0] = next;
-        next = text->name;
-    }
+    const char *next = handed_on(block, carry);
     MtfOperationText *text = add_part(block, &carry->where, MTF_OP_LOOP_NEXT, carry->name, 2);
     text->inputs[0] = begin->name;
     text->inputs[1] = next;
+    text->attributes.condition =
+        block->condition != NULL && strcmp(block->condition, carry->name) == 0;
+}
+
+static void add_all_carried(MtfBlockText *block, MtfBlockText *outer) {
+    for (guint c = 0; c < block->carries->len; c++)
+        add_carried(block, outer, &g_array_index(block->carries, MtfCarryText, c));
 }
 
 /* The dimension that a loop runs along: one of the graph's, or a new one of the loop's name. */
@@ -551,28 +567,62 @@ static bool read_loop(MtfGraph *graph, MtfBlockText *block, MtfBlockText *outer,
         !read_items(graph, block, error) ||
         !read_elements(block, "outputs", &block->output_list, MTF_OP_LOOP_STACK, error))
         return false;
-    for (guint c = 0; c < block->carries->len; c++)
-        add_carried(block, outer, &g_array_index(block->carries, MtfCarryText, c));
+    add_all_carried(block, outer);
     return block->items->len > 0 ||
            mtf_json_fail(&block->operation_list, error, "a loop has operations");
+}
+
+/* What a "while" block has in the place of a count: how often it runs at most, and what it goes on with. */
+static bool read_limits(MtfGraph *graph, MtfBlockText *block, GError **error) {
+    MtfJson child;
+    GError *cause = NULL;
+    int64_t most;
+    if (!mtf_json_find(&block->body, "max_count", &child))
+        return mtf_json_fail(&block->body, error,
+                             "a \"while\" block needs a \"max_count\": prices and memory count so "
+                             "many iterations");
+    if (!mtf_json_integer(&child, 1, MTF_MAX_ITERATIONS, &most, error) ||
+        !mtf_json_get(&block->body, "condition", &child, error) ||
+        !mtf_json_string(&child, &block->condition, error))
+        return false;
+    if (!is_carried(block, block->condition))
+        return mtf_json_fail(&child, error,
+                             "\"%s\" is none of the block's carried values, one of which says "
+                             "whether it goes on",
+                             block->condition);
+    block->dimension = mtf_graph_add_dimension(graph, block->name, most, &cause);
+    return block->dimension >= 0 || mtf_field_relay(&block->body, cause, error);
+}
+
+static bool read_while(MtfGraph *graph, MtfBlockText *block, MtfBlockText *outer, GError **error) {
+    static const char *const keys[] = { "while", NULL };
+    static const char *const inner[] = { "name",      "condition",  "max_count", "carry",
+                                         "variables", "operations", NULL };
+    if (!mtf_json_keys(&block->where, keys, error) ||
+        !mtf_json_get(&block->where, "while", &block->body, error) ||
+        !mtf_json_keys(&block->body, inner, error) ||
+        !mtf_json_get_string(&block->body, "name", &block->name, error) ||
+        !mtf_json_get(&block->body, "operations", &block->operation_list, error) ||
+        !read_carries(block, error) || !read_limits(graph, block, error) ||
+        !read_variables(graph, &block->body, block, error) || !read_items(graph, block, error))
+        return false;
+    add_all_carried(block, outer);
+    return true;
 }
 
 /* Appends the element at `where` to `block`, which frees it whatever comes of reading it. */
 static bool read_item(MtfGraph *graph, const MtfJson *where, MtfBlockText *block, GError **error) {
     MtfJson inner;
     bool is_loop = mtf_json_find(where, "loop", &inner) && cJSON_IsObject(inner.node);
-    bool is_block = is_loop || mtf_json_find(where, "repeat", &inner);
-    if (mtf_json_find(where, "while", &inner))
-        return mtf_json_fail(
-            where, error,
-            "there are no \"while\" blocks: a \"loop\" runs as often as is known when it "
-            "is planned");
+    bool is_while = mtf_json_find(where, "while", &inner);
+    bool is_block = is_loop || is_while || mtf_json_find(where, "repeat", &inner);
     if (is_block && block->name != NULL)
         return mtf_json_fail(where, error, "a repeated block or loop cannot hold another one");
     MtfItemText item = { .operation = is_block ? NULL : new_operation(where),
                          .block = is_block ? new_block(where) : NULL };
     g_array_append_val(block->items, item);
     return is_loop    ? read_loop(graph, item.block, block, error)
+           : is_while ? read_while(graph, item.block, block, error)
            : is_block ? read_block(graph, item.block, error)
                       : read_operation(graph, item.operation, error);
 }

@@ -377,9 +377,11 @@ char *mtf_program_format(const MtfProgram *program) {
         append_numbers(text, instruction->outputs, instruction->n_outputs);
         g_string_append(text, " ]");
         if (instruction->loop > 0)
-            g_string_append_printf(text, ", %" PRId64 " times in %s",
-                                   mtf_loop_count(program->graph, instruction->loop),
-                                   mtf_graph_loop(program->graph, instruction->loop)->name);
+            g_string_append_printf(
+                text, ", %s%" PRId64 " times in %s",
+                mtf_loop_condition(program->graph, instruction->loop) >= 0 ? "at most " : "",
+                mtf_loop_count(program->graph, instruction->loop),
+                mtf_graph_loop(program->graph, instruction->loop)->name);
         if (instruction->fused.kernels > 0)
             format_fused_group(text, program, &instruction->fused);
         g_string_append_c(text, '\n');

@@ -23,6 +23,7 @@
 #define MTF_PROGRAM_H
 
 #include "layouts/exchange/exchange_algorithm.h"
+#include "layouts/graph/loops.h"
 #include "layouts/kernel_work/product_work.h"
 #include "layouts/placement/layout.h"
 #include "layouts/placement/reshard.h"

@@ -319,10 +319,11 @@ static Agraph_t *find_loop_cluster(const Drawing *drawing, const MtfViewBox *box
     int number = producer >= 0 ? mtf_graph_operation(graph, producer)->loop : 0;
     if (number == 0)
         return NULL;
-    const MtfLoop *loop = &g_array_index(graph->loops, MtfLoop, number - 1);
+    const MtfLoop *loop = mtf_graph_loop(graph, number);
     g_autofree char *name = g_strdup_printf("cluster_%d_loop_%d", box->section, number);
-    g_autofree char *title = g_strdup_printf("%s, %" PRId64 " times", loop->name,
-                                             mtf_graph_size(graph, loop->dimension));
+    g_autofree char *title = g_strdup_printf(
+        "%s, %s%" PRId64 " times", loop->name,
+        mtf_loop_condition(graph, number) >= 0 ? "at most " : "", mtf_loop_count(graph, number));
     Agraph_t *section = drawing->sections[box->section];
     return add_cluster(section != NULL ? section : drawing->graph, name, title);
 }

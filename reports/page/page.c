@@ -91,6 +91,17 @@ static void add_unsourced(GString *page, const MtfStepFacts *facts) {
     g_string_append(page, "</ul></details>");
 }
 
+/* How often "while" blocks run is not known before. */
+static void add_bounds(GString *page, const MtfGraph *graph) {
+    for (int l = 1; l <= (int)graph->loops->len; l++)
+        if (mtf_loop_condition(graph, l) >= 0)
+            mtf_markup(
+                page,
+                "<li>The <code>while</code> block %s is counted %d times, as often as it may "
+                "run; it ends before where its condition becomes false.</li>",
+                mtf_graph_loop(graph, l)->name, (int)mtf_loop_count(graph, l));
+}
+
 static void add_assumptions(GString *page, const MtfStepFacts *facts) {
     const MtfMachine *machine = facts->machine;
     const char *precision = facts->plan->precision;
@@ -108,6 +119,7 @@ static void add_assumptions(GString *page, const MtfStepFacts *facts) {
                100 * machine->derate.flops, machine->memory_bandwidth, 100 * machine->derate.memory,
                100 * machine->derate.links,
                machine->curves != NULL ? (int)machine->curves->len : 0);
+    add_bounds(page, facts->plan->graph);
     mtf_markup(
         page,
         "<li>A collective is priced by the best schedule known for its group's part of the "

@@ -11,6 +11,7 @@
 struct MtfCommunicators {
     MPI_Comm of_axes[MAX_SETS]; /* MPI_COMM_NULL where the program needs none */
     MPI_Op narrow_sum, narrow_maximum;
+    MPI_Comm control; /* MPI_COMM_NULL where no loop has a condition */
 };
 
 static void make_ours(MPI_Comm communicator, const char *name) {
@@ -63,6 +64,13 @@ static void narrow_maximum(void *in, void *inout, int *count, MPI_Datatype *type
     combine(in, inout, *count, MTF_REDUCE_MAX);
 }
 
+static bool has_condition(const MtfGraph *graph) {
+    for (int l = 1; l <= (int)graph->loops->len; l++)
+        if (mtf_loop_condition(graph, l) >= 0)
+            return true;
+    return false;
+}
+
 MtfCommunicators *mtf_communicators_new(MPI_Comm control, const MtfProgram *program) {
     MtfCommunicators *communicators = g_new(MtfCommunicators, 1);
     bool used[MAX_SETS] = { false };
@@ -77,6 +85,8 @@ MtfCommunicators *mtf_communicators_new(MPI_Comm control, const MtfProgram *prog
     mtf_mpi_require(MPI_Op_create(narrow_sum, 1, &communicators->narrow_sum), "MPI_Op_create");
     mtf_mpi_require(MPI_Op_create(narrow_maximum, 1, &communicators->narrow_maximum),
                     "MPI_Op_create");
+    communicators->control =
+        has_condition(program->graph) ? mtf_control_new(control) : MPI_COMM_NULL;
     return communicators;
 }
 
@@ -86,6 +96,8 @@ void mtf_communicators_free(MtfCommunicators *communicators) {
     for (int axes = 0; axes < MAX_SETS; axes++)
         if (communicators->of_axes[axes] != MPI_COMM_NULL)
             mtf_mpi_require(MPI_Comm_free(&communicators->of_axes[axes]), "MPI_Comm_free");
+    if (communicators->control != MPI_COMM_NULL)
+        mtf_mpi_require(MPI_Comm_free(&communicators->control), "MPI_Comm_free");
     mtf_mpi_require(MPI_Op_free(&communicators->narrow_sum), "MPI_Op_free");
     mtf_mpi_require(MPI_Op_free(&communicators->narrow_maximum), "MPI_Op_free");
     g_free(communicators);
@@ -116,6 +128,13 @@ MPI_Op mtf_communicators_operation(const MtfCommunicators *communicators, MtfDty
         return reduction == MTF_REDUCE_MAX ? communicators->narrow_maximum
                                            : communicators->narrow_sum;
     return reduction == MTF_REDUCE_MAX || dtype == MTF_BOOL ? MPI_MAX : MPI_SUM;
+}
+
+bool mtf_communicators_any(const MtfCommunicators *communicators, bool here) {
+    int any = here;
+    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, communicators->control),
+                    "MPI_Allreduce");
+    return any;
 }
 
 MPI_Comm mtf_communicators_get(const MtfCommunicators *communicators, unsigned axes) {

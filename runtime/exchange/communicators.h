@@ -38,6 +38,10 @@ MPI_Datatype mtf_element_type(MtfDtype dtype);
 MPI_Op mtf_communicators_operation(const MtfCommunicators *communicators, MtfDtype dtype,
                                    MtfReduction reduction);
 
+/* Collective over the program's ranks: whether it is so on any of them. Of programs with a loop that has a
+ * condition alone. */
+bool mtf_communicators_any(const MtfCommunicators *communicators, bool here);
+
 /* The communicator of this rank's group of `axes`, a set that the program uses. */
 MPI_Comm mtf_communicators_get(const MtfCommunicators *communicators, unsigned axes);
 

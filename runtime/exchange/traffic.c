@@ -74,3 +74,15 @@ MtfTraffic *mtf_traffic_predict(const MtfProgram *program, int rank) {
     }
     return traffic;
 }
+
+void mtf_traffic_spare(MtfTraffic *counted, const MtfProgram *program, int rank,
+                       const MtfRange *instructions, int64_t times) {
+    counted->spared += times;
+    for (int i = (int)instructions->begin; i < (int)instructions->end; i++) {
+        if (counted->entry_of[i] < 0)
+            continue;
+        MtfTrafficEntry *entry = &counted->entries[counted->entry_of[i]];
+        entry->spared_calls += times * mtf_instruction_calls(program, i);
+        entry->spared_bytes += times * mtf_instruction_payload(program, i, rank);
+    }
+}

@@ -19,15 +19,17 @@ typedef struct {
     int64_t copied; /* of those bytes that went from one rank's arena into another's, without a
                        message: counted only */
     int64_t sent;   /* in messages of algorithms that are made of them (collective_messages.h) */
-    double seconds; /* counted only; waiting for the others included */
+    int64_t spared_calls, spared_bytes; /* counted only: of iterations that a loop ended before */
+    double seconds;                     /* counted only; waiting for the others included */
 } MtfTrafficEntry;
 
 typedef struct {
     int n_entries;
     MtfTrafficEntry *entries; /* by axes, then kind */
     int n_instructions;
-    int *entry_of;      /* one an instruction; -1 where nothing is sent */
-    int64_t host_bytes; /* copied to the host's memory and back */
+    int *entry_of;              /* one an instruction; -1 where nothing is sent */
+    int64_t host_bytes;         /* copied to the host's memory and back */
+    int64_t iterations, spared; /* counted only: of loops with a condition, those run and not run */
 } MtfTraffic;
 
 /* All entries that the program has, with nothing counted yet. */
@@ -37,6 +39,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfTraffic, mtf_traffic_free)
 
 /* What the program predicts for one step on `rank`. */
 MtfTraffic *mtf_traffic_predict(const MtfProgram *program, int rank);
+
+/* Counts what `times` iterations of instructions [begin, end) would have sent on `rank`. */
+void mtf_traffic_spare(MtfTraffic *counted, const MtfProgram *program, int rank,
+                       const MtfRange *instructions, int64_t times);
 
 /* The entry of a kind and axes, or NULL. */
 MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfReshardKind kind, unsigned axes);

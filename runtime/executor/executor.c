@@ -146,17 +146,43 @@ static void run_through(MtfExecutor *executor, int from, int to, int64_t step) {
         end_oldest(executor, &under_way, step);
 }
 
+/* Whether iterations beyond this one would change something. A bool of which each rank holds a part, or a
+ * copy, is true where one of them is. */
+static bool goes_on(const MtfExecutor *executor, int condition) {
+    if (condition < 0)
+        return true;
+    const MtfOperand *state = mtf_worker_tensor(executor->worker, condition);
+    bool here = state->data != NULL && *(const uint8_t *)state->data != 0;
+    const MtfCommunicators *communicators = executor->transport.communicators;
+    return communicators != NULL ? mtf_communicators_any(communicators, here) : here;
+}
+
+/* Instructions [begin, end) of a loop, or of none, as often as it runs. */
+static void run_iterations(MtfExecutor *executor, MtfRange part, int64_t step) {
+    const MtfProgram *program = executor->worker->program;
+    int loop = mtf_program_instruction(program, (int)part.begin)->loop;
+    int condition = loop > 0 ? mtf_loop_condition(program->graph, loop) : -1;
+    int64_t count = mtf_loop_count(program->graph, loop), k = 0;
+    bool more = true;
+    for (; k < count && more; k++) {
+        executor->worker->iteration = k;
+        run_through(executor, (int)part.begin, (int)part.end, step);
+        more = k + 1 == count || goes_on(executor, condition);
+    }
+    executor->worker->iteration = 0;
+    if (condition >= 0) {
+        executor->counted->iterations += k;
+        mtf_traffic_spare(executor->counted, program, executor->worker->rank, &part, count - k);
+    }
+}
+
 void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
     const MtfProgram *program = executor->worker->program;
     for (int begin = from, end; begin < to; begin = end) {
         int loop = mtf_program_instruction(program, begin)->loop;
         for (end = begin + 1; end < to && mtf_program_instruction(program, end)->loop == loop;)
             end++;
-        for (int64_t k = 0; k < mtf_loop_count(program->graph, loop); k++) {
-            executor->worker->iteration = k;
-            run_through(executor, begin, end, step);
-        }
-        executor->worker->iteration = 0;
+        run_iterations(executor, (MtfRange){ begin, end }, step);
     }
 }
 

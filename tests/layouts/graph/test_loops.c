@@ -71,6 +71,51 @@ static void what_was_read_is_written_and_read_again(void **state) {
     g_free(texts[1]);
 }
 
+/* x is halved while it is above 1: "go" says so, and what both carry stays once that is false. */
+#define WHILE(limits, go, more)                                                                   \
+    "{'meshtf_graph':1,'name':'g','dimensions':{'h':2},'variables':[{'name':'x','dims':['h'],"    \
+    "'init':'ones'}],'operations':[{'name':'yes','op':'constant','dims':[],'value':1,'dtype':"    \
+    "'bool'},{'while':{'name':'w'," limits                                                        \
+    "'carry':[{'name':'v','init':'x','next':'half'},{'name':'go','init':'yes','next':'" go "'}]," \
+    "'operations':[{'name':'half','op':'scale','factor':0.5,'inputs':['v']},{'name':'one','op':"  \
+    "'constant','dims':['h'],'value':1},{'name':'above','op':'less','inputs':['one','half'],"     \
+    "'dtype':'bool'},{'name':'some','op':'reduce_any','inputs':['above'],'dims':[]}]}}" more "]}"
+#define LIMITS "'condition':'go','max_count':9,"
+
+static void a_while_block_is_a_loop_whose_values_stay_when_it_is_over(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(WHILE(LIMITS, "some", ""));
+    const MtfOperation *kept = mtf_graph_operation(
+        graph, mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "w/v/kept"))->producer);
+    assert_int_equal(kept->kind, MTF_OP_WHERE);
+    assert_int_equal(kept->inputs[0], mtf_graph_find_tensor(graph, "w/go/state"));
+    assert_int_equal(kept->inputs[1], mtf_graph_find_tensor(graph, "w/half"));
+    assert_int_equal(kept->inputs[2], mtf_graph_find_tensor(graph, "w/v/state"));
+    assert_int_equal(mtf_loop_condition(graph, 1), mtf_graph_find_tensor(graph, "w/go/state"));
+    assert_int_equal(mtf_loop_count(graph, 1), 9);
+    cJSON *tree = mtf_graph_to_json(graph);
+    g_autofree char *text = mtf_json_print(tree);
+    cJSON_Delete(tree);
+    g_autoptr(MtfGraph) again = mtf_test_graph(text);
+    assert_int_equal(mtf_loop_condition(again, 1), mtf_graph_find_tensor(again, "w/go/state"));
+}
+
+static void while_blocks_that_cannot_be_are_told_in_a_sentence(void **state) {
+    (void)state;
+    says(WHILE("'condition':'go',", "some", ""), "a \"while\" block needs a \"max_count\"");
+    says(WHILE("'max_count':9,", "some", ""), "condition");
+    says(WHILE("'condition':'gone','max_count':9,", "some", ""),
+         "\"gone\" is none of the block's carried values");
+    says(WHILE("'condition':'go','max_count':0,", "some", ""), "max_count");
+    says(WHILE("'condition':'v','max_count':9,", "some", ""),
+         "a loop goes on while one bool without dimensions is true (\"condition\" 1), which "
+         "\"w/v/kept\" is not");
+    says(WHILE(LIMITS "'outputs':[],", "some", ""), "outputs");
+    says(WHILE(LIMITS, "some",
+               ",{'op':'loop_stack','name':'all','inputs':['w/half'],'dimension':'w','loop':'w'}"),
+         "is none of this graph's \"loops\"");
+}
+
 #define STAGED(stage)                                                                           \
     "'carry':[{'name':'s','init':'w','next':'new'}],'operations':[{'name':'old','op':'negate'," \
     "'inputs':['s'],'stage':1},{'name':'new','op':'negate','inputs':['old'],'stage':" stage "}]"
@@ -136,6 +181,8 @@ int main(void) {
         cmocka_unit_test(no_stage_ends_in_a_loop_or_before_it_takes_its_state),
         cmocka_unit_test(what_was_read_is_written_and_read_again),
         cmocka_unit_test(loops_that_cannot_be_are_told_in_a_sentence),
+        cmocka_unit_test(a_while_block_is_a_loop_whose_values_stay_when_it_is_over),
+        cmocka_unit_test(while_blocks_that_cannot_be_are_told_in_a_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -214,8 +214,8 @@ static void wrong_inputs_and_variables_are_told(void **state) {
         "int64, bool and int8 are");
     assert_fails(
         HEAD INPUT "'operations': [{'while': {'name': 'w', 'operations': []}}]}",
-        "g.json: /operations/0: there are no \"while\" blocks: a \"loop\" runs as often as is "
-        "known when it is planned");
+        "g.json: /operations/0/while: a \"while\" block needs a \"max_count\": prices and memory "
+        "count so many iterations");
     assert_fails(HEAD INPUT "'variables': [{'name': 'x', 'dims': ['a'], 'init': 'ones'}], "
                             "'operations': []}",
                  "g.json: /variables/0: the name \"x\" is given twice");
