@@ -131,18 +131,16 @@ static int loss_number(MtfComposite *c, const char *suffix, double value) {
 
 /* The mask, or with `ignore` the mask times whether the label is not below 0; -1: none. */
 static int mask_of(MtfComposite *c) {
+    MtfDtype wide = mtf_dtype_wide(mtf_composite_dtype(c, c->x[0]));
+    int given = mtf_composite_converted(c, "weights", wide, c->x[2]);
     if (c->op->attributes.ignore == 0)
-        return c->x[2];
+        return given;
     MtfBuilder *b = c->b;
     g_autofree char *name = g_strdup_printf("%s/zero", c->op->name);
     int zero = mtf_build_constant(b, name, MTF_I32, 0);
     int counts = mtf_composite_mapped(c, MTF_OP_LESS_EQUAL, "counts", zero, c->x[1]);
-    int mask = counts < 0 ? -1
-                          : mtf_composite_converted(c, "counted",
-                                                    mtf_dtype_wide(mtf_composite_dtype(c, c->x[0])),
-                                                    counts);
-    return c->x[2] < 0 ? mask
-                       : mtf_composite_part(c, MTF_OP_MULTIPLY, "mask", c->shape, mask, c->x[2]);
+    int mask = counts < 0 ? -1 : mtf_composite_converted(c, "counted", wide, counts);
+    return given < 0 ? mask : mtf_composite_part(c, MTF_OP_MULTIPLY, "mask", c->shape, mask, given);
 }
 
 /* The logarithm of the sum of e^x, whose maximum only keeps numbers small: no gradient passes there. */
@@ -322,7 +320,9 @@ static int expand_select(MtfComposite *c) {
     int one = mtf_composite_dimension(c, "one", 1);
     mtf_composite_aim(c, a->dimension, one, a->index, 1);
     int piece = mtf_composite_mapped(c, MTF_OP_RESAMPLE, "piece", c->x[0], -1);
-    return MTF_BUILD(c->b, MTF_OP_REDUCE_SUM, c->op->name, c->shape, piece);
+    bool truths = mtf_composite_dtype(c, c->x[0]) == MTF_BOOL;
+    return MTF_BUILD(c->b, truths ? MTF_OP_REDUCE_MAX : MTF_OP_REDUCE_SUM, c->op->name, c->shape,
+                     piece);
 }
 
 static int expand_stack(MtfComposite *c) {

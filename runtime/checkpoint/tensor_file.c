@@ -233,8 +233,9 @@ static void unpack(const Mover *mover, const Window *window, const MtfOperand *s
     }
     if (mover->measures)
         return;
-    if (type == mtf_stored_type_of(slice->dtype)) {
-        gsize bytes = (gsize)mtf_stored_type_bytes(type);
+    if (type == mtf_stored_type_of(slice->dtype) && slice->dtype != MTF_BOOL) {
+        gsize bytes =
+            (gsize)mtf_stored_type_bytes(type); /* files' bools may be other than 0 and 1 */
         memcpy((char *)slice->data + (gsize)runs->position * bytes, elements,
                (gsize)runs->count * bytes);
         return;

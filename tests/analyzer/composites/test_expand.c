@@ -3,6 +3,7 @@
 
 #include "analyzer/composites/builder.h"
 #include "analyzer/composites/expand.h"
+#include "tests/support/reference/reference.h"
 
 enum { I, J, K, L };
 
@@ -127,6 +128,94 @@ static void everything_else_is_copied(void **state) {
     assert_string_equal(copy->optimizer.kind, "sgd");
 }
 
+/* Composites that take integers or bools, with so many inputs of shape [i, k]. */
+static const struct {
+    int kind, inputs;
+    bool subset; /* the result is of shape [i] */
+    bool truths; /* numbers are 0 or 1, unless the result is bool */
+} exact[] = {
+    { MTF_OP_NOT_EQUAL, 2, false, false },     { MTF_OP_GREATER, 2, false, false },
+    { MTF_OP_GREATER_EQUAL, 2, false, false }, { MTF_OP_LOGICAL_AND, 2, false, true },
+    { MTF_OP_LOGICAL_OR, 2, false, true },     { MTF_OP_LOGICAL_XOR, 2, false, true },
+    { MTF_OP_REDUCE_ANY, 1, true, false },     { MTF_OP_REDUCE_ALL, 1, true, false },
+    { MTF_OP_REDUCE_MIN, 1, true, false },     { MTF_OP_SELECT, 1, true, false },
+    { MTF_OP_REVERSE, 1, false, false },       { MTF_OP_ROLL, 1, false, false },
+};
+
+/* "y" of the graph, from inputs that hold small numbers, which come again and are below 0, too. */
+static double *last_result(const MtfGraph *graph, bool truths) {
+    g_autoptr(MtfReference) reference = mtf_reference_new(graph, 7);
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->source != MTF_SOURCE_INPUT)
+            continue;
+        for (int i = 0; i < mtf_graph_elements(graph, &tensor->shape); i++)
+            reference->values[t][i] = (i * (7 + t) + 3 * t) % 5 - 2;
+        for (int i = 0; truths && i < mtf_graph_elements(graph, &tensor->shape); i++)
+            reference->values[t][i] = reference->values[t][i] > 0;
+    }
+    mtf_reference_run(reference, 1);
+    int y = mtf_graph_find_tensor(graph, "y");
+    gsize n = (gsize)mtf_graph_elements(graph, &mtf_graph_tensor(graph, y)->shape);
+    return g_memdup2(reference->values[y], n * sizeof(double));
+}
+
+static void expect_alike(gsize row, MtfDtype dtype, MtfDtype result) {
+    MtfBuilder b = start();
+    MtfShape shape = { .rank = 2, .dims = { I, K } }, rest = { .rank = 1, .dims = { I } };
+    int inputs[2];
+    for (int k = 0; k < exact[row].inputs; k++)
+        inputs[k] =
+            mtf_graph_add_input(b.graph, k == 0 ? "a" : "b", &shape, dtype, MTF_FEED_LABELS, NULL);
+    b.attributes.dimension = K, b.attributes.index = b.attributes.shift = 1;
+    b.has_dtype = true, b.dtype = result;
+    mtf_build(&b, exact[row].kind, "y", exact[row].subset ? &rest : &shape, exact[row].inputs,
+              inputs);
+    g_autoptr(MtfGraph) graph = b.graph;
+    assert_null(b.error);
+    g_autoptr(MtfGraph) expanded = mtf_expand(graph, NULL);
+    assert_non_null(expanded);
+    bool truths = dtype == MTF_BOOL || (exact[row].truths && result != MTF_BOOL);
+    int y = mtf_graph_find_tensor(expanded, "y");
+    assert_int_equal(mtf_graph_tensor(expanded, y)->dtype,
+                     mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "y"))->dtype);
+    g_autofree double *expected = last_result(graph, truths);
+    g_autofree double *actual = last_result(expanded, truths);
+    for (int64_t i = 0; i < mtf_graph_elements(expanded, &mtf_graph_tensor(expanded, y)->shape);
+         i++)
+        if (expected[i] != actual[i])
+            fail_msg("%s of %s: %g, not %g", mtf_operation_row(exact[row].kind)->name,
+                     mtf_dtype_name(dtype), actual[i], expected[i]);
+}
+
+static void composites_of_integers_and_bools_are_what_they_expand_to(void **state) {
+    (void)state;
+    static const MtfDtype types[] = { MTF_I32, MTF_I64, MTF_BOOL };
+    for (gsize row = 0; row < G_N_ELEMENTS(exact); row++)
+        for (gsize t = 0; t < G_N_ELEMENTS(types); t++) {
+            if (exact[row].kind == MTF_OP_REDUCE_MIN && types[t] == MTF_BOOL)
+                continue; /* reduce_all */
+            expect_alike(row, types[t], types[t]);
+            expect_alike(row, types[t], MTF_BOOL);
+        }
+}
+
+static void a_mask_may_be_bool_and_labels_int64(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = input(&b, "x", I, K);
+    MtfShape rows = { .rank = 1, .dims = { I } };
+    int labels = mtf_graph_add_input(b.graph, "labels", &rows, MTF_I64, MTF_FEED_LABELS, NULL);
+    int mask = mtf_graph_add_input(b.graph, "mask", &rows, MTF_BOOL, MTF_FEED_MASK, NULL);
+    MTF_BUILD(&b, MTF_OP_SOFTMAX_CROSS_ENTROPY, "l", &rows, x, labels, mask);
+    g_autoptr(MtfGraph) graph = b.graph;
+    g_autoptr(MtfGraph) expanded = mtf_expand(graph, NULL);
+    expect_operation(expanded, 0, MTF_OP_CAST, "l/ids/1", "labels");
+    expect_operation(expanded, 1, MTF_OP_CAST, "l/weights", "mask");
+    expect_operation(expanded, 4, MTF_OP_LABEL_LOGIT, "l/logit", "x l/ids/1");
+    expect_operation(expanded, 5, MTF_OP_CROSS_ENTROPY, "l", "l/max l/sum l/logit l/weights");
+}
+
 static void a_taken_name_is_an_error(void **state) {
     (void)state;
     MtfBuilder b = start();
@@ -161,6 +250,8 @@ int main(void) {
         cmocka_unit_test(rms_norm_is_a_norm_whose_mean_is_nothing),
         cmocka_unit_test(products_of_many_start_with_the_cheapest_pair),
         cmocka_unit_test(everything_else_is_copied),
+        cmocka_unit_test(composites_of_integers_and_bools_are_what_they_expand_to),
+        cmocka_unit_test(a_mask_may_be_bool_and_labels_int64),
         cmocka_unit_test(a_taken_name_is_an_error),
         cmocka_unit_test(dimensions_of_parts_have_legal_names),
     };

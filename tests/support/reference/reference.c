@@ -58,6 +58,7 @@ TERM(power, pow(x, y))
 TERM(logical_not, x == 0)
 TERM(logical_and, x != 0 && y != 0)
 TERM(logical_or, x != 0 || y != 0)
+TERM(logical_xor, (x != 0) != (y != 0))
 TERM(raise_term, pow(x, p->a->exponent))
 TERM(reciprocal, 1 / x)
 TERM(ceil_term, ceil(x))
@@ -329,7 +330,7 @@ static const MtfReferenceTerm terms[MTF_OPERATIONS] = {
     [MTF_OP_LOGICAL_NOT] = logical_not,
     [MTF_OP_LOGICAL_AND] = logical_and,
     [MTF_OP_LOGICAL_OR] = logical_or,
-    [MTF_OP_LOGICAL_XOR] = not_equal,
+    [MTF_OP_LOGICAL_XOR] = logical_xor,
     [MTF_OP_RAISE] = raise_term,
     [MTF_OP_RECIPROCAL] = reciprocal,
     [MTF_OP_CEIL] = ceil_term,
