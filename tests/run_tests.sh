@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # run_tests.sh BUILD_FOLDER TEST...: runs tests (sources, as make lists them) and sums their verdicts.
-# Twice as many run at once as there are cores (TEST_JOBS), MPI tests too: ranks that start wait for
+# Half as many again run at once as there are cores (TEST_JOBS), MPI tests too: ranks that start wait for
 # each other, so that a test keeps half a core busy on average (817 s of processors in 840 s), and give
-# way meanwhile. The longest of the last run begin first; what wants the machine to itself comes last.
+# way meanwhile; with more at once, exchanges wait for their turn among ranks that look for theirs. The
+# longest of the last run begin first; what wants the machine to itself comes last.
 # Before the verdict it says which took longest, since the suite is to end within ten minutes on two cores.
 set -u
 build=$1
@@ -15,7 +16,7 @@ mkdir -p "$results"
 [ -e "$times" ] || : >"$times"
 # nproc would take OMP_NUM_THREADS, which is one for every rank here, for the number of cores.
 cores=$(env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)
-jobs=${TEST_JOBS:-$((2 * cores))}
+jobs=${TEST_JOBS:-$(((3 * cores + 1) / 2))}
 
 # The libraries choose their kernels by the processor. A test whose numbers come from them says
 # "kernels: why" and runs under each setting of TEST_KERNELS: "default", or ISA/CORE for
