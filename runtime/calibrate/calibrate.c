@@ -65,9 +65,7 @@ static void average(Calibration *calibration) {
     g_autofree double *seconds = g_new(double, list->len);
     for (guint i = 0; i < list->len; i++)
         seconds[i] = g_array_index(list, MtfSample, i).seconds;
-    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, seconds, (int)list->len, MPI_DOUBLE, MPI_SUM,
-                                  calibration->control),
-                    "MPI_Allreduce");
+    mtf_agree_sums(calibration->control, seconds, list->len);
     for (guint i = 0; i < list->len; i++)
         g_array_index(list, MtfSample, i).seconds = seconds[i] / calibration->ranks;
 }

@@ -184,9 +184,7 @@ static double trial_seconds(const Trial *trial) {
     int calls = (int)CLAMP(patience / once, CALLS_LEAST, CALLS_MOST);
     for (int i = 0; i < calls; i++)
         samples[i] = call_seconds(trial);
-    mtf_mpi_require(
-        MPI_Allreduce(MPI_IN_PLACE, samples, calls, MPI_DOUBLE, MPI_SUM, trial->control),
-        "MPI_Allreduce");
+    mtf_agree_sums(trial->control, samples, calls);
     return mtf_first_quarter(samples, calls) / n;
 }
 

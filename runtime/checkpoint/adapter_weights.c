@@ -5,7 +5,7 @@
 #include "layouts/base/json_reader.h"
 #include "layouts/base/json_writer.h"
 #include "runtime/kernels/base/slice.h"
-#include "runtime/support/mpi_check.h"
+#include "runtime/support/agreement.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -59,10 +59,7 @@ static Whole gather_variable(const MtfCheckpointed *what, const char *name) {
     whole.values = g_new0(double, n);
     for (int64_t i = 0; speaks(what->worker, tensor) && i < mtf_slice_elements(slice); i++)
         whole.values[mtf_slice_global_index(slice, i)] = mtf_slice_get(slice, i);
-    for (int64_t at = 0; at < n; at += G_MAXINT)
-        mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, whole.values + at, (int)MIN(n - at, G_MAXINT),
-                                      MPI_DOUBLE, MPI_SUM, what->control),
-                        "MPI_Allreduce");
+    mtf_agree_sums(what->control, whole.values, n);
     return whole;
 }
 

@@ -4,7 +4,7 @@
 #include "layouts/graph/operation_table.h"
 #include "runtime/kernels/base/kernel_squares.h"
 #include "runtime/kernels/base/slice.h"
-#include "runtime/support/mpi_check.h"
+#include "runtime/support/agreement.h"
 
 #include <math.h>
 #include <string.h>
@@ -129,7 +129,6 @@ double mtf_gradient_norm_take(MtfGradientNorm *norm, MPI_Comm control) {
     double sum = norm->sum;
     norm->sum = 0;
     if (!norm->clips)
-        mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, control),
-                        "MPI_Allreduce");
+        mtf_agree_sums(control, &sum, 1);
     return sqrt(sum);
 }

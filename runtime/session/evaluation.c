@@ -4,7 +4,6 @@
 #include "layouts/base/error.h"
 #include "runtime/session/forward_part.h"
 #include "runtime/support/agreement.h"
-#include "runtime/support/mpi_check.h"
 
 #include <math.h>
 
@@ -23,8 +22,7 @@ static void count_in(MtfSession *session, MtfAccuracy *accuracy) {
 
 static double share_of_all(const MtfAccuracy *accuracy, MPI_Comm control) {
     double counts[] = { accuracy->right, accuracy->all };
-    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, counts, 2, MPI_DOUBLE, MPI_SUM, control),
-                    "MPI_Allreduce");
+    mtf_agree_sums(control, counts, 2);
     return counts[1] > 0 ? counts[0] / counts[1] : NAN;
 }
 

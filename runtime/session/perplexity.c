@@ -7,7 +7,6 @@
 #include "runtime/kernels/base/slice.h"
 #include "runtime/session/scores.h"
 #include "runtime/support/agreement.h"
-#include "runtime/support/mpi_check.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -152,14 +151,10 @@ static void add_batch(Reading *r, int64_t scored) {
     }
     if (r->scores.holds)
         visit_rows(r, find_highest);
-    mtf_mpi_require(
-        MPI_Allreduce(MPI_IN_PLACE, r->highest, (int)r->places, MPI_DOUBLE, MPI_MAX, control),
-        "MPI_Allreduce");
+    mtf_agree_maxima(control, r->highest, r->places);
     if (r->scores.speaks)
         visit_rows(r, add_exponentials);
-    mtf_mpi_require(
-        MPI_Allreduce(MPI_IN_PLACE, r->sums, (int)(2 * r->places), MPI_DOUBLE, MPI_SUM, control),
-        "MPI_Allreduce");
+    mtf_agree_sums(control, r->sums, 2 * r->places);
     for (int64_t i = 0; i < scored; i++)
         r->nats += r->highest[i] + log(r->sums[i]) - r->sums[r->places + i];
 }

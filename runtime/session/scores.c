@@ -232,9 +232,7 @@ void mtf_scores_collect(const MtfSession *session, const MtfScores *scores, int6
         if (at.example == example && at.place >= from && at.place < to)
             values[(at.place - from) * scores->vocabulary + at.score] += mtf_slice_get(slice, i);
     }
-    mtf_mpi_require(
-        MPI_Allreduce(MPI_IN_PLACE, values, (int)n, MPI_DOUBLE, MPI_SUM, session->control),
-        "MPI_Allreduce");
+    mtf_agree_sums(session->control, values, n);
 }
 
 /* ---- In a file ------------------------------------------------------------------------------- */

@@ -292,9 +292,7 @@ static double mesh_loss(const MtfWorker *worker, MPI_Comm ranks) {
     bool maximum = placement->axis[g_bit_nth_lsf(partial, -1)] == MTF_PARTIAL_MAX;
     if (!speaks)
         value = maximum ? -INFINITY : 0;
-    mtf_mpi_require(
-        MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, maximum ? MPI_MAX : MPI_SUM, ranks),
-        "MPI_Allreduce");
+    (maximum ? mtf_agree_maxima : mtf_agree_sums)(ranks, &value, 1);
     return value;
 }
 
@@ -400,8 +398,7 @@ static int64_t resident_bytes(const MtfSession *session, const MtfStepRecord *re
 /* Collective: the share of a step's choices of experts that found no place. */
 static double dropped_share(const MtfSession *session) {
     double counts[] = { session->dropped.dropped, session->dropped.all };
-    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, counts, 2, MPI_DOUBLE, MPI_SUM, session->control),
-                    "MPI_Allreduce");
+    mtf_agree_sums(session->control, counts, 2);
     return counts[1] > 0 ? counts[0] / counts[1] : 0;
 }
 

@@ -92,8 +92,22 @@ double mtf_agree_first(MPI_Comm control, double value) {
     return value;
 }
 
+static void combine(MPI_Comm ranks, double *values, int64_t n, MPI_Op operation) {
+    for (int64_t at = 0; at < n; at += G_MAXINT)
+        mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, values + at, (int)MIN(n - at, G_MAXINT),
+                                      MPI_DOUBLE, operation, ranks),
+                        "MPI_Allreduce");
+}
+
+void mtf_agree_sums(MPI_Comm ranks, double *values, int64_t n) {
+    combine(ranks, values, n, MPI_SUM);
+}
+
+void mtf_agree_maxima(MPI_Comm ranks, double *values, int64_t n) {
+    combine(ranks, values, n, MPI_MAX);
+}
+
 double mtf_agree_largest(MPI_Comm control, double value) {
-    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, control),
-                    "MPI_Allreduce");
+    mtf_agree_maxima(control, &value, 1);
     return value;
 }

@@ -36,4 +36,8 @@ bool mtf_agree_same(MPI_Comm control, const char *text, const char *what, GError
 double mtf_agree_first(MPI_Comm control, double value);
 double mtf_agree_largest(MPI_Comm control, double value);
 
+/* Makes each of `n` numbers the sum, or the largest, of it over the ranks, on all of them. */
+void mtf_agree_sums(MPI_Comm ranks, double *values, int64_t n);
+void mtf_agree_maxima(MPI_Comm ranks, double *values, int64_t n);
+
 #endif

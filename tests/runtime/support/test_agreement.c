@@ -62,6 +62,11 @@ static void numbers_are_shared(void **state) {
     (void)state;
     mtf_expect(mtf_agree_first(control, rank + 5) == 5, "not rank 0's number");
     mtf_expect(mtf_agree_largest(control, rank) == ranks - 1, "not the largest number");
+    double sums[] = { rank, 1 }, maxima[] = { rank, -rank };
+    mtf_agree_sums(control, sums, 2);
+    mtf_agree_maxima(control, maxima, 2);
+    mtf_expect(sums[0] == ranks * (ranks - 1) / 2.0 && sums[1] == ranks, "other sums");
+    mtf_expect(maxima[0] == ranks - 1 && maxima[1] == 0, "other maxima");
     assert_true(mtf_verdict());
 }
 
