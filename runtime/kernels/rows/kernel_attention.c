@@ -6,75 +6,11 @@
 #include "runtime/kernels/base/kernel_math.h"
 #include "runtime/kernels/base/kernel_nest.h"
 #include "runtime/kernels/base/kernel_random.h"
+#include "runtime/kernels/rows/attention_loops.h"
 
 #include <string.h>
 
 #define LANES MTF_ATTENTION_LANES
-#define TILE_ROWS 8
-#define AHEAD 8 /* rows that are asked for before they are read */
-
-/* c = sum over steps of a b, or c += that, of TILE_ROWS rows by two vectors. Strides in elements:
- * a's from row to row of c and from step to step, so that it may be a matrix or its transpose. */
-typedef struct {
-    const void *a, *b;
-    void *c;
-    int64_t a_row, a_step, b_step, c_row, steps;
-    bool adds;
-} Tile;
-
-/* Rows in memory. */
-typedef struct {
-    const void *data;
-    int64_t rows, columns, stride;
-} Rows;
-
-/* Where rows are copied to; they are filled up to so many columns. */
-typedef struct {
-    void *data;
-    int64_t columns, stride;
-} Target;
-
-/* What the gradient of one query's scores depends on. */
-typedef struct {
-    double lse, dot, factor, softcap;
-} SoftmaxGradient;
-
-/* The inner loops of an element type. */
-typedef struct {
-    void (*tile)(const Tile *tile);
-    void (*tile_row)(const Tile *tile);
-    int64_t (*tile_columns)(void);
-    double (*dot)(const void *left, const void *right, int64_t n);
-    void (*dot_rows)(void *out, const void *left, const Rows *rows);
-    void (*weigh_rows)(void *out, const void *weights, const Rows *rows);
-    double (*largest)(const void *row, int64_t n);
-    double (*exp_row)(void *row, double largest, int64_t n);
-    void (*add)(void *row, const void *more, double by, int64_t n);
-    void (*drop)(void *row, const uint8_t *keep, double scale, int64_t n);
-    void (*cap)(void *row, double softcap, int64_t n);
-    void (*fill)(void *row, double value, int64_t from, int64_t to);
-    void (*scale)(void *out, const void *in, double factor, int64_t n);
-    void (*softmax_gradient)(void *scores, void *gradients, const SoftmaxGradient *gradient,
-                             int64_t n);
-    void (*capped_softmax_gradient)(void *scores, void *gradients, const SoftmaxGradient *gradient,
-                                    int64_t n);
-    void (*copy)(const Target *out, const Rows *in, double factor);
-    void (*transpose)(const Target *out, const Rows *in);
-    double (*load)(const void *data, int64_t i);
-    void (*store)(void *data, int64_t i, double value);
-} Loops;
-
-#define T float
-#define NAME(name) name##_f32
-#include "runtime/kernels/rows/kernel_attention.inc"
-#undef T
-#undef NAME
-
-#define T double
-#define NAME(name) name##_f64
-#include "runtime/kernels/rows/kernel_attention.inc"
-#undef T
-#undef NAME
 
 /* The operands of the nest over examples and heads; only the first five going forward. */
 enum { Q, K, V, O, LSE, DO, DQ, DK, DV, OPERANDS };
@@ -82,7 +18,7 @@ enum { Q, K, V, O, LSE, DO, DQ, DK, DV, OPERANDS };
 typedef struct {
     const MtfOperand *operand[OPERANDS];
     int n_operands;
-    const Loops *loops;
+    const MtfAttentionLoops *loops;
     int64_t element_bytes;            /* in scratch */
     bool narrow;                      /* the operands are bfloat16, but for LSE */
     int64_t queries, keys, features;  /* of the slices */
@@ -229,7 +165,7 @@ static void begin_dropping(Attention *a, const MtfKernelCall *call) {
 static void attention_init(Attention *a, const MtfKernelCall *call) {
     const MtfAttributes *attributes = &call->operation->attributes;
     const MtfOperand *q = a->operand[Q], *k = a->operand[K];
-    a->loops = q->dtype == MTF_F64 ? &loops_f64 : &loops_f32;
+    a->loops = q->dtype == MTF_F64 ? &mtf_attention_loops_f64 : &mtf_attention_loops_f32;
     a->progress = call->progress;
     a->element_bytes = mtf_dtype_bytes(mtf_dtype_wide(q->dtype));
     a->narrow = mtf_operand_is_narrow(q);
@@ -270,11 +206,11 @@ static char *element(const Attention *a, char *rows, int64_t stride, int64_t row
     return rows + (row * stride + column) * a->element_bytes;
 }
 
-static Rows rows_of(const Attention *a, int operand, int64_t row, int64_t n) {
-    return (Rows){ row_of(a, operand, row), n, a->features, a->stride[operand] };
+static MtfAttentionRows rows_of(const Attention *a, int operand, int64_t row, int64_t n) {
+    return (MtfAttentionRows){ row_of(a, operand, row), n, a->features, a->stride[operand] };
 }
 
-static void pack_upcast(const Attention *a, char *to, const Rows *rows, double factor) {
+static void pack_upcast(const Attention *a, char *to, const MtfAttentionRows *rows, double factor) {
     for (int64_t row = 0; row < rows->rows; row++) {
         char *out = element(a, to, a->feature_lanes, row, 0);
         const uint16_t *in = (const uint16_t *)rows->data + row * rows->stride;
@@ -286,8 +222,8 @@ static void pack_upcast(const Attention *a, char *to, const Rows *rows, double f
 }
 
 /* Copies rows of an operand, times `factor`, to scratch and fills them up with 0. */
-static void pack(const Attention *a, char *to, const Rows *rows, double factor) {
-    Target target = { to, a->feature_lanes, a->feature_lanes };
+static void pack(const Attention *a, char *to, const MtfAttentionRows *rows, double factor) {
+    MtfAttentionTarget target = { to, a->feature_lanes, a->feature_lanes };
     if (a->narrow)
         pack_upcast(a, to, rows, factor);
     else
@@ -305,18 +241,18 @@ static void unpack(const Attention *a, int operand, int64_t row, int64_t n, char
         round_row(a, operand, row + i, element(a, from, a->feature_lanes, i, 0));
     if (a->narrow)
         return;
-    Rows rows = { from, n, a->features, a->feature_lanes };
-    Target target = { row_of(a, operand, row), a->features, a->stride[operand] };
+    MtfAttentionRows rows = { from, n, a->features, a->feature_lanes };
+    MtfAttentionTarget target = { row_of(a, operand, row), a->features, a->stride[operand] };
     a->loops->copy(&target, &rows, 1);
 }
 
 /* Copies a head's memory to scratch so that a row there is one feature of all positions. */
 static void pack_transposed(const Attention *a, char *to, int operand) {
-    Rows rows = rows_of(a, operand, 0, a->keys);
-    Target target = { to, a->key_lanes, a->key_lanes };
+    MtfAttentionRows rows = rows_of(a, operand, 0, a->keys);
+    MtfAttentionTarget target = { to, a->key_lanes, a->key_lanes };
     if (a->narrow) {
         pack_upcast(a, a->upcast, &rows, 1);
-        rows = (Rows){ a->upcast, a->keys, a->features, a->feature_lanes };
+        rows = (MtfAttentionRows){ a->upcast, a->keys, a->features, a->feature_lanes };
     }
     a->loops->transpose(&target, &rows);
 }
@@ -324,12 +260,12 @@ static void pack_transposed(const Attention *a, char *to, int operand) {
 /* ---- Products ------------------------------------------------------------------------------ */
 
 /* The tiles of c's rows `from` … `to` in one strip of columns; `tile` stands at row 0. */
-static void strip(const Attention *a, Tile tile, int64_t from, int64_t to) {
+static void strip(const Attention *a, MtfAttentionTile tile, int64_t from, int64_t to) {
     tile.a = (const char *)tile.a + from * tile.a_row * a->element_bytes;
     tile.c = (char *)tile.c + from * tile.c_row * a->element_bytes;
-    int64_t rows = TILE_ROWS;
+    int64_t rows = MTF_ATTENTION_TILE_ROWS;
     for (int64_t row = from; row < to; row += rows) {
-        rows = to - row < TILE_ROWS ? 1 : TILE_ROWS;
+        rows = to - row < MTF_ATTENTION_TILE_ROWS ? 1 : MTF_ATTENTION_TILE_ROWS;
         (rows == 1 ? a->loops->tile_row : a->loops->tile)(&tile);
         tile.a = (const char *)tile.a + rows * tile.a_row * a->element_bytes;
         tile.c = (char *)tile.c + rows * tile.c_row * a->element_bytes;
@@ -362,16 +298,18 @@ static int64_t first_looking(const Attention *a, const Block *b, int64_t key) {
 
 /* block = rows times what is turned, where a query of the tile looks. */
 static void score(const Attention *a, const Block *b, char *block, char *rows, char *transposed) {
-    Tile tile = { .a_row = a->feature_lanes,
-                  .a_step = 1,
-                  .b_step = a->key_lanes,
-                  .c_row = b->stride,
-                  .steps = a->features };
+    MtfAttentionTile tile = { .a_row = a->feature_lanes,
+                              .a_step = 1,
+                              .b_step = a->key_lanes,
+                              .c_row = b->stride,
+                              .steps = a->features };
     for (int64_t column = 0; column < b->stride; column += a->loops->tile_columns()) {
         tile.a = rows;
         tile.b = element(a, transposed, a->key_lanes, 0, b->key + column);
         tile.c = element(a, block, b->stride, 0, column);
-        strip(a, tile, first_looking(a, b, column) / TILE_ROWS * TILE_ROWS, b->n_queries);
+        strip(a, tile,
+              first_looking(a, b, column) / MTF_ATTENTION_TILE_ROWS * MTF_ATTENTION_TILE_ROWS,
+              b->n_queries);
     }
 }
 
@@ -383,14 +321,14 @@ static bool goes_on(const Attention *a, const Block *b) {
 /* rows += block times packed memory: of each tile, the keys that its last query looks at. */
 static void accumulate_output(const Attention *a, const Block *b, char *rows, char *block,
                               char *packed) {
-    Tile tile = { .a_row = b->stride,
-                  .a_step = 1,
-                  .b_step = a->feature_lanes,
-                  .c_row = a->feature_lanes,
-                  .adds = goes_on(a, b) };
+    MtfAttentionTile tile = { .a_row = b->stride,
+                              .a_step = 1,
+                              .b_step = a->feature_lanes,
+                              .c_row = a->feature_lanes,
+                              .adds = goes_on(a, b) };
     for (int64_t column = 0; column < a->feature_lanes; column += a->loops->tile_columns())
-        for (int64_t row = 0; row < b->n_queries; row += TILE_ROWS) {
-            int64_t end = MIN(row + TILE_ROWS, b->n_queries);
+        for (int64_t row = 0; row < b->n_queries; row += MTF_ATTENTION_TILE_ROWS) {
+            int64_t end = MIN(row + MTF_ATTENTION_TILE_ROWS, b->n_queries);
             tile.a = block;
             tile.b = element(a, packed, a->feature_lanes, b->key, column);
             tile.c = element(a, rows, a->feature_lanes, 0, column);
@@ -402,19 +340,19 @@ static void accumulate_output(const Attention *a, const Block *b, char *rows, ch
 /* memory += block' times rows: of each tile, the queries that look at its first key. */
 static void accumulate_transposed(const Attention *a, const Block *b, char *memory, char *block,
                                   char *rows) {
-    Tile tile = { .a_row = 1,
-                  .a_step = b->stride,
-                  .b_step = a->feature_lanes,
-                  .c_row = a->feature_lanes,
-                  .adds = true };
+    MtfAttentionTile tile = { .a_row = 1,
+                              .a_step = b->stride,
+                              .b_step = a->feature_lanes,
+                              .c_row = a->feature_lanes,
+                              .adds = true };
     for (int64_t column = 0; column < a->feature_lanes; column += a->loops->tile_columns())
-        for (int64_t key = 0; key < b->n_keys; key += TILE_ROWS) {
+        for (int64_t key = 0; key < b->n_keys; key += MTF_ATTENTION_TILE_ROWS) {
             int64_t first = first_looking(a, b, key);
             tile.a = element(a, block, b->stride, first, 0);
             tile.b = element(a, rows, a->feature_lanes, first, column);
             tile.c = element(a, memory, a->feature_lanes, b->key, column);
             tile.steps = b->n_queries - first;
-            strip(a, tile, key, MIN(key + TILE_ROWS, b->n_keys));
+            strip(a, tile, key, MIN(key + MTF_ATTENTION_TILE_ROWS, b->n_keys));
         }
 }
 
@@ -549,8 +487,8 @@ static void begin_rows(const Attention *a, const Block *b, Statistics *s) {
     }
     if (a->before == NULL)
         return;
-    Rows o = { mtf_operand_at(a->before, a->at[O] + b->query * a->stride[O]), b->n_queries,
-               a->features, a->stride[O] };
+    MtfAttentionRows o = { mtf_operand_at(a->before, a->at[O] + b->query * a->stride[O]),
+                           b->n_queries, a->features, a->stride[O] };
     pack(a, a->result_rows, &o, 1);
     for (int64_t row = 0; row < b->n_queries; row++) {
         int64_t at = a->at[LSE] + (b->query + row) * a->stride[LSE];
@@ -564,7 +502,7 @@ static void attend(const Attention *a, int64_t query) {
     Block b = { .query = query, .n_queries = MIN(MTF_ATTENTION_QUERIES, a->queries - query) };
     Statistics s;
     begin_rows(a, &b, &s);
-    Rows q = rows_of(a, Q, query, b.n_queries);
+    MtfAttentionRows q = rows_of(a, Q, query, b.n_queries);
     pack(a, a->query_rows, &q, a->factor);
     while (next_keys(a, &b)) {
         score(a, &b, a->scores, a->query_rows, a->keys_transposed);
@@ -586,7 +524,7 @@ static void softmax_gradient_row(const Attention *a, const Block *b, double dot,
         a->loops->fill(ds, 0, 0, b->stride);
         return;
     }
-    SoftmaxGradient gradient = { lse, dot, a->factor, a->softcap };
+    MtfSoftmaxGradient gradient = { lse, dot, a->factor, a->softcap };
     uint8_t keep[MTF_ATTENTION_KEYS];
     if (a->rate > 0) {
         draw_kept(a, b, row, seen, keep);
@@ -607,7 +545,7 @@ static void softmax_gradient_row(const Attention *a, const Block *b, double dot,
 /* do.o of each query of a block, whose rows of do are packed. Rows of o are, for the moment, where
  * the result's are going to be. */
 static void find_dots(const Attention *a, const Block *b, double *dots) {
-    Rows o = rows_of(a, O, b->query, b->n_queries);
+    MtfAttentionRows o = rows_of(a, O, b->query, b->n_queries);
     pack(a, a->result_rows, &o, 1);
     for (int64_t row = 0; row < b->n_queries; row++)
         dots[row] = a->loops->dot(element(a, a->result_rows, a->feature_lanes, row, 0),
@@ -617,7 +555,7 @@ static void find_dots(const Attention *a, const Block *b, double *dots) {
 static void attend_back(const Attention *a, int64_t query) {
     Block b = { .query = query, .n_queries = MIN(MTF_ATTENTION_QUERIES, a->queries - query) };
     double dots[MTF_ATTENTION_QUERIES];
-    Rows q = rows_of(a, Q, query, b.n_queries), ds = rows_of(a, DO, query, b.n_queries);
+    MtfAttentionRows q = rows_of(a, Q, query, b.n_queries), ds = rows_of(a, DO, query, b.n_queries);
     pack(a, a->query_rows, &q, 1);
     pack(a, a->do_rows, &ds, 1);
     find_dots(a, &b, dots);
@@ -663,10 +601,10 @@ static void place_queries(Attention *a, int64_t at) {
 /* One query: its scores in a row, their exponentials, and the values that these weigh. Memory is
  * read as it lies, or from scratch where it is narrow. */
 static void attend_directly(const Attention *a) {
-    const Loops *l = a->loops;
-    Rows k = { a->keys_transposed, a->keys, a->features, a->feature_lanes };
-    Rows v = { a->values_packed, a->keys, a->features, a->feature_lanes };
-    Rows q = rows_of(a, Q, 0, 1);
+    const MtfAttentionLoops *l = a->loops;
+    MtfAttentionRows k = { a->keys_transposed, a->keys, a->features, a->feature_lanes };
+    MtfAttentionRows v = { a->values_packed, a->keys, a->features, a->feature_lanes };
+    MtfAttentionRows q = rows_of(a, Q, 0, 1);
     if (!a->narrow) {
         k = rows_of(a, K, 0, a->keys);
         v = rows_of(a, V, 0, a->keys);
@@ -689,7 +627,7 @@ static void attend_directly(const Attention *a) {
 }
 
 static void begin_memory(const Attention *a) {
-    Rows k = rows_of(a, K, 0, a->keys), v = rows_of(a, V, 0, a->keys);
+    MtfAttentionRows k = rows_of(a, K, 0, a->keys), v = rows_of(a, V, 0, a->keys);
     if (goes_directly(a)) {
         if (a->narrow) {
             pack(a, a->keys_transposed, &k, 1);
