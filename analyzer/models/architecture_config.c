@@ -228,6 +228,16 @@ static bool is_scaled_floats(const MtfJson *q) {
             is_without(q, "sparsity_config") && is_without(q, "transform_config"));
 }
 
+/* Whether they are packed in four bits, as GPTQ and AWQ do. */
+static bool is_packed(const MtfJson *q) {
+    MtfJson bits;
+    bool four =
+        mtf_json_find(q, "bits", &bits) && cJSON_IsNumber(bits.node) && bits.node->valuedouble == 4;
+    bool gemm =
+        is_without(q, "version") || says(q, "version", "gemm") || says(q, "version", "GEMM");
+    return four && (says(q, "quant_method", "gptq") || (says(q, "quant_method", "awq") && gemm));
+}
+
 static void read_quantization(MtfConfig *c) {
     MtfJson value;
     if (!mtf_config_find(c, "quantization_config", &value))
@@ -235,10 +245,14 @@ static void read_quantization(MtfConfig *c) {
     if (is_scaled_floats(&value))
         mtf_config_leave_out(c, "quantization_config",
                              "what is stored in eight bits is read as numbers");
+    else if (is_packed(&value))
+        mtf_config_leave_out(c, "quantization_config",
+                             "what is packed in four bits is read as numbers");
     else
         mtf_config_fail(c, "quantization_config",
-                        "quantized weights are not supported but fp8, fbgemm_fp8 and "
-                        "compressed-tensors' float-quantized; take the model's float weights");
+                        "quantized weights are not supported but fp8, fbgemm_fp8, "
+                        "compressed-tensors' float-quantized, and gptq and awq (gemm) of 4 bits; "
+                        "take the model's float weights");
 }
 
 /* ---- Dropout --------------------------------------------------------------------------------- */

@@ -34,22 +34,81 @@ bool mtf_block_scales_set(const MtfStoredTensor *matrix, const MtfStoredTensor *
            try_blocks(scales, rows, rows, scales->width);
 }
 
-float *mtf_block_scales_read(const MtfBlockScales *scales, GError **error) {
-    gsize n = (gsize)(scales->rows * scales->columns);
-    gsize bytes = (gsize)mtf_stored_type_bytes(scales->type);
-    g_autofree char *stored = g_malloc_n(n, bytes);
-    FILE *file = fopen(scales->path, "rb");
-    bool read = file != NULL && fseeko(file, (off_t)scales->place, SEEK_SET) == 0 &&
-                fread(stored, bytes, n, file) == n;
+/* Bytes of a file; false with a bad-input error. */
+static bool read_bytes(const char *path, int64_t place, void *bytes, gsize n, GError **error) {
+    FILE *file = fopen(path, "rb");
+    bool read =
+        file != NULL && fseeko(file, (off_t)place, SEEK_SET) == 0 && fread(bytes, 1, n, file) == n;
     if (file != NULL)
         fclose(file);
-    if (!read) {
-        mtf_input_error(error, "%s: %zu scales cannot be read at byte %" PRId64, scales->path, n,
-                        scales->place);
-        return NULL;
-    }
-    float *values = g_new(float, n);
+    return read || mtf_input_error(error, "%s: %zu bytes of scales cannot be read at byte %" PRId64,
+                                   path, n, place);
+}
+
+/* n numbers of a readable type; false likewise. */
+static bool read_numbers(const MtfStoredData *from, gsize n, float *numbers, GError **error) {
+    gsize bytes = (gsize)mtf_stored_type_bytes(from->type);
+    g_autofree char *stored = g_malloc_n(n, bytes);
+    if (!read_bytes(from->path, from->place, stored, n * bytes, error))
+        return false;
     for (gsize i = 0; i < n; i++)
-        values[i] = (float)mtf_stored_value(scales->type, stored, (int64_t)i);
-    return values;
+        numbers[i] = (float)mtf_stored_value(from->type, stored, (int64_t)i);
+    return true;
+}
+
+float *mtf_block_scales_read(const MtfBlockScales *scales, GError **error) {
+    gsize n = (gsize)(scales->rows * scales->columns);
+    const MtfStoredData from = { scales->path, scales->place, scales->type };
+    g_autofree float *values = g_new(float, n);
+    return read_numbers(&from, n, values, error) ? g_steal_pointer(&values) : NULL;
+}
+
+/* ---- Four bits ----------------------------------------------------------------------------- */
+
+MtfPackedUnits mtf_packed_units_new(const MtfPackedMatrix *matrix) {
+    gsize n = (gsize)(matrix->groups * matrix->out);
+    return (MtfPackedUnits){ g_new0(float, n), g_new0(float, n), g_new0(int, matrix->in) };
+}
+
+void mtf_packed_units_clear(MtfPackedUnits *units) {
+    g_clear_pointer(&units->scale, g_free);
+    g_clear_pointer(&units->zero, g_free);
+    g_clear_pointer(&units->group, g_free);
+}
+
+/* Eight zeros a word. */
+static bool read_zeros(const MtfPackedMatrix *m, float *zero, GError **error) {
+    gsize words = (gsize)(m->groups * m->out / 8);
+    g_autofree guint32 *packed = g_new(guint32, words);
+    if (!read_bytes(m->zeros.path, m->zeros.place, packed, words * sizeof *packed, error))
+        return false;
+    for (gsize w = 0; w < words; w++)
+        for (int k = 0; k < 8; k++) {
+            unsigned number = GUINT32_FROM_LE(packed[w]) >> 4 * k & 15;
+            zero[8 * w + (gsize)mtf_packed_output(m->packing, k)] =
+                (float)((number + (m->packing == MTF_PACKED_GPTQ)) & 15);
+        }
+    return true;
+}
+
+static bool read_groups(const MtfPackedMatrix *m, int *group, GError **error) {
+    for (int64_t i = 0; i < m->in; i++)
+        group[i] = (int)(i / m->group_size);
+    if (m->order.path == NULL)
+        return true;
+    if (!read_bytes(m->order.path, m->order.place, group, (gsize)m->in * sizeof *group, error))
+        return false;
+    for (int64_t i = 0; i < m->in; i++) {
+        group[i] = GINT32_FROM_LE(group[i]);
+        if (group[i] < 0 || group[i] >= m->groups)
+            return mtf_input_error(error,
+                                   "%s: input %" PRId64 " is of group %d, but there are %" PRId64,
+                                   m->order.path, i, group[i], m->groups);
+    }
+    return true;
+}
+
+bool mtf_packed_units_read(const MtfPackedMatrix *m, MtfPackedUnits *units, GError **error) {
+    return read_numbers(&m->scales, (gsize)(m->groups * m->out), units->scale, error) &&
+           read_zeros(m, units->zero, error) && read_groups(m, units->group, error);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Matrices that a published folder keeps in eight bits, and beside them what one unit is worth, a float for
+/* Matrices that a published folder keeps in few bits. In eight bits, and beside them what one unit is worth, a float for
  * every block of rows and columns:
  *
  *     "w"            [rows, columns]     F8_E4M3, F8_E5M2 or I8
@@ -35,6 +35,56 @@ static inline float mtf_block_scales_at(const MtfBlockScales *scales, const floa
     int64_t row = place / scales->width / scales->block_rows;
     int64_t column = place % scales->width / scales->block_columns;
     return values[row * scales->columns + column];
+}
+
+/* ---- Four bits ----------------------------------------------------------------------------- */
+
+/* Matrices of numbers of four bits, eight a word, that lie [in, out] where the model has [out, in]:
+ *
+ *     GPTQ   "w.qweight" [in / 8, out]   number k of word [r, o] is of input 8 r + k and output o
+ *     AWQ    "w.qweight" [in, out / 8]   number k of word [i, c] is of input i and output 8 c + (0 2 4 6 1 3 5 7)[k]
+ *     both   "w.scales" [groups, out];  "w.qzeros" [groups, out / 8], of AWQ as above, else in order and, but in
+ *            version 2 of the format, less 1 (of 16);  "w.g_idx" [in] of GPTQ, the group of each input, else i / group_size
+ *
+ *     value[o, i] = (number[i, o] - zero[group(i), o]) scale[group(i), o]                                       */
+typedef enum { MTF_PACKED_NONE, MTF_PACKED_GPTQ, MTF_PACKED_GPTQ_V2, MTF_PACKED_AWQ } MtfPacking;
+
+/* A tensor's place. */
+typedef struct {
+    const char *path; /* NULL: it is not there */
+    int64_t place;    /* bytes before its data */
+    MtfStoredType type;
+} MtfStoredData;
+
+typedef struct {
+    MtfPacking packing; /* MTF_PACKED_NONE: the matrix is not packed */
+    int64_t in, out, groups, group_size;
+    MtfStoredData scales, zeros, order;
+} MtfPackedMatrix;
+
+/* What its numbers are worth. */
+typedef struct {
+    float *scale, *zero; /* [groups, out] */
+    int *group;          /* [in] */
+} MtfPackedUnits;
+
+/* Units of a matrix without values yet, and freed. */
+MtfPackedUnits mtf_packed_units_new(const MtfPackedMatrix *matrix);
+void mtf_packed_units_clear(MtfPackedUnits *units);
+
+/* Reads them; fails (bad input) where they cannot be read, or an input is of no group. */
+bool mtf_packed_units_read(const MtfPackedMatrix *matrix, MtfPackedUnits *units, GError **error);
+
+/* The output within its eight that number k of a word is of. */
+static inline int mtf_packed_output(MtfPacking packing, int k) {
+    return packing == MTF_PACKED_AWQ ? k % 4 * 2 + k / 4 : k;
+}
+
+/* What a number of an input and an output says. */
+static inline float mtf_packed_value(const MtfPackedMatrix *matrix, const MtfPackedUnits *units,
+                                     int64_t input, int64_t output, unsigned number) {
+    int64_t unit = units->group[input] * matrix->out + output;
+    return ((float)number - units->zero[unit]) * units->scale[unit];
 }
 
 #endif

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define PACKED_ENDING "qweight"
+
 static void free_file(gpointer data) {
     MtfPublishedFile *file = data;
     g_free(file->path);
@@ -89,20 +91,9 @@ static bool list_files(const char *path, GString *lines, GError **error) {
     return true;
 }
 
-/* What the folder's config.json, if there is one, says of weights in eight bits. */
-static bool read_quantization(MtfPublishedFolder *folder, GError **error) {
-    g_autofree char *path = g_build_filename(folder->path, "config.json", NULL);
-    if (!g_file_test(path, G_FILE_TEST_EXISTS))
-        return true;
-    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
-    if (document == NULL)
-        return false;
-    MtfJson root = mtf_json_root(document), quantization, block, side;
-    if (!cJSON_IsObject(root.node) || !mtf_json_find(&root, "quantization_config", &quantization) ||
-        !cJSON_IsObject(quantization.node))
-        return true;
-    folder->quantized = true;
-    if (!mtf_json_find(&quantization, "weight_block_size", &block) || cJSON_IsNull(block.node))
+static bool read_block(const MtfJson *quantization, MtfPublishedFolder *folder, GError **error) {
+    MtfJson block, side;
+    if (!mtf_json_find(quantization, "weight_block_size", &block) || cJSON_IsNull(block.node))
         return true;
     if (!mtf_json_array(&block, error))
         return false;
@@ -114,12 +105,53 @@ static bool read_quantization(MtfPublishedFolder *folder, GError **error) {
     return good;
 }
 
+static bool says(const MtfJson *object, const char *key, const char *word) {
+    MtfJson value;
+    return mtf_json_find(object, key, &value) && cJSON_IsString(value.node) &&
+           strcmp(value.node->valuestring, word) == 0;
+}
+
+/* How matrices of four bits lie, and in groups of how many inputs; -1 is all. */
+static bool read_packing(const MtfJson *quantization, MtfPublishedFolder *folder, GError **error) {
+    MtfJson size;
+    int64_t inputs = -1;
+    if (says(quantization, "quant_method", "awq"))
+        folder->packing = MTF_PACKED_AWQ;
+    else if (says(quantization, "quant_method", "gptq"))
+        folder->packing = says(quantization, "checkpoint_format", "gptq_v2") ? MTF_PACKED_GPTQ_V2
+                                                                             : MTF_PACKED_GPTQ;
+    if (mtf_json_find(quantization, "group_size", &size) && !cJSON_IsNull(size.node) &&
+        !mtf_json_integer(&size, -1, G_MAXINT, &inputs, error))
+        return false;
+    folder->group_size = MAX(0, inputs);
+    return true;
+}
+
+/* What the folder's config.json, if there is one, says of weights in few bits. */
+static bool read_quantization(MtfPublishedFolder *folder, GError **error) {
+    g_autofree char *path = g_build_filename(folder->path, "config.json", NULL);
+    if (!g_file_test(path, G_FILE_TEST_EXISTS))
+        return true;
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
+    if (document == NULL)
+        return false;
+    MtfJson root = mtf_json_root(document), quantization;
+    if (!cJSON_IsObject(root.node) || !mtf_json_find(&root, "quantization_config", &quantization) ||
+        !cJSON_IsObject(quantization.node))
+        return true;
+    folder->quantized = true;
+    return read_block(&quantization, folder, error) && read_packing(&quantization, folder, error);
+}
+
 static void share_quantization(MtfPublishedFolder *folder, MPI_Comm control) {
-    int64_t said[3] = { folder->quantized, folder->block[0], folder->block[1] };
-    mtf_mpi_require(MPI_Bcast(said, 3, MPI_INT64_T, 0, control), "MPI_Bcast");
+    int64_t said[5] = { folder->quantized, folder->block[0], folder->block[1], folder->packing,
+                        folder->group_size };
+    mtf_mpi_require(MPI_Bcast(said, 5, MPI_INT64_T, 0, control), "MPI_Bcast");
     folder->quantized = said[0] != 0;
     folder->block[0] = said[1];
     folder->block[1] = said[2];
+    folder->packing = (MtfPacking)said[3];
+    folder->group_size = said[4];
 }
 
 /* Rank 0's lines on every rank; free with g_strfreev. */
@@ -269,4 +301,66 @@ bool mtf_published_folder_scales(const MtfPublishedFolder *folder, const MtfStor
     scales->path = file->path;
     scales->place = file->data_start + scale->begin;
     return true;
+}
+
+/* ---- Four bits ----------------------------------------------------------------------------- */
+
+/* The tensor that stands beside a packed one under another ending, in the same folder; NULL: none. */
+static const MtfStoredTensor *find_beside(const MtfPublishedFolder *folder, const char *packed,
+                                          const char *ending, MtfStoredData *data) {
+    g_autofree char *name =
+        g_strdup_printf("%.*s%s", (int)(strlen(packed) - strlen(PACKED_ENDING)), packed, ending);
+    MtfPublishedFile *of = g_hash_table_lookup(folder->names, name), *file;
+    if (of == NULL)
+        return NULL;
+    const MtfStoredTensor *tensor = find_in(of, name, &file);
+    *data = (MtfStoredData){ file->path, file->data_start + tensor->begin, tensor->type };
+    return tensor;
+}
+
+static bool is_matrix(const MtfStoredTensor *tensor, int64_t rows, int64_t columns) {
+    return tensor != NULL && tensor->rank == 2 && tensor->dims[0] == rows &&
+           tensor->dims[1] == columns;
+}
+
+/* Sets sizes and units of a packed matrix; false where they do not go together. */
+static bool describe_packed(const MtfPublishedFolder *folder, const MtfStoredTensor *stored,
+                            MtfPackedMatrix *m) {
+    bool along = folder->packing == MTF_PACKED_AWQ;
+    if (stored->type != MTF_STORED_I32 || stored->rank != 2 || stored->dims[0] < 1 ||
+        stored->dims[1] < 1 || stored->dims[0] > G_MAXINT / 8 || stored->dims[1] > G_MAXINT / 8)
+        return false;
+    *m = (MtfPackedMatrix){ .packing = folder->packing };
+    m->in = stored->dims[0] * (along ? 1 : 8);
+    m->out = stored->dims[1] * (along ? 8 : 1);
+    m->group_size = folder->group_size > 0 ? folder->group_size : m->in;
+    m->groups = (m->in - 1) / m->group_size + 1;
+    const MtfStoredTensor *scales = find_beside(folder, stored->name, "scales", &m->scales);
+    const MtfStoredTensor *zeros = find_beside(folder, stored->name, "qzeros", &m->zeros);
+    const MtfStoredTensor *order = find_beside(folder, stored->name, "g_idx", &m->order);
+    return is_matrix(scales, m->groups, m->out) && mtf_stored_type_is_readable(scales->type) &&
+           is_matrix(zeros, m->groups, m->out / 8) && zeros->type == MTF_STORED_I32 &&
+           m->out % 8 == 0 && m->groups * m->out < G_MAXINT / 8 &&
+           (order == NULL || (order->type == MTF_STORED_I32 && order->rank == 1 &&
+                              order->dims[0] == m->in && !along));
+}
+
+const MtfStoredTensor *mtf_published_folder_packed(const MtfPublishedFolder *folder,
+                                                   const char *name, MtfPublishedFile **file,
+                                                   MtfPackedMatrix *matrix, GError **error) {
+    bool several = false;
+    *matrix = (MtfPackedMatrix){ .packing = MTF_PACKED_NONE };
+    if (folder->packing == MTF_PACKED_NONE || !g_str_has_suffix(name, ".weight"))
+        return NULL;
+    g_autofree char *packed =
+        g_strdup_printf("%.*s" PACKED_ENDING, (int)(strlen(name) - strlen("weight")), name);
+    const MtfStoredTensor *stored = find_named(folder, packed, file, &several);
+    if (stored == NULL || describe_packed(folder, stored, matrix))
+        return stored;
+    mtf_input_error(
+        error,
+        "%s: \"%s\" is not packed in four bits beside scales and zeros of its groups of "
+        "inputs, as the folder's config.json says",
+        (*file)->path, stored->name);
+    return NULL;
 }

@@ -19,10 +19,12 @@ typedef struct {
 
 typedef struct {
     char *path;
-    GPtrArray *files;  /* MtfPublishedFile, owned */
-    GHashTable *names; /* name of a tensor -> MtfPublishedFile */
-    bool quantized;    /* config.json says that matrices are in eight bits */
-    int64_t block[2];  /* rows and columns that have a scale; 0: not said */
+    GPtrArray *files;   /* MtfPublishedFile, owned */
+    GHashTable *names;  /* name of a tensor -> MtfPublishedFile */
+    bool quantized;     /* config.json says that matrices are in few bits */
+    int64_t block[2];   /* rows and columns that have a scale; 0: not said */
+    MtfPacking packing; /* of matrices of four bits */
+    int64_t group_size; /* inputs that share their units; 0: all */
 } MtfPublishedFolder;
 
 /* Collective: rank 0 lists and reads, every rank gets the same. Fails (bad input) where there is no
@@ -48,5 +50,11 @@ const MtfStoredTensor *mtf_published_folder_find(const MtfPublishedFolder *folde
  * folder. Fails (bad input) where they are missing or of another shape. */
 bool mtf_published_folder_scales(const MtfPublishedFolder *folder, const MtfStoredTensor *stored,
                                  MtfBlockScales *scales, GError **error);
+
+/* The tensor of a matrix "NAME.weight" that the folder has packed in four bits, as "NAME.qweight" beside its units; NULL
+ * where it has none. Fails (bad input) with NULL where these are missing or of another shape than goes with it. */
+const MtfStoredTensor *mtf_published_folder_packed(const MtfPublishedFolder *folder,
+                                                   const char *name, MtfPublishedFile **file,
+                                                   MtfPackedMatrix *matrix, GError **error);
 
 #endif

@@ -114,18 +114,44 @@ static bool check_stored(const MtfPublishedFile *file, const MtfStoredTensor *st
                            stored->name, there->str, here->str);
 }
 
+/* A matrix that the folder has packed, which the place must be the whole of; *stored is NULL where it is not packed. */
+static bool find_packed(const MtfPublishedFolder *folder, const MtfStoredPlace *place,
+                        const char *name, MtfPublishedFile **file, MtfPackedMatrix *packed,
+                        const MtfStoredTensor **stored, GError **error) {
+    GError *cause = NULL;
+    *stored = mtf_published_folder_packed(folder, name, file, packed, &cause);
+    if (cause != NULL) {
+        g_propagate_error(error, cause);
+        return false;
+    }
+    bool whole = *stored == NULL ||
+                 (place->rank == 2 && place->dims[0] == packed->out &&
+                  place->dims[1] == packed->in && place->elements == packed->out * packed->in);
+    return whole || mtf_input_error(error,
+                                    "%s: \"%s\" is a packed matrix of [%" PRId64 ", %" PRId64
+                                    "], of which this model wants a part or another shape",
+                                    (*file)->path, (*stored)->name, packed->out, packed->in);
+}
+
 static bool add_reading(const MtfStoredPlace *place, int tensor, int64_t count, void *user,
                         GError **error) {
     const MtfPublishedFolder *folder = user;
     for (int64_t i = 0; i < count; i++) {
         MtfPublishedFile *file;
         g_autofree char *name = mtf_stored_place_name(place, i);
-        const MtfStoredTensor *stored = mtf_published_folder_find(folder, name, &file, error);
-        if (stored == NULL || !check_stored(file, stored, place, error))
+        const MtfStoredTensor *stored;
+        MtfPackedMatrix packed;
+        if (!find_packed(folder, place, name, &file, &packed, &stored, error))
+            return false;
+        bool whole = stored == NULL;
+        if (whole)
+            stored = mtf_published_folder_find(folder, name, &file, error);
+        if (stored == NULL || (whole && !check_stored(file, stored, place, error)))
             return false;
         const MtfStoredTensor *first = (const MtfStoredTensor *)(void *)file->file->tensors->data;
         MtfTensorMove move = move_of(place, tensor, i, (int)(stored - first));
-        if (!mtf_published_folder_scales(folder, stored, &move.scales, error))
+        move.packed = packed;
+        if (whole && !mtf_published_folder_scales(folder, stored, &move.scales, error))
             return false;
         g_array_append_val(file->moves, move);
     }
@@ -209,6 +235,9 @@ static bool choose_name(const Export *e, int tensor, char **name, MtfStoredType 
     MtfPublishedFile *file;
     *type = mtf_stored_type_of(mtf_graph_tensor(e->graph, tensor)->dtype);
     if (e->like == NULL)
+        return true;
+    MtfPackedMatrix packed;
+    if (mtf_published_folder_packed(e->like, *name, &file, &packed, NULL) != NULL)
         return true;
     const MtfStoredTensor *stored = mtf_published_folder_find(e->like, *name, &file, error);
     if (stored == NULL)

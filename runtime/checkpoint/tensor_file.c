@@ -37,14 +37,16 @@ typedef struct {
     MtfQuantization *quantization; /* of int8 variables among those read; or NULL */
     bool measures;                 /* their scales, and stores nothing */
     float *scales;                 /* of the move's blocks; or NULL */
+    MtfPackedUnits units;          /* of the move's packed matrix */
 } Mover;
 
 /* The elements [first, first + count) of one tensor of the graph. */
 typedef struct {
     const MtfTensorMove *move;
     const MtfStoredTensor *stored;
-    int index;  /* of the move */
-    int tensor; /* of the graph */
+    int index;          /* of the move */
+    int tensor;         /* of the graph */
+    MtfStoredType type; /* of elements on the way: as stored; of packed numbers what they say */
     int64_t element_bytes;
     int64_t first, count;
     int pieces;
@@ -56,7 +58,9 @@ static Window make_window(const Mover *mover, int index, int64_t first) {
     const MtfTensorMove *move = &g_array_index(mover->moves, MtfTensorMove, index);
     const MtfStoredTensor *stored =
         &g_array_index(mover->of->file->tensors, MtfStoredTensor, move->stored);
-    int64_t element_bytes = mtf_stored_type_bytes(stored->type);
+    bool packed = move->packed.packing != MTF_PACKED_NONE;
+    MtfStoredType type = packed ? MTF_STORED_F32 : stored->type;
+    int64_t element_bytes = mtf_stored_type_bytes(type);
     int64_t most = MAX(1, mover->window_bytes / element_bytes);
     int64_t count = MIN(move->begin + move->count - first, most);
     int64_t pieces = CLAMP(count * element_bytes / MIN_PIECE_BYTES, 1, mover->n_ranks);
@@ -64,6 +68,7 @@ static Window make_window(const Mover *mover, int index, int64_t first) {
                      .stored = stored,
                      .index = index,
                      .tensor = move->tensor,
+                     .type = type,
                      .element_bytes = element_bytes,
                      .first = first,
                      .count = count,
@@ -275,18 +280,61 @@ static void unpack_kept(Mover *mover, const Window *window, const MtfShare *kept
             if (mover->scales != NULL)
                 unpack_scaled(mover, window, slice, &runs, next);
             else
-                unpack(mover, window, slice, &runs, window->stored->type, next);
+                unpack(mover, window, slice, &runs, window->type, next);
             next += runs.count * window->element_bytes;
         }
     }
+}
+
+/* The numbers of a word that are of elements of the piece, as what they say. */
+static void unpack_word(Mover *mover, const MtfPackedMatrix *m, MtfRange piece, guint32 word,
+                        int64_t row, int64_t column) {
+    bool along = m->packing == MTF_PACKED_AWQ;
+    float *values = (float *)(void *)mover->piece;
+    for (int k = 0; k < 8; k++, word >>= 4) {
+        int64_t input = along ? row : 8 * row + k;
+        int64_t output = along ? 8 * column + mtf_packed_output(m->packing, k) : column;
+        int64_t element = output * m->in + input;
+        if (element >= piece.begin && element < piece.end)
+            values[element - piece.begin] =
+                mtf_packed_value(m, &mover->units, input, output, word & 15);
+    }
+}
+
+/* A piece of a packed matrix: its outputs' words of every row. */
+static void read_packed(Mover *mover, const Window *window, MtfRange piece) {
+    const MtfPackedMatrix *m = &window->move->packed;
+    bool along = m->packing == MTF_PACKED_AWQ;
+    int64_t start = mover->of->data_start + window->stored->begin;
+    int64_t rows = along ? m->in : m->in / 8, width = along ? m->out / 8 : m->out;
+    int64_t first = piece.begin / m->in / (along ? 8 : 1);
+    int64_t n = (piece.end - 1) / m->in / (along ? 8 : 1) + 1 - first;
+    if (piece.end == piece.begin)
+        return;
+    g_autofree guint32 *words = g_new0(guint32, n);
+    for (int64_t r = 0; r < rows && mover->error == NULL; r++) {
+        transfer_run(mover, start + (r * width + first) * (int64_t)sizeof *words, (char *)words,
+                     (int)(n * (int64_t)sizeof *words), false);
+        for (int64_t c = 0; c < n; c++)
+            unpack_word(mover, m, piece, GUINT32_FROM_LE(words[c]), r, first + c);
+    }
+}
+
+static void read_piece(Mover *mover, const Window *window, MtfRange piece) {
+    if (window->move->packed.packing != MTF_PACKED_NONE) {
+        int64_t begin = window->move->begin; /* of a stack's matrix */
+        read_packed(mover, window, (MtfRange){ piece.begin - begin, piece.end - begin });
+        return;
+    }
+    transfer_piece(mover, window, piece, false);
+    add_checksum(mover, window, piece);
 }
 
 static void read_window(Mover *mover, const Window *window) {
     const MtfProgram *program = mover->of->worker->program;
     MtfRange piece = piece_of(mover, window, mover->rank);
     MtfShare kept = mtf_share_kept(program, window->tensor, mover->rank);
-    transfer_piece(mover, window, piece, false);
-    add_checksum(mover, window, piece);
+    read_piece(mover, window, piece);
     for (int r = 0; r < mover->n_ranks; r++) {
         MtfShare other = mtf_share_kept(program, window->tensor, r);
         mover->outgoing.counts[r] = share_bytes(&other, piece, window->element_bytes);
@@ -366,6 +414,7 @@ static void mover_clear(Mover *mover) {
     g_array_unref(mover->moves);
     mtf_quantization_free(mover->quantization);
     g_free(mover->scales);
+    mtf_packed_units_clear(&mover->units);
 }
 
 /* The scales of a move, read by rank 0 for all; zeros where it cannot, since all go on exchanging. */
@@ -382,10 +431,29 @@ static void load_scales(Mover *mover, const MtfBlockScales *scales) {
                     "MPI_Bcast");
 }
 
+static void share_bytes_of(Mover *mover, void *bytes, int64_t n) {
+    mtf_mpi_require(MPI_Bcast(bytes, (int)n, MPI_BYTE, 0, mover->of->control), "MPI_Bcast");
+}
+
+/* The same of a packed matrix. */
+static void load_units(Mover *mover, const MtfPackedMatrix *matrix) {
+    mtf_packed_units_clear(&mover->units);
+    if (matrix->packing == MTF_PACKED_NONE)
+        return;
+    int64_t n = matrix->groups * matrix->out;
+    mover->units = mtf_packed_units_new(matrix);
+    if (mover->rank == 0 && mover->error == NULL)
+        mtf_packed_units_read(matrix, &mover->units, &mover->error);
+    share_bytes_of(mover, mover->units.scale, n * (int64_t)sizeof(float));
+    share_bytes_of(mover, mover->units.zero, n * (int64_t)sizeof(float));
+    share_bytes_of(mover, mover->units.group, matrix->in * (int64_t)sizeof(int));
+}
+
 static void move_all(Mover *mover, void (*move)(Mover *, const Window *)) {
     for (int i = 0; i < (int)mover->moves->len; i++) {
         const MtfTensorMove *part = &g_array_index(mover->moves, MtfTensorMove, i);
         load_scales(mover, &part->scales);
+        load_units(mover, &part->packed);
         for (int64_t first = part->begin; first < part->begin + part->count;) {
             Window window = make_window(mover, i, first);
             move(mover, &window);

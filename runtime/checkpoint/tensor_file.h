@@ -30,7 +30,8 @@ typedef struct {
     int tensor; /* of the graph */
     int64_t begin, count;
     int64_t first, block, stride;
-    MtfBlockScales scales; /* of what is read */
+    MtfBlockScales scales;  /* of what is read */
+    MtfPackedMatrix packed; /* what is read is of four bits, a whole matrix */
 } MtfTensorMove;
 
 /* What takes part. The tensors of `file` that are moved are those for which `tensors` has the

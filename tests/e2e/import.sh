@@ -304,6 +304,9 @@ refuse "an unknown key of rotary positions" '{"model_type":"qwen2","rope_scaling
 refuse "a window's layers stretched" '{"model_type":"gemma3_text","rope_parameters":{"full_attention":{"rope_type":"default"},
     "sliding_attention":{"rope_type":"linear","factor":2}}}' "/rope_parameters/sliding_attention: only"
 refuse "a factor of 0" '{"model_type":"granite","logits_scaling":0}' "/logits_scaling: a factor above 0"
+refuse "weights of three bits" '{"model_type":"llama","quantization_config":{"bits":3,"quant_method":"gptq"}}' "quantized weights"
+refuse "another version of AWQ" '{"model_type":"llama","quantization_config":{"bits":4,"quant_method":"awq","version":"gemv"}}' \
+    "gptq and awq (gemm) of 4 bits"
 refuse "quantized weights" '{"model_type":"llama","quantization_config":{"bits":4}}' "quantized weights"
 refuse "weights of four bits" '{"model_type":"llama","quantization_config":{"quant_method":"compressed-tensors","format":"pack-quantized"}}' \
     "quantized weights"

@@ -29,13 +29,14 @@ run mpirun -n 4 meshtf-run "$work/bert-classes/p4.json" --data "$work/bert/in-to
 claim "a class needs a table of labels" exits 2
 claim "and is told so" says_error "a table (.tsv) with a label, a tab and a text a line"
 
-# Matrices in eight bits and a scale for each of their blocks, or of their rows: read as numbers, and written as such.
-run $python $models write "$work" deepseek_v3-fp8 llama-fp8
-for type in deepseek_v3-fp8 llama-fp8; do
+# Matrices in eight bits and a scale for each of their blocks, or of their rows, and in four bits: read as numbers, and
+# written as such.
+run $python $models write "$work" deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq llama-awq
+for type in deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq llama-awq; do
     logits $type 1
     logits "$type" 3
     run grep quantization_config "$work/$type/out3/config.json"
-    claim "$type: what is written back says nothing of eight bits" exits 1
+    claim "$type: what is written back says nothing of few bits" exits 1
     mv "$work/$type/out3" "$work/$type-numbers"
     run mpirun -n 3 meshtf-run "$work/$type/p3.json" --data "$work/$type/in-tokens.npy" --init "$work/$type-numbers" \
         --steps 0 --logits "$work/again.npy"
@@ -98,6 +99,27 @@ eighths "a block of one side" "/quantization_config/weight_block_size: rows and 
 cp "$work/deepseek_v3-fp8/config.json" "$work/bad"
 sed -i 's/_scale_inv/_scale_inw/g' "$work/bad"/*.safetensors
 eighths "units without scales" "_scale\", the units of"
+rm -f "$work/bad"/*
+for wrong in group_size qzeros scales; do
+    cp "$work"/llama-awq/*.safetensors "$work/llama-awq/config.json" "$work/bad"
+    sed -i 's/"group_size": 8/"group_size": 4/' "$work/bad/config.json"
+    [ $wrong = group_size ] || cp "$work/llama-awq/config.json" "$work/bad"
+    sed -i "s/[.]$wrong/.others/g" "$work/bad"/*.safetensors # names are as long
+    run mpirun -n 3 meshtf-run "$work/llama-awq/p3.json" --data "$folder/in-tokens.npy" --init "$work/bad" --steps 1
+    claim "a matrix of four bits with other $wrong is bad input" exits 2
+done
+claim "the sentence names the matrix" says_error "qweight\" is not packed in four bits beside scales"
+cp "$work"/llama-gptq/*.safetensors "$work/llama-gptq/config.json" "$work/bad"
+run $python -c "import sys
+data = bytearray(open(sys.argv[1], 'rb').read())
+import json
+size = int.from_bytes(data[:8], 'little')
+at = json.loads(data[8:8 + size])['model.layers.0.self_attn.q_proj.g_idx']['data_offsets'][0]
+data[8 + size + at] = 200
+open(sys.argv[1], 'wb').write(data)" "$work/bad/model.safetensors"
+run mpirun -n 3 meshtf-run "$work/llama-gptq/p3.json" --data "$folder/in-tokens.npy" --init "$work/bad" --steps 1
+claim "a group that is none is bad input" exits 2
+claim "the sentence says which" says_error "input 0 is of group 200, but there are 3"
 run meshtf-plan model mlp -o "$work/g.json"
 run meshtf-plan search "$work/g.json" --devices 1 --machine cpu-host -o "$work/p.json"
 run mpirun -n 1 meshtf-run "$work/p.json" --steps 1 --export-hf "$work/out"

@@ -55,11 +55,39 @@ def in_blocks(value, rows, columns):
     return codes, scales, said.to(torch.float32)
 
 
+def in_words(numbers, order):
+    """Numbers of four bits, eight a word along the last axis, the one for bits 4 k … of each eight by `order`."""
+    words = torch.zeros(*numbers.shape[:-1], numbers.shape[-1] // 8, dtype=torch.int64)
+    for k, place in enumerate(order):
+        words |= numbers[..., place::8].long() << 4 * k
+    return torch.where(words >= 2 ** 31, words - 2 ** 32, words).to(torch.int32)
+
+
+def in_four_bits(value, config, generator):
+    """A matrix as GPTQ and AWQ keep it, by the ending of its tensors' names, and the numbers that these say."""
+    awq, (out, inputs) = config["quant_method"] == "awq", value.shape
+    size = config["group_size"] if config["group_size"] > 0 else inputs
+    groups, order = -(-inputs // size), (0, 2, 4, 6, 1, 3, 5, 7) if awq else range(8)
+    group = torch.arange(inputs) // size
+    if config.get("desc_act"):
+        group = group[torch.randperm(inputs, generator=generator)]
+    scales = ((torch.rand(groups, out, generator=generator) + 0.5) / (4 * math.sqrt(inputs))).to(torch.float16)
+    zeros = torch.randint(16, (groups, out), generator=generator)
+    numbers = torch.randint(16, (inputs, out), generator=generator)
+    said = (numbers - zeros[group]) * scales[group].to(torch.float64)
+    less = 0 if awq or config.get("checkpoint_format") == "gptq_v2" else 1
+    tensors = {"scales": scales, "qzeros": in_words((zeros - less) % 16, order),
+               "qweight": in_words(numbers, order) if awq else in_words(numbers.T, range(8)).T.contiguous()}
+    if not awq:
+        tensors["g_idx"] = group.to(torch.int32)
+    return tensors, said.T.to(torch.float32)
+
+
 class Weights:
     """Tensors by name, drawn when they are first asked for, kept as float32 in the file, or as a quantization_config says."""
 
     def __init__(self, quantization=None, old_names=False):
-        self.tensors, self.codes = {}, {}
+        self.tensors, self.codes, self.packed = {}, {}, {}
         self.quantization, self.old_names = quantization, old_names
         self.generator = torch.Generator().manual_seed(7)
 
@@ -67,6 +95,9 @@ class Weights:
         """The values that a matrix of a layer has in the file."""
         if self.quantization is None or "_proj" not in name or value.dim() != 2:
             return value
+        if self.quantization.get("bits") == 4:
+            self.packed[name], said = in_four_bits(value, self.quantization, self.generator)
+            return said
         blocks = self.quantization.get("weight_block_size")
         codes, scales, said = in_blocks(value, *(blocks or (1, value.shape[1])))
         self.codes[name] = codes, name + ("_scale_inv" if blocks else "_scale"), scales
@@ -83,6 +114,9 @@ class Weights:
         tensors = {self.name(name): value for name, value in self.tensors.items()}
         for name, (codes, beside, scales) in self.codes.items():
             tensors[name], tensors[beside] = codes, scales
+        for name, parts in self.packed.items():
+            del tensors[name]
+            tensors.update({name[:-len("weight")] + ending: part for ending, part in parts.items()})
         return tensors
 
     def __call__(self, name, *shape, scale=None, about=0.0):
@@ -97,9 +131,10 @@ class Weights:
 def write_safetensors(path, tensors):
     header, data = {"__metadata__": {"format": "pt"}}, b""
     for name, value in tensors.items():
-        eighths = value.dtype == torch.uint8
-        raw = value.numpy().astype("u1" if eighths else "<f4").tobytes()
-        header[name] = {"dtype": "F8_E4M3" if eighths else "F32", "shape": list(value.shape),
+        dtype, kind = {torch.uint8: ("F8_E4M3", "u1"), torch.int32: ("I32", "<i4"),
+                       torch.float16: ("F16", "<f2")}.get(value.dtype, ("F32", "<f4"))
+        raw = value.numpy().astype(kind).tobytes()
+        header[name] = {"dtype": dtype, "shape": list(value.shape),
                         "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     text = json.dumps(header).encode()
@@ -1254,6 +1289,12 @@ MODELS = {
     "deepseek_v3": (deepseek_v2, DEEPSEEK_V3),
     "deepseek_v3-fp8": (deepseek_v2, {**DEEPSEEK_V3, "quantization_config": {
         "activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [16, 10]}}),
+    "llama-gptq": (llama_like, {**LLAMA, "quantization_config": {
+        "bits": 4, "group_size": 8, "desc_act": True, "sym": False, "quant_method": "gptq"}}),
+    "qwen2-gptq": (llama_like, {**LLAMA, "quantization_config": {
+        "bits": 4, "group_size": -1, "desc_act": False, "checkpoint_format": "gptq_v2", "quant_method": "gptq"}}),
+    "llama-awq": (llama_like, {**LLAMA, "quantization_config": {
+        "bits": 4, "group_size": 8, "zero_point": True, "version": "gemm", "quant_method": "awq"}}),
     "llama-fp8": (llama_like, {**LLAMA, "quantization_config": {
         "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 8, "strategy": "channel", "type": "float"}}},
         "format": "float-quantized", "ignore": ["lm_head"], "kv_cache_scheme": None, "quant_method": "compressed-tensors"}}),
@@ -1533,7 +1574,7 @@ def behind(path):
 def main():
     command, folder, *rest = sys.argv[1:]
     if command == "write":
-        standard = [kind for kind in MODELS if not kind.endswith("-fp8") and kind not in GENERATED_ALONE]
+        standard = [kind for kind in MODELS if "quantization_config" not in MODELS[kind][1] and kind not in GENERATED_ALONE]
         for kind in [kind for kind in rest if kind in MODELS] or standard:
             write(os.path.join(folder, kind), kind)
             print(kind)
