@@ -54,30 +54,25 @@ static int expand_greater_equal(MtfComposite *c) {
     return MTF_BUILD(as_result(c)->b, MTF_OP_LESS_EQUAL, c->op->name, c->shape, c->x[1], c->x[0]);
 }
 
-/* Inputs of logical operations, in the result's type: bools where that is bool. */
-static int first_truth(MtfComposite *c) {
+/* Input `k` of a logical operation in the result's type: a bool where that is bool. */
+static int logical_input(MtfComposite *c, int k) {
     MtfDtype dtype = mtf_graph_tensor(c->from, c->op->outputs[0])->dtype;
-    return mtf_composite_converted(c, "first", dtype, c->x[0]);
-}
-
-static int second_truth(MtfComposite *c) {
-    MtfDtype dtype = mtf_graph_tensor(c->from, c->op->outputs[0])->dtype;
-    return mtf_composite_converted(c, "second", dtype, c->x[1]);
+    return mtf_composite_converted(c, k == 0 ? "first" : "second", dtype, c->x[k]);
 }
 
 static int expand_logical_and(MtfComposite *c) {
-    int first = first_truth(c), second = second_truth(c);
+    int first = logical_input(c, 0), second = logical_input(c, 1);
     return MTF_BUILD(c->b, MTF_OP_MULTIPLY, c->op->name, c->shape, first, second);
 }
 
 static int expand_logical_or(MtfComposite *c) {
-    int first = first_truth(c), second = second_truth(c);
+    int first = logical_input(c, 0), second = logical_input(c, 1);
     return MTF_BUILD(c->b, MTF_OP_MAXIMUM, c->op->name, c->shape, first, second);
 }
 
 /* Whether they differ. */
 static int expand_logical_xor(MtfComposite *c) {
-    int first = first_truth(c), second = second_truth(c);
+    int first = logical_input(c, 0), second = logical_input(c, 1);
     int equal = mtf_composite_part(c, MTF_OP_EQUAL, "equal", c->shape, first, second);
     return MTF_BUILD(c->b, MTF_OP_LOGICAL_NOT, c->op->name, NULL, equal);
 }

@@ -381,13 +381,14 @@ bool mtf_check_constant(const Check *check, const MtfShape *shape, GError **erro
     (void)shape;
     double value = check->operation->attributes.value;
     MtfDtype dtype = check->operation->has_dtype ? check->operation->dtype : MTF_F32;
+    const char *whole = dtype == MTF_BOOL  ? "0 or 1, as a bool is"
+                        : dtype == MTF_I64 ? "an int64 within 2^53, as constants are"
+                        : dtype == MTF_I32 ? "an int32"
+                                           : "an int8";
     bool holds = value == floor(value) && fabs(value) <= mtf_dtype_most(dtype) &&
                  (dtype != MTF_BOOL || value >= 0);
-    return holds || mtf_dtype_is_float(dtype) ||
-           fail(check, error, "%.17g is not %s%s", value, dtype == MTF_BOOL ? "0 or 1" : "an ",
-                dtype == MTF_BOOL  ? ", as a bool is"
-                : dtype == MTF_I64 ? "int64 within 2^53, as constants are"
-                                   : mtf_dtype_name(dtype));
+    return mtf_dtype_is_float(dtype) || holds ||
+           fail(check, error, "%.17g is not %s", value, whole);
 }
 
 bool mtf_check_learning_rate(const Check *check, const MtfShape *shape, GError **error) {
