@@ -182,15 +182,18 @@ static void append_collective(GString *text, const MtfSession *session,
                            seconds_left, seconds_right);
 }
 
-/* How often "while" blocks ran, which a program counts as if they never ended before. */
-static void append_iterations(GString *text, const MtfSession *session) {
-    int64_t run = session->counted->iterations, spared = session->counted->spared;
+/* How often "while" blocks ran, which a program counts as if they never ended before: as the rank says
+ * that has most of them. */
+static void append_iterations(GString *text, const MtfSession *session, int64_t run,
+                              int64_t spared) {
     double steps = (double)session->trained;
-    if (run + spared > 0)
+    double most = mtf_agree_largest(session->control, (double)(run + spared) / steps);
+    double ran = mtf_agree_largest(session->control, (double)run / steps);
+    if (most > 0)
         g_string_append_printf(text,
                                "  \"while\" blocks ran %.1f iterations a step; the plan counts the "
                                "%.1f that they run at most\n",
-                               (double)run / steps, (double)(run + spared) / steps);
+                               ran, most);
 }
 
 /* Whether this rank counted what the program says, times the steps, less the iterations that loops ended
@@ -232,7 +235,7 @@ char *mtf_run_summary(const MtfSession *session) {
     append_resident(text, session);
     g_autofree char *times = mtf_kernel_times_format(session->times);
     append_traffic(text, session);
-    append_iterations(text, session);
+    append_iterations(text, session, session->counted->iterations, session->counted->spared);
     g_string_append(text, times);
     append_loss(text, session);
     g_autofree char *saves = mtf_session_saves_format(session);
@@ -271,8 +274,14 @@ char *mtf_pipeline_table(const MtfSession *session) {
     GString *text = g_string_new("\n                      predicted     measured\n");
     append_seconds(text, "step", number_of(session->stage->pipeline->predicted, "step_seconds"),
                    mtf_median_seconds(session->records, session->trained));
+    int64_t run = 0, spared = 0;
     append_stage_memory(text, session);
     append_transfers(text, session);
+    for (int c = 0; c < session->stage->n_chunks; c++) {
+        run += session->stage->chunks[c].executor.counted->iterations;
+        spared += session->stage->chunks[c].executor.counted->spared;
+    }
+    append_iterations(text, session, run, spared);
     const MtfStepRecord *last = &session->records[session->trained - 1];
     g_string_append_printf(text, "\n  loss %.4f at first, %.4f in the last step\n",
                            session->records[0].loss, last->loss);

@@ -365,6 +365,7 @@ TABLE
 run meshtf-plan search "$work/while.json" --mesh rows:2 --stages 2 --microbatches 2 --machine cpu-host -o "$work/plan.json"
 run mpirun -n 4 meshtf-run "$work/plan.json" --steps 3 --verify
 claim "a stage with a while block trains as on one processor" says "the same training as on one processor"
+claim "it ran seven iterations for each of two micro-batches" says '"while" blocks ran 14.0 iterations a step; the plan counts the 80.0'
 sed 's/"value": 1, "dtype": "bool"/"value": 0, "dtype": "bool"/' "$work/while.json" >"$work/never.json"
 run meshtf-plan estimate "$work/never.json" --mesh rows:2 --layout d:rows -o "$work/plan.json"
 run mpirun -n 2 meshtf-run "$work/plan.json" --steps 2 --verify
