@@ -12,7 +12,7 @@ typedef struct {
 } Value;
 
 typedef struct {
-    guint64 waits;                                  /* for these of the window */
+    guint64 waits, followers;                       /* for these of the window; who waits for it */
     int64_t written, first_written, scratch, dead;  /* bytes; `dead` of what nobody reads */
     int read_begin, read_end, take_begin, take_end; /* in Window.reads and Window.takes */
 } Item;
@@ -27,7 +27,7 @@ typedef struct {
 
 /* A set of instructions that have been run. */
 typedef struct {
-    guint64 done;
+    guint64 done, ready; /* what may be run next */
     int64_t live, peak;
     int parent, item; /* the state before, and what was run */
 } State;
@@ -102,8 +102,10 @@ static void window_init(Window *window, const MtfOrderModel *model, const MtfOrd
         read_item(window, replay, known, i, p, from + count);
         for (int k = model->waits->begins[i]; k < model->waits->begins[i + 1]; k++) {
             int place = place_of(places, model->waits->before[k]);
-            if (place >= 0)
-                window->items[p].waits |= G_GUINT64_CONSTANT(1) << place;
+            if (place < 0)
+                continue;
+            window->items[p].waits |= G_GUINT64_CONSTANT(1) << place;
+            window->items[place].followers |= G_GUINT64_CONSTANT(1) << p;
         }
     }
 }
@@ -131,12 +133,14 @@ static int overwritten(const Window *window, guint64 done, int item) {
     return -1;
 }
 
-/* The instructions that may be run now, a bit each. */
-static guint64 ready_items(const Window *window, guint64 done) {
+/* The instructions of `among` that wait for none but those done. */
+static guint64 ready_items(const Window *window, guint64 among, guint64 done) {
     guint64 ready = 0;
-    for (int item = 0; item < window->count; item++)
+    for (guint64 left = among; left != 0; left &= left - 1) {
+        int item = __builtin_ctzll(left);
         ready |= (guint64)((window->items[item].waits & ~done) == 0) << item;
-    return ready & ~done;
+    }
+    return ready;
 }
 
 /* The state after an item; false where its peak is not below the ceiling. */
@@ -157,24 +161,31 @@ static bool run_item(const Window *window, const State *state, int index, int it
         if (value != taken && dies_at(window, value, state->done, item))
             next->live -= g_array_index(window->values, Value, value).bytes;
     }
+    next->ready = (state->ready & ~(G_GUINT64_CONSTANT(1) << item)) |
+                  ready_items(window, s->followers, next->done);
     return true;
 }
 
 /* ---- The dynamic program --------------------------------------------------------------------- */
 
-#define TABLE_SIZE (1 << 16)
+/* States of a level, before those above the lowest MTF_WINDOW_STATES go; the table has twice as many places. */
+#define MOST_STATES (2 * MTF_WINDOW_STATES)
+#define TABLE_BITS 13
+#define TABLE_SIZE (1 << TABLE_BITS)
 
 typedef struct {
     GArray *states; /* State, level after level */
     int *table;     /* TABLE_SIZE: states of the level that is being made, or what lies before it */
     int level;      /* where that begins */
+    bool full;      /* it had more states than are followed: */
+    State highest;  /* the last of the lowest then; none above it is followed */
 } Search;
 
 static guint slot_of(guint64 done) {
-    return (guint)((done * G_GUINT64_CONSTANT(0x9E3779B97F4A7C15)) >> 48) & (TABLE_SIZE - 1);
+    return (guint)((done * G_GUINT64_CONSTANT(0x9E3779B97F4A7C15)) >> (64 - TABLE_BITS));
 }
 
-/* Adds a state of the level, or improves the one of the same set. A full table takes no more. */
+/* Adds a state of the level, or improves the one of the same set. */
 static void add_state(Search *search, const State *state) {
     guint slot = slot_of(state->done);
     for (; search->table[slot] >= search->level; slot = (slot + 1) & (TABLE_SIZE - 1)) {
@@ -185,8 +196,6 @@ static void add_state(Search *search, const State *state) {
             *known = *state;
         return;
     }
-    if ((int)search->states->len - search->level >= TABLE_SIZE / 2)
-        return;
     search->table[slot] = (int)search->states->len;
     g_array_append_vals(search->states, state, 1);
 }
@@ -200,8 +209,8 @@ static int lowest_first(const void *left, const void *right) {
     return (a->done > b->done) - (a->done < b->done);
 }
 
-/* Brings the `count` lowest states to the front, in their order (Hoare's selection, then a sort). */
-static void sort_lowest(State *states, int n, int count) {
+/* Brings the `count` lowest states to the front (Hoare's selection). */
+static void select_lowest(State *states, int n, int count) {
     for (int low = 0, high = n - 1; low < high;) {
         State pivot = states[low + (high - low) / 2];
         int i = low, j = high;
@@ -220,24 +229,52 @@ static void sort_lowest(State *states, int n, int count) {
             break;
         *(i < count ? &low : &high) = i < count ? i : j;
     }
-    qsort(states, (size_t)count, sizeof *states, lowest_first);
+}
+
+/* Leaves the level the lowest states that are followed. */
+static void shrink_level(Search *search) {
+    State *states = &g_array_index(search->states, State, search->level);
+    select_lowest(states, (int)search->states->len - search->level, MTF_WINDOW_STATES);
+    g_array_set_size(search->states, (guint)(search->level + MTF_WINDOW_STATES));
+    memset(search->table, -1, TABLE_SIZE * sizeof *search->table);
+}
+
+/* The same while more are to come. */
+static void make_room(Search *search) {
+    shrink_level(search);
+    search->full = true;
+    search->highest = g_array_index(search->states, State, search->level);
+    for (int i = search->level; i < (int)search->states->len; i++) {
+        const State *state = &g_array_index(search->states, State, i);
+        guint slot = slot_of(state->done);
+        while (search->table[slot] >= search->level)
+            slot = (slot + 1) & (TABLE_SIZE - 1);
+        search->table[slot] = i;
+        if (lowest_first(state, &search->highest) > 0)
+            search->highest = *state;
+    }
 }
 
 /* Makes all states with one instruction more than those from `begin` to `end`. */
 static void make_level(const Window *window, Search *search, int begin, int end, int64_t ceiling) {
     search->level = end;
+    search->full = false;
     for (int index = begin; index < end; index++) {
         State state = g_array_index(search->states, State, index), next;
-        for (guint64 left = ready_items(window, state.done); left != 0; left &= left - 1)
-            if (run_item(window, &state, index, __builtin_ctzll(left), ceiling, &next))
-                add_state(search, &next);
+        for (guint64 left = state.ready; left != 0; left &= left - 1) {
+            bool low = run_item(window, &state, index, __builtin_ctzll(left), ceiling, &next);
+            if (!low || (search->full && lowest_first(&next, &search->highest) > 0))
+                continue;
+            add_state(search, &next);
+            if ((int)search->states->len - end == MOST_STATES)
+                make_room(search);
+        }
     }
-    int made = (int)search->states->len - end;
-    if (made <= MTF_WINDOW_STATES)
+    if ((int)search->states->len - end <= MTF_WINDOW_STATES)
         return;
-    sort_lowest(&g_array_index(search->states, State, end), made, MTF_WINDOW_STATES);
-    g_array_set_size(search->states, (guint)(end + MTF_WINDOW_STATES));
-    memset(search->table, -1, TABLE_SIZE * sizeof *search->table);
+    shrink_level(search);
+    qsort(&g_array_index(search->states, State, end), MTF_WINDOW_STATES, sizeof(State),
+          lowest_first);
 }
 
 /* Puts the way to state `index` into `order`, which holds the window's instructions. */
@@ -255,8 +292,10 @@ bool mtf_order_window(const MtfOrderModel *model, const MtfOrderReplay *replay, 
     Window window;
     int64_t ceiling = replay->during[replay->peak];
     State start = { .live = replay->before[from], .parent = -1, .item = -1 };
-    Search search = { g_array_new(FALSE, FALSE, sizeof(State)), g_new(int, TABLE_SIZE), 0 };
+    Search search = { .states = g_array_new(FALSE, FALSE, sizeof(State)),
+                      .table = g_new(int, TABLE_SIZE) };
     window_init(&window, model, replay, order, from, count);
+    start.ready = ready_items(&window, ~G_GUINT64_CONSTANT(0) >> (64 - count), 0);
     memset(search.table, -1, TABLE_SIZE * sizeof *search.table);
     g_array_append_val(search.states, start);
     int begin = 0, size = 0;
