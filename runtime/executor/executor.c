@@ -191,16 +191,23 @@ static void run_plainly(MtfExecutor *executor, int from, int to, int64_t step, v
     mtf_executor_run(executor, from, to, step);
 }
 
+void mtf_executor_begin_microbatch(MtfExecutor *executor, int microbatch, int64_t batch,
+                                   GError **failure) {
+    mtf_worker_set_microbatch(executor->worker, microbatch);
+    if (*failure == NULL)
+        mtf_data_fill_inputs(executor->data, executor->worker, batch, failure);
+}
+
 bool mtf_executor_loop(MtfExecutor *executor, const MtfMicrobatchLoop *loop, GError **error) {
     MtfWorker *worker = executor->worker;
     void (*run)(MtfExecutor *, int, int, int64_t, void *) =
         loop->run != NULL ? loop->run : run_plainly;
     GError *failure = NULL;
     for (int k = 0; k < worker->program->microbatches; k++) {
-        bool is_filled = executor->data == NULL || (k == 0 && loop->first_is_filled);
-        mtf_worker_set_microbatch(worker, k);
-        if (!is_filled && failure == NULL)
-            mtf_data_fill_inputs(executor->data, worker, loop->batch, &failure);
+        if (executor->data == NULL || (k == 0 && loop->first_is_filled))
+            mtf_worker_set_microbatch(worker, k);
+        else
+            mtf_executor_begin_microbatch(executor, k, loop->batch, &failure);
         run(executor, 0, loop->repeated, loop->step, loop->user);
     }
     mtf_worker_set_microbatch(worker, 0);

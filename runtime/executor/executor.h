@@ -40,6 +40,12 @@ typedef struct {
     void *user;
 } MtfMicrobatchLoop;
 
+/* Turns the worker to a micro-batch and fills its inputs with its part of a batch's examples. Where data
+ * cannot be read, or could not before (`*failure`), inputs stay as they are: ranks go on alike and agree
+ * later. */
+void mtf_executor_begin_microbatch(MtfExecutor *executor, int microbatch, int64_t batch,
+                                   GError **failure);
+
 /* Collective over the ranks of the mesh. Ends at the first micro-batch again. False when data could
  * not be read: the inputs then stay as they were, and the loop has run to its end all the same, so
  * that no rank waits for another. */

@@ -230,22 +230,18 @@ static MtfStageChunk *chunk_of(const MtfStageRun *run, int stage) {
     return chunk;
 }
 
-/* After a failure to read data the inputs stay as they are. */
-static void run_forward_pass(MtfStageChunk *chunk, MtfExecutor *executor, int64_t batch,
-                             int64_t step, GError **failure) {
+static void run_forward_pass(MtfStageChunk *chunk, MtfExecutor *executor, int64_t step) {
     MtfRange forward = { 0, mtf_program_forward(chunk->program) };
-    if (*failure == NULL)
-        mtf_data_fill_inputs(executor->data, executor->worker, batch, failure);
     run_part(chunk, executor, MTF_PART_FORWARD, &forward, step);
 }
 
 static void run_passes(MtfStageChunk *chunk, MtfExecutor *executor, MtfPipelineWork work,
-                       int64_t step, GError **failure) {
+                       int64_t step) {
     const MtfProgram *program = chunk->program;
     MtfRange input = { mtf_program_forward(program), program->weight_gradients };
     MtfRange weight = { program->weight_gradients, program->n_repeated };
     if (work == MTF_WORK_FORWARD)
-        run_forward_pass(chunk, executor, step, step, failure);
+        run_forward_pass(chunk, executor, step);
     if (mtf_work_makes_input_gradient(work))
         run_part(chunk, executor, MTF_PART_INPUT_GRADIENT, &input, step);
     if (mtf_work_ends_microbatch(work))
@@ -260,8 +256,11 @@ static void run_action(MtfStageRun *run, const MtfPipelineAction *action, MtfWor
     MtfExecutor own = chunk->executor;
     double begin = own.trace != NULL ? MPI_Wtime() : 0;
     own.worker = worker;
-    mtf_worker_set_microbatch(own.worker, action->microbatch);
-    run_passes(chunk, &own, action->work, step, failure);
+    if (action->work == MTF_WORK_FORWARD)
+        mtf_executor_begin_microbatch(&own, action->microbatch, step, failure);
+    else
+        mtf_worker_set_microbatch(own.worker, action->microbatch);
+    run_passes(chunk, &own, action->work, step);
     if (own.trace == NULL)
         return;
     MtfStepPass pass = { "FIWB"[action->work], action -> stage, action -> microbatch };
@@ -459,8 +458,8 @@ static void run_to_loss(MtfStageChunk *chunk) {
 static void evaluate_chunk(MtfStageChunk *chunk, int microbatch, int64_t batch, GError **failure) {
     MtfExecutor own = chunk->executor;
     own.worker = chunk->workers[microbatch % chunk->n_slots];
-    mtf_worker_set_microbatch(own.worker, microbatch);
-    run_forward_pass(chunk, &own, batch, 0, failure);
+    mtf_executor_begin_microbatch(&own, microbatch, batch, failure);
+    run_forward_pass(chunk, &own, 0);
 }
 
 /* What the chunks' collectives and transfers have counted, while it stands aside. */
@@ -509,14 +508,13 @@ void mtf_stage_run_forward(MtfStageRun *run, int64_t batch, GError **failure) {
 
 static void look_at_chunk(MtfStageChunk *chunk, const MtfStageLook *look) {
     MtfExecutor own = chunk->executor;
-    MtfRange forward = { 0, mtf_program_forward(chunk->program) };
     own.worker = chunk->workers[0];
     own.accuracy = NULL;
     own.trace = NULL;
     mtf_worker_set_microbatch(own.worker, 0);
     look->fill(own.worker, look->user);
     chunk->look = chunk->stage == look->stage ? look : NULL;
-    run_part(chunk, &own, MTF_PART_FORWARD, &forward, 0);
+    run_forward_pass(chunk, &own, 0);
     chunk->look = NULL;
 }
 
