@@ -279,7 +279,9 @@ cat >"$work/truths.json" <<'EOF'
     {"op": "einsum", "name": "logits", "inputs": ["s", "w"], "dims": ["batch", "length", "vocab"]},
     {"op": "cast", "name": "counts", "inputs": ["mask"], "dtype": "float32"},
     {"op": "softmax_cross_entropy", "name": "losses", "inputs": ["logits", "next", "counts"], "dims": ["batch", "length"]},
-    {"op": "reduce_mean", "name": "loss", "inputs": ["losses"], "dims": []},
+    {"op": "reduce_mean", "name": "mean", "inputs": ["losses"], "dims": []},
+    {"op": "cast", "name": "done", "inputs": ["steps"], "dtype": "float32"},
+    {"op": "add", "name": "loss", "inputs": ["mean", "done"]},
     {"op": "constant", "name": "one", "dims": [], "value": 1, "dtype": "int64"},
     {"op": "add", "name": "more", "inputs": ["steps", "one"]}
   ],
@@ -303,6 +305,11 @@ done <<TABLE
 4 rows:2;cols:2 length:rows;vocab:cols
 3 rows:3 d:rows;rolled/turned:rows
 TABLE
+# The loss grows by one a step, as the count does, through a checkpoint and under another layout, too.
+run mpirun -n 3 meshtf-run "$work/plan.json" --data LICENSE --steps 2 --checkpoint "$work/kept"
+run meshtf-plan estimate "$work/truths.json" --mesh rows:2 --layout batch:rows -o "$work/plan.json"
+run mpirun -n 2 meshtf-run "$work/plan.json" --data LICENSE --steps 4 --checkpoint "$work/kept" --resume --metrics "$work/resumed.jsonl"
+claim "a count in int64 goes on from a checkpoint" [ "$(jq -s 'map(.loss | floor) | . == [7, 8]' "$work/resumed.jsonl")" = true ]
 
 # The largest singular vector by iteration, as often as it still moves: a while block ends alike on all ranks, with
 # what a loop of 40 iterations would leave that keeps its values from there on. The loop is the witness.
