@@ -71,7 +71,10 @@ static cJSON *new_choice(const MtfAnswerHead *head, const MtfAnswerChoice *choic
     else
         cJSON_AddStringToObject(node, "text", choice->text);
     mtf_json_add_integer(node, "index", choice->index);
-    cJSON_AddNullToObject(node, "logprobs");
+    if (choice->scores != NULL)
+        mtf_place_scores_add(node, choice->scores, choice->first, head->chat);
+    else
+        cJSON_AddNullToObject(node, "logprobs");
     if (choice->finish_reason != NULL)
         cJSON_AddStringToObject(node, "finish_reason", choice->finish_reason);
     else

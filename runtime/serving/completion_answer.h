@@ -3,6 +3,8 @@
 #ifndef MTF_COMPLETION_ANSWER_H
 #define MTF_COMPLETION_ANSWER_H
 
+#include "runtime/serving/completion_scores.h"
+
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,7 +14,9 @@ typedef struct {
     int64_t index;
     bool begins; /* the first piece: of a message whose it is */
     const char *text;
-    const GArray *tokens;      /* int, or NULL */
+    const GArray *tokens; /* int, or NULL */
+    const GArray *scores; /* MtfPlaceScores, those from `first` on; or NULL */
+    guint first;
     const char *finish_reason; /* "stop", "length"; NULL while it goes on */
 } MtfAnswerChoice;
 

@@ -22,6 +22,7 @@ typedef struct {
     int64_t index;   /* of the answer's choices */
     GArray *prompt;  /* int; shared by the choices of a prompt */
     GArray *tokens;  /* int: the choice */
+    GArray *scores;  /* MtfPlaceScores of its tokens, where they are asked for; or NULL */
     int64_t slot;    /* NO_SLOT: waits, or is done */
     int64_t fed;     /* tokens of prompt and choice that the slot holds */
     int64_t feeding; /* that it brings in this round */
@@ -57,6 +58,7 @@ static void free_completion(gpointer data) {
     for (int64_t i = 0; i < c->n_choices; i++) {
         g_array_unref(c->choices[i].prompt);
         g_array_unref(c->choices[i].tokens);
+        g_clear_pointer(&c->choices[i].scores, g_array_unref);
         mtf_completion_text_clear(&c->choices[i].text);
     }
     g_free(c->choices);
@@ -125,6 +127,7 @@ static void init_choice(const MtfCompletionQueue *q, Completion *c, int64_t inde
     *choice = (Choice){ .completion = c, .index = index, .slot = NO_SLOT };
     choice->prompt = g_array_ref(prompt);
     choice->tokens = g_array_new(FALSE, FALSE, sizeof(int));
+    choice->scores = c->request.returns_scores ? mtf_place_scores_new() : NULL;
     mtf_completion_text_init(&choice->text, q->settings.text, c->request.stops, prompt);
     c->n_choices++;
     c->n_open++;
@@ -176,19 +179,14 @@ static void answer_error(MtfHttpCall *call, int status, const char *message) {
     mtf_http_call_answer(call, status, json);
 }
 
-/* What a choice says before its first token. */
-static void send_piece(const Choice *choice, const char *text, const GArray *tokens) {
-    MtfAnswerChoice piece = {
-        .index = choice->index, .text = text, .tokens = tokens, .finish_reason = choice->finished
-    };
-    g_autofree char *event = mtf_answer_piece(&choice->completion->head, &piece);
+static void send_piece(const Choice *choice, const MtfAnswerChoice *piece) {
+    g_autofree char *event = mtf_answer_piece(&choice->completion->head, piece);
     mtf_http_call_send(choice->completion->call, event);
 }
 
 static void begin_message(const Choice *choice) {
     const MtfAnswerChoice piece = { .index = choice->index, .begins = true, .text = "" };
-    g_autofree char *event = mtf_answer_piece(&choice->completion->head, &piece);
-    mtf_http_call_send(choice->completion->call, event);
+    send_piece(choice, &piece);
 }
 
 static char *prompt_text(const MtfCompletionQueue *q, const Choice *choice) {
@@ -203,7 +201,7 @@ static void begin_stream(const MtfCompletionQueue *q, Completion *c) {
         begin_message(&c->choices[i]);
     for (int64_t i = 0; c->request.echo && i < c->n_choices; i++) {
         g_autofree char *text = prompt_text(q, &c->choices[i]);
-        send_piece(&c->choices[i], text, NULL);
+        send_piece(&c->choices[i], &(MtfAnswerChoice){ .index = i, .text = text });
     }
 }
 
@@ -340,6 +338,9 @@ static void take_token(MtfCompletionQueue *q, Choice *choice, int token) {
         choice->finished = "stop";
     } else {
         g_array_append_val(choice->tokens, token);
+        if (choice->scores != NULL)
+            mtf_place_scores_append(choice->scores, q->settings.text, q->row, q->vocabulary, token,
+                                    (int)request->likeliest);
         mtf_completion_text_add(&choice->text, token);
         if ((int64_t)choice->tokens->len == request->max_tokens)
             choice->finished = "length";
@@ -357,8 +358,15 @@ static void stream_choice(Choice *choice, guint before) {
     g_autoptr(GArray) tokens = g_array_new(FALSE, FALSE, sizeof(int));
     g_array_append_vals(tokens, &g_array_index(choice->tokens, int, before),
                         choice->tokens->len - before);
-    if (*said != '\0' || choice->finished != NULL || request->returns_tokens)
-        send_piece(choice, said, request->returns_tokens ? tokens : NULL);
+    const MtfAnswerChoice piece = { .index = choice->index,
+                                    .text = said,
+                                    .tokens = request->returns_tokens ? tokens : NULL,
+                                    .scores = choice->scores,
+                                    .first = before,
+                                    .finish_reason = choice->finished };
+    if (*said != '\0' || choice->finished != NULL || request->returns_tokens ||
+        request->returns_scores)
+        send_piece(choice, &piece);
 }
 
 static char *whole_text(const MtfCompletionQueue *q, Choice *choice) {
@@ -387,6 +395,7 @@ static void answer_completion(const MtfCompletionQueue *q, Completion *c) {
         answers[i] = (MtfAnswerChoice){ .index = i,
                                         .text = text,
                                         .tokens = c->request.returns_tokens ? choice->tokens : NULL,
+                                        .scores = choice->scores,
                                         .finish_reason = choice->finished };
     }
     g_autofree char *json =

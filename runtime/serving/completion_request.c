@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/json_reader.h"
+#include "runtime/serving/completion_scores.h"
 
 #define MAX_TOKENS (1 << 24)
 #define MAX_STOP_BYTES 256
@@ -210,6 +211,23 @@ static bool read_returns_tokens(const MtfJson *value, MtfCompletionRequest *requ
     return mtf_json_boolean(value, &request->returns_tokens, error);
 }
 
+/* How many of the likeliest a completion is told. */
+static bool read_likeliest(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
+    if (cJSON_IsFalse(value->node))
+        return true;
+    request->returns_scores = true;
+    return mtf_json_integer(value, 0, MTF_MAX_LIKELIEST, &request->likeliest, error);
+}
+
+/* Of a chat, whether; and then how many. */
+static bool read_scores(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
+    return mtf_json_boolean(value, &request->returns_scores, error);
+}
+
+static bool read_top_scores(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
+    return mtf_json_integer(value, 0, MTF_MAX_LIKELIEST, &request->likeliest, error);
+}
+
 static bool read_stream_options(const MtfJson *value, MtfCompletionRequest *request,
                                 GError **error) {
     static const char *const keys[] = { "include_usage", NULL };
@@ -282,8 +300,9 @@ static const struct {
     { "presence_penalty", BOTH, expect_nothing },
     { "frequency_penalty", BOTH, expect_nothing },
     { "logit_bias", BOTH, expect_nothing },
-    { "logprobs", BOTH, expect_nothing },
-    { "top_logprobs", CHAT, expect_nothing },
+    { "logprobs", TEXT, read_likeliest },
+    { "logprobs", CHAT, read_scores },
+    { "top_logprobs", CHAT, read_top_scores },
     { "suffix", TEXT, expect_nothing },
     { "tools", CHAT, expect_nothing },
     { "tool_choice", CHAT, read_name },
@@ -302,6 +321,11 @@ static bool read_field(const MtfJson *member, MtfCompletionForm form, MtfComplet
 
 /* What the form cannot do without. */
 static bool is_complete(const MtfJson *root, MtfCompletionRequest *request, GError **error) {
+    if (request->echo && request->returns_scores)
+        return mtf_json_fail(
+            root, error, "\"logprobs\" are of what is said, not of a prompt: leave out \"echo\"");
+    if (request->likeliest > 0 && !request->returns_scores)
+        return mtf_json_fail(root, error, "\"top_logprobs\" goes with \"logprobs\": true");
     if (request->names == NULL)
         return request->prompts->len > 0 || mtf_json_fail(root, error, "\"prompt\" is missing");
     if (cJSON_GetObjectItemCaseSensitive(request->names, ASKS) == NULL)

@@ -43,6 +43,8 @@ typedef struct {
     bool counts;  /* a stream ends with how many tokens there were */
     bool echo;    /* the prompt before each choice */
     bool returns_tokens;
+    bool returns_scores; /* how likely each token was, … */
+    int64_t likeliest;   /* … and so many of the likeliest in its place */
 } MtfCompletionRequest;
 
 /* Reads a body; what it leaves out is as in `standard` (max_tokens, sampling, seed). Fails (bad

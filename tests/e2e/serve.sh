@@ -118,6 +118,14 @@ ask "{\"prompt\": \"$prompt\", $greedy, \"stream\": true}" -N
 sed -n 's/^data: {/{/p' "$work/out" | jq -j '.choices[0].text' >"$work/pieces"
 claim "the pieces of a stream are the whole" cmp "$work/whole" "$work/pieces"
 claim "a stream ends with [DONE]" grep -q '^data: \[DONE\]' "$work/out"
+ask "{\"prompt\": \"$prompt\", $greedy, \"logprobs\": 2}"
+claim "the likeliest is what is said where nothing is drawn" \
+    has '.choices[0].logprobs | [.token_logprobs, [.top_logprobs[] | [.[]] | max]] | .[0] == .[1] and (.[0] | length == 12 and max <= 0)'
+claim "  and the tokens are the text" has '.choices[0] | (.logprobs.tokens | add) == .text'
+cp "$work/out" "$work/scored"
+ask "{\"prompt\": \"$prompt\", $greedy, \"logprobs\": 2, \"stream\": true}" -N
+sed -n 's/^data: {/{/p' "$work/out" | jq -sc '[.[].choices[].logprobs.token_logprobs] | add' >"$work/pieces"
+claim "  a stream tells them all once" [ "$(cat "$work/pieces")" = "$(jq -c '.choices[0].logprobs.token_logprobs' "$work/scored")" ]
 stop=$(jq -Rsr '.[6:8]' "$work/whole")
 ask "$(jq -cn --arg p "$prompt" --arg s "$stop" '{prompt: $p, max_tokens: 12, temperature: 0, stop: $s}')"
 claim "a text that was named ends it" has '.choices[0].finish_reason == "stop"'
@@ -147,7 +155,8 @@ done <<'TABLE'
 400|/top_k|{"prompt": "a", "top_k": 1.5}
 400|/n|{"prompt": "a", "n": 1000}
 400|/stop|{"prompt": "a", "stop": ["", 3]}
-400|/logprobs: this is not done here|{"prompt": "a", "logprobs": 3}
+400|/logprobs|{"prompt": "a", "logprobs": 21}
+400|leave out "echo"|{"prompt": "a", "logprobs": 1, "echo": true}
 400|/frobnicate|{"prompt": "a", "frobnicate": 1}
 400|the request|{"prompt": "a"
 400|the request|not JSON
@@ -226,6 +235,9 @@ claim "  the last counts, as it was asked to" has ".[-1].usage == $counts and .[
 chat "{$talk, \"temperature\": 0, \"chat_template_kwargs\": {\"mood\": \" Well\"}}"
 claim "a template is told what else it is to know, and without a limit the answer fills the context" \
     has '.usage.total_tokens == 64 and .choices[0].finish_reason == "length"'
+chat "{$talk, $greedy, \"logprobs\": true, \"top_logprobs\": 1}"
+claim "a conversation's tokens are scored where asked for" \
+    has "[.choices[0].logprobs.content[] | .token == .top_logprobs[0].token] | length == 12 and all"
 chat '{"messages": [{"role": "tool", "content": "a"}]}'
 claim "what a template refuses is a bad request" answers 400
 claim "  in its words" tells "chat_template.jinja: line 2: the role tool"
