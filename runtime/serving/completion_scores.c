@@ -21,10 +21,11 @@ GArray *mtf_place_scores_new(void) {
 
 /* log sum exp(score) */
 static double logarithm_of_sum(const double *scores, int64_t n) {
-    double highest = scores[0], sum = 0;
+    double highest = scores[0];
     for (int64_t i = 1; i < n; i++)
         highest = fmax(highest, scores[i]);
-    for (int64_t i = 0; i < n; i++)
+    double sum = exp(scores[0] - highest);
+    for (int64_t i = 1; i < n; i++)
         sum += exp(scores[i] - highest);
     return highest + log(sum);
 }
