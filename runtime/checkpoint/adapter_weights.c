@@ -233,9 +233,13 @@ static bool says_something(const MtfJson *value) {
 
 /* What changes what adapters compute and is not there in ours. */
 static bool refuse_extras(const MtfJson *root, GError **error) {
-    static const char *const extras[] = { "use_dora",         "bias",      "rank_pattern",
-                                          "alpha_pattern",    "lora_bias", "modules_to_save",
-                                          "layer_replication" };
+    static const char *const extras[] = { "use_dora",          "bias",
+                                          "rank_pattern",      "alpha_pattern",
+                                          "lora_bias",         "modules_to_save",
+                                          "layer_replication", "use_qalora",
+                                          "use_bdlora",        "kasa_config",
+                                          "arrow_config",      "trainable_token_indices",
+                                          "target_parameters" };
     MtfJson value;
     for (gsize i = 0; i < G_N_ELEMENTS(extras); i++)
         if (mtf_json_find(root, extras[i], &value) && says_something(&value))
@@ -267,10 +271,13 @@ static bool check_config(const MtfJson *root, const Common *c, GError **error) {
         return false;
     if (!mtf_json_get(root, "lora_alpha", &value, error) || !mtf_json_number(&value, &alpha, error))
         return false;
-    double wanted = c->scale * (by_root ? sqrt((double)rank) : (double)rank);
+    /* Of the root of the rank, the plan's own alpha is the file's times that root. */
+    double divisor = by_root ? sqrt((double)rank) : (double)rank, wanted = c->scale * divisor;
     return fabs(alpha - wanted) <= 1e-6 * wanted ||
-           mtf_json_fail(&value, error, "alpha %g, but the plan's adapters are for %g", alpha,
-                         wanted);
+           mtf_json_fail(&value, error,
+                         "alpha %g, but the plan's adapters are for %g: import the model with "
+                         "--lora %" PRId64 ":%g",
+                         alpha, wanted, rank, alpha / divisor * (double)rank);
 }
 
 bool mtf_adapter_config_check(const MtfGraph *graph, const char *path, GError **error) {

@@ -131,7 +131,10 @@ not_read() { # CLAIM CHANGE SENTENCE
 }
 meshtf-plan search "$work/llama/g.json" --devices 1 --machine cpu-host -o "$work/llama/p1.json" >/dev/null
 not_read "another rank" '.r = 8' "rank 8, but the plan's adapters have 4"
-not_read "another alpha" '.lora_alpha = 16' "alpha 16, but the plan's adapters are for 8"
+not_read "another alpha" '.lora_alpha = 16' "alpha 16, but the plan's adapters are for 8: import the model with --lora 4:16"
+not_read "alpha of the root of the rank" '.use_rslora = true' "alpha 8, but the plan's adapters are for 4: import the model with --lora 4:16"
+not_read "scales of groups" '.use_qalora = true' "/use_qalora: not supported"
+not_read "tokens that are trained" '.trainable_token_indices = [1]' "/trainable_token_indices: not supported"
 not_read "another kind" '.peft_type = "IA3"' "only LORA"
 not_read "trained biases" '.bias = "all"' "/bias: not supported"
 not_read "a config that is no object" '[]' "an object is expected"
