@@ -550,7 +550,7 @@ static void copy_tensor(Expansion *e, int t) {
 }
 
 MtfGraph *mtf_expand(const MtfGraph *graph, GError **error) {
-    g_autoptr(MtfGraph) expanded = mtf_graph_new(graph->name);
+    g_autoptr(MtfGraph) expanded = mtf_graph_new_like(graph);
     g_autofree int *tensors = g_new(int, graph->tensors->len + 1);
     Expansion e = { .from = graph,
                     .b = mtf_builder(expanded, MTF_PHASE_FORWARD),

@@ -4,6 +4,7 @@
 #include "analyzer/models/architecture_config.h"
 #include "analyzer/onnx/onnx_import.h"
 #include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
 #include "layouts/graph/optimizer.h"
 
 #include <errno.h>
@@ -182,6 +183,13 @@ static MtfGraph *import_onnx(const MtfImport *import, const char *file, GPtrArra
     return g_steal_pointer(&graph);
 }
 
+/* The config as it was written, or its text part. */
+static char *config_of(const MtfJson *root, const char *text) {
+    MtfJson part;
+    const MtfJson *of = mtf_architecture_config_text_part(root, &part);
+    return of == root ? g_strdup(text) : mtf_json_print_levels(of->node, 1);
+}
+
 MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **error) {
     if (import->batch < 0 || import->length < 0) {
         mtf_input_error(error, "--batch and --length must be at least 1");
@@ -197,7 +205,8 @@ MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **err
     }
     if (mtf_onnx_is_path(file))
         return import_onnx(import, file, said, error);
-    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(file, error);
+    g_autofree char *text = NULL;
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load_text(file, &text, error);
     if (document == NULL)
         return NULL;
     MtfJson root = mtf_json_root(document);
@@ -213,5 +222,8 @@ MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **err
         mtf_input_error(error, "%s: its model has a loss; --loss is for ONNX files", file);
         return NULL;
     }
-    return mtf_import_model(import, &root, said, error);
+    MtfGraph *graph = mtf_import_model(import, &root, said, error);
+    if (graph != NULL)
+        graph->config = config_of(&root, text);
+    return graph;
 }

@@ -340,16 +340,14 @@ bool mtf_architecture_config_is(const MtfJson *root) {
     return cJSON_IsObject(root->node) && mtf_json_find(root, "model_type", &value);
 }
 
-/* The text part of a model that reads pictures, too, whose files keep it as the model that it is, behind
- * "language_model."; else the config itself. */
-static const MtfJson *text_part(const MtfJson *root, MtfJson *part, GPtrArray *left_out) {
+/* Files keep that part as the model that it is, behind "language_model.". */
+const MtfJson *mtf_architecture_config_text_part(const MtfJson *root, MtfJson *part) {
     static const char *const types[] = { "gemma3", "llava", "mistral3", NULL };
     MtfJson type;
     if (!mtf_json_find(root, "model_type", &type) || !cJSON_IsString(type.node) ||
         !g_strv_contains(types, type.node->valuestring) ||
         !mtf_json_find(root, "text_config", part) || !cJSON_IsObject(part->node))
         return root;
-    g_ptr_array_add(left_out, g_strdup("all but text_config (pictures are not read)"));
     return part;
 }
 
@@ -357,7 +355,9 @@ bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
                                   GPtrArray *left_out, GError **error) {
     const char *name;
     MtfJson value, part;
-    const MtfJson *text = text_part(root, &part, left_out);
+    const MtfJson *text = mtf_architecture_config_text_part(root, &part);
+    if (text != root)
+        g_ptr_array_add(left_out, g_strdup("all but text_config (pictures are not read)"));
     const MtfArchitectureType *type = find_type(text, &name, error);
     if (type == NULL)
         return false;

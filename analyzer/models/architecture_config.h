@@ -19,6 +19,9 @@
 bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
                                   GPtrArray *left_out, GError **error);
 
+/* The text part of a model that reads pictures, too, as `part`; or the config itself. */
+const MtfJson *mtf_architecture_config_text_part(const MtfJson *root, MtfJson *part);
+
 /* Whether a JSON object is a model's config: it has "model_type". */
 bool mtf_architecture_config_is(const MtfJson *root);
 

@@ -42,11 +42,11 @@ static const char *const parameters[] = { "layers", "batch", "length", "vocab", 
 #define LLAMA2 ",\"max_position_embeddings\":4096,\"rms_norm_eps\":1e-5"
 #define LLAMA3                                                                       \
     ",\"vocab_size\":128256,\"max_position_embeddings\":8192,\"rms_norm_eps\":1e-5," \
-    "\"rope_theta\":500000"
-#define LLAMA31(factor)                                                                    \
-    ",\"vocab_size\":128256,\"max_position_embeddings\":131072,\"rms_norm_eps\":1e-5,"     \
-    "\"rope_theta\":500000,\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":" #factor \
-    ",\"low_freq_factor\":1,\"high_freq_factor\":4,"                                       \
+    "\"rope_theta\":500000.0"
+#define LLAMA31(factor)                                                                           \
+    ",\"vocab_size\":128256,\"max_position_embeddings\":131072,\"rms_norm_eps\":1e-5,"            \
+    "\"rope_theta\":500000.0,\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":" #factor ".0" \
+    ",\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"                                          \
     "\"original_max_position_embeddings\":8192}"
 
 static const MtfModelPreset llama_presets[] = {
@@ -113,7 +113,7 @@ static const MtfModelPreset qwen_presets[] = {
     "\"" type "\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
     ",\"num_attention_heads\":" #a ",\"num_key_value_heads\":" #kv ",\"head_dim\":" #d
 
-#define GEMMA3 ",\"sliding_window\":1024,\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}"
+#define GEMMA3 ",\"sliding_window\":1024,\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8.0}"
 
 static const MtfModelPreset gemma_presets[] = {
     TINY_PRESET(GEMMA("gemma2", 64, 160, 2, 4, 2, 16) ",\"query_pre_attn_scalar\":16"),
@@ -142,13 +142,13 @@ static const MtfModelPreset mistral_presets[] = {
            "\"mistral\",\"rms_norm_eps\":1e-5,\"max_position_embeddings\":32768"),
     PRESET("mistral-7b-v0.3", "7,248,023,552 parameters, no window",
            LLAMA_LIKE("mistral", 4096, 14336, 32, 32, 8) MISTRAL
-           ",\"vocab_size\":32768,\"max_position_embeddings\":32768,\"rope_theta\":1000000"),
+           ",\"vocab_size\":32768,\"max_position_embeddings\":32768,\"rope_theta\":1000000.0"),
     PRESET("mistral-nemo-12b", "12,247,782,400 parameters",
            LLAMA_LIKE("mistral", 5120, 14336, 40, 32, 8) MISTRAL
-           ",\"vocab_size\":131072,\"rope_theta\":1000000"),
+           ",\"vocab_size\":131072,\"rope_theta\":1000000.0"),
     PRESET("mistral-small-24b", "23,572,403,200 parameters",
            LLAMA_LIKE("mistral", 5120, 32768, 40, 32, 8) MISTRAL
-           ",\"vocab_size\":131072,\"max_position_embeddings\":32768,\"rope_theta\":100000000"),
+           ",\"vocab_size\":131072,\"max_position_embeddings\":32768,\"rope_theta\":100000000.0"),
     END,
 };
 
@@ -179,6 +179,17 @@ static const MtfModelPreset deepseek_presets[] = {
            "671,026,404,352 parameters and 14,848 biases, 256 experts in 8 groups, 8 a token",
            "\"deepseek_v3\",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":40,\"mscale\":1.0,"
            "\"mscale_all_dim\":1.0,\"original_max_position_embeddings\":4096}"),
+    END,
+};
+
+#define GPT2(h, l, a) "\"gpt2\",\"n_embd\":" #h ",\"n_layer\":" #l ",\"n_head\":" #a
+
+static const MtfModelPreset gpt2_presets[] = {
+    TINY_PRESET(GPT2(64, 2, 4)),
+    PRESET("gpt2", "124,439,808 parameters", "\"gpt2\""),
+    PRESET("gpt2-medium", "354,823,168 parameters", GPT2(1024, 24, 16)),
+    PRESET("gpt2-large", "774,030,080 parameters", GPT2(1280, 36, 20)),
+    PRESET("gpt2-xl", "1,557,611,200 parameters", GPT2(1600, 48, 25)),
     END,
 };
 
@@ -289,7 +300,7 @@ static const MtfModelPreset phi_presets[] = {
     END,
 };
 
-#define OLMO2 ",\"vocab_size\":100352,\"max_position_embeddings\":4096,\"rope_theta\":500000"
+#define OLMO2 ",\"vocab_size\":100352,\"max_position_embeddings\":4096,\"rope_theta\":500000.0"
 
 static const MtfModelPreset olmo2_presets[] = {
     TINY_PRESET(LLAMA_LIKE("olmo2", 64, 160, 2, 4, 4)),
@@ -366,6 +377,8 @@ FAMILY(mtf_model_mistral, "mistral", "Mistral: Llama with shared keys, at first 
 FAMILY(mtf_model_mixtral, "mixtral", "Mixtral: Llama with experts", mixtral_presets);
 FAMILY(mtf_model_deepseek, "deepseek",
        "DeepSeekMoE, V2-Lite and V3: many small experts beside shared ones", deepseek_presets);
+FAMILY(mtf_model_gpt2, "gpt2", "GPT-2 as transformers has it, whose files --export-hf writes",
+       gpt2_presets);
 FAMILY(mtf_model_bert, "bert", "BERT and RoBERTa: encoders that learn from hidden tokens",
        bert_presets);
 FAMILY(mtf_model_t5, "t5", "T5: encoder and decoder with relative positions", t5_presets);

@@ -5,6 +5,7 @@
 #include "layouts/base/error.h"
 #include "layouts/graph/optimizer.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -12,39 +13,25 @@
 #define STANDARD_LENGTH 2048 /* of texts, where a config allows more */
 
 const MtfModelFamily *const *mtf_model_families(void) {
-    static const MtfModelFamily *const families[] = { &mtf_model_mlp,
-                                                      &mtf_model_transformer_lm,
-                                                      &mtf_model_gpt,
-                                                      &mtf_model_llama,
-                                                      &mtf_model_qwen,
-                                                      &mtf_model_pythia,
-                                                      &mtf_model_phi,
-                                                      &mtf_model_olmo2,
-                                                      &mtf_model_opt,
-                                                      &mtf_model_bloom,
-                                                      &mtf_model_falcon,
-                                                      &mtf_model_gemma,
-                                                      &mtf_model_mistral,
-                                                      &mtf_model_mixtral,
-                                                      &mtf_model_deepseek,
-                                                      &mtf_model_bert,
-                                                      &mtf_model_t5,
-                                                      &mtf_model_switch,
-                                                      &mtf_model_gshard,
-                                                      &mtf_model_vit,
-                                                      &mtf_model_transformer,
-                                                      &mtf_model_autoencoder,
-                                                      &mtf_model_dlrm,
-                                                      &mtf_model_resnet,
-                                                      &mtf_model_vgg,
-                                                      &mtf_model_alexnet,
-                                                      &mtf_model_inception3,
-                                                      &mtf_model_densenet,
-                                                      &mtf_model_unet,
-                                                      &mtf_model_cosmoflow,
-                                                      &mtf_model_lstm_lm,
-                                                      &mtf_model_moe_lstm,
-                                                      NULL };
+    static const MtfModelFamily *const families[] = {
+        &mtf_model_mlp,         &mtf_model_transformer_lm,
+        &mtf_model_gpt,         &mtf_model_gpt2,
+        &mtf_model_llama,       &mtf_model_qwen,
+        &mtf_model_pythia,      &mtf_model_phi,
+        &mtf_model_olmo2,       &mtf_model_opt,
+        &mtf_model_bloom,       &mtf_model_falcon,
+        &mtf_model_gemma,       &mtf_model_mistral,
+        &mtf_model_mixtral,     &mtf_model_deepseek,
+        &mtf_model_bert,        &mtf_model_t5,
+        &mtf_model_switch,      &mtf_model_gshard,
+        &mtf_model_vit,         &mtf_model_transformer,
+        &mtf_model_autoencoder, &mtf_model_dlrm,
+        &mtf_model_resnet,      &mtf_model_vgg,
+        &mtf_model_alexnet,     &mtf_model_inception3,
+        &mtf_model_densenet,    &mtf_model_unet,
+        &mtf_model_cosmoflow,   &mtf_model_lstm_lm,
+        &mtf_model_moe_lstm,    NULL
+    };
     return families;
 }
 
@@ -252,35 +239,92 @@ static bool set_optimizer(MtfGraph *graph, const MtfModelSettings *s, GError **e
     return lack == NULL || mtf_input_error(error, "%s", lack);
 }
 
-/* Sizes that the user gave in place of the config's. */
-static void set_architecture(MtfArchitecture *a, const MtfModelSettings *s) {
+/* ---- Presets that are config.json files ------------------------------------------------------ */
+
+/* Gives a key of a config's text another size, or the config the key; not where the size or the key is none. */
+static void set_key(GString *config, const char *key, int64_t size) {
+    if (size == 0 || key == NULL)
+        return;
+    g_autofree char *quoted = g_strdup_printf("\"%s\":", key);
+    g_autofree char *pair = g_strdup_printf("%s%" PRId64, quoted, size);
+    const char *there = strstr(config->str, quoted);
+    gsize at = there != NULL ? (gsize)(there - config->str) : config->len - 1;
+    if (there != NULL)
+        g_string_erase(config, (gssize)at,
+                       (gssize)(strlen(quoted) + strspn(there + strlen(quoted), "0123456789")));
+    else
+        g_string_insert_c(config, (gssize)at, ',');
+    g_string_insert(config, (gssize)(at + (there == NULL)), pair);
+}
+
+/* Where types do not call their sizes as most do; NULL: it follows from others. */
+static const struct {
+    const char *type, *layers, *d_ff;
+} other_keys[] = {
+    { "gpt2", "n_layer", "n_inner" },
+    { "bloom", "n_layer", NULL },
+    { "falcon", "num_hidden_layers", "ffn_hidden_size" },
+    { "opt", "num_hidden_layers", "ffn_dim" },
+    { "t5", "num_layers", "d_ff" },
+    { "switch_transformers", "num_layers", "d_ff" },
+    { "distilbert", "n_layers", "hidden_dim" },
+    { NULL, "num_hidden_layers", "intermediate_size" },
+};
+
+/* The preset's config with the sizes that the user gave. Free with g_free. */
+static char *config_with(const MtfModelPreset *preset, const MtfModelSettings *s) {
+    GString *config = g_string_new(preset->config);
+    int row = 0;
+    for (; other_keys[row].type != NULL; row++) {
+        g_autofree char *type = g_strdup_printf("\"model_type\":\"%s\"", other_keys[row].type);
+        if (strstr(config->str, type) != NULL)
+            break;
+    }
+    set_key(config, "vocab_size", s->vocab);
+    set_key(config, other_keys[row].layers, s->layers);
+    set_key(config, other_keys[row].d_ff, s->d_ff);
+    return g_string_free(config, FALSE);
+}
+
+/* Sizes that no key has. Returns whether there are none. */
+static bool set_sizes(MtfArchitecture *a, const MtfModelSettings *s) {
     MtfStack *stacks[] = { &a->encoder, &a->decoder };
-    a->batch = s->batch;
-    a->dropout = (MtfDropoutRates){ 0 };
+    bool all_said = true;
+    for (int i = 0; i < 2; i++) {
+        bool is_there = stacks[i]->heads > 0;
+        all_said = all_said && (!is_there || s->d_ff == 0 || stacks[i]->d_ff == s->d_ff);
+        stacks[i]->d_ff = s->d_ff > 0 ? s->d_ff : stacks[i]->d_ff;
+    }
+    return all_said;
+}
+
+static void set_lengths(MtfArchitecture *a, const MtfModelSettings *s) {
     bool picture = a->kind == MTF_ARCHITECTURE_IMAGE;
     int64_t length = s->length > 0 ? s->length : MIN(a->context, STANDARD_LENGTH);
     a->length = a->source_length = picture ? a->context : length;
-    a->vocab = s->vocab > 0 ? s->vocab : a->vocab;
-    for (int i = 0; i < 2; i++) {
-        stacks[i]->layers = s->layers > 0 ? s->layers : stacks[i]->layers;
-        stacks[i]->d_ff = s->d_ff > 0 ? s->d_ff : stacks[i]->d_ff;
-    }
+    a->batch = s->batch;
+    a->dropout = (MtfDropoutRates){ 0 };
 }
 
 static MtfGraph *build_config(const MtfModelPreset *preset, const MtfModelSettings *settings,
                               GError **error) {
     MtfArchitecture architecture;
+    g_autofree char *config = config_with(preset, settings);
     g_autoptr(GPtrArray) left_out = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(MtfJsonDocument) document =
-        mtf_json_document_parse(preset->name, preset->config, strlen(preset->config), error);
+        mtf_json_document_parse(preset->name, config, strlen(config), error);
     if (document == NULL)
         return NULL;
     MtfJson root = mtf_json_root(document);
     if (!mtf_architecture_config_read(&root, &architecture, left_out, error))
         return NULL;
     g_strlcpy(architecture.name, preset->name, sizeof architecture.name);
-    set_architecture(&architecture, settings);
-    return mtf_architecture_build(&architecture, error);
+    set_lengths(&architecture, settings);
+    bool as_said = set_sizes(&architecture, settings);
+    MtfGraph *graph = mtf_architecture_build(&architecture, error);
+    if (graph != NULL && as_said)
+        graph->config = g_steal_pointer(&config);
+    return graph;
 }
 
 /* "llama3-8b", "dlrm-tiny": the preset, behind its family unless that is said already. */

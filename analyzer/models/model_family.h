@@ -57,6 +57,7 @@ typedef struct {
 extern const MtfModelFamily mtf_model_mlp;
 extern const MtfModelFamily mtf_model_transformer_lm;
 extern const MtfModelFamily mtf_model_gpt;
+extern const MtfModelFamily mtf_model_gpt2;
 extern const MtfModelFamily mtf_model_llama;
 extern const MtfModelFamily mtf_model_qwen;
 extern const MtfModelFamily mtf_model_pythia;

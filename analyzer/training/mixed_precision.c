@@ -234,7 +234,7 @@ static void copy_graph(Pass *pass) {
 }
 
 static MtfGraph *make_mixed(const MtfGraph *training, bool narrow_variables, GError **error) {
-    g_autoptr(MtfGraph) graph = mtf_graph_new(training->name);
+    g_autoptr(MtfGraph) graph = mtf_graph_new_like(training);
     gsize n = training->tensors->len;
     g_autofree int *tensors = g_new(int, n + 1);
     g_autofree int *casts = g_new(int, n + 1);

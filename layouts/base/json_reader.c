@@ -67,13 +67,21 @@ char *mtf_file_read(const char *path, gsize *length, GError **error) {
     return (char *)g_byte_array_free(g_steal_pointer(&bytes), FALSE);
 }
 
-MtfJsonDocument *mtf_json_document_load(const char *path, GError **error) {
+MtfJsonDocument *mtf_json_document_load_text(const char *path, char **text, GError **error) {
     gsize length;
-    g_autofree char *text = mtf_file_read(path, &length, error);
-    if (text == NULL)
+    g_autofree char *read = mtf_file_read(path, &length, error);
+    if (read == NULL)
         return NULL;
-    return mtf_json_document_parse(strcmp(path, "-") == 0 ? "standard input" : path, text, length,
-                                   error);
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    MtfJsonDocument *document = mtf_json_document_parse(name, read, length, error);
+    if (document != NULL)
+        *text = g_steal_pointer(&read);
+    return document;
+}
+
+MtfJsonDocument *mtf_json_document_load(const char *path, GError **error) {
+    g_autofree char *text = NULL;
+    return mtf_json_document_load_text(path, &text, error);
 }
 
 /* What cJSON lets pass and JSON does not: raw control characters, numbers like 007 or 1., and

@@ -83,6 +83,12 @@ MtfGraph *mtf_graph_new(const char *name) {
     return graph;
 }
 
+MtfGraph *mtf_graph_new_like(const MtfGraph *graph) {
+    MtfGraph *like = mtf_graph_new(graph->name);
+    like->config = g_strdup(graph->config);
+    return like;
+}
+
 void mtf_graph_free(MtfGraph *graph) {
     if (graph == NULL)
         return;
@@ -97,6 +103,7 @@ void mtf_graph_free(MtfGraph *graph) {
     g_free(graph->optimizer.kind);
     g_free(graph->optimizer.schedule);
     g_free(graph->name);
+    g_free(graph->config);
     g_free(graph);
 }
 
@@ -375,7 +382,7 @@ void mtf_graph_copy_dimensions(MtfGraph *to, const MtfGraph *from) {
 }
 
 MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
-    MtfGraph *copy = mtf_graph_new(graph->name);
+    MtfGraph *copy = mtf_graph_new_like(graph);
     mtf_graph_copy_dimensions(copy, graph);
     for (int i = 0; i < (int)graph->tensors->len; i++)
         append_tensor(copy, mtf_graph_tensor(graph, i));

@@ -264,6 +264,7 @@ typedef struct {
 
 typedef struct {
     char *name;
+    char *config; /* text of the config.json of a published model with these weights; or NULL */
     GArray *dimensions; /* MtfDimension */
     GArray *tensors;    /* MtfTensor */
     GArray *operations; /* MtfOperation */
@@ -278,6 +279,8 @@ typedef struct {
 
 /* An empty graph; the caller frees it. */
 MtfGraph *mtf_graph_new(const char *name);
+/* Likewise, with name and config of another one. */
+MtfGraph *mtf_graph_new_like(const MtfGraph *graph);
 void mtf_graph_free(MtfGraph *graph);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfGraph, mtf_graph_free)
 

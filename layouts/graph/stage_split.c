@@ -260,7 +260,7 @@ static bool check_stages(const MtfGraph *graph, GError **error) {
 
 /* An empty graph with the frame of the whole. */
 static MtfGraph *stage_graph_new(const MtfGraph *whole) {
-    MtfGraph *graph = mtf_graph_new(whole->name);
+    MtfGraph *graph = mtf_graph_new_like(whole);
     mtf_graph_copy_dimensions(graph, whole);
     for (guint i = 0; i < whole->repeats->len; i++) {
         const MtfRepeat *repeat = &g_array_index(whole->repeats, MtfRepeat, i);

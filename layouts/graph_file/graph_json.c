@@ -409,6 +409,18 @@ static bool check_repeats(const MtfGraph *graph, const MtfJson *root, int unroll
     return true;
 }
 
+/* Any text: whoever reads it later judges it. */
+static bool read_config(MtfGraph *graph, const MtfJson *root, GError **error) {
+    MtfJson value;
+    const char *text;
+    if (!mtf_json_find(root, "config", &value))
+        return true;
+    if (!mtf_json_string(&value, &text, error))
+        return false;
+    graph->config = g_strdup(text);
+    return true;
+}
+
 static bool read_rest(MtfGraph *graph, const MtfJson *root, const MtfSizeOverrides *overrides,
                       GError **error) {
     if (!read_dimensions(graph, root, overrides, error) || !read_inputs(graph, root, error) ||
@@ -422,14 +434,15 @@ static bool read_rest(MtfGraph *graph, const MtfJson *root, const MtfSizeOverrid
     return linker != NULL && read_loss(graph, root, linker, error) &&
            read_updates(graph, root, linker, error) &&
            check_repeats(graph, root, unrolled, error) && read_optimizer(graph, root, error) &&
-           check_total(graph, root, error);
+           read_config(graph, root, error) && check_total(graph, root, error);
 }
 
 MtfGraph *mtf_graph_from_json(const MtfJson *root, const MtfSizeOverrides *overrides,
                               GError **error) {
-    static const char *const keys[] = { "meshtf_graph", "name",       "dimensions", "inputs",
-                                        "variables",    "operations", "loss",       "optimizer",
-                                        "updates",      "repeats",    "loops",      NULL };
+    static const char *const keys[] = {
+        "meshtf_graph", "name",    "dimensions", "inputs", "variables", "operations", "loss",
+        "optimizer",    "updates", "repeats",    "loops",  "config",    NULL
+    };
     const char *name;
     if (!mtf_json_version(root, "meshtf_graph", 1, error) || !mtf_json_keys(root, keys, error) ||
         !mtf_json_get_string(root, "name", &name, error))
@@ -704,6 +717,8 @@ cJSON *mtf_graph_to_json(const MtfGraph *graph) {
         cJSON_Delete(repeats);
     if (graph->loops->len > 0)
         cJSON_AddItemToObject(root, "loops", loops_to_json(graph));
+    if (graph->config != NULL)
+        cJSON_AddStringToObject(root, "config", graph->config);
     return root;
 }
 

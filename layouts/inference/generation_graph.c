@@ -738,7 +738,7 @@ static void make_graph(Making *m) {
 MtfGraph *mtf_generation_graph(const MtfGraph *graph, const MtfGenerationSizes *sizes,
                                GError **error) {
     gsize tensors = graph->tensors->len + 1, made = TENSORS_EACH * tensors + TENSORS_MORE;
-    g_autoptr(MtfGraph) result = mtf_graph_new(graph->name);
+    g_autoptr(MtfGraph) result = mtf_graph_new_like(graph);
     g_autofree bool *needed = g_new0(bool, graph->operations->len + 1);
     g_autofree bool *placed = g_new0(bool, tensors);
     g_autofree int *map = g_new(int, tensors), *selected = g_new(int, made);

@@ -43,7 +43,8 @@ static bool visit_variable(const MtfGraph *graph, int t, Visit visit, void *user
     if (tensor->stored == NULL)
         return mtf_input_error(error,
                                "the model does not say where published files keep \"%s\": plans of "
-                               "a config.json do (meshtf-plan search DIR)",
+                               "a config.json do (meshtf-plan search DIR), and those of published "
+                               "families (meshtf-plan model gpt2)",
                                tensor->name);
     if (!mtf_stored_place_parse(tensor->stored, &place, error))
         return false;
@@ -366,11 +367,15 @@ bool mtf_published_weights_check(const MtfGraph *graph, bool adapters, GError **
            visit_weights(graph, adapters ? OF_ADAPTERS : OF_MODEL, NULL, NULL, error);
 }
 
-/* The config of a folder; of one in eight bits without saying so, since what is written is not. Free with g_free. */
-static char *read_config(const MtfPublishedFolder *folder, const char *name) {
+/* The config of the folder that weights are like, or of the model; of one in eight bits without saying so, since what
+ * is written is not. Free with g_free. */
+static char *choose_config(const Export *e) {
     char *text = NULL;
-    g_autofree char *path = g_build_filename(folder->path, name, NULL);
-    if (!g_file_get_contents(path, &text, NULL, NULL) || !folder->quantized)
+    g_autofree char *path =
+        e->like != NULL ? g_build_filename(e->like->path, e->config_name, NULL) : NULL;
+    if (path == NULL || !g_file_get_contents(path, &text, NULL, NULL))
+        text = g_strdup(e->graph->config);
+    if (text == NULL || strstr(text, "\"quantization_config\"") == NULL)
         return text;
     cJSON *config = cJSON_Parse(text);
     cJSON_DeleteItemFromObjectCaseSensitive(config, "quantization_config");
@@ -395,7 +400,7 @@ bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder
     e.like = open;
     e.file_name = MTF_PUBLISHED_FILE;
     e.config_name = "config.json";
-    e.config = open != NULL ? read_config(open, e.config_name) : NULL;
+    e.config = choose_config(&e);
     bool written = write_model(what, &e, error);
     end_export(&e);
     return written;

@@ -163,7 +163,11 @@ static bool write_results(MtfSession *session, GError **error) {
         return true;
     if (!mtf_published_weights_write(&what, options->export_hf, options->init, error))
         return false;
-    say(session, g_strdup_printf("  the weights are in %s\n", options->export_hf));
+    bool has_config = options->init != NULL || mtf_session_graph(session)->config != NULL;
+    say(session, g_strdup_printf("  the weights are in %s%s\n", options->export_hf,
+                                 has_config ? ""
+                                            : ", without a config.json: no model type of "
+                                              "transformers has these sizes"));
     return true;
 }
 

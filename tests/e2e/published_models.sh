@@ -120,6 +120,21 @@ open(sys.argv[1], 'wb').write(data)" "$work/bad/model.safetensors"
 run mpirun -n 3 meshtf-run "$work/llama-gptq/p3.json" --data "$folder/in-tokens.npy" --init "$work/bad" --steps 1
 claim "a group that is none is bad input" exits 2
 claim "the sentence says which" says_error "input 0 is of group 200, but there are 3"
+# What a family's model learned is written with its config.json, and read as what it was.
+trained() { # FAMILY OPTION…
+    run meshtf-plan model "$@" --batch 2 --length 16 -o "$work/g.json"
+    run meshtf-plan search "$work/g.json" --devices 2 --machine cpu-host -o "$work/p.json"
+    run mpirun -n 2 meshtf-run "$work/p.json" --data README.md --steps 1 --export-hf "$work/written" --perplexity README.md
+}
+trained gpt2 --layers 1 --vocab 300
+claim "a family's model is written" exits 0
+said=$(grep perplexity "$work/out")
+run meshtf-plan search "$work/written" --batch 2 --length 16 --devices 1 --machine cpu-host -o "$work/q.json"
+claim "its folder has a config.json" exits 0
+run meshtf-run "$work/q.json" --init "$work/written" --steps 0 --perplexity README.md
+claim "with which it says what it said" grep -qxF "$said" "$work/out"
+trained bloom --d-ff 96
+claim "one of sizes that no type has is written without" says "without a config.json: no model type of transformers has these sizes"
 run meshtf-plan model mlp -o "$work/g.json"
 run meshtf-plan search "$work/g.json" --devices 1 --machine cpu-host -o "$work/p.json"
 run mpirun -n 1 meshtf-run "$work/p.json" --steps 1 --export-hf "$work/out"

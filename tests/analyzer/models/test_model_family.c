@@ -2,8 +2,10 @@
 // seconds: 300
 #include "tests/support/cmocka.h"
 
+#include "analyzer/import/model_import.h"
 #include "analyzer/models/model_family.h"
 #include "analyzer/training/training_graph.h"
+#include "layouts/base/json_writer.h"
 #include "layouts/graph/operation_table.h"
 #include "tests/support/reference/reference.h"
 
@@ -74,6 +76,48 @@ static void every_preset_gives_a_training_graph(void **state) {
             assert_int_equal(mtf_graph_parameters(training), mtf_graph_parameters(graph));
         }
     }
+}
+
+/* The text of a graph's file but for its name and optimizer. */
+static char *print(MtfGraph *graph) {
+    g_free(graph->name);
+    graph->name = g_strdup("any");
+    g_clear_pointer(&graph->optimizer.kind, g_free);
+    g_clear_pointer(&graph->config, g_free);
+    cJSON *json = mtf_graph_to_json(graph);
+    char *text = mtf_json_print(json);
+    cJSON_Delete(json);
+    return text;
+}
+
+/* Families that transformers has know the config.json of their graphs, whatever sizes were asked for: read, it gives
+ * the same graph. Where the sizes are of no such model there is none. */
+static void a_familys_config_gives_its_graph(void **state) {
+    (void)state;
+    static const char *const changes[] = { "layers", "4",      "d-ff", "96", "batch",
+                                           "2",      "length", "16",   NULL };
+    int told = 0;
+    for (int i = 0; mtf_model_families()[i] != NULL; i++) {
+        const MtfModelFamily *family = mtf_model_families()[i];
+        const char *preset = family->presets[0].name;
+        if (family->presets[0].config == NULL)
+            continue;
+        g_autoptr(MtfGraph) graph = build(family->name, preset, changes);
+        assert_true((graph->config != NULL) == (strcmp(family->name, "bloom") != 0));
+        if (graph->config == NULL)
+            continue;
+        bool picture = strcmp(family->name, "vit") == 0;
+        g_autoptr(MtfJsonDocument) document =
+            mtf_json_document_parse(family->name, graph->config, strlen(graph->config), NULL);
+        MtfJson root = mtf_json_root(document);
+        MtfImport how = { .path = "any", .batch = 2, .length = picture ? 0 : 16 };
+        g_autoptr(MtfGraph) read = mtf_import_model(&how, &root, NULL, NULL);
+        assert_non_null(read);
+        g_autofree char *ours = print(graph), *theirs = print(read);
+        assert_string_equal(ours, theirs);
+        told++;
+    }
+    assert_int_equal(told, 16);
 }
 
 /* Gradients through q, k and v meet in one sum of three products that nothing else reads. */
@@ -525,6 +569,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_papers_sizes_have_their_parameters),
         cmocka_unit_test(gpt_presets_have_their_parameters),
+        cmocka_unit_test(a_familys_config_gives_its_graph),
         cmocka_unit_test(every_preset_gives_a_training_graph),
         cmocka_unit_test(gradients_through_attention_merge_before_one_reduction),
         cmocka_unit_test(gradients_of_whole_transformers_agree_with_finite_differences),
