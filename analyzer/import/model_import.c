@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/import/model_import.h"
 
+#include "analyzer/import/weight_names.h"
 #include "analyzer/models/architecture_config.h"
 #include "analyzer/onnx/onnx_import.h"
 #include "layouts/base/error.h"
@@ -108,6 +109,12 @@ static void say_left_out(GPtrArray *said, const GPtrArray *left_out) {
         say(said, "of no effect on the graph: %s", keys->str);
 }
 
+/* Ties the head where the weights beside the config hold none. */
+static void tie_by_files(const char *file, MtfArchitecture *n) {
+    g_autofree char *head = g_strdup_printf("%s.weight", n->head);
+    n->tied = mtf_weights_lack(file, head);
+}
+
 MtfGraph *mtf_import_model(const MtfImport *import, const MtfJson *root, GPtrArray *said,
                            GError **error) {
     MtfArchitecture network;
@@ -117,6 +124,8 @@ MtfGraph *mtf_import_model(const MtfImport *import, const MtfJson *root, GPtrArr
     g_autofree char *file = mtf_import_file(import->path);
     g_autofree char *name = model_name(file);
     g_strlcpy(network.name, name, sizeof network.name);
+    if (network.tied_by_files)
+        tie_by_files(file, &network);
     set_lengths(import, &network, said);
     say_left_out(said, left_out);
     g_autoptr(MtfGraph) graph =

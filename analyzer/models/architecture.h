@@ -173,7 +173,8 @@ typedef struct {
     double embedding_scale, logit_scale, logit_softcap; /* 1, 1, 0 */
     double branch_scale;                                /* of what a part of a layer adds; 0: 1 */
     bool tied, head_bias;
-    bool pooler;   /* a layer over the first position, beside the loss */
+    bool tied_by_files; /* not tied, unless files hold no head */
+    bool pooler;        /* a layer over the first position, beside the loss */
     double spread; /* standard deviation of initial weights; 0: 1 / sqrt(inputs), embeddings 1 */
     const char *embedding, *token_type_table, *embedding_norm, *widening; /* in files */
     const char *narrowing; /* before a tied head; NULL: `widening` the other way round */

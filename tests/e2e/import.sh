@@ -313,6 +313,27 @@ refuse "weights of four bits" '{"model_type":"llama","quantization_config":{"qua
 refuse "a text that is no object" "[1]" "an object is expected"
 run meshtf-plan import "$work/gpt2" --length 2000 -o "$work/x.json"
 claim "more positions than were learned are bad input" bad_input
+# T5 1.1 as transformers 5 writes it: the head is the table of 50 x 24, or one more where the file holds it, or none can be read.
+t5='{"model_type":"t5","vocab_size":50,"d_model":24,"num_layers":1,"scale_decoder_outputs":false}'
+heads() { # how many $parameters it has
+    mkdir -p "$work/t5"
+    printf '%s' "$t5" >"$work/t5/config.json"
+    run meshtf-plan import "$work/t5" --json -o "$work/x.json"
+    parameters=$(jq .parameters "$work/out")
+}
+heads
+untied=$parameters
+for header in '\022\0\0\0\0\0\0\0{"lm_head.weight":' '\0\0\0\0\0\0\0\020' 'cut'; do
+    printf '%b' "$header" >"$work/t5/model.safetensors"
+    heads
+    claim "a head of its own" [ "$parameters" = "$untied" ]
+done
+printf '\017\0\0\0\0\0\0\0{"a": [1, 2, 3]}' >"$work/t5/model.safetensors"
+heads
+claim "a head that is the table" [ "$parameters" = $((untied - 50 * 24)) ]
+echo '{"weight_map":{"lm_head.weight":"a.safetensors"}}' >"$work/t5/model.safetensors.index.json"
+heads
+claim "a head that an index names" [ "$parameters" = "$untied" ]
 run meshtf-plan import "$work/nothing" -o "$work/x.json"
 claim "a folder that is not there is bad input" bad_input
 mkdir "$work/empty"

@@ -68,11 +68,12 @@ static void read_t5_stack(MtfConfig *c, MtfStack *s) {
 }
 
 /* Transformers 5 calls every head tied, and says of those that were that their input is scaled; where it is
- * not, files hold a head of its own. */
+ * not, files may hold a head of its own. */
 static void read_t5_head(MtfConfig *c, MtfArchitecture *n) {
     bool tied = mtf_config_flag(c, "tie_word_embeddings", true);
     bool scaled = mtf_config_flag(c, "scale_decoder_outputs", tied);
     n->tied = tied && scaled;
+    n->tied_by_files = tied && !scaled;
     n->logit_scale = scaled ? 1 / sqrt((double)n->d_model) : 1;
 }
 

@@ -1090,6 +1090,8 @@ def t5(w, c, tokens, read=None):
     x = stack("decoder", c["num_decoder_layers"], tokens, made)
     if c.get("scale_decoder_outputs", c["tie_word_embeddings"]):
         return x / math.sqrt(h) @ table.T
+    if c.get("head is the table"):
+        return x @ table.T
     return x @ w("lm_head.weight", c["vocab_size"], h).T
 
 
@@ -1365,6 +1367,8 @@ MODELS = {
     "t5-gated": (t5, {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
                       "relative_attention_num_buckets": 16}),
     "t5-new": (t5, {**T5, "feed_forward_proj": "gated-gelu", "scale_decoder_outputs": False, "dtype": "float32"}),
+    "t5-tied": (lambda w, c, *texts: t5(w, {**c, "head is the table": True}, *texts),
+                {**T5, "feed_forward_proj": "gated-gelu", "scale_decoder_outputs": False}),
     "switch_transformers": (t5, {**T5, "num_layers": 4, "num_sparse_encoder_layers": 2, "num_decoder_layers": 2,
                                  "num_sparse_decoder_layers": 2, "num_experts": 4, "expert_capacity": 64,
                                  "encoder_sparse_step": 2, "decoder_sparse_step": 1, "router_bias": False,
