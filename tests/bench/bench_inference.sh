@@ -44,7 +44,7 @@ plan() {
             found=$(plan serve "$name" "$batch" "$isl" "$osl" "$tp" | number tokens_per_second)
             [ -n "$found" ] || batch=$((batch * 3 / 4))
         done
-        printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$tp" "$isl" "$osl" "$batch" "${found:-0}" "$a100"
+        printf '%s\t%s\t%s\t%s\t%s\t%.0f\t%s\n' "$name" "$tp" "$isl" "$osl" "$batch" "${found:-0}" "$a100"
     done
 } >"$out.new"
 mv "$out.new" "$out"
