@@ -11,8 +11,9 @@
 
 /* Cuts whose model promises no more than this times the best one's step are planned, too. */
 #define PROMISING 1.2
-/* Of graphs with no more operations, all cuts that may win are planned. */
+/* Of graphs with no more operations, and no more of them times devices, all cuts that may win are planned. */
 #define SMALL_OPERATIONS 500
+#define SMALL_PLACES 5000
 /* Cuts are made for these shares of a device's memory: amounts of a scale with so many in an octave. */
 #define LEAST_SHARE 0.4
 #define MOST_SHARE 3.0
@@ -243,10 +244,15 @@ static MtfCutPlan *take_chosen(Trials *trials) {
     return found ? g_ptr_array_steal_index(trials->planned, index) : NULL;
 }
 
+static bool is_small(const MtfCutRequest *cut) {
+    int64_t operations = cut->forward->operations->len;
+    return operations <= SMALL_OPERATIONS && operations * cut->devices <= SMALL_PLACES;
+}
+
 bool mtf_cut_planning_search(const MtfCutPlanning *planning, MtfCutAnswer *answer, GError **error) {
     *answer = (MtfCutAnswer){ 0 };
     MtfCutRequest wanted = planning->cut;
-    bool small = wanted.forward->operations->len <= SMALL_OPERATIONS;
+    bool small = is_small(&wanted);
     wanted.each_number = small && !wanted.megatron;
     Trials trials = { .asked = planning,
                       .search = mtf_cut_search_new(&wanted),

@@ -26,7 +26,7 @@ static MtfGraph *new_perceptron(void) {
 
 static MtfGraph *new_gpt(void) {
     MtfModelSettings settings = mtf_model_gpt.presets[0].settings;
-    settings.layers = 4;
+    settings.layers = 2;
     settings.batch = 16;
     settings.length = 64;
     settings.d_model = 32;
@@ -106,7 +106,7 @@ static void never_slower_than_stages_of_equal_work(void **state) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
     for (int turn = 0; turn < 2; turn++) {
         g_autoptr(MtfGraph) graph = turn == 0 ? new_perceptron() : new_gpt();
-        for (gsize i = 0; i < G_N_ELEMENTS(schedules); i++) {
+        for (gsize i = 0; i < (turn == 0 ? G_N_ELEMENTS(schedules) : 1); i++) {
             MtfCutPlanning planning = planning_of(graph, machine, schedules[i]);
             double equal = equal_step(&planning);
             assert_true(isfinite(equal));
@@ -137,7 +137,7 @@ static void more_memory_never_makes_a_step_longer(void **state) {
         double most, last = INFINITY;
         assert_true(isfinite(step_within(&planning, machine->memory_bytes, &most)));
         int fit = 0;
-        for (int share = 55; share <= 115; share += turn == 0 ? 15 : 30) {
+        for (int share = 55; share <= 115; share += turn == 0 ? 15 : 60) {
             double step = step_within(&planning, (int64_t)(most * share / 100), NULL);
             assert_true(step <= last * (1 + STAGE_GAP) || (isinf(step) && isinf(last)));
             fit += isfinite(step);
