@@ -31,6 +31,7 @@ typedef struct {
     const char *before_both; /* norm of what parts side by side look at */
     const char *gate, *up, *down;
     const char *gate_up;     /* both in one tensor, rows of the gate first */
+    const char *activation;  /* prefix of its learned numbers */
     const char *choice_bias; /* added to shares where they are compared; its whole name */
     const char *router, *expert_gate, *expert_up,
         *expert_down;           /* "{}" stands for the expert; without one a tensor has all */

@@ -188,7 +188,8 @@ const char *mtf_config_activation(MtfConfig *config, const char *key, const char
                   { "gelu_fast", "gelu" }, { "gelu", "gelu_exact" },
                   { "relu", "relu" },      { "relu2", "relu2" },
                   { "silu", "silu" },      { "swish", "silu" },
-                  { "tanh", "tanh" },      { "quick_gelu", "quick_gelu" } };
+                  { "tanh", "tanh" },      { "quick_gelu", "quick_gelu" },
+                  { "xielu", "xielu" } };
     const char *word = mtf_config_word(config, key, standard);
     for (gsize i = 0; i < G_N_ELEMENTS(known); i++)
         if (strcmp(known[i].word, word) == 0)
@@ -351,6 +352,12 @@ const MtfJson *mtf_architecture_config_text_part(const MtfJson *root, MtfJson *p
     return part;
 }
 
+/* What is learned of an activation has a place in the files of some types alone. */
+static void check_learned_activation(MtfConfig *c, const MtfStack *s) {
+    if (g_strcmp0(s->activation, "xielu") == 0 && s->names.activation == NULL)
+        mtf_config_fail(c, "hidden_act", "xielu is supported for model type apertus alone");
+}
+
 bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
                                   GPtrArray *left_out, GError **error) {
     const char *name;
@@ -369,6 +376,7 @@ bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
     network->spread = mtf_config_number(&config, "initializer_range", 0.02);
     network->dropout = read_dropout(&config);
     type->read(&config, network);
+    check_learned_activation(&config, &network->decoder);
     drop_nothing_unsaid(&network->dropout);
     for (bool more = !config.failed && mtf_json_first(text, &value); more;
          more = mtf_json_next(&value))

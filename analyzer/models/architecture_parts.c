@@ -226,7 +226,47 @@ int mtf_assembly_softcap(MtfAssembly *m, const char *name, double cap, int x) {
     return y;
 }
 
+/* A number that a layer's activation has in its file, as `sizes` says there. */
+static int learned_number(MtfAssembly *m, const char *name, const char *sizes, double value) {
+    g_autofree char *file = g_strconcat(m->stack->names.activation, name, NULL);
+    int number = mtf_parts_variable(m->p, name, &(MtfShape){ 0 }, MTF_INIT_CONSTANT, value);
+    keep_place(m, number, file, "", sizes);
+    bool kept = *sizes == '\0'; /* beside those that are trained */
+    if (m->p->b.error == NULL)
+        mtf_graph_tensor(m->p->b.graph, number)->frozen = kept;
+    return number;
+}
+
+/* xIELU (Huang and Schlag, 2024): above 0 softplus(p) x^2 + beta x, elsewhere
+ * (beta + softplus(n)) (e^min(x, eps) - 1 - x) + beta x. */
+static int xielu(MtfAssembly *m, int x) {
+    MtfParts *p = m->p;
+    mtf_parts_enter(p, "xielu");
+    int beta = learned_number(m, "beta", "", 0.5), eps = learned_number(m, "eps", "", -1e-6);
+    int above = learned_number(m, "alpha_p", "1", log(expm1(0.8)));
+    int below = learned_number(m, "alpha_n", "1", log(expm1(0.3)));
+    int square = mtf_parts_apply(p, MTF_OP_SQUARE, "square", NULL, x, -1);
+    int steep = mtf_parts_apply(p, MTF_OP_SOFTPLUS, "steep", NULL, above, -1);
+    int high = mtf_parts_apply(p, MTF_OP_MULTIPLY, "high", NULL, square, steep);
+    int low_x = mtf_parts_apply(p, MTF_OP_MINIMUM, "low_x", NULL, x, eps);
+    int power = mtf_parts_apply(p, MTF_OP_EXP, "power", NULL, low_x, -1);
+    int beyond = mtf_parts_apply(p, MTF_OP_SUBTRACT, "beyond", NULL, power, x);
+    int bent = mtf_parts_add(p, "bent", beyond, mtf_parts_constant(p, "less_one", -1));
+    int slope = mtf_parts_apply(p, MTF_OP_SOFTPLUS, "slope", NULL, below, -1);
+    int share = mtf_parts_add(p, "share", slope, beta);
+    int low = mtf_parts_apply(p, MTF_OP_MULTIPLY, "low", NULL, bent, share);
+    int zero = mtf_parts_constant(p, "zero", 0);
+    int is_high = mtf_parts_apply(p, MTF_OP_LESS, "is_high", NULL, zero, x);
+    int curve = mtf_parts_apply_to(p, MTF_OP_WHERE, "curve", 3, (int[]){ is_high, high, low });
+    int line = mtf_parts_apply(p, MTF_OP_MULTIPLY, "line", NULL, x, beta);
+    int y = mtf_parts_add(p, "y", curve, line);
+    mtf_parts_leave(p);
+    return y;
+}
+
 int mtf_assembly_activation(MtfAssembly *m, const char *name, int x) {
+    if (strcmp(name, "xielu") == 0)
+        return xielu(m, x);
     if (strcmp(name, "relu2") == 0)
         return mtf_parts_apply(m->p, MTF_OP_SQUARE, name, NULL,
                                mtf_parts_activation(m->p, "relu", x), -1);

@@ -97,6 +97,20 @@ static void read_hunyuan(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_ignore(c, (const char *const[]){ "eod_token_id", "sep_token_id", NULL });
 }
 
+/* Apertus: no gate, but a function of two learned numbers; norms of queries and keys. */
+static void read_apertus(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 131072, 4096,  14336, 32,   32,   0,
+                                           0,      65536, 1e-5,  12e6, false };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    mtf_type_head_norms(s);
+    mtf_type_without_gate(c, s, "xielu");
+    s->names.before_attention = "attention_layernorm";
+    s->names.before_ffn = "feedforward_layernorm";
+    s->names.activation = "mlp.act_fn.";
+}
+
 /* Arcee: Llama without a gate. */
 static void read_arcee(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = {
@@ -330,6 +344,7 @@ const MtfArchitectureType mtf_llama_types[] = {
     { "ernie4_5", read_ernie4_5 },
     { "helium", read_helium },
     { "hunyuan_v1_dense", read_hunyuan },
+    { "apertus", read_apertus },
     { "arcee", read_arcee },
     { NULL, NULL },
 };

@@ -122,7 +122,7 @@ class Weights:
     def __call__(self, name, *shape, scale=None, about=0.0):
         if name not in self.tensors:
             scale = 1 / math.sqrt(shape[-1]) if scale is None else scale
-            value = torch.randn(*shape, generator=self.generator) * scale + about
+            value = torch.randn(shape, generator=self.generator) * scale + about
             self.tensors[name] = self.round(name, value.to(torch.float32))
         assert tuple(self.tensors[name].shape) == shape, name
         return self.tensors[name].to(torch.float64)
@@ -575,13 +575,13 @@ def olmo2(w, c, tokens):
 TRAITS = {
     "olmo3": {"behind", "wide"}, "exaone4": {"behind", "each", "straight"}, "seed_oss": set(), "ernie4_5": set(), "helium": set(),
     "hunyuan_v1_dense": {"each", "turned"}, "arcee": {"relu2"}, "nemotron": {"relu2", "means", "less 1"},
-    "persimmon": {"relu2", "means", "fused"}, "glm4_moe": {"each"}, "dots1": {"each"}, "granitemoe": set(), "ernie4_5_moe": set(),
+    "apertus": {"each", "xielu"}, "persimmon": {"relu2", "means", "fused"}, "glm4_moe": {"each"}, "dots1": {"each"}, "granitemoe": set(), "ernie4_5_moe": set(),
 }
 HEAD_NORMS = {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "persimmon": ("q_layernorm", "k_layernorm")}
 
 
 # Types that every_model_type.sh alone tries: they keep their tensors as others do.
-GENERATED_ALONE = set(TRAITS) - {"granitemoe", "ernie4_5_moe", "persimmon"} | {"qwen2_vl", "qwen2_5_vl"}
+GENERATED_ALONE = set(TRAITS) - {"granitemoe", "ernie4_5_moe", "persimmon", "apertus"} | {"qwen2_vl", "qwen2_5_vl"}
 
 
 def all_experts_in_one(w, c, p, x):
@@ -595,6 +595,15 @@ def all_experts_in_one(w, c, p, x):
         gate, up = (x @ into[e].T).split(f, -1)
         made = made + shares[:, e:e + 1] * ((silu(gate) * up) @ out[e].T)
     return made
+
+
+def xielu(w, p, x):
+    """A function of two numbers that are learned, beside two that are kept."""
+    def softplus(number):
+        return torch.log(1 + torch.exp(number))
+    beta, eps = w(p + "beta", scale=0.1, about=0.5), w(p + "eps", scale=0, about=-1e-6)
+    above, below = softplus(w(p + "alpha_p", 1, scale=0.5)), beta + softplus(w(p + "alpha_n", 1, scale=0.5))
+    return torch.where(x > 0, above * x ** 2, below * (torch.expm1(torch.minimum(x, eps)) - x)) + beta * x
 
 
 def biased_shares(w, c, p, x):
@@ -652,6 +661,8 @@ def newer(w, c, tokens):
             return all_experts_in_one(w, c, p + "block_sparse_moe.", x)
         up, down = ("dense_h_to_4h", "dense_4h_to_h") if "fused" in traits else ("up_proj", "down_proj")
         p += "mlp."
+        if "xielu" in traits:
+            return linear(w, p + down, xielu(w, p + "act_fn.", linear(w, p + up, x, c["intermediate_size"])), h)
         if "relu2" in traits:
             return linear(w, p + down, linear(w, p + up, x, c["intermediate_size"], mlp_bias).clamp(min=0) ** 2, h, mlp_bias)
         if i < c.get("first_k_dense_replace", c.get("moe_layer_start_index", c["num_hidden_layers"])):
@@ -669,8 +680,9 @@ def newer(w, c, tokens):
             x = x + norm(p + "post_attention_layernorm", attention(i, p + "self_attn.", x))
             x = x + norm(p + "post_feedforward_layernorm", ffn(i, p, x))
         else:
-            x = x + share * attention(i, p + "self_attn.", norm(p + "input_layernorm", x))
-            x = x + share * ffn(i, p, norm(p + "post_attention_layernorm", x))
+            names = ("attention", "feedforward") if kind == "apertus" else ("input", "post_attention")
+            x = x + share * attention(i, p + "self_attn.", norm(f"{p}{names[0]}_layernorm", x))
+            x = x + share * ffn(i, p, norm(f"{p}{names[1]}_layernorm", x))
     x = norm("model.final_layernorm" if "fused" in traits else "model.norm", x)
     head = table if c["tie_word_embeddings"] else w("lm_head.weight", c["vocab_size"], h)
     return x @ head.T / c.get("logits_scaling", 1)
@@ -1339,6 +1351,7 @@ MODELS = {
     "ernie4_5": (newer, {**LLAMA, "head_dim": 6, "use_bias": True, "tie_word_embeddings": True, "rope_theta": 100.0}),
     "helium": (newer, {**LLAMA, "head_dim": 6, "attention_bias": True, "rope_theta": 100.0}),
     "hunyuan_v1_dense": (newer, {**LLAMA, "head_dim": 8, "rope_theta": 100.0}),
+    "apertus": (newer, {**LLAMA, "hidden_act": "xielu", "head_dim": 8, "rope_theta": 100.0}),
     "arcee": (newer, {**LLAMA, "hidden_act": "relu2", "mlp_bias": True}),
     "nemotron": (newer, {**without_rms(LLAMA), "hidden_act": "relu2", "norm_eps": 1e-5, "head_dim": 8, "partial_rotary_factor": 0.5}),
     "persimmon": (newer, {**without_rms(LLAMA), "hidden_act": "relu2", "layer_norm_eps": 1e-5, "hidden_size": 48, "partial_rotary_factor": 0.5,
