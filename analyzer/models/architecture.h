@@ -156,8 +156,9 @@ typedef struct {
     int64_t source_vocab;  /* of a source with a table of its own; 0: both texts share one */
     bool shared_positions; /* one table of positions for both texts */
     bool waves;            /* positions are sines and cosines */
-    bool packed;      /* rows hold several pairs that do not see one another, or are filled up */
-    bool unpublished; /* no file keeps its weights */
+    bool waves_to_end; /* the longest of them turns by 1/10000 a position, not by one step more */
+    bool packed;       /* rows hold several pairs that do not see one another, or are filled up */
+    bool unpublished;  /* no file keeps its weights */
     MtfDropoutRates dropout;
     double smoothing;                         /* of labels */
     int64_t first_position;                   /* row of the first position in their table */

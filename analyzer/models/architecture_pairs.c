@@ -76,10 +76,11 @@ static int float_range(MtfAssembly *m, const char *name, int dim) {
     return mtf_parts_range(m->p, name, dim);
 }
 
-/* Angle per position of feature f: 10000^(-2 i / d) with i = f mod d/2. */
+/* Angle per position of feature f: 10000^(-i / h) with h = d/2 and i = f mod h; or with h - 1, so that the last is 1/10000. */
 static int wave_frequencies(MtfAssembly *m, int feature, int half) {
     int i = mtf_parts_apply(m->p, MTF_OP_MODULO, "pair", NULL, feature, half);
-    int exponent = mtf_assembly_scale(m, "exponent", -2 * log(10000) / (double)m->n->d_model, i);
+    double steps = (double)m->n->d_model / 2 - (m->n->waves_to_end ? 1 : 0);
+    int exponent = mtf_assembly_scale(m, "exponent", -log(10000) / steps, i);
     return mtf_parts_apply(m->p, MTF_OP_EXP, "frequency", NULL, exponent, -1);
 }
 
@@ -92,6 +93,10 @@ int mtf_assembly_waves(MtfAssembly *m) {
     int half = mtf_parts_constant(m->p, "half", floor((double)m->n->d_model / 2));
     int place =
         m->places >= 0 ? as_float(m, "place", m->places) : float_range(m, "place", m->length);
+    if (m->n->first_position > 0)
+        place =
+            mtf_parts_add(m->p, "place_moved", place,
+                          mtf_parts_constant(m->p, "first_position", (double)m->n->first_position));
     int frequency = wave_frequencies(m, feature, half);
     int angle = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "angle", NULL, place, frequency);
     int later = mtf_parts_apply(m->p, MTF_OP_LESS_EQUAL, "is_cosine", NULL, half, feature);

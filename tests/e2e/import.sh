@@ -266,6 +266,7 @@ refuse "heads that four parts do not share" '{"model_type":"codegen","n_head":6,
 refuse "two features that a number stretches" '{"model_type":"hunyuan_v1_dense","head_dim":2,"rope_scaling":{"type":"dynamic","alpha":9}}' \
     "rotary positions need a base"
 refuse "a learned activation elsewhere" '{"model_type":"llama","hidden_act":"xielu"}' "/hidden_act: xielu is supported for model type apertus alone"
+refuse "waves of an odd width" '{"model_type":"xglm","d_model":2,"attention_heads":1}' "/d_model: an even number from 4"
 refuse "experts with biases" '{"model_type":"ernie4_5_moe","use_bias":true}' "/use_bias: only false"
 refuse "too many choices of ernie" '{"model_type":"ernie4_5_moe","moe_k":65}' "/moe_k: a token must go to 1 to 64"
 refuse "shares far from a sum of 1" '{"model_type":"ernie4_5_moe","moe_norm_min":0.1}' "/moe_norm_min: at most 1e-6"

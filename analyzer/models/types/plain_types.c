@@ -2,6 +2,7 @@
 /* Decoders with norms of means and variances, GPT-2 and those after it. */
 #include "analyzer/models/types/type_parts.h"
 
+#include <math.h>
 #include <string.h>
 
 #define GPT2_NAMES                                                                                \
@@ -190,6 +191,37 @@ static void read_opt(MtfConfig *c, MtfArchitecture *n) {
     read_opt_variants(c, n);
 }
 
+/* XGLM: positions are waves, counted from 2; embeddings are multiplied by the root of their width. */
+static void read_xglm(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 256008);
+    n->d_model = mtf_config_size(c, "d_model", 1024);
+    n->context = mtf_config_size(c, "max_position_embeddings", 2048);
+    n->first_position = 2;
+    n->waves = n->waves_to_end = true;
+    n->epsilon = 1e-5;
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    s->layers = mtf_config_count(c, "num_layers", 24);
+    s->heads = s->kv_heads = mtf_config_size(c, "attention_heads", 16);
+    s->d_ff = mtf_config_size(c, "ffn_dim", 4096);
+    s->activation = mtf_config_activation(c, "activation_function", "gelu");
+    mtf_type_divide_heads(c, n, "attention_heads");
+    mtf_type_all_biases(s, true);
+    s->names = (MtfStackNames){ OPT_NAMES };
+    s->names.layer = "model.layers.%d.";
+    s->names.final_norm = "model.layer_norm";
+    n->embedding = "model.embed_tokens";
+    n->head = "lm_head";
+    mtf_type_drop(n, 0.1);
+    if (n->d_model % 2 != 0 || n->d_model < 4)
+        mtf_config_fail(c, "d_model", "an even number from 4 on is expected");
+    if (mtf_config_flag(c, "scale_embedding", true))
+        n->embedding_scale = sqrt((double)n->d_model);
+    if (mtf_config_flag(c, "add_cross_attention", false))
+        mtf_config_fail(c, "add_cross_attention", "only false is supported");
+}
+
 /* Kinds of layers, [[["global", "local"], 12]]: each list so many times. */
 static void read_neo_kinds(MtfConfig *c, const MtfJson *kinds, int64_t times, int64_t layers,
                            int64_t *layer, MtfLayerSet local) {
@@ -309,15 +341,10 @@ static void read_codegen(MtfConfig *c, MtfArchitecture *n) {
 }
 
 const MtfArchitectureType mtf_plain_types[] = {
-    { "gpt2", read_gpt2 },
-    { "openai-gpt", read_openai_gpt },
-    { "stablelm", read_stablelm },
-    { "starcoder2", read_starcoder2 },
-    { "nemotron", read_nemotron },
-    { "phi", read_phi },
-    { "opt", read_opt },
-    { "gpt_neo", read_gpt_neo },
-    { "gptj", read_gptj },
-    { "codegen", read_codegen },
-    { NULL, NULL },
+    { "gpt2", read_gpt2 },         { "openai-gpt", read_openai_gpt },
+    { "stablelm", read_stablelm }, { "starcoder2", read_starcoder2 },
+    { "nemotron", read_nemotron }, { "phi", read_phi },
+    { "opt", read_opt },           { "xglm", read_xglm },
+    { "gpt_neo", read_gpt_neo },   { "gptj", read_gptj },
+    { "codegen", read_codegen },   { NULL, NULL },
 };

@@ -581,7 +581,7 @@ HEAD_NORMS = {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "persimm
 
 
 # Types that every_model_type.sh alone tries: they keep their tensors as others do.
-GENERATED_ALONE = set(TRAITS) - {"granitemoe", "ernie4_5_moe", "persimmon", "apertus"} | {"qwen2_vl", "qwen2_5_vl"}
+GENERATED_ALONE = {"xglm"} | set(TRAITS) - {"granitemoe", "ernie4_5_moe", "persimmon", "apertus"} | {"qwen2_vl", "qwen2_5_vl"}
 
 
 def all_experts_in_one(w, c, p, x):
@@ -780,6 +780,23 @@ def opt(w, c, tokens):
         y = torch.relu(linear(w, q + "fc1", plain_norm(w, c, q + "final_layer_norm", x), c["ffn_dim"], True))
         x = x + linear(w, q + "fc2", y, h, True)
     return plain_norm(w, c, p + "final_layer_norm", x) @ table.T
+
+
+def xglm(w, c, tokens):
+    """Positions as waves, sines before cosines, the longest of 10000 steps a radian; the first token stands at 2."""
+    h, heads, p = c["d_model"], c["attention_heads"], "model."
+    c = {**c, "layer_norm_eps": 1e-5}
+    table = w(p + "embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    angle = (torch.arange(len(tokens)) + 2)[:, None] * 10000 ** (-torch.arange(h // 2) / (h // 2 - 1))
+    x = math.sqrt(h) * table[tokens] + torch.cat([torch.sin(angle), torch.cos(angle)], -1)
+    for i in range(c["num_layers"]):
+        q = f"{p}layers.{i}."
+        y = plain_norm(w, c, q + "self_attn_layer_norm", x)
+        parts = [heads_of(linear(w, q + f"self_attn.{n}_proj", y, h, True), heads) for n in "qkv"]
+        x = x + linear(w, q + "self_attn.out_proj", joined(attend(*parts, 1 / math.sqrt(h // heads))), h, True)
+        y = plain_norm(w, c, q + "final_layer_norm", x)
+        x = x + linear(w, q + "fc2", gelu(linear(w, q + "fc1", y, c["ffn_dim"], True)), h, True)
+    return plain_norm(w, c, p + "layer_norm", x) @ table.T
 
 
 def opt_350m(w, c, p, tokens):
@@ -1333,6 +1350,8 @@ MODELS = {
     "opt-350m": (opt, {"hidden_size": 24, "ffn_dim": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 50,
                        "max_position_embeddings": 32, "word_embed_proj_dim": 16, "do_layer_norm_before": False,
                        "activation_function": "relu"}),
+    "xglm": (xglm, {"d_model": 24, "ffn_dim": 40, "num_layers": 2, "attention_heads": 3, "vocab_size": 50,
+                    "max_position_embeddings": 32}),
     "gpt_neo": (gpt_neo, {"hidden_size": 24, "num_layers": 3, "num_heads": 3, "vocab_size": 50, "intermediate_size": None,
                           "max_position_embeddings": 32, "window_size": 4, "attention_types": [[["global", "local"], 1], [["global"], 1]],
                           "layer_norm_epsilon": 1e-5}),
