@@ -368,7 +368,7 @@ void mtf_planning_print_notes(const MtfPlan *plan, const MtfPricer *pricer) {
         print_buckets(plan, pricer, program);
     if (pricer->machine->curves->len > 0)
         print_unmeasured(pricer, program);
-    g_autofree char *doubt = mtf_doubt_format(pricer->machine);
+    g_autofree char *doubt = mtf_doubt_format(pricer->machine, mtf_graph_has_experts(plan->graph));
     if (doubt != NULL)
         printf("doubt          %s\n", doubt);
 }

@@ -11,13 +11,13 @@
 #define ASSUMED "an assumption"
 
 /* The mean over the software's runs on this machine, or on all. */
-static bool software_runs(const MtfMachine *machine, bool here, MtfDoubt *doubt) {
+static bool software_runs(const MtfMachine *machine, bool here, bool experts, MtfDoubt *doubt) {
     const MtfSoftware *software = machine->software;
     double sum = 0;
-    *doubt = (MtfDoubt){ .machine = here, .software = true };
+    *doubt = (MtfDoubt){ .machine = here, .software = true, .experts = experts };
     for (guint i = 0; software != NULL && i < software->judged->len; i++) {
         const MtfJudgedRuns *judged = &g_array_index(software->judged, MtfJudgedRuns, i);
-        if (here && strcmp(judged->machine, machine->name) != 0)
+        if (judged->experts != experts || (here && strcmp(judged->machine, machine->name) != 0))
             continue;
         doubt->runs += judged->runs;
         sum += (double)judged->runs * judged->error;
@@ -26,37 +26,39 @@ static bool software_runs(const MtfMachine *machine, bool here, MtfDoubt *doubt)
     return doubt->runs >= MTF_DOUBT_RUNS;
 }
 
-bool mtf_doubt_nearest(const MtfMachine *machine, MtfDoubt *doubt) {
+bool mtf_doubt_nearest(const MtfMachine *machine, bool experts, MtfDoubt *doubt) {
     if (machine->curves->len > 0 && machine->judged.runs == 0)
         return false;
-    if (software_runs(machine, true, doubt))
+    if ((experts && software_runs(machine, true, true, doubt)) ||
+        software_runs(machine, true, false, doubt))
         return true;
     if (machine->judged.runs > 0) {
-        *doubt = (MtfDoubt){ machine->judged.runs, machine->judged.error, true, false };
+        *doubt = (MtfDoubt){ machine->judged.runs, machine->judged.error, true, false, false };
         return true;
     }
-    return software_runs(machine, false, doubt);
+    return software_runs(machine, false, false, doubt);
 }
 
-char *mtf_doubt_format(const MtfMachine *machine) {
+char *mtf_doubt_format(const MtfMachine *machine, bool experts) {
     MtfDoubt doubt;
-    if (!mtf_doubt_nearest(machine, &doubt))
+    if (!mtf_doubt_nearest(machine, experts, &doubt))
         return machine->curves->len > 0
                    ? NULL
                    : g_strdup(
                          "no measured run of this machine was judged: its figures are those of "
                          "data sheets and benchmarks");
-    g_autofree char *of = doubt.machine
+    g_autofree char *of = doubt.experts ? g_strdup("of models with experts")
+                          : doubt.machine
                               ? g_strdup("of this kind")
                               : g_strdup_printf("of %s on other machines", machine->software->name);
     return g_strdup_printf("runs %s were predicted within %.0f %% on %" PRId64 " published runs",
                            of, ceil(100 * doubt.error), doubt.runs);
 }
 
-cJSON *mtf_doubt_to_json(const MtfMachine *machine) {
+cJSON *mtf_doubt_to_json(const MtfMachine *machine, bool experts) {
     MtfDoubt doubt;
-    g_autofree char *text = mtf_doubt_format(machine);
-    bool judged = mtf_doubt_nearest(machine, &doubt);
+    g_autofree char *text = mtf_doubt_format(machine, experts);
+    bool judged = mtf_doubt_nearest(machine, experts, &doubt);
     if (text == NULL)
         return NULL;
     cJSON *object = cJSON_CreateObject();

@@ -2,6 +2,8 @@
 /* How far predictions for a machine may be trusted, said beside each of them: the error of the nearest
  * runs that judge predicted (tests/bench/judge.txt), and what of the figures has no source.
  *
+ *     of a model with experts: such runs of
+ *     the software on the machine                "runs of models with experts were predicted within …"
  *     runs of the software on the machine        "runs of this kind were predicted within 6 % on 75 …"
  *     else any of the machine                    likewise
  *     else any of the software                   "… of megatron-core on other machines …"
@@ -18,19 +20,20 @@ typedef struct {
     int64_t runs;
     double error;           /* mean of |predicted / measured - 1| */
     bool machine, software; /* whether the runs are of this machine, of this software */
+    bool experts;           /* and of models with experts */
 } MtfDoubt;
 
-/* The nearest judged runs. False where there are none, and for a machine whose kernels or collectives
+/* The nearest judged runs to those of a model, with experts or without. False where there are none, and for a machine whose kernels or collectives
  * were measured. */
-bool mtf_doubt_nearest(const MtfMachine *machine, MtfDoubt *doubt);
+bool mtf_doubt_nearest(const MtfMachine *machine, bool experts, MtfDoubt *doubt);
 
 /* The sentence: "runs of this kind were predicted within 9 % on 41 published runs", that none was
  * judged, or NULL for a machine whose kernels or collectives were measured. Free with g_free. */
-char *mtf_doubt_format(const MtfMachine *machine);
+char *mtf_doubt_format(const MtfMachine *machine, bool experts);
 
 /* {"error", "runs", "of", "text"}, or NULL for a measured machine; "of" is "machine and software",
  * "machine", "software" or "none". The caller owns the tree. */
-cJSON *mtf_doubt_to_json(const MtfMachine *machine);
+cJSON *mtf_doubt_to_json(const MtfMachine *machine, bool experts);
 
 /* Figures of the machine and of its software that no source gives: "a100: kernels.launch: about 2 us
  * …", as the files say, in their order. Strings; free with g_ptr_array_unref. */

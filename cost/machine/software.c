@@ -165,11 +165,10 @@ static void clear_judged(void *judged) {
 }
 
 /* {"a100": [75, 0.05]}: runs, and their mean error. */
-static bool read_judged(const MtfJson *root, MtfSoftware *software, GError **error) {
+static bool read_judged_runs(const MtfJson *root, const char *key, bool experts, GArray *judged,
+                             GError **error) {
     MtfJson object, child;
-    software->judged = g_array_new(FALSE, TRUE, sizeof(MtfJudgedRuns));
-    g_array_set_clear_func(software->judged, clear_judged);
-    if (!mtf_json_find(root, "judged", &object))
+    if (!mtf_json_find(root, key, &object))
         return true;
     if (!mtf_json_object(&object, error))
         return false;
@@ -179,10 +178,17 @@ static bool read_judged(const MtfJson *root, MtfSoftware *software, GError **err
             return false;
         if (pair[0] < 1 || pair[1] < 0)
             return mtf_json_fail(&child, error, "[runs, error] are expected here");
-        MtfJudgedRuns runs = { g_strdup(mtf_json_key(&child)), (int64_t)pair[0], pair[1] };
-        g_array_append_val(software->judged, runs);
+        MtfJudgedRuns runs = { g_strdup(mtf_json_key(&child)), (int64_t)pair[0], pair[1], experts };
+        g_array_append_val(judged, runs);
     }
     return true;
+}
+
+static bool read_judged(const MtfJson *root, MtfSoftware *software, GError **error) {
+    software->judged = g_array_new(FALSE, TRUE, sizeof(MtfJudgedRuns));
+    g_array_set_clear_func(software->judged, clear_judged);
+    return read_judged_runs(root, "judged", false, software->judged, error) &&
+           read_judged_runs(root, "judged_experts", true, software->judged, error);
 }
 
 static bool read_software(const MtfJson *root, MtfSoftware *software, GError **error) {
@@ -203,6 +209,7 @@ static bool read_software(const MtfJson *root, MtfSoftware *software, GError **e
                                         "gathers",
                                         "sources",
                                         "judged",
+                                        "judged_experts",
                                         "whole_sums",
                                         "gathered_again",
                                         "part_launches",

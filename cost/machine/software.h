@@ -59,6 +59,7 @@ typedef struct {
     char *machine;
     int64_t runs;
     double error; /* mean of |predicted / measured - 1| */
+    bool experts; /* of models with experts */
 } MtfJudgedRuns;
 
 typedef struct {

@@ -879,3 +879,10 @@ const MtfShape *mtf_operation_operand_shape(const MtfGraph *graph, const MtfOper
     int tensor = k == MTF_OUTPUT ? operation->outputs[0] : operation->inputs[k];
     return &mtf_graph_tensor(graph, tensor)->shape;
 }
+
+bool mtf_graph_has_experts(const MtfGraph *graph) {
+    for (int o = 0; o < (int)graph->operations->len; o++)
+        if (rows[mtf_graph_operation(graph, o)->kind].routes)
+            return true;
+    return false;
+}

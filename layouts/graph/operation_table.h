@@ -567,4 +567,7 @@ bool mtf_check_pool(const MtfOperationCheck *check, const MtfShape *shape, GErro
 bool mtf_check_loop_next(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_within_first(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 
+/* Whether some operation takes rows to experts. */
+bool mtf_graph_has_experts(const MtfGraph *graph);
+
 #endif

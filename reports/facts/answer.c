@@ -195,7 +195,8 @@ GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     add(lines, "proof", proof_text(facts->plan->search));
     add_next_best(lines, facts->plan->search);
     add_stages(lines, facts);
-    g_autofree char *doubt = mtf_doubt_format(facts->machine);
+    g_autofree char *doubt =
+        mtf_doubt_format(facts->machine, mtf_graph_has_experts(facts->plan->graph));
     add(lines, "doubt",
         doubt != NULL ? g_steal_pointer(&doubt)
                       : g_strdup("the machine's kernels and collectives were measured"));

@@ -17,18 +17,33 @@ static void the_nearest_runs_are_those_of_machine_and_software(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = machine_of("a100", "megatron-2021");
     MtfDoubt doubt;
-    assert_true(mtf_doubt_nearest(machine, &doubt));
+    assert_true(mtf_doubt_nearest(machine, false, &doubt));
     assert_true(doubt.machine && doubt.software);
     assert_int_equal(doubt.runs, 31);
-    g_autofree char *text = mtf_doubt_format(machine);
+    g_autofree char *text = mtf_doubt_format(machine, false);
     assert_string_equal(text, "runs of this kind were predicted within 7 % on 31 published runs");
+}
+
+static void models_with_experts_have_runs_of_their_own(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = machine_of("h100", "megatron-core");
+    MtfDoubt dense, routed;
+    assert_true(mtf_doubt_nearest(machine, false, &dense) && !dense.experts);
+    assert_true(mtf_doubt_nearest(machine, true, &routed) && routed.experts);
+    assert_true(routed.runs < dense.runs && routed.error > dense.error);
+    g_autofree char *text = mtf_doubt_format(machine, true);
+    assert_string_equal(
+        text, "runs of models with experts were predicted within 10 % on 24 published runs");
+    /* Where none were judged, those of dense models are the nearest. */
+    g_autoptr(MtfMachine) other = machine_of("a100", "megatron-2021");
+    assert_true(mtf_doubt_nearest(other, true, &routed) && !routed.experts);
 }
 
 static void else_those_of_the_machine(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = machine_of("a100", "alpa"); /* nothing of alpa was judged */
     MtfDoubt doubt;
-    assert_true(mtf_doubt_nearest(machine, &doubt));
+    assert_true(mtf_doubt_nearest(machine, false, &doubt));
     assert_true(doubt.machine && !doubt.software);
     assert_int_equal(doubt.runs, machine->judged.runs);
 }
@@ -38,20 +53,20 @@ static void else_those_of_the_software_elsewhere(void **state) {
     g_autoptr(MtfMachine) machine = machine_of("gb200", "megatron-core");
     machine->judged.runs = 0;
     MtfDoubt doubt;
-    assert_true(mtf_doubt_nearest(machine, &doubt));
+    assert_true(mtf_doubt_nearest(machine, false, &doubt));
     assert_true(!doubt.machine && doubt.software);
-    g_autofree char *text = mtf_doubt_format(machine);
+    g_autofree char *text = mtf_doubt_format(machine, false);
     assert_non_null(strstr(text, "of megatron-core on other machines"));
 }
 
 static void a_measured_machine_has_no_doubt_and_an_unjudged_one_says_so(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = machine_of("cpu-cluster", "meshtf");
-    g_autofree char *text = mtf_doubt_format(machine);
+    g_autofree char *text = mtf_doubt_format(machine, false);
     assert_non_null(strstr(text, "no measured run"));
     mtf_machine_add_curve(machine, "allreduce/2", 1, (double[]){ 8 }, (double[]){ 1e-6 });
-    assert_null(mtf_doubt_format(machine));
-    assert_null(mtf_doubt_to_json(machine));
+    assert_null(mtf_doubt_format(machine, false));
+    assert_null(mtf_doubt_to_json(machine, false));
 }
 
 static void assumptions_are_those_that_the_files_call_so(void **state) {
@@ -70,6 +85,7 @@ static void assumptions_are_those_that_the_files_call_so(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_nearest_runs_are_those_of_machine_and_software),
+        cmocka_unit_test(models_with_experts_have_runs_of_their_own),
         cmocka_unit_test(else_those_of_the_machine),
         cmocka_unit_test(else_those_of_the_software_elsewhere),
         cmocka_unit_test(a_measured_machine_has_no_doubt_and_an_unjudged_one_says_so),
