@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MOST_RANGE 10000
+#define MOST_RANGE 10000 /* numbers of a range, and cuts of a text that are counted */
 #define WHITE " \t\n\r\f\v"
 
 typedef MtfTemplateMaker Maker;
@@ -111,7 +111,8 @@ static const cJSON *replace(Maker *m, const Arguments *a) {
 static const cJSON *split(Maker *m, const Arguments *a) {
     const char *text = text_of(m, subject(a)), *by = text_argument(m, a, 1, NULL);
     const cJSON *most = argument(a, 2, "maxsplit");
-    int parts = cJSON_IsNumber(most) && most->valueint >= 0 ? most->valueint + 1 : 0;
+    int parts =
+        cJSON_IsNumber(most) && most->valueint >= 0 ? MIN(most->valueint, MOST_RANGE) + 1 : 0;
     cJSON *list = mtf_value_container(m, false);
     if (by != NULL && *by == '\0')
         return mtf_value_fail(m, "a text is not split by an empty one");
@@ -329,10 +330,11 @@ static const cJSON *range(Maker *m, const Arguments *a) {
     double end = cJSON_IsNumber(to) ? to->valuedouble : from->valuedouble;
     double step = cJSON_IsNumber(by) ? by->valuedouble : 1;
     cJSON *list = mtf_value_container(m, false);
-    if (!cJSON_IsNumber(from) || step == 0 || fabs((end - begin) / step) > MOST_RANGE)
+    double n = ceil((end - begin) / step);
+    if (!cJSON_IsNumber(from) || !(n <= MOST_RANGE))
         return mtf_value_fail(m, "a range has at most %d numbers", MOST_RANGE);
-    for (double x = begin; step > 0 ? x < end : x > end; x += step)
-        mtf_value_add(list, NULL, mtf_value_number(m, x));
+    for (int i = 0; i < n; i++)
+        mtf_value_add(list, NULL, mtf_value_number(m, begin + i * step));
     return list;
 }
 

@@ -100,6 +100,8 @@ static void what_goes_wrong_is_told_by_line(void **state) {
     fails("{% for a in range(1000) %}{% for b in range(10000) %}{% endfor %}{% endfor %}",
           "more than 1000000 steps");
     fails("{{ range(1000000) }}", "a range has at most 10000 numbers");
+    fails("{{ range(0, 1, 0) }}", "a range has at most 10000 numbers");
+    fails("{{ range(1, 'a'.b, nothing) }}{{ 'a b'.split(' ', 2147483647)[2].c }}", "not defined");
     fails("{% set a = 'b' %}{% for i in range(99) %}{% set a = a + a %}{% endfor %}"
           "{% set n = namespace(a='bbbbbbbb') %}{% for i in range(99) %}"
           "{% set n.a = n.a + n.a %}{% endfor %}",
