@@ -101,6 +101,15 @@ static int64_t take_choice(Search *search, const int *choice) {
 
 /* ---- The solver ---------------------------------------------------------------------------- */
 
+/* Methods that are left out: where work is limited, the many searches for others than the cheapest layout of
+ * all (under lower limits, of alike layers) do without neighbourhoods. */
+static MtfSolveMethods spared(const Search *search) {
+    const MtfFreeSearchOptions *options = search->options;
+    bool plain = mtf_layout_problem_limit(search->limited) == options->memory_limit &&
+                 options->most_seconds <= 0 && options->leader == NULL;
+    return plain || mtf_search_has_deadline(options->control) ? 0 : MTF_METHOD_NEIGHBOURHOODS;
+}
+
 /* Solves under the problem's present limit; `infeasibility` may be NULL. Only bounds under the user's
  * limit are told. Half of the processors: two variants of the step are searched at once. */
 static MtfLayoutSolution *solve(const Search *search, MtfInfeasibility *infeasibility,
@@ -121,6 +130,7 @@ static MtfLayoutSolution *solve(const Search *search, MtfInfeasibility *infeasib
         .start = search->start,
         .known_bound = tightened && known_bound > 0 ? &known_bound : NULL,
         .leader = options->leader,
+        .without = spared(search),
         .draft = options->draft,
         .drafted = tightened ? NULL : options->drafted,
         .no_infeasibility = infeasibility == NULL,

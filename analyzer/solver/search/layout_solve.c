@@ -227,6 +227,7 @@ static void begin(MtfSolver *solver) {
 
 static void finish(MtfSolver *solver) {
     mtf_improvers_free(solver->improvers);
+    mtf_neighbourhoods_free(solver->near);
     mtf_row_prices_clear(&solver->prices);
     mtf_core_free(solver->base);
     g_free(solver->base_values);

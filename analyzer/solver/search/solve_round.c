@@ -42,9 +42,13 @@
 #define BRANCH_WORK 30000000 /* matrix entries of one round */
 #define COUNTED_WORK 2000000 /* the same where work is limited and time is not */
 #define BRANCH_ROUNDS 20     /* that do not count as stale */
-#define LARGE_MOVES 2        /* before a local search; */
-#define MOVE_ENTRIES 1e3     /* most that a table of theirs has, */
-#define MOST_PRICE 1.2       /* and their prices are the bound's times up to this */
+#define NEAR_ROUNDS 4      /* without a smaller gap, after which the best choice's neighbourhoods */
+#define NEAR_WORK 20000000 /* get so much work a round, where work is limited, */
+#define NEAR_GAP 0.005     /* while the gap is larger; */
+#define NEAR_ENTRIES 2e5   /* smaller cores are branched on soon */
+#define LARGE_MOVES 2      /* before a local search; */
+#define MOVE_ENTRIES 1e3   /* most that a table of theirs has, */
+#define MOST_PRICE 1.2     /* and their prices are the bound's times up to this */
 
 static void shrink(MtfSolver *solver, bool pairs) {
     g_clear_pointer(&solver->local, mtf_local_search_free);
@@ -239,6 +243,26 @@ static bool begin_improving(MtfSolver *solver) {
                       solver->job_ready ? solver->base_trial : NULL, prices);
     mtf_improvers_begin(solver->improvers);
     return true;
+}
+
+/* Whether the best choice is worth another look that the rounds do not take by themselves. */
+static bool should_look_near(const MtfSolver *solver) {
+    return counts_work(solver) && solver->based && solver->stale_rounds >= NEAR_ROUNDS &&
+           mtf_solver_may_use(solver, MTF_METHOD_NEIGHBOURHOODS) &&
+           mtf_solver_gap(solver) > fmax(NEAR_GAP, solver->options->gap) &&
+           (double)mtf_core_size(solver->base).entries >= NEAR_ENTRIES;
+}
+
+/* Neighbourhoods of the best choice, a fixed amount of them, so that any number of threads comes to the same. */
+static void look_near(MtfSolver *solver) {
+    g_autofree double *prices = base_prices(solver);
+    if (solver->near == NULL)
+        solver->near = mtf_neighbourhoods_new(solver->base, solver->options->seed);
+    memcpy(solver->base_trial, solver->base_values,
+           (gsize)solver->base->node_count * sizeof *solver->base_trial);
+    if (mtf_neighbourhoods_improve(solver->near, prices, NEAR_WORK, solver->base_trial,
+                                   &solver->control))
+        mtf_solver_offer_base_values(solver, solver->base_trial);
 }
 
 static void end_improving(MtfSolver *solver) {
@@ -439,6 +463,8 @@ void mtf_solver_begin_rounds(MtfSolver *solver) {
 
 void mtf_solver_round(MtfSolver *solver) {
     bool improving = begin_improving(solver);
+    if (should_look_near(solver))
+        look_near(solver);
     run_round(solver);
     if (improving)
         end_improving(solver);

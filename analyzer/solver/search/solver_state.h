@@ -13,6 +13,7 @@
 #include "analyzer/solver/search/improvers.h"
 #include "analyzer/solver/search/layout_solve.h"
 #include "analyzer/solver/search/local_search.h"
+#include "analyzer/solver/search/neighbourhoods.h"
 
 typedef struct MtfSolver {
     const MtfLayoutProblem *problem;
@@ -64,6 +65,7 @@ typedef struct MtfSolver {
     int *base_trial;
     bool based;
     MtfImprovers *improvers; /* of the base */
+    MtfNeighbourhoods *near; /* likewise, where work is limited */
     guint64 jobs;            /* done so far */
     MtfRowPrices prices;     /* that the bound begins with */
 } MtfSolver;
