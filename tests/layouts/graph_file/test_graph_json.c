@@ -160,11 +160,12 @@ static void wrong_pieces_are_told_one_by_one(void **state) {
     assert_fails(
         HEAD "'operation': []}",
         "g.json: /: unknown key \"operation\" (known here: meshtf_graph, name, "
-        "dimensions, inputs, variables, operations, loss, optimizer, updates, repeats, loops)");
+        "dimensions, inputs, variables, operations, loss, optimizer, updates, repeats, loops, config)");
     assert_fails(HEAD "'name': 'h', 'operations': []}", "g.json: /: key \"name\" is given twice");
-    assert_fails(HEAD INPUT "'x': 1, 'operations': []}",
-                 "g.json: /: unknown key \"x\" (known here: meshtf_graph, name, dimensions, "
-                 "inputs, variables, operations, loss, optimizer, updates, repeats, loops)");
+    assert_fails(
+        HEAD INPUT "'x': 1, 'operations': []}",
+        "g.json: /: unknown key \"x\" (known here: meshtf_graph, name, dimensions, "
+        "inputs, variables, operations, loss, optimizer, updates, repeats, loops, config)");
     assert_fails(HEAD "'inputs': []}", "g.json: /: key \"operations\" is missing");
     assert_fails("{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 4, 'a': 5}, "
                  "'operations': []}",
