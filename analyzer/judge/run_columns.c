@@ -241,7 +241,8 @@ static bool read_choices(Reader *reader) {
     static const char *const policies[] = { "none", "selective", "full", NULL };
     MtfTrainingRun *run = &reader->row->run;
     const char *sharding = cell(reader, "sharding"), *redo = cell(reader, "recompute");
-    bool known = *sharding == '\0', policy = *redo == '\0';
+    /* "none" is what runs of one device, and of tensor parallelism alone, are called. */
+    bool known = *sharding == '\0' || strcmp(sharding, "none") == 0, policy = *redo == '\0';
     for (int i = 0; shardings[i] != NULL; i++)
         if (strcmp(sharding, shardings[i]) == 0) {
             run->sharding = (MtfSharding)i;

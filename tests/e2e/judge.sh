@@ -168,6 +168,9 @@ done
 claim "products of hours are slower than those in bursts, and faster than a second without rest, 0.656" [ "$(jq -n \
     --slurpfile a "$work/library.json" --slurpfile b "$work/h200.json" \
     '$a[0].kernels.products.bf16 | . > 0.656 and . < $b[0].kernels.products.bf16')" = true ]
+sed 's/\tddp\t/\tnone\t/' tests/bench/h200_steps.tsv >"$work/none.tsv"
+run meshtf-plan judge "$work/none.tsv"
+claim "runs that shard nothing may say so" says "rows 8, expressed 8"
 run meshtf-plan judge tests/bench/h200_steps.tsv
 claim "training steps of that H200 are expressed" says "rows 8, expressed 8"
 claim "and predicted within 8 % on average" [ "$(sed -n 's/.*mean error \([0-9]*\).*/\1/p' "$work/out")" -lt 8 ]
