@@ -178,8 +178,9 @@ static void read_experts(Reader *reader) {
     if (experts <= 0 && reader->row->run.ep > 1)
         give_up(reader, "the number of experts is not stated");
     model->experts = (int64_t)experts;
-    model->drops = strstr(reader->notes, "capacity ") != NULL;
-    model->capacity = find_number(reader->notes, "capacity (factor )?([0-9]+([.][0-9]+)?)", 2, 1);
+    double capacity = find_number(reader->notes, "capacity (factor )?([0-9]+([.][0-9]+)?)", 2, 0);
+    model->drops = capacity > 0;
+    model->capacity = model->drops ? capacity : 1;
     model->chosen = (int64_t)find_number(reader->notes, "top-([0-9]+)", 1, 0);
     if (experts > 0 && model->chosen == 0) {
         model->chosen = 2;

@@ -56,7 +56,8 @@ static int worst_dimension(const MtfPricer *pricer, const MtfPricer *aligned,
 }
 
 cJSON *mtf_unaligned_products(const MtfPricer *pricer, const MtfProgram *program) {
-    if (pricer->machine->kernels.unaligned <= 0)
+    const MtfSoftware *software = pricer->machine->software;
+    if (pricer->machine->kernels.unaligned <= 0 || (software != NULL && software->pads))
         return NULL;
     MtfMachine machine = *pricer->machine;
     MtfPricer aligned = *pricer;

@@ -2,9 +2,11 @@
 #include "tests/support/cmocka.h"
 
 #include "cost/machine/kernel_rates.h"
+#include "cost/machine/machine.h"
 #include "layouts/base/json_writer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Four units, tiles of 128 x 128 and of 64 x 64 at half the rate, no ramps. */
@@ -137,6 +139,40 @@ static void drawn_groups_leave_half_a_tile_empty(void **state) {
     assert_close(mtf_product_seconds(&rates, &peaks, &shape), 2.0 * 128 * 128 * 1024 * 4 / 0.8e12);
 }
 
+/* Mean of |ln (predicted / measured)| over the products of drawn groups that were measured on an H200. */
+static double error_of_groups(const MtfMachine *machine, unsigned traits) {
+    g_autofree char *text = NULL, *sizes = g_malloc(32);
+    assert_true(g_file_get_contents("tests/golden/h200/grouped.bf16.txt", &text, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    MtfPeaks bf16 = mtf_machine_peaks(machine, "bf16");
+    double sum = 0;
+    int count = 0;
+    for (int i = 0; lines[i] != NULL; i++) {
+        double groups, rows, n, k, seconds;
+        if (sscanf(lines[i], "%lf %lf %lf %lf %31s %lf", &groups, &rows, &n, &k, sizes, &seconds) <
+                6 ||
+            strcmp(sizes, "drawn") != 0)
+            continue;
+        MtfProductShape shape = { groups, rows / groups, n, k, 2, traits };
+        double predicted = mtf_product_seconds(&machine->kernels, &bf16, &shape);
+        sum += fabs(log((predicted + machine->kernels.launch_seconds) / seconds));
+        count++;
+    }
+    assert_int_equal(count, 33);
+    return sum / count;
+}
+
+static void drawn_groups_take_what_was_measured(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("h200", NULL);
+    assert_non_null(machine);
+    double grouped = error_of_groups(machine, MTF_PRODUCT_GROUPED),
+           apart = error_of_groups(machine, 0);
+    print_message("grouped %.3f, one by one %.3f\n", grouped, apart);
+    assert_true(grouped < 0.13);
+    assert_true(apart > 1.5 * grouped);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_wave_runs_at_the_share_of_the_peak),
@@ -148,6 +184,7 @@ int main(void) {
         cmocka_unit_test(a_tile_without_columns_is_refused_by_place),
         cmocka_unit_test(unaligned_rows_go_at_their_own_share),
         cmocka_unit_test(drawn_groups_leave_half_a_tile_empty),
+        cmocka_unit_test(drawn_groups_take_what_was_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
