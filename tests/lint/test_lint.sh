@@ -52,7 +52,7 @@ function_of() {
 fresh
 file cost/machine/a.c '#include "layouts/base/a.h"' '' 'int mtf_a(void) {' '    return 1;' '}'
 file layouts/base/a.h '#ifndef A_H' '#define A_H' '' '/* One. */' 'int mtf_a(void);' 'void mtf_a_free(int a);' '' '#endif'
-for check in format headers layers functions prototypes words kinds facts mentions pages cppcheck shell; do
+for check in format headers layers functions prototypes words kinds facts mentions pages top cppcheck shell; do
     accepts "a right tree passes: $check" "$check"
 done
 
@@ -215,6 +215,11 @@ printf '# SPDX\nrm $1\n' >tests/a.sh
 complains "an unquoted word is found" shell "SC2086"
 printf '# SPDX\ndone_testing\nclaim "never made" true\n' >tests/a.sh
 complains "claims behind the end of a test are found" shell "tests/a.sh: what follows"
+
+fresh
+git init -q && touch README.md 0 && git add README.md 0 && mkdir notes && touch notes/a && git add notes
+complains "a file that has no place at the top is found" top "0: has no place"
+complains "a folder, too" top "notes: has no place"
 
 cd "$top" || exit 1
 done_testing
