@@ -132,7 +132,7 @@ static int embed(MtfAssembly *m, int table, int tokens) {
     int scaled = mtf_assembly_scale(m, "embed_scaled", m->n->embedding_scale, hide_some(m, rows));
     bool early = m->n->widened_first;
     int x =
-        mtf_assembly_norm(m, "embedding_norm", m->n->embedding_norm, m->d_embed,
+        mtf_assembly_norm(m, "embedding_norm", m->stack->names.embedding_norm, m->d_embed,
                           add_token_types(m, add_positions(m, early ? widen(m, scaled) : scaled)));
     int dropped = mtf_parts_dropout(m->p, "embed_dropped", m->n->dropout.embeddings, x);
     return early ? dropped : widen(m, dropped);
@@ -232,11 +232,13 @@ static bool check_stack(const MtfArchitecture *n, const MtfStack *s, GError **er
 }
 
 static bool check_network(const MtfArchitecture *n, GError **error) {
-    if (n->max_positions > 0 && n->length + n->first_position > n->max_positions)
+    bool reads = n->kind == MTF_ARCHITECTURE_ENCODER_DECODER;
+    int64_t length = reads ? MAX(n->length, n->source_length) : n->length;
+    if (n->max_positions > 0 && length + n->first_position > n->max_positions)
         return mtf_input_error(error,
                                "%s: a length of %" PRId64 " is more than the %" PRId64
                                " positions it has learned",
-                               n->name, n->length, n->max_positions - n->first_position);
+                               n->name, length, n->max_positions - n->first_position);
     return check_stack(n, &n->encoder, error) && check_stack(n, &n->decoder, error);
 }
 

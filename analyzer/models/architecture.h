@@ -41,9 +41,10 @@ typedef struct {
     const char *before_attention, *on_attention, *after_attention; /* norms */
     const char *before_ffn, *on_ffn, *after_ffn;
     const char *cross_q, *cross_k, *cross_v, *cross_o, *before_cross, *after_cross;
-    const char *buckets;    /* table of relative positions, in layer 0 */
-    const char *final_norm; /* with its own prefix */
-    const char *positions;  /* likewise */
+    const char *buckets;        /* table of relative positions, in layer 0 */
+    const char *final_norm;     /* with its own prefix */
+    const char *positions;      /* likewise */
+    const char *embedding_norm; /* likewise */
 } MtfStackNames;
 
 #define MTF_MOST_PAIRS 256 /* of rotary features that have divisors of their own */
@@ -178,10 +179,12 @@ typedef struct {
     bool tied_by_files; /* not tied, unless files hold no head */
     bool pooler;        /* a layer over the first position, beside the loss */
     double spread; /* standard deviation of initial weights; 0: 1 / sqrt(inputs), embeddings 1 */
-    const char *embedding, *token_type_table, *embedding_norm, *widening; /* in files */
+    const char *embedding, *token_type_table, *widening; /* in files */
     const char *narrowing; /* before a tied head; NULL: `widening` the other way round */
     const char *head, *pooler_name;
-    MtfHeadLayer head_layer;   /* of encoders */
+    const char
+        *head_bias_row;      /* the bias that files keep as a matrix of one row, and do not train */
+    MtfHeadLayer head_layer; /* of encoders */
     MtfStack encoder, decoder; /* one of them, or both */
 } MtfArchitecture;
 

@@ -11,6 +11,8 @@ static double head_spread(const MtfAssembly *m) {
 }
 
 static int head_bias(MtfAssembly *m) {
+    if (m->n->head_bias_row != NULL)
+        return mtf_assembly_kept(m, "head_bias", m->n->head_bias_row, m->vocab, true);
     g_autofree char *place = g_strdup_printf("%s.bias[%" PRId64 "]", m->n->head, m->n->vocab);
     int bias = mtf_parts_variable(m->p, "head_bias", &MTF_SHAPE(m->vocab), MTF_INIT_CONSTANT, 0);
     mtf_assembly_place(m, "head_bias", place);

@@ -181,6 +181,14 @@ count vit-b16 86567656 '{"model_type":"vit","architectures":["ViTForImageClassif
 count vit-l16 304326632 '{"model_type":"vit","hidden_size":1024,"intermediate_size":4096,
   "num_hidden_layers":24,"num_attention_heads":16,"num_labels":1000}'
 
+# Published counts and a bias of each token, which files keep and nobody trains; M2M100 has none.
+count bart-base $((139420416 + 50265)) '{"model_type":"bart","d_model":768,"encoder_layers":6,"decoder_layers":6,"encoder_attention_heads":12,
+    "decoder_attention_heads":12,"encoder_ffn_dim":3072,"decoder_ffn_dim":3072,"normalize_before":false,"normalize_embedding":true}'
+count bart-large $((406291456 + 50265)) '{"model_type":"bart"}'
+count m2m100-418m 483905536 '{"model_type":"m2m_100","vocab_size":128112,"activation_function":"relu"}'
+count pegasus-large $((568699904 + 96103)) '{"model_type":"pegasus","vocab_size":96103,"encoder_layers":16,"decoder_layers":16}'
+count opus-mt-en-de $((73886208 + 58101)) '{"model_type":"marian","vocab_size":58101,"d_model":512,"encoder_layers":6,"decoder_layers":6,
+    "encoder_attention_heads":8,"decoder_attention_heads":8,"encoder_ffn_dim":2048,"decoder_ffn_dim":2048,"activation_function":"swish"}'
 count whisper-tiny 37760640 '{"model_type":"whisper","suppress_tokens":[1,2],"max_length":448,"median_filter_width":7}'
 count whisper-large 1543304960 '{"model_type":"whisper","d_model":1280,"encoder_layers":32,"decoder_layers":32,
   "encoder_attention_heads":20,"decoder_attention_heads":20,"encoder_ffn_dim":5120,"decoder_ffn_dim":5120}'
@@ -243,6 +251,8 @@ refuse() { # NAME JSON SENTENCE
 refuse "a share above 1" '{"model_type":"llama","attention_dropout":1.5}' "/attention_dropout: a share that is dropped"
 refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known for model type llama"
 refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, openai-gpt"
+refuse "a bart with norms before its branches" '{"model_type":"bart","normalize_before":true}' "/normalize_before: only false is supported"
+refuse "a translator of two tables" '{"model_type":"marian","share_encoder_decoder_embeddings":false}' "/share_encoder_decoder_embeddings: only true"
 refuse "llama4" '{"model_type":"llama4","text_config":{}}' 'model type "llama4" is not one that is known'
 refuse "another choice of experts" '{"model_type":"deepseek_v2","topk_method":"noaux_tc"}' "/topk_method: only greedy and"
 refuse "groups of unequal size" '{"model_type":"deepseek_v3","n_group":7}' "/n_group: 256 experts should lie in equal groups of two"

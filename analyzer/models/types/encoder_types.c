@@ -129,7 +129,7 @@ static void read_bert_like(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
     n->tied = true;
     n->embedding = "embeddings.word_embeddings";
     n->token_type_table = "embeddings.token_type_embeddings";
-    n->embedding_norm = "embeddings.LayerNorm";
+    n->encoder.names.embedding_norm = "embeddings.LayerNorm";
     n->pooler_name = "pooler.dense";
     refuse_other_positions(c);
 }
@@ -213,7 +213,7 @@ static void read_distilbert(MtfConfig *c, MtfArchitecture *n) {
     s->names = (MtfStackNames){ DISTILBERT_NAMES };
     n->tied = true;
     n->embedding = "embeddings.word_embeddings";
-    n->embedding_norm = "embeddings.LayerNorm";
+    n->encoder.names.embedding_norm = "embeddings.LayerNorm";
     mtf_type_drop(n, 0.1);
     if (mtf_config_flag(c, "sinusoidal_pos_embds", false))
         mtf_config_leave_out(c, "sinusoidal_pos_embds",

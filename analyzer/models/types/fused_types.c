@@ -138,7 +138,7 @@ static void read_bloom(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_all_biases(s, true);
     s->names = (MtfStackNames){ BLOOM_NAMES };
     n->embedding = "word_embeddings";
-    n->embedding_norm = "word_embeddings_layernorm";
+    n->decoder.names.embedding_norm = "word_embeddings_layernorm";
     n->head = "lm_head";
     if (mtf_config_flag(c, "apply_residual_connection_post_layernorm", false))
         mtf_config_fail(c, "apply_residual_connection_post_layernorm", "only false is supported");

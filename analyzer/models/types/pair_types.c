@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* A decoder beside an encoder: T5, the same with experts (Switch Transformers), and Whisper. */
+/* A decoder beside an encoder: T5, the same with experts (Switch Transformers), BART and its kin, and Whisper. */
 #include "analyzer/models/types/type_parts.h"
 
 #include <math.h>
@@ -160,21 +160,22 @@ static void read_switch(MtfConfig *c, MtfArchitecture *n) {
         mtf_config_leave_out(c, "router_jitter_noise", "noise of training alone");
 }
 
-/* ---- Sound ----------------------------------------------------------------------------------- */
+/* ---- BART's names, which Whisper has, too ------------------------------------------------------ */
 
-#define WHISPER_SELF                                                                    \
+#define BART_SELF                                                                       \
     .q = "self_attn.q_proj", .k = "self_attn.k_proj", .v = "self_attn.v_proj",          \
     .o = "self_attn.out_proj", .before_attention = "self_attn_layer_norm", .up = "fc1", \
     .down = "fc2", .before_ffn = "final_layer_norm"
 
-static const MtfStackNames whisper_encoder = {
-    WHISPER_SELF,
+static const MtfStackNames bart_encoder = {
+    BART_SELF,
     .layer = "model.encoder.layers.%d.",
     .final_norm = "model.encoder.layer_norm",
+    .positions = "model.encoder.embed_positions",
 };
 
-static const MtfStackNames whisper_decoder = {
-    WHISPER_SELF,
+static const MtfStackNames bart_decoder = {
+    BART_SELF,
     .layer = "model.decoder.layers.%d.",
     .cross_q = "encoder_attn.q_proj",
     .cross_k = "encoder_attn.k_proj",
@@ -185,45 +186,163 @@ static const MtfStackNames whisper_decoder = {
     .positions = "model.decoder.embed_positions",
 };
 
-/* Sizes of one side, "encoder" or "decoder". */
-static void read_whisper_stack(MtfConfig *c, const MtfArchitecture *n, MtfStack *s, bool decodes) {
+/* Sizes that are left out: of the smallest published model. */
+typedef struct {
+    int64_t layers, heads, d_ff;
+} SideSizes;
+
+/* Sizes of one side, "encoder" or "decoder", all of whose matrices have biases. */
+static void read_bart_stack(MtfConfig *c, const MtfArchitecture *n, MtfStack *s, bool decodes,
+                            const SideSizes *standard) {
     const char *layers = decodes ? "decoder_layers" : "encoder_layers";
     const char *heads = decodes ? "decoder_attention_heads" : "encoder_attention_heads";
-    s->layers = mtf_config_count(c, layers, 4);
-    s->heads = s->kv_heads = mtf_config_size(c, heads, 6);
-    s->d_ff = mtf_config_size(c, decodes ? "decoder_ffn_dim" : "encoder_ffn_dim", 1536);
+    s->layers = mtf_config_count(c, layers, standard->layers);
+    s->heads = s->kv_heads = mtf_config_size(c, heads, standard->heads);
+    s->d_ff = mtf_config_size(c, decodes ? "decoder_ffn_dim" : "encoder_ffn_dim", standard->d_ff);
     s->activation = mtf_config_activation(c, "activation_function", "gelu");
     if (n->d_model % s->heads != 0)
         mtf_config_fail(c, heads, "d_model must be a multiple of it");
     s->d_kv = MAX(1, n->d_model / s->heads);
     s->scale = 1 / sqrt((double)s->d_kv);
-    s->q_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
+    mtf_type_all_biases(s, true);
     s->causal = s->cross = decodes;
-    s->names = decodes ? whisper_decoder : whisper_encoder;
+    s->names = decodes ? bart_decoder : bart_encoder;
 }
 
-static void read_whisper(MtfConfig *c, MtfArchitecture *n) {
-    n->kind = MTF_ARCHITECTURE_SPEECH;
-    n->vocab = mtf_config_size(c, "vocab_size", 51865);
-    n->d_model = mtf_config_size(c, "d_model", 384);
+/* Keys of one meaning for both sides. */
+static void read_bart_whole(MtfConfig *c, MtfArchitecture *n) {
     n->epsilon = 1e-5;
     n->spread = mtf_config_number(c, "init_std", 0.02);
-    n->channels = mtf_config_size(c, "num_mel_bins", 80);
-    n->source_length = mtf_config_size(c, "max_source_positions", 1500);
-    n->max_positions = n->context = mtf_config_size(c, "max_target_positions", 448);
     n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
-    read_whisper_stack(c, n, &n->encoder, false);
-    read_whisper_stack(c, n, &n->decoder, true);
-    n->embedding = "model.decoder.embed_tokens";
-    n->head = "proj_out";
     mtf_config_integer(c, "num_hidden_layers", 0, 0);
     if (mtf_config_flag(c, "scale_embedding", false))
         n->embedding_scale = sqrt((double)n->d_model);
 }
 
+/* ---- BART and its kin -------------------------------------------------------------------------- */
+
+/* What one of them is beside the others. */
+typedef struct {
+    int64_t vocab, width, positions;
+    SideSizes side;
+    bool norm_first;     /* norms before branches, and one behind each side; else behind sums */
+    bool norm_embedding; /* with their positions */
+    bool waves;          /* for learned positions */
+} Kin;
+
+/* A norm behind each sum is where others have one before each branch. */
+static void norm_behind_sums(MtfStackNames *names) {
+    names->after_attention = names->before_attention;
+    names->after_cross = names->before_cross;
+    names->after_ffn = names->before_ffn;
+    names->before_attention = names->before_cross = names->before_ffn = names->final_norm = NULL;
+}
+
+/* A key of older files that says what the type is. */
+static void expect_flag(MtfConfig *c, const char *key, bool is) {
+    if (mtf_config_flag(c, key, is) != is)
+        mtf_config_fail(c, key, "only %s is supported", is ? "true" : "false");
+}
+
+static void expect_kin(MtfConfig *c, const Kin *kin) {
+    expect_flag(c, "normalize_before", kin->norm_first);
+    expect_flag(c, "add_final_layer_norm", kin->norm_first);
+    expect_flag(c, "normalize_embedding", kin->norm_embedding);
+    expect_flag(c, "static_position_embeddings", kin->waves);
+    expect_flag(c, "is_encoder_decoder", true);
+    mtf_type_ignore(c, (const char *const[]){ "add_bias_logits", "classif_dropout",
+                                              "extra_pos_embeddings",
+                                              "force_bos_token_to_be_generated", NULL });
+}
+
+static void read_kin(MtfConfig *c, MtfArchitecture *n, const Kin *kin) {
+    n->kind = MTF_ARCHITECTURE_ENCODER_DECODER;
+    n->vocab = mtf_config_size(c, "vocab_size", kin->vocab);
+    n->d_model = mtf_config_size(c, "d_model", kin->width);
+    n->context = mtf_config_size(c, "max_position_embeddings", kin->positions);
+    n->max_positions = kin->waves ? 0 : n->context + n->first_position;
+    n->waves = kin->waves;
+    read_bart_stack(c, n, &n->encoder, false, &kin->side);
+    read_bart_stack(c, n, &n->decoder, true, &kin->side);
+    read_bart_whole(c, n);
+    MtfStack *const sides[] = { &n->encoder, &n->decoder };
+    for (int i = 0; i < 2 && !kin->norm_first; i++)
+        norm_behind_sums(&sides[i]->names);
+    if (kin->norm_embedding) {
+        n->encoder.names.embedding_norm = "model.encoder.layernorm_embedding";
+        n->decoder.names.embedding_norm = "model.decoder.layernorm_embedding";
+    }
+    n->dropout.branches = n->dropout.branches < 0 ? 0.1 : n->dropout.branches;
+    n->dropout.embeddings = n->dropout.embeddings < 0 ? 0.1 : n->dropout.embeddings;
+    n->embedding = "model.shared";
+    n->head = "lm_head";
+    n->head_bias = true;
+    n->head_bias_row = "final_logits_bias";
+    expect_kin(c, kin);
+}
+
+/* Rows of positions are counted from 2. */
+static void read_bart(MtfConfig *c, MtfArchitecture *n) {
+    n->first_position = 2;
+    read_kin(c, n, &(Kin){ 50265, 1024, 1024, { 12, 16, 4096 }, false, true, false });
+}
+
+static void read_mbart(MtfConfig *c, MtfArchitecture *n) {
+    n->first_position = 2;
+    read_kin(c, n, &(Kin){ 50265, 1024, 1024, { 12, 16, 4096 }, true, true, false });
+}
+
+static void read_blenderbot(MtfConfig *c, MtfArchitecture *n) {
+    read_kin(c, n, &(Kin){ 8008, 2560, 128, { 24, 32, 10240 }, true, false, false });
+}
+
+static void read_pegasus(MtfConfig *c, MtfArchitecture *n) {
+    read_kin(c, n, &(Kin){ 50265, 1024, 1024, { 12, 16, 4096 }, true, false, true });
+}
+
+/* Marian, the translators of OPUS, whose two languages share their table. */
+static void read_marian(MtfConfig *c, MtfArchitecture *n) {
+    read_kin(c, n, &(Kin){ 58101, 1024, 1024, { 12, 16, 4096 }, false, false, true });
+    expect_flag(c, "share_encoder_decoder_embeddings", true);
+    mtf_type_derived(c, "decoder_vocab_size", n->vocab);
+}
+
+/* M2M100 and NLLB: waves from 2 on, the longest of which is a step shorter. */
+static void read_m2m_100(MtfConfig *c, MtfArchitecture *n) {
+    n->first_position = 2;
+    n->waves_to_end = true;
+    read_kin(c, n, &(Kin){ 128112, 1024, 1024, { 12, 16, 4096 }, true, false, true });
+    n->head_bias = false;
+    n->head_bias_row = NULL;
+}
+
+/* ---- Sound ----------------------------------------------------------------------------------- */
+
+static void read_whisper(MtfConfig *c, MtfArchitecture *n) {
+    static const SideSizes standard = { 4, 6, 1536 };
+    n->kind = MTF_ARCHITECTURE_SPEECH;
+    n->vocab = mtf_config_size(c, "vocab_size", 51865);
+    n->d_model = mtf_config_size(c, "d_model", 384);
+    n->channels = mtf_config_size(c, "num_mel_bins", 80);
+    n->source_length = mtf_config_size(c, "max_source_positions", 1500);
+    n->max_positions = n->context = mtf_config_size(c, "max_target_positions", 448);
+    read_bart_stack(c, n, &n->encoder, false, &standard);
+    read_bart_stack(c, n, &n->decoder, true, &standard);
+    read_bart_whole(c, n);
+    n->encoder.k_bias = n->decoder.k_bias = false;
+    n->embedding = "model.decoder.embed_tokens";
+    n->head = "proj_out";
+}
+
 const MtfArchitectureType mtf_pair_types[] = {
     { "t5", read_t5 },
     { "switch_transformers", read_switch },
+    { "bart", read_bart },
+    { "mbart", read_mbart },
+    { "blenderbot", read_blenderbot },
+    { "pegasus", read_pegasus },
+    { "marian", read_marian },
+    { "m2m_100", read_m2m_100 },
     { "whisper", read_whisper },
     { NULL, NULL },
 };

@@ -1192,6 +1192,57 @@ def whisper(w, c, sound, tokens):
     return stack("decoder", table[tokens] + places[:len(tokens)], stack("encoder", x, None)) @ table.T
 
 
+def waves(first, count, width, steps):
+    """Sines of all frequencies, 10000^(-i / steps), then cosines."""
+    place = torch.arange(first, first + count, dtype=torch.float64)[:, None]
+    angle = place * 10000.0 ** (-torch.arange(width // 2, dtype=torch.float64) / steps)[None]
+    return torch.cat([angle.sin(), angle.cos()], -1)
+
+
+def bart(w, c, tokens, read=None):
+    """BART and its kin; what is read is what is said where nothing else is given."""
+    h, kind = c["d_model"], c["model_type"]
+    act = {"gelu": gelu, "relu": torch.relu, "swish": torch.nn.functional.silu}[c["activation_function"]]
+    table = w("model.shared.weight", c["vocab_size"], h, scale=0.5)
+    first = 2 if kind in ("bart", "mbart", "m2m_100") else 0
+    norm_first = kind not in ("bart", "marian")
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), w(name + ".bias", h, scale=0.2), 1e-5)
+
+    def places(name, count):
+        if kind in ("marian", "pegasus", "m2m_100"):
+            return waves(first, count, h, h // 2 - (kind == "m2m_100"))
+        rows = w(f"model.{name}.embed_positions.weight", c["max_position_embeddings"] + first, h, scale=0.3)
+        return rows[first:first + count]
+
+    def attention(p, x, source, heads, causal):
+        q, k, v = (linear(w, p + part, y, h, True) for part, y in (("q_proj", x), ("k_proj", source), ("v_proj", source)))
+        y = attend(heads_of(q, heads), heads_of(k, heads), heads_of(v, heads), 1 / math.sqrt(h // heads), causal=causal)
+        return linear(w, p + "out_proj", joined(y), h, True)
+
+    def part(name, x, branch):
+        return x + branch(norm(name, x)) if norm_first else norm(name, x + branch(x))
+
+    def stack(name, text, source):
+        x = table[text] * (math.sqrt(h) if c.get("scale_embedding") else 1) + places(name, len(text))
+        if kind in ("bart", "mbart"):
+            x = norm(f"model.{name}.layernorm_embedding", x)
+        for i in range(c[name + "_layers"]):
+            p, heads = f"model.{name}.layers.{i}.", c[name + "_attention_heads"]
+            x = part(p + "self_attn_layer_norm", x, lambda y: attention(p + "self_attn.", y, y, heads, source is not None))
+            if source is not None:
+                x = part(p + "encoder_attn_layer_norm", x, lambda y: attention(p + "encoder_attn.", y, source, heads, False))
+            x = part(p + "final_layer_norm", x, lambda y: linear(
+                w, p + "fc2", act(linear(w, p + "fc1", y, c[name + "_ffn_dim"], True)), h, True))
+        return norm(f"model.{name}.layer_norm", x) if norm_first else x
+
+    x = stack("decoder", tokens, stack("encoder", tokens if read is None else read, None))
+    if kind == "m2m_100":
+        return x @ table.T
+    return x @ table.T + w("final_logits_bias", 1, c["vocab_size"], scale=0.3)
+
+
 LLAMA = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
          "num_attention_heads": 6, "num_key_value_heads": 2, "vocab_size": 50, "hidden_act": "silu",
          "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "tie_word_embeddings": False}
@@ -1210,6 +1261,10 @@ T5 = {"d_model": 24, "d_kv": 10, "d_ff": 40, "num_layers": 2, "num_decoder_layer
       "num_heads": 3, "vocab_size": 256, "layer_norm_epsilon": 1e-6, "feed_forward_proj": "relu",
       "relative_attention_num_buckets": 8, "relative_attention_max_distance": 9,
       "tie_word_embeddings": True, "is_encoder_decoder": True, "decoder_start_token_id": 4, "eos_token_id": 1}
+BART = {"d_model": 24, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 3, "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 40, "decoder_ffn_dim": 36, "activation_function": "gelu", "max_position_embeddings": 32,
+        "vocab_size": 256, "scale_embedding": False, "tie_word_embeddings": True, "is_encoder_decoder": True,
+        "decoder_start_token_id": 4, "eos_token_id": 1, "dropout": 0.1, "attention_dropout": 0.0}
 
 
 
@@ -1405,6 +1460,13 @@ MODELS = {
                                  "num_sparse_decoder_layers": 2, "num_experts": 4, "expert_capacity": 64,
                                  "encoder_sparse_step": 2, "decoder_sparse_step": 1, "router_bias": False,
                                  "router_dtype": "float32", "router_jitter_noise": 0.01}),
+    "bart": (bart, {**BART, "normalize_before": False, "normalize_embedding": True, "add_final_layer_norm": False}),
+    "mbart": (bart, {**BART, "scale_embedding": True, "activation_function": "relu"}),
+    "blenderbot": (bart, {**BART, "scale_embedding": True}),
+    "pegasus": (bart, {**BART, "scale_embedding": True, "activation_function": "relu"}),
+    "marian": (bart, {**BART, "scale_embedding": True, "activation_function": "swish", "static_position_embeddings": True,
+                      "decoder_vocab_size": 256, "share_encoder_decoder_embeddings": True}),
+    "m2m_100": (bart, {**BART, "scale_embedding": True, "activation_function": "relu"}),
     "whisper": (whisper, {"d_model": 24, "encoder_attention_heads": 3, "encoder_layers": 1,
                           "decoder_attention_heads": 2, "decoder_layers": 2, "encoder_ffn_dim": 40,
                           "decoder_ffn_dim": 36, "vocab_size": 50, "num_mel_bins": 5,
@@ -1470,7 +1532,7 @@ def write(folder, kind):
         tokens = torch.randint(config["vocab_size"], (LENGTH + 1,), generator=generator)
         logits = compute(weights, config, tokens[:LENGTH])
         numpy.save(os.path.join(folder, "in-tokens.npy"), tokens.numpy().astype("int32"))
-    if compute == t5:
+    if compute in (t5, bart):
         write_words(folder, config["vocab_size"], None, config["eos_token_id"])
     with open(os.path.join(folder, "config.json"), "w") as file:
         json.dump(config, file)
