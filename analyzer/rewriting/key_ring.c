@@ -17,6 +17,7 @@ typedef struct {
     int turns;         /* how many parts of memory a part of queries meets */
     int parts, turned; /* dimensions of so many parts; the second while they are handed on */
     int query, memory; /* positions within one */
+    bool striped;      /* part p of P has positions p, p + P, …, not neighbours */
     int bias;          /* added to scores, in parts; or -1 */
 } Ring;
 
@@ -50,6 +51,12 @@ static int turns_of(const MtfGraph *graph, const MtfAttributes *a, int parts) {
     return 1 + (int)MIN((double)parts - 1, (a->window - 2 + m) / m);
 }
 
+/* Where queries look back only, stripes have all as much to do in every turn; of parts of neighbours the last
+ * one works in all turns and the first in one. A window ends the turns of neighbours early. */
+static bool stripes(const MtfAttributes *a) {
+    return a->causal != 0 && a->window == 0 && a->rate == 0;
+}
+
 /* ---- Parts ----------------------------------------------------------------------------------- */
 
 static MtfShape shape_of(const Ring *r, int tensor) {
@@ -69,15 +76,29 @@ static int divided(Ring *r, const char *what, int tensor) {
     for (int i = 0; i < whole.rank; i++) {
         int dim = whole.dims[i];
         bool along = dim == a->query || dim == a->memory;
-        if (along)
+        if (along && !r->striped)
             mtf_shape_append(&shape, r->parts);
         mtf_shape_append(&shape, !along ? dim : dim == a->query ? r->query : r->memory);
+        if (along && r->striped)
+            mtf_shape_append(&shape, r->parts);
     }
     g_autofree char *name = name_of(r, 0, what);
     return MTF_BUILD(r->b, MTF_OP_RESHAPE, name, &shape, tensor);
 }
 
-/* The same the other way, like what the operation made. */
+/* What is added to scores, whose last dimension is memory. */
+static int divided_bias(Ring *r, int tensor) {
+    int parts = divided(r, "added", tensor);
+    if (!r->striped || parts < 0)
+        return parts;
+    MtfShape shape = shape_of(r, parts);
+    mtf_shape_remove(&shape, r->memory);
+    mtf_shape_append(&shape, r->memory);
+    g_autofree char *name = name_of(r, 0, "added/last");
+    return MTF_BUILD(r->b, MTF_OP_TRANSPOSE, name, &shape, parts);
+}
+
+/* What the parts made as one, like what the operation made. */
 static int joined(Ring *r, const char *name, int output, int tensor) {
     MtfShape shape = shape_of(r, r->op->outputs[output]);
     return MTF_BUILD(r->b, MTF_OP_RESHAPE, name, &shape, tensor);
@@ -119,6 +140,7 @@ static int meet(Ring *r, MtfOperationKind kind, int turn, int n_inputs, const in
     a->memory = r->memory;
     a->turn = turn > 0 || a->rate == 0 ? turn : r->n_parts;
     a->parts = a->turn > 0 ? r->parts : -1;
+    a->striped = a->turn > 0 && r->striped;
     if (a->rate > 0 && a->stream == NULL)
         a->stream = r->name;
     return mtf_build(r->b, (int)kind, name, NULL, n_inputs, all);
@@ -132,6 +154,7 @@ static Ring ring_of(MtfBuilder *b, const MtfOperation *op, char *name, int parts
                .name = name,
                .n_parts = parts,
                .turns = turns_of(b->graph, a, parts),
+               .striped = stripes(a),
                .bias = -1 };
     r.parts = mtf_dimension_below(b, a->query, "parts", parts);
     r.turned = mtf_dimension_below(b, a->query, "turned", parts);
@@ -140,7 +163,7 @@ static Ring ring_of(MtfBuilder *b, const MtfOperation *op, char *name, int parts
     r.memory =
         mtf_dimension_below(b, a->memory, "within", mtf_graph_size(b->graph, a->memory) / parts);
     if (op->n_inputs > bias)
-        r.bias = divided(&r, "added", op->inputs[bias]);
+        r.bias = divided_bias(&r, op->inputs[bias]);
     return r;
 }
 

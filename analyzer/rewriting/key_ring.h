@@ -19,7 +19,12 @@
  *     …
  *     dk, dv      = turned home
  *
- * A sliding window ends the turns as soon as no query looks so far. */
+ * Where queries look back only, parts are stripes: of P parts part p has positions p, p + P, …, so that in
+ * every turn each part looks at half of what it meets, and nobody waits for the last (Brandon and others, "Striped
+ * attention", 2023). With a sliding window they are neighbours, and the turns end as soon as no query looks so
+ * far; so they are where shares are dropped, which are drawn for neighbours at once.
+ *
+ *     neighbours  0 0 0 0 1 1 1 1 2 2 2 2     stripes  0 1 2 0 1 2 0 1 2 0 1 2 */
 #ifndef MTF_KEY_RING_H
 #define MTF_KEY_RING_H
 

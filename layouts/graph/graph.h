@@ -153,14 +153,15 @@ typedef struct {
 /* Attributes of operations; each row of the operation table names the ones it has. Dimensions are
  * ids (-1 = absent), strings are owned by the graph. */
 typedef struct {
-    int dimension; /* softmax, layer_norm: the dimension they run along; attention: features */
-    int from, to;  /* rename */
-    int query;     /* causal_mask, attention: positions that look */
-    int memory;    /* causal_mask, attention: positions that are looked at */
-    int parts;     /* attention: in which of equal parts of a longer memory they are; -1: all */
-    double turn;   /* attention: parts of queries meet those of memory so many before; 0: all do */
-    int position;  /* rotary: positions */
-    int n_windows; /* conv, pools */
+    int dimension;  /* softmax, layer_norm: the dimension they run along; attention: features */
+    int from, to;   /* rename */
+    int query;      /* causal_mask, attention: positions that look */
+    int memory;     /* causal_mask, attention: positions that are looked at */
+    int parts;      /* attention: in which of equal parts of a longer memory they are; -1: all */
+    double turn;    /* attention: parts of queries meet those of memory so many before; 0: all do */
+    double striped; /* attention in a turn: 1 where part p of P has positions p, p + P, … */
+    int position;   /* rotary: positions */
+    int n_windows;  /* conv, pools */
     MtfWindow windows[MTF_MAX_WINDOWS];
     double counted;        /* average_pool: 1 where padding counts */
     int experts;           /* slots, expert_einsum: what is chosen from */

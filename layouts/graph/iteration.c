@@ -207,7 +207,7 @@ static double share_of_turn(const MtfAttributes *a, const MtfIteration *iteratio
 }
 
 /* Of attention that looks back only, and with a window w no further than that; parts of queries that meet their
- * own of memory, in a turn of all parts, are like heads:
+ * own of memory, in a turn of all parts, and striped ones in every turn are like heads:
  *
  *     memory 0 …… m        queries from b = L - l to L, memory from 0 to m:
  *     b   . # # # #        those behind the query, less
@@ -218,7 +218,8 @@ double mtf_share_causal(const MtfAttributes *a, const MtfIteration *iteration,
     if (a->causal == 0)
         return 1;
     int parts = a->parts >= 0 ? index_of(iteration, a->parts) : -1;
-    if (a->turn > 0 && a->turn < (double)iteration->index[parts].size)
+    bool own = a->striped != 0 || a->turn == (double)iteration->index[parts].size;
+    if (a->turn > 0 && !own)
         return share_of_turn(a, iteration, sizes);
     int query = index_of(iteration, a->query);
     double l = (double)sizes[query], b = (double)iteration->index[query].size - l;

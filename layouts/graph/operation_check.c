@@ -476,6 +476,9 @@ static bool check_parts(const Check *check, bool has_bias, GError **error) {
     if (!(a->turn >= 0 && a->turn <= most && a->turn == floor(a->turn)))
         return fail(check, error, "\"turn\" is %.17g and must be a whole number up to %g", a->turn,
                     most);
+    if (a->striped != 0 && (a->striped != 1 || a->turn == 0 || a->window > 0 || a->rate > 0))
+        return fail(check, error,
+                    "\"striped\" is 0, or 1 in a \"turn\" without \"window\" and \"dropout\"");
     if (a->parts < 0)
         return true;
     if (a->parts == a->query || a->parts == a->memory || a->parts == a->dimension ||

@@ -36,7 +36,7 @@
 /* The share of an attention's probabilities that is dropped, by random numbers of this name. */
 #define DROPPED \
     { "dropout", MTF_ATTRIBUTE_NUMBER, offsetof(MtfAttributes, rate), false, 0 }, STRING(stream)
-#define TURN NUMBER(turn, 0)
+#define TURN NUMBER(turn, 0), NUMBER(striped, 0)
 
 /* Rows of one kind share their first fields. */
 #define ATTENDING(text, least, most)                                                             \

@@ -55,6 +55,7 @@ typedef struct {
     int64_t score_rows[2]; /* of a head, queries and the scores of each */
     int64_t turn;          /* where queries have parts, too: they meet those so many before … */
     int64_t parts;         /* … of so many */
+    bool striped;          /* position i of part p is number i parts + p, not p part_keys + i */
     const MtfOperand *before, *lse_before; /* results of other memory, as O and LSE; or NULL */
     const MtfProgressHook *progress;
 } Attention;
@@ -184,6 +185,7 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
     a->part_keys = attributes->parts >= 0 ? global_along(k, attributes->memory) : 0;
     a->window = (int64_t)attributes->window;
     a->turn = (int64_t)attributes->turn;
+    a->striped = attributes->striped != 0;
     a->parts = attributes->parts >= 0 ? global_along(k, attributes->parts) : 0;
     a->part_queries = a->turn > 0 ? global_along(q, attributes->query) : 0;
     for (int i = 0; i < a->n_operands; i++) {
@@ -581,9 +583,12 @@ static bool goes_directly(const Attention *a) {
 }
 
 /* How far queries are, seen from part `at` of memory, or of their own from the part `turn` before, which for
- * the first ones is one of the last; a turn of all parts leads to their own. */
+ * the first ones is one of the last; a turn of all parts leads to their own. Between stripes d apart lie i' - i
+ * times all of them and d: a query that is before its memory, d < 0, looks at one position less. */
 static int64_t distance_of_part(const Attention *a, int64_t at) {
     int64_t parts = a->turn == 0 ? -at : at >= a->turn ? a->turn : a->turn - a->parts;
+    if (a->striped)
+        return parts < 0 ? -1 : 0;
     return parts * a->part_keys;
 }
 

@@ -103,13 +103,13 @@ static double share_of(const MtfGraph *graph, const char *name, int held) {
     return mtf_operation_share(graph, operation, &iteration, sizes);
 }
 
-/* Of 12 causal positions in 3 parts of 4: in turn 0 each sees half of its own, 4 * 4 / 2 of 16; in turn 1 the last
- * one all of the part before, and of three together two; in turn 2 the last one alone. A window of 6 looks
- * 5 back, and as areas go: of the 16 pairs of turn 1 those are hidden of which the query is further
+/* Of 12 causal positions in 3 parts of 4 neighbours, as a window has them: in turn 0 each sees half of its own,
+ * 4 * 4 / 2 of 16; in turn 1 the last one all of the part before, and of three together two; in turn 2 the
+ * last one alone. A window of 6 looks 5 back, and as areas go: of the 16 pairs of turn 1 those are hidden of which the query is further
  * behind than its window, (4 - 2)^2 / 2. */
 static void the_part_that_sees_most_is_priced(void **state) {
     (void)state;
-    g_autoptr(MtfGraph) graph = mtf_test_attention_training(12, ", 'causal': 1", "");
+    g_autoptr(MtfGraph) graph = mtf_test_attention_training(12, ", 'causal': 1, 'window': 12", "");
     assert_true(mtf_graph_ring_keys(graph, 3, NULL));
     assert_true(fabs(share_of(graph, "y/0/parts", 1) - 1.0 / 2) < 1e-12);
     assert_true(fabs(share_of(graph, "y/1/parts", 1) - 1) < 1e-12);
@@ -125,6 +125,19 @@ static void the_part_that_sees_most_is_priced(void **state) {
     assert_true(fabs(share_of(window, "y/1/parts", 1) - 14.0 / 16) < 1e-12);
 }
 
+/* Position p + 3 i of 12 is number i of part p: in each turn a part looks at those of the other that are not
+ * behind its own, which are half, whichever parts a processor has. */
+static void stripes_see_half_in_every_turn(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_attention_training(12, ", 'causal': 1", "");
+    assert_true(mtf_graph_ring_keys(graph, 3, NULL));
+    for (int held = 1; held <= 3; held++)
+        for (int turn = 0; turn < 3; turn++) {
+            g_autofree char *name = g_strdup_printf("y/%d/parts", turn);
+            assert_true(fabs(share_of(graph, name, held) - 1.0 / 2) < 1e-12);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_gives_results_and_gradients_of_the_whole),
@@ -132,6 +145,7 @@ int main(void) {
         cmocka_unit_test(a_window_ends_the_turns),
         cmocka_unit_test(what_cannot_go_round_stays),
         cmocka_unit_test(the_part_that_sees_most_is_priced),
+        cmocka_unit_test(stripes_see_half_in_every_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -222,6 +222,10 @@ static void attention_checks_its_dimensions(void **state) {
     assert_refused("'op': 'attention', 'inputs': ['x', 'table', 'table'], 'query': 'length', "
                    "'memory': 'vocab', 'dimension': 'model', 'factor': 1, 'dropout': 1",
                    "(attention): \"dropout\" is 1 and must be at least 0 and below 1");
+    assert_refused("'op': 'attention', 'inputs': ['x', 'table', 'table'], 'query': 'length', "
+                   "'memory': 'vocab', 'dimension': 'model', 'factor': 1, 'striped': 1",
+                   "(attention): \"striped\" is 0, or 1 in a \"turn\" without \"window\" and "
+                   "\"dropout\"");
     assert_refused("'op': 'attention', 'inputs': ['x', 'table', 'table', 'x'], 'query': 'length', "
                    "'memory': 'vocab', 'dimension': 'model', 'factor': 1",
                    "(attention): the last dimension of \"x\", which is added to scores, must be "

@@ -31,7 +31,10 @@ static bool looks(const Point *p) {
         behind += (int64_t)value_at(p, p->operation->inputs[3]);
     int64_t part = p->a->parts >= 0 ? p->coordinate[p->a->parts] : 0;
     int64_t parts = part_of_memory(p) - (p->a->turn > 0 ? part : 0);
-    behind -= parts * size_of(p, p->a->memory);
+    if (p->a->striped != 0)
+        behind = behind * size_of(p, p->a->parts) - parts;
+    else
+        behind -= parts * size_of(p, p->a->memory);
     return (p->a->causal == 0 && !cached) ||
            (behind >= 0 && (p->a->window == 0 || (double)behind < p->a->window));
 }
