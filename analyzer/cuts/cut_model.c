@@ -9,8 +9,9 @@
 
 /* The sums over the units of a stage in one way, which grow as its end moves on. */
 typedef struct {
-    MtfChainPrice price; /* without `work` */
+    MtfChainPrice price; /* without the following */
     double work;
+    double at_end; /* of the last unit */
 } Sums;
 
 /* The chain, and the way behind each of its prices. */
@@ -67,7 +68,8 @@ static void begin_sums(Chain *chain, int first) {
     for (guint w = 0; w < model->ways->len; w++) {
         const MtfUnitWay *way = g_ptr_array_index(model->ways, w);
         chain->sums[w] = (Sums){ .price = { carried_seconds(model, first, way->devices), 0,
-                                            carried_bytes(model, first, way->devices) } };
+                                            carried_bytes(model, first, way->devices) +
+                                                way->price[model->units->kind[first]].at_begin } };
     }
 }
 
@@ -83,6 +85,7 @@ static void add_part(Chain *chain, int part) {
             sums->price.fixed += unit->fixed;
             sums->price.flight += unit->flight;
             sums->work = fmax(sums->work, unit->work);
+            sums->at_end = unit->at_end;
         }
     }
 }
@@ -129,6 +132,7 @@ static GArray *list_candidates(const Chain *chain, int64_t devices, MtfRecompute
             continue;
         Candidate candidate = { (int)w, chain->sums[w].price };
         candidate.price.fixed += chain->sums[w].work;
+        candidate.price.flight += chain->sums[w].at_end;
         if (fits_alone(chain, &candidate.price))
             g_array_append_val(all, candidate);
     }

@@ -43,7 +43,8 @@ struct MtfCutSearch {
     GArray *all;     /* likewise, each unit a part */
     GPtrArray *ways; /* MtfUnitWay, for the variant; borrowed from `priced` */
     MtfStepVariant variant;
-    bool mixed; /* the ways are of several recomputations: */
+    bool thorough; /* all numbers of micro-batches are looked at until some fit */
+    bool mixed;    /* the ways are of several recomputations: */
     MtfRecompute kinds[MTF_RECOMPUTES];
     int n_kinds;
     GArray *priced;    /* Priced */
@@ -317,14 +318,23 @@ static int begin_at(const Search *search, const GArray *counts) {
 }
 
 /* More micro-batches mean shorter bubbles and smaller products: the best number is looked for up and
- * down from one in the middle. */
+ * down from one in the middle; where that does not fit, down from the largest, which holds least. Where neither
+ * fits, others hardly do: they are looked at where nothing else fits, either. */
 static bool try_recompute(Search *search, MtfRecompute recompute, const GArray *counts,
                           GError **error) {
-    int begin = begin_at(search, counts);
-    bool better, up, down;
+    int begin = begin_at(search, counts), last = (int)counts->len - 1;
+    bool better, up = false, down;
     search->variant.recompute = recompute;
-    return try_count(search, counts, begin, &better, error) &&
-           try_direction(search, counts, begin, 1, &up, error) &&
+    if (!try_count(search, counts, begin, &better, error))
+        return false;
+    bool fits = best_plan(search) != NULL;
+    if (!fits && !try_count(search, counts, last, &better, error))
+        return false;
+    if (best_plan(search) == NULL && !search->thorough)
+        return true;
+    if (!fits)
+        return try_direction(search, counts, last, -1, &down, error);
+    return try_direction(search, counts, begin, 1, &up, error) &&
            (up || try_direction(search, counts, begin, -1, &down, error));
 }
 
@@ -354,7 +364,7 @@ static void mix(Search *search, MtfRecompute kind) {
 static bool try_given(Search *search, const GArray *counts, GError **error) {
     const MtfCutRequest *request = search->request;
     Best *best = &g_array_index(search->best, Best, 0);
-    best->mixed = true;
+    best->mixed = search->thorough = true;
     for (int r = 0; r < MTF_RECOMPUTES; r++) {
         bool given = false;
         for (int s = 0; s < request->stages * best->chunks; s++)
@@ -381,6 +391,18 @@ static bool try_mixed(Search *search, const GArray *counts, GError **error) {
     return try_recompute(search, MTF_RECOMPUTE_NONE, counts, error);
 }
 
+static bool try_each_recompute(Search *search, const GArray *counts, GError **error) {
+    const MtfCutRequest *request = search->request;
+    bool any = request->recompute == MTF_RECOMPUTES, layers = request->forward->repeats->len > 0;
+    for (int r = 0; r < MTF_RECOMPUTES; r++) {
+        bool asked = request->recompute == r;
+        bool tried = any && r != MTF_RECOMPUTE_CHEAP && (r != MTF_RECOMPUTE_LAYERS || layers);
+        if ((asked || tried) && !try_recompute(search, (MtfRecompute)r, counts, error))
+            return false;
+    }
+    return true;
+}
+
 static bool try_all(Search *search, GError **error) {
     const MtfCutRequest *request = search->request;
     bool any = request->recompute == MTF_RECOMPUTES, layers = request->forward->repeats->len > 0;
@@ -395,12 +417,11 @@ static bool try_all(Search *search, GError **error) {
                                request->stages);
     if (request->recompute_of_stage != NULL)
         return try_given(search, counts, error);
-    for (int r = 0; r < MTF_RECOMPUTES; r++) {
-        bool asked = request->recompute == r;
-        bool tried = any && r != MTF_RECOMPUTE_CHEAP && (r != MTF_RECOMPUTE_LAYERS || layers);
-        if ((asked || tried) && !try_recompute(search, (MtfRecompute)r, counts, error))
-            return false;
-    }
+    if (!try_each_recompute(search, counts, error))
+        return false;
+    search->thorough = best_plan(search) == NULL;
+    if (search->thorough && !try_each_recompute(search, counts, error))
+        return false;
     return !any || !layers || request->megatron || try_mixed(search, counts, error);
 }
 
@@ -516,7 +537,7 @@ void mtf_cut_search_free(MtfCutSearch *search) {
 /* Forgets what was found, but for prices. */
 static void begin_within(Search *search, int64_t memory) {
     search->memory = memory;
-    search->mixed = false;
+    search->mixed = search->thorough = false;
     search->n_kinds = search->tried = 0;
     g_array_set_size(search->best, 0);
     g_ptr_array_set_size(search->others, 0);

@@ -22,10 +22,24 @@ static void way_free(void *data) {
     g_free(way);
 }
 
+/* The training graph's parts. */
+typedef struct {
+    GPtrArray *graphs;         /* MtfGraph, one a kind */
+    GHashTable *made_backward; /* names of tensors: results of the backward pass, */
+    GHashTable *read_backward; /* and what it reads */
+} UnitParts;
+
+static void parts_clear(UnitParts *parts) {
+    g_clear_pointer(&parts->graphs, g_ptr_array_unref);
+    g_clear_pointer(&parts->made_backward, g_hash_table_unref);
+    g_clear_pointer(&parts->read_backward, g_hash_table_unref);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UnitParts, parts_clear)
+
 /* The prices of one mesh, by style. */
 typedef struct {
     const MtfUnitPricing *pricing;
-    const GPtrArray *parts; /* MtfGraph, one a kind */
+    const UnitParts *parts;
     int64_t devices;
     MtfMesh mesh;
     MtfKnownPaths *paths; /* while they are found: shared by all kinds */
@@ -43,38 +57,45 @@ static double last_end(const MtfSchedule *schedule, int end) {
     return (double)last * 1e-9;
 }
 
-/* What another unit made: in a stage of both it is held once, by that one. */
-static bool is_received(const MtfProgram *program, const MtfBuffer *buffer) {
-    if (buffer->tensor < 0)
-        return false;
-    const MtfTensor *tensor = mtf_graph_tensor(program->graph, buffer->tensor);
-    return tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TRANSFER;
+/* Adds the bytes of a buffer that is there once for each micro-batch in flight. In a stage of several units
+ * what crosses between them on the way back is gone at once, and what crosses on the way forward is kept where
+ * the backward pass reads it, by the unit that made it. */
+static void add_flight(const UnitParts *parts, const MtfGraph *graph, const MtfBuffer *buffer,
+                       MtfUnitPrice *price) {
+    const MtfTensor *tensor = buffer->tensor >= 0 ? mtf_graph_tensor(graph, buffer->tensor) : NULL;
+    double bytes = (double)mtf_buffer_stride(buffer);
+    bool received =
+        tensor != NULL && tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TRANSFER;
+    bool sent = tensor != NULL && tensor->is_sent;
+    if ((received || sent) && g_hash_table_contains(parts->made_backward, tensor->name))
+        *(sent ? &price->at_begin : &price->at_end) += bytes;
+    else if (sent && !g_hash_table_contains(parts->read_backward, tensor->name))
+        price->at_end += bytes;
+    else if (!received)
+        price->flight += bytes;
 }
 
-/* Sums of gradients over micro-batches live from the first to the last and belong to what a stage
- * always holds. */
-static void measure_bytes(const MtfProgram *program, MtfUnitPrice *price) {
-    double received = 0;
+/* Bytes of what is not there once for each micro-batch in flight: sums of gradients over micro-batches live
+ * from the first to the last and belong to what a stage always holds. */
+static void measure_bytes(const UnitParts *parts, const MtfProgram *program, MtfUnitPrice *price) {
+    double slots = 0;
     for (int b = 0; b < (int)program->buffers->len; b++) {
         const MtfBuffer *buffer = mtf_program_buffer(program, b);
         if (buffer->storage != b)
             continue;
         bool sums = buffer->memory == MTF_MEMORY_GRADIENT && buffer->first == 0;
-        if (buffer->persistent || sums)
+        if (buffer->slots > 1) {
+            slots += (double)buffer->slots * (double)mtf_buffer_stride(buffer);
+            add_flight(parts, program->graph, buffer, price);
+        } else if (buffer->persistent || sums) {
             price->fixed += (double)mtf_buffer_aligned_bytes(buffer);
-        else if (buffer->slots > 1 && is_received(program, buffer))
-            received += (double)mtf_buffer_stride(buffer);
-        else if (buffer->slots > 1)
-            price->flight += (double)mtf_buffer_stride(buffer);
+        }
     }
-    double most = (double)mtf_program_most_live(program);
-    price->work =
-        MAX(0, most - price->fixed -
-                   (double)program->layout->execution.stage.in_flight * (price->flight + received));
+    price->work = MAX(0, (double)mtf_program_most_live(program) - price->fixed - slots);
 }
 
-static MtfUnitPrice price_layout(const MtfPricer *pricer, const MtfGraph *graph,
-                                 const MtfLayout *layout) {
+static MtfUnitPrice price_layout(const UnitParts *parts, const MtfPricer *pricer,
+                                 const MtfGraph *graph, const MtfLayout *layout) {
     MtfUnitPrice price = { .known = true };
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
@@ -82,7 +103,7 @@ static MtfUnitPrice price_layout(const MtfPricer *pricer, const MtfGraph *graph,
     price.seconds = repeated / program->microbatches;
     price.once =
         (double)schedule->nanoseconds * 1e-9 - repeated - mtf_machine_step_seconds(pricer->machine);
-    measure_bytes(program, &price);
+    measure_bytes(parts, program, &price);
     return price;
 }
 
@@ -105,7 +126,7 @@ static MtfUnitWay *way_of_style(MeshPrices *prices, const MtfStandardLayout *sta
 static const MtfStageExecution two_in_flight = { .in_flight = 2, .weight_versions = 1 };
 
 static void price_kind(MeshPrices *prices, int kind) {
-    const MtfGraph *graph = g_ptr_array_index(prices->parts, kind);
+    const MtfGraph *graph = g_ptr_array_index(prices->parts->graphs, kind);
     MtfPricer pricer;
     if (!mtf_pricer_init(&pricer, prices->pricing->machine, &prices->mesh, NULL))
         return;
@@ -120,7 +141,8 @@ static void price_kind(MeshPrices *prices, int kind) {
         if (i >= STYLES_A_MESH && strstr(standard->name, "ZeRO") == NULL)
             continue;
         g_autoptr(MtfLayout) layout = mtf_free_problem_layout(problem, standard->choice);
-        way_of_style(prices, standard)->price[kind] = price_layout(&pricer, graph, layout);
+        way_of_style(prices, standard)->price[kind] =
+            price_layout(prices->parts, &pricer, graph, layout);
     }
 }
 
@@ -145,26 +167,43 @@ static MtfGraph *training_graph(const MtfUnitPricing *pricing, GError **error) {
     return training;
 }
 
+static void list_backward(const MtfGraph *training, UnitParts *parts) {
+    parts->made_backward = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    parts->read_backward = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; i < training->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(training, (int)i);
+        if (op->phase != MTF_PHASE_BACKWARD)
+            continue;
+        for (int k = 0; k < op->n_outputs; k++)
+            g_hash_table_add(parts->made_backward,
+                             g_strdup(mtf_graph_tensor(training, op->outputs[k])->name));
+        for (int k = 0; k < op->n_inputs; k++)
+            g_hash_table_add(parts->read_backward,
+                             g_strdup(mtf_graph_tensor(training, op->inputs[k])->name));
+    }
+}
+
 /* One part a kind of unit. */
-static GPtrArray *find_parts(const MtfUnitPricing *pricing, GError **error) {
+static bool find_parts(const MtfUnitPricing *pricing, UnitParts *parts, GError **error) {
     g_autoptr(MtfGraph) training = training_graph(pricing, error);
     g_autoptr(MtfStageSplit) split = training != NULL ? mtf_stage_split(training, error) : NULL;
     if (split == NULL)
-        return NULL;
-    GPtrArray *parts = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_graph_free);
-    g_ptr_array_set_size(parts, pricing->units->kinds);
+        return false;
+    list_backward(training, parts);
+    parts->graphs = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_graph_free);
+    g_ptr_array_set_size(parts->graphs, pricing->units->kinds);
     for (int u = 0; u < pricing->units->units; u++) {
-        MtfGraph **part = (MtfGraph **)&parts->pdata[pricing->units->kind[u]];
+        MtfGraph **part = (MtfGraph **)&parts->graphs->pdata[pricing->units->kind[u]];
         if (*part != NULL)
             continue;
         *part = mtf_graph_copy(g_ptr_array_index(split->graphs, u));
         if (pricing->variant.fuses)
             mtf_graph_mark_near(*part);
     }
-    return parts;
+    return true;
 }
 
-static bool list_meshes(const MtfUnitPricing *pricing, const GPtrArray *parts, GArray *meshes,
+static bool list_meshes(const MtfUnitPricing *pricing, const UnitParts *parts, GArray *meshes,
                         GError **error) {
     for (guint z = 0; z < pricing->sizes->len; z++) {
         int64_t devices = g_array_index(pricing->sizes, int64_t, z);
@@ -198,9 +237,9 @@ static void keep_ways(const MeshPrices *prices, GPtrArray *ways) {
 }
 
 GPtrArray *mtf_unit_prices(const MtfUnitPricing *pricing, GError **error) {
-    g_autoptr(GPtrArray) parts = find_parts(pricing, error);
+    g_auto(UnitParts) parts = { 0 };
     g_autoptr(GArray) meshes = g_array_new(FALSE, FALSE, sizeof(MeshPrices));
-    if (parts == NULL || !list_meshes(pricing, parts, meshes, error))
+    if (!find_parts(pricing, &parts, error) || !list_meshes(pricing, &parts, meshes, error))
         return NULL;
     mtf_in_parallel((int)meshes->len, price_mesh, meshes);
     GPtrArray *ways = g_ptr_array_new_with_free_func(way_free);

@@ -20,8 +20,12 @@ typedef struct {
     double seconds; /* forward and backward */
     double once;    /* a step: gradients brought together, updates */
     double fixed;   /* bytes: variables, optimizer, gradients */
-    double flight;  /* bytes more for each micro-batch in flight, but what other units made */
-    double work;    /* bytes besides, while it runs */
+    double
+        flight; /* bytes more for each micro-batch in flight, but what other units made, and what crosses
+                       between units and is not read again on the way back: */
+    double at_begin,
+        at_end;  /* such bytes more where a stage begins with the unit, or ends with it */
+    double work; /* bytes besides, while it runs */
 } MtfUnitPrice;
 
 typedef struct {

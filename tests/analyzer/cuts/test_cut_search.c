@@ -400,6 +400,8 @@ static void draw_chain(Chain *chain, GRand *random) {
                                 g_rand_double(random),
                                 g_rand_double_range(random, 1, 2) * 1e6,
                                 g_rand_double_range(random, 1, 2) * (again ? 1e5 : 1e6),
+                                g_rand_double(random) * 2e5,
+                                g_rand_double(random) * 2e5,
                                 g_rand_double(random) * 1e6 };
         chain->way[w] =
             (MtfUnitWay){ .devices = 1,
@@ -421,7 +423,8 @@ static double stage_seconds(const Chain *chain, const MtfCutModel *model, int st
         if (given != NULL && chain->way[w].recompute != given[stage])
             continue;
         double seconds = first > 0 ? 2 * chain->machine->network.axis[0].latency : 0;
-        double bytes = 0, work = 0;
+        double bytes = flight * (chain->price[w][first].at_begin + chain->price[w][end - 1].at_end);
+        double work = 0;
         for (int u = first; u < end; u++) {
             const MtfUnitPrice *price = &chain->price[w][u];
             seconds += price->seconds + price->once / model->variant.microbatches;
