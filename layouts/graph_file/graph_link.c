@@ -474,13 +474,20 @@ static bool fail_cycle(const MtfLinker *linker, int declaration, GError **error)
                          names->str, d->name);
 }
 
+/* Integers and truths, which no gradient passes, are not scaled. */
+static int kind_of(const MtfLinker *linker, const MtfOperationText *text, const int *inputs) {
+    bool scales =
+        !text->copies || mtf_dtype_is_float(mtf_graph_tensor(linker->graph, inputs[0])->dtype);
+    return scales ? text->kind : MTF_OP_STOP_GRADIENT;
+}
+
 static bool add_operation(MtfLinker *linker, const Declaration *declaration, const int *inputs,
                           GError **error) {
     const MtfOperationText *text = declaration->text;
     GError *cause = NULL;
     MtfNewOperation operation = {
         .name = declaration->name,
-        .kind = text->kind,
+        .kind = kind_of(linker, text, inputs),
         .phase = text->phase,
         .stage = text->stage,
         .loop = MAX(text->loop, declaration->scope->loop),

@@ -494,6 +494,7 @@ static const char *handed_on(MtfBlockText *block, const MtfCarryText *carry) {
     g_autofree char *name = g_strdup_printf(chooses ? "%s/kept" : "%s/copy", carry->name);
     MtfOperationText *text = add_part(block, &carry->where, chooses ? MTF_OP_WHERE : MTF_OP_SCALE,
                                       g_string_chunk_insert(block->strings, name), chooses ? 3 : 1);
+    text->copies = !chooses;
     text->attributes.factor = 1;
     text->inputs[0] = chooses ? block->condition : carry->next;
     text->inputs[chooses ? 1 : 0] = carry->next;

@@ -37,7 +37,8 @@ typedef struct {
 typedef struct {
     MtfJson where;
     const char *name;
-    int kind; /* MtfOperationKind */
+    int kind;    /* MtfOperationKind */
+    bool copies; /* a `scale` by 1, of whatever type its input turns out to have */
     MtfPhase phase;
     int stage, loop; /* as of MtfOperation; a loop that encloses the text is not known here */
     MtfLayer layer;  /* of a block unrolled before */

@@ -53,6 +53,30 @@ static void a_count_makes_a_dimension_of_the_loops_name(void **state) {
     assert_int_equal(mtf_loop_count(graph, 1), 7);
 }
 
+/* Two values that change places, and one that follows the first: what is carried under another name is copied,
+ * floats so that gradients pass, integers and truths as they are. */
+static void what_is_carried_under_another_name_is_copied_whatever_its_type(void **state) {
+    (void)state;
+    static const struct {
+        const char *dtype;
+        MtfOperationKind kind;
+    } types[] = { { "float32", MTF_OP_SCALE },
+                  { "int32", MTF_OP_STOP_GRADIENT },
+                  { "int64", MTF_OP_STOP_GRADIENT },
+                  { "bool", MTF_OP_STOP_GRADIENT } };
+    for (gsize i = 0; i < G_N_ELEMENTS(types); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "{'meshtf_graph':1,'name':'g','dimensions':{'h':2},'operations':[{'name':'one','op':"
+            "'constant','value':1,'dims':['h'],'dtype':'%s'},{'name':'two','op':'constant','value':"
+            "0,'dims':['h'],'dtype':'%s'},{'loop':{'name':'l','count':3,'carry':[{'name':'a','init':"
+            "'one','next':'b'},{'name':'b','init':'two','next':'a'}],'operations':[]}}]}",
+            types[i].dtype, types[i].dtype);
+        g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+        int copy = mtf_graph_find_operation(graph, "l/a/copy");
+        assert_int_equal(mtf_graph_operation(graph, copy)->kind, types[i].kind);
+    }
+}
+
 static void what_was_read_is_written_and_read_again(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph =
@@ -179,6 +203,7 @@ int main(void) {
         cmocka_unit_test(a_count_makes_a_dimension_of_the_loops_name),
         cmocka_unit_test(a_loop_is_in_one_pipeline_stage),
         cmocka_unit_test(no_stage_ends_in_a_loop_or_before_it_takes_its_state),
+        cmocka_unit_test(what_is_carried_under_another_name_is_copied_whatever_its_type),
         cmocka_unit_test(what_was_read_is_written_and_read_again),
         cmocka_unit_test(loops_that_cannot_be_are_told_in_a_sentence),
         cmocka_unit_test(a_while_block_is_a_loop_whose_values_stay_when_it_is_over),
