@@ -339,8 +339,6 @@ static bool check_pipeline_options(const Options *o, GError **error) {
         { o->forbids != NULL, "--forbid" },
         { o->frontier > 0, "--frontier" },
         { o->offload != NULL, "--offload" },
-        { o->key_parts != NULL && is_auto(o->key_parts), "--key-parts auto" },
-        { o->ring != NULL && is_auto(o->ring), "--ring auto" },
         { o->key_parts != NULL && megatron, "--key-parts, with --exportable megatron," },
         { o->ring != NULL && megatron, "--ring, with --exportable megatron," },
         { o->exportable != NULL && !megatron, "--exportable (but megatron)" },
@@ -471,6 +469,8 @@ static bool pipeline_options(const Options *options, const char *path, MtfSearch
         .uniform = options->alike,
         .loss = options->loss,
         .megatron = g_strcmp0(options->exportable, "megatron") == 0,
+        .any_key_parts = options->key_parts != NULL && is_auto(options->key_parts),
+        .any_ring = options->ring != NULL && is_auto(options->ring),
     };
     return read_stages(options, &pipeline->stages, error) &&
            read_parts("--key-parts", options->key_parts, MTF_MAX_KEY_PARTS, &pipeline->key_parts,

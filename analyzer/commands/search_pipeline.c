@@ -4,6 +4,7 @@
 #include "analyzer/commands/report_child.h"
 #include "analyzer/cuts/cut_planning.h"
 #include "analyzer/planner/mesh_shapes.h"
+#include "analyzer/rewriting/key_ring.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -20,7 +21,8 @@
 #define STAGE_GAP 0.005
 
 typedef struct MtfPipelineFind {
-    const MtfSearchPipeline *options;
+    const MtfSearchPipeline *options; /* `own`, */
+    MtfSearchPipeline own;            /* the user's with the parts of attention that are tried */
     MtfMachine *machine;
     MtfGraph *written;
     GArray *meshes;
@@ -516,13 +518,81 @@ static bool search_until_it_fits(Search *search, GError **error) {
     return done;
 }
 
-MtfPipelineFind *mtf_pipeline_find(const MtfSearchPipeline *options, GError **error) {
+/* Searches with attention in as many parts as the options say. */
+static MtfPipelineFind *find_in_parts(const MtfSearchPipeline *options, int key_parts, int ring,
+                                      GError **error) {
     g_autoptr(MtfPipelineFind) find = g_new0(MtfPipelineFind, 1);
-    find->options = options;
+    find->own = *options;
+    find->own.key_parts = key_parts;
+    find->own.ring = ring;
+    find->options = &find->own;
     if (!prepare(find, error))
         return NULL;
     bool done = find->given ? plan_as_given(find, error) : search_until_it_fits(find, error);
     return done ? g_steal_pointer(&find) : NULL;
+}
+
+/* ---- Attention in any parts ---------------------------------------------------------------------- */
+
+/* Notes how many processors each axis has that splits the queries (or any, of `memory`) of a stage's attention. */
+static void note_axes(const MtfPlan *plan, bool memory, bool *counts) {
+    const MtfMesh *mesh = &plan->layout->mesh;
+    for (int i = 0; i < (int)plan->graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(plan->graph, i);
+        if (!mtf_operation_row(op->kind)->in_parts)
+            continue;
+        unsigned axes =
+            mtf_placement_split_axes(&plan->layout->tensors[op->outputs[0]], op->attributes.query);
+        for (int a = 0; a < mesh->n_axes; a++)
+            if ((memory || (axes >> a & 1) != 0) && mesh->axes[a].size <= MTF_MAX_RING)
+                counts[mesh->axes[a].size] = true;
+    }
+}
+
+/* The numbers of parts that are worth trying; where nothing fits whole, as many as a stage has devices. */
+static void list_counts(const MtfSearchPipeline *o, const MtfPipelineFind *whole, bool memory,
+                        bool *counts) {
+    const MtfPipelinePlan *plan = whole != NULL ? whole->answer.plan : NULL;
+    int devices = o->stages > 0 ? o->devices / o->stages : 0;
+    if (whole == NULL && devices <= MTF_MAX_RING)
+        counts[devices] = true;
+    for (int s = 0; plan != NULL && s < (int)plan->stages->len; s++)
+        note_axes(mtf_pipeline_stage(plan, s), memory, counts);
+}
+
+/* Searches with so many parts, and keeps what was found where its steps are shorter. Numbers that divide no
+ * attention, or fit nowhere, are passed over. */
+static void try_parts(const MtfSearchPipeline *o, int key_parts, int ring, MtfPipelineFind **best) {
+    MtfPipelineFind *other = find_in_parts(o, key_parts, ring, NULL);
+    double seconds = other != NULL ? mtf_pipeline_find_seconds(other) : 0;
+    if (seconds > 0 && (*best == NULL || seconds < mtf_pipeline_find_seconds(*best))) {
+        MtfPipelineFind *slower = *best;
+        *best = other;
+        other = slower;
+    }
+    mtf_pipeline_find_free(other);
+}
+
+MtfPipelineFind *mtf_pipeline_find(const MtfSearchPipeline *options, GError **error) {
+    bool of_keys[MTF_MAX_RING + 1] = { false }, of_rings[MTF_MAX_RING + 1] = { false };
+    GError *cause = NULL;
+    MtfPipelineFind *best = find_in_parts(options, options->key_parts, options->ring, &cause);
+    if (best != NULL || g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT)) {
+        if (options->any_key_parts)
+            list_counts(options, best, true, of_keys);
+        if (options->any_ring)
+            list_counts(options, best, false, of_rings);
+    }
+    for (int n = 2; n <= MTF_MAX_RING; n++) {
+        if (of_keys[n])
+            try_parts(options, n, options->ring, &best);
+        if (of_rings[n])
+            try_parts(options, options->key_parts, n, &best);
+    }
+    if (best == NULL)
+        g_propagate_error(error, g_steal_pointer(&cause));
+    g_clear_error(&cause);
+    return best;
 }
 
 double mtf_pipeline_find_seconds(const MtfPipelineFind *find) {

@@ -17,8 +17,9 @@ typedef struct {
     int stages;                             /* 0: as many as are best */
     int chunks;                             /* a stage; 0: as the schedule needs */
     int key_parts, ring;                    /* of attention (MtfStepVariant) */
-    int devices, max_axes;                  /* `devices` of all stages together; 0 with a mesh */
-    double seconds, gap;                    /* gap NAN: not given */
+    bool any_key_parts, any_ring; /* … whichever make the step shorter than whole ones */
+    int devices, max_axes;        /* `devices` of all stages together; 0 with a mesh */
+    double seconds, gap;          /* gap NAN: not given */
     MtfUniform uniform;
     bool json;
     const char *cut; /* where stages may begin, "any" or "layers"; or NULL */

@@ -53,8 +53,6 @@ claim "the sentence says so" says_error 'no attention whose queries and memory 3
 search --ring 1000
 claim "so are more than there may be" bad_input
 claim "the sentence says how many" says_error 'must be auto or 1 to 256'
-run meshtf-plan search "$work/g.json" --devices 4 --stages 2 --machine cpu-host --ring auto
-claim "pipelines are told how many parts" bad_input
 run meshtf-plan search "$work/g.json" --devices 4 --stages 2 --machine cpu-host --ring 2 --exportable megatron
 claim "Megatron's flags have no rings" bad_input
 
@@ -70,6 +68,11 @@ pipeline() { # PLAN RANKS OPTION...
 }
 pipeline alone 1 --mesh a:1
 pipeline stages 4 --devices 4 --stages 2 --ring 2
+number step_seconds "$work/stages.json" >"$work/given"
+run meshtf-plan search "$work/one.json" --machine cpu-host --precision f64 --microbatches 2 --devices 4 --stages 2 --ring auto -o "$work/found.json"
+claim "rings in stages are found" says 'rings of 2'
+number step_seconds "$work/found.json" >"$work/auto"
+claim "the same that were asked for" cmp "$work/given" "$work/auto"
 claim "its stages split parts" grep -q '"all": *"length/parts"' "$work/stages.json"
 claim "memory of stages is as predicted" says 'equal to the byte on every rank'
 claim "losses of a pipeline with rings are those of one rank" sh -c "test \$(wc -l <'$work/alone.json.losses') = 3 &&
