@@ -68,13 +68,13 @@ pipeline() { # PLAN RANKS OPTION...
 }
 pipeline alone 1 --mesh a:1
 pipeline stages 4 --devices 4 --stages 2 --ring 2
+claim "its stages split parts" grep -q '"all": *"length/parts"' "$work/stages.json"
+claim "memory of stages is as predicted" says 'equal to the byte on every rank'
+claim "losses of a pipeline with rings are those of one rank" sh -c "test \$(wc -l <'$work/alone.json.losses') = 3 &&
+    paste '$work/alone.json.losses' '$work/stages.json.losses' | awk '{ d = \$1 / \$2 - 1; if (d > 1e-10 || d < -1e-10) exit 1 }'"
 number step_seconds "$work/stages.json" >"$work/given"
 run meshtf-plan search "$work/one.json" --machine cpu-host --precision f64 --microbatches 2 --devices 4 --stages 2 --ring auto -o "$work/found.json"
 claim "rings in stages are found" says 'rings of 2'
 number step_seconds "$work/found.json" >"$work/auto"
 claim "the same that were asked for" cmp "$work/given" "$work/auto"
-claim "its stages split parts" grep -q '"all": *"length/parts"' "$work/stages.json"
-claim "memory of stages is as predicted" says 'equal to the byte on every rank'
-claim "losses of a pipeline with rings are those of one rank" sh -c "test \$(wc -l <'$work/alone.json.losses') = 3 &&
-    paste '$work/alone.json.losses' '$work/stages.json.losses' | awk '{ d = \$1 / \$2 - 1; if (d > 1e-10 || d < -1e-10) exit 1 }'"
 done_testing
