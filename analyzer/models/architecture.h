@@ -41,7 +41,9 @@ typedef struct {
     const char *before_attention, *on_attention, *after_attention; /* norms */
     const char *before_ffn, *on_ffn, *after_ffn;
     const char *cross_q, *cross_k, *cross_v, *cross_o, *before_cross, *after_cross;
-    const char *buckets;        /* table of relative positions, in layer 0 */
+    const char *buckets; /* table of relative positions, in layer 0 */
+    const char *
+        sinks; /* a number of each head that takes a share of its queries' attention; its whole name */
     const char *final_norm;     /* with its own prefix */
     const char *positions;      /* likewise */
     const char *embedding_norm; /* likewise */
@@ -122,8 +124,13 @@ typedef struct {
     uint64_t dense_layers[4];
     double expert_scale;     /* of what experts make together; 0: 1 */
     bool choice_bias_is_row; /* files keep it as a matrix of one row */
-    bool renormalise;        /* shares of the chosen experts add up to 1 */
-    MtfRouting routing;      /* how tokens are sent to experts; sizes are those above */
+    bool experts_in_first;   /* files keep theirs as [experts, in, out], without a suffix */
+    bool experts_alternate; /* in a tensor of both, outputs of the gate and the others take turns */
+    bool expert_bias;       /* of experts and their router */
+    double
+        gate_limit; /* gates g of experts stay below it and are g sigmoid(1.702 g), the others within it, plus 1; 0: not so */
+    bool renormalise;   /* shares of the chosen experts add up to 1 */
+    MtfRouting routing; /* how tokens are sent to experts; sizes are those above */
     MtfStackNames names;
 } MtfStack;
 

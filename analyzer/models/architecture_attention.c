@@ -130,10 +130,24 @@ static int64_t layer_window(const MtfAssembly *m) {
     return has_window(m) && s->window < m->positions ? s->window : 0;
 }
 
+/* What attention with sinks goes on from: nothing, whose scores are each head's number (gpt-oss). */
+static void begin_at_sinks(MtfAssembly *m, const Heads *h, int *nothing, int *sinks) {
+    MtfShape heads = mtf_assembly_query_heads(m), whole = { 0 };
+    heads.rank--;
+    if (m->p->b.error == NULL)
+        whole = mtf_graph_tensor(m->p->b.graph, h->q)->shape;
+    *nothing = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "nothing", &whole);
+    mtf_shape_remove(&whole, m->d_kv);
+    int numbers = mtf_assembly_sinks(m, &heads);
+    *sinks = mtf_parts_apply(m->p, MTF_OP_BROADCAST, "sinks_of_queries", &whole, numbers, -1);
+}
+
 /* Softmax of the scores over `memory`, times the values, by the attention row. */
 static int attend(MtfAssembly *m, const Heads *h, const Looks *looks) {
-    int memory = looks->memory;
+    int memory = looks->memory, nothing = -1, sinks = -1;
     bool causal = looks->causal;
+    if (m->stack->names.sinks != NULL)
+        begin_at_sinks(m, h, &nothing, &sinks);
     m->p->b.attributes.query = m->length;
     m->p->b.attributes.memory = memory;
     m->p->b.attributes.dimension = m->d_kv;
@@ -142,8 +156,10 @@ static int attend(MtfAssembly *m, const Heads *h, const Looks *looks) {
     m->p->b.attributes.softcap = m->stack->softcap;
     m->p->b.attributes.window = causal ? (double)layer_window(m) : 0;
     m->p->b.attributes.rate = m->n->dropout.shares;
-    return mtf_parts_apply_to(m->p, MTF_OP_ATTENTION, "context", looks->added < 0 ? 3 : 4,
-                              (int[]){ h->q, h->k, h->v, looks->added });
+    int kind = sinks < 0 ? MTF_OP_ATTENTION : MTF_OP_ATTENTION_FURTHER;
+    int first = sinks < 0 ? 3 : 5, inputs[6] = { h->q, h->k, h->v, nothing, sinks, -1 };
+    inputs[first] = looks->added;
+    return mtf_parts_apply_to(m->p, kind, "context", looks->added < 0 ? first : first + 1, inputs);
 }
 
 static int project_out(MtfAssembly *m, const Names *names, int context) {

@@ -65,6 +65,7 @@ static int scores_of(MtfAssembly *m, int experts, int x) {
                          .file = m->stack->names.router,
                          .in = MTF_SHAPE(m->d_model),
                          .out = MTF_SHAPE(experts),
+                         .bias = m->stack->expert_bias,
                          .spread = m->n->spread };
     double jitter = m->stack->routing.jitter;
     if (jitter > 0) {
@@ -121,17 +122,58 @@ static MtfShape places_of(const MtfAssembly *m, const Experts *e, int features) 
                                 : MTF_SHAPE(m->batch, e->dims.places, features);
 }
 
+/* The bias of each row's expert. */
+static int add_expert_bias(MtfAssembly *m, const Experts *e, const MtfLinear *linear, int y) {
+    g_autofree char *name = g_strdup_printf("%s_bias", linear->name);
+    g_autofree char *read = g_strdup_printf("%s_bias_read", linear->name);
+    g_autofree char *sum = g_strdup_printf("%s_biased", linear->name);
+    int out = linear->out.dims[0];
+    MtfShape rows = places_of(m, e, out);
+    int bias = mtf_assembly_stack_bias(m, name, linear, &MTF_SHAPE(e->dims.experts, out));
+    if (e->routed.expert >= 0)
+        bias = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, read, &rows, bias, e->routed.expert);
+    return mtf_parts_add(m->p, sum, y, bias);
+}
+
 /* Through one matrix of each expert. Files have a tensor an expert, [out, in], or one of all. */
 static int expert_product(MtfAssembly *m, const Experts *e, const MtfLinear *linear, int x) {
     g_autofree char *weight = g_strdup_printf("w%s", linear->name);
     int in = linear->in.dims[0], out = linear->out.dims[0];
-    int w = mtf_assembly_stack(m, weight, linear, &MTF_SHAPE(e->dims.experts, out, in));
+    MtfShape stored = m->stack->experts_in_first ? MTF_SHAPE(e->dims.experts, in, out)
+                                                 : MTF_SHAPE(e->dims.experts, out, in);
+    int w = mtf_assembly_stack(m, weight, linear, &stored);
     MtfShape shape = places_of(m, e, out);
-    if (e->routed.expert < 0)
-        return mtf_parts_einsum(m->p, linear->name, &shape, x, w);
-    m->p->b.attributes.experts = e->dims.experts;
-    return mtf_parts_apply_shape_to(m->p, MTF_OP_EXPERT_EINSUM, linear->name, &shape, 3,
-                                    (int[]){ x, w, e->routed.expert });
+    m->p->b.attributes.experts = e->routed.expert < 0 ? -1 : e->dims.experts;
+    int y = e->routed.expert < 0
+                ? mtf_parts_einsum(m->p, linear->name, &shape, x, w)
+                : mtf_parts_apply_shape_to(m->p, MTF_OP_EXPERT_EINSUM, linear->name, &shape, 3,
+                                           (int[]){ x, w, e->routed.expert });
+    return linear->bias ? add_expert_bias(m, e, linear, y) : y;
+}
+
+/* The limited gate of gpt-oss (OpenAI, 2025): with g = min(gate, limit) and u within the limit on both sides,
+ * g sigmoid(1.702 g) (u + 1). */
+static int limited_gate(MtfAssembly *m, int gate, int up) {
+    double most = m->stack->gate_limit;
+    int limit = mtf_parts_constant(m->p, "gate_limit", most);
+    int one = mtf_parts_constant(m->p, "one", 1);
+    int below = mtf_parts_apply(m->p, MTF_OP_MINIMUM, "gate_below", NULL, gate, limit);
+    int open = mtf_assembly_activation(m, "quick_gelu", below);
+    m->p->b.attributes.low = -most;
+    m->p->b.attributes.high = most;
+    int within = mtf_parts_apply(m->p, MTF_OP_CLIP, "hidden_within", NULL, up, -1);
+    int more = mtf_parts_add(m->p, "hidden_more", within, one);
+    return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gated", NULL, open, more);
+}
+
+/* Where files keep gate and the other in one tensor, the half, or every second output, that each has. */
+static void share_outputs(const MtfStack *s, MtfLinear *gate, MtfLinear *up) {
+    if (s->names.expert_gate_up == NULL)
+        return;
+    gate->file = up->file = s->names.expert_gate_up;
+    gate->blocks = up->blocks = s->experts_alternate ? s->d_expert : 0;
+    up->begin = s->experts_alternate ? 1 : s->d_expert;
+    gate->total = up->total = s->experts_alternate ? 2 : 2 * s->d_expert;
 }
 
 static int expert_hidden(MtfAssembly *m, const Experts *e, int sent) {
@@ -140,18 +182,18 @@ static int expert_hidden(MtfAssembly *m, const Experts *e, int sent) {
                      .file = s->names.expert_up,
                      .in = MTF_SHAPE(m->d_model),
                      .out = MTF_SHAPE(e->width),
+                     .bias = s->expert_bias,
                      .spread = m->n->spread };
     MtfLinear gate = up;
     if (!s->gated)
         return mtf_assembly_activation(m, s->activation, expert_product(m, e, &up, sent));
     gate.name = "gate";
     gate.file = s->names.expert_gate;
-    if (s->names.expert_gate_up != NULL) {
-        gate.file = up.file = s->names.expert_gate_up;
-        up.begin = s->d_expert;
-        gate.total = up.total = 2 * s->d_expert;
-    }
-    int open = mtf_assembly_activation(m, s->activation, expert_product(m, e, &gate, sent));
+    share_outputs(s, &gate, &up);
+    int opens = expert_product(m, e, &gate, sent);
+    if (s->gate_limit > 0)
+        return limited_gate(m, opens, expert_product(m, e, &up, sent));
+    int open = mtf_assembly_activation(m, s->activation, opens);
     return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gated", NULL, open,
                            expert_product(m, e, &up, sent));
 }
@@ -164,6 +206,7 @@ static int expert_ffn(MtfAssembly *m, int x) {
                        .file = m->stack->names.expert_down,
                        .in = MTF_SHAPE(e.width),
                        .out = MTF_SHAPE(m->d_model),
+                       .bias = m->stack->expert_bias,
                        .spread = m->residual_spread };
     int sent = mtf_parts_apply(m->p, MTF_OP_DISPATCH, "sent", &places, x, e.routed.slot);
     int made = expert_product(m, &e, &down, expert_hidden(m, &e, sent));

@@ -102,6 +102,13 @@ int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int di
     return variable;
 }
 
+int mtf_assembly_sinks(MtfAssembly *m, const MtfShape *heads) {
+    int variable = mtf_parts_variable(m->p, "sinks", heads, MTF_INIT_NORMAL, m->n->spread);
+    g_autofree char *size = g_strdup_printf("%" PRId64, elements(m, heads));
+    keep_place(m, variable, m->stack->names.sinks, "", size);
+    return variable;
+}
+
 void mtf_assembly_place(MtfAssembly *m, const char *name, const char *place) {
     int variable = m->p->b.error == NULL ? mtf_graph_find_tensor(m->p->b.graph, name) : -1;
     if (variable < 0)
@@ -118,9 +125,21 @@ int mtf_assembly_stack(MtfAssembly *m, const char *name, const MtfLinear *linear
     g_autofree char *each = format_sizes(m, &MTF_SHAPE(shape->dims[0]), 0);
     g_autofree char *outputs = format_outputs(m, linear);
     g_autofree char *inputs = format_sizes(m, &linear->in, 0);
+    bool in_first = m->stack->experts_in_first;
     g_autofree char *sizes =
-        g_strdup_printf("%s%s%s,%s", apart ? "" : each, apart ? "" : ",", outputs, inputs);
-    keep_place(m, variable, linear->file, ".weight", sizes);
+        g_strdup_printf("%s%s%s,%s", apart ? "" : each, apart ? "" : ",",
+                        in_first ? inputs : outputs, in_first ? outputs : inputs);
+    keep_place(m, variable, linear->file, in_first ? "" : ".weight", sizes);
+    return variable;
+}
+
+int mtf_assembly_stack_bias(MtfAssembly *m, const char *name, const MtfLinear *linear,
+                            const MtfShape *shape) {
+    int variable = mtf_parts_variable(m->p, name, shape, MTF_INIT_CONSTANT, 0);
+    g_autofree char *each = format_sizes(m, &MTF_SHAPE(shape->dims[0]), 0);
+    g_autofree char *outputs = format_outputs(m, linear);
+    g_autofree char *sizes = g_strdup_printf("%s,%s", each, outputs);
+    keep_place(m, variable, linear->file, "_bias", sizes);
     return variable;
 }
 

@@ -63,16 +63,23 @@ int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int di
 /* Says where files keep the variable of that name in words of their own (layouts/FORMATS.md). */
 void mtf_assembly_place(MtfAssembly *m, const char *name, const char *place);
 
-/* The weights [stack, out, in] of a product of each index of the first dimension. Files have a tensor an index where
+/* The weights [stack, out, in], or of stacks whose files have [stack, in, out] that, of a product of each index of the first dimension. Files have a tensor an index where
  * the product's file has "{}", else one tensor, of whose [stack, total, in] these may be a part. */
 int mtf_assembly_stack(MtfAssembly *m, const char *name, const MtfLinear *linear,
                        const MtfShape *shape);
+
+/* Its biases [stack, out], behind the product's name in files "_bias". */
+int mtf_assembly_stack_bias(MtfAssembly *m, const char *name, const MtfLinear *linear,
+                            const MtfShape *shape);
 
 /* The model's dimension of that name and size; "decoder_NAME" where the name has another size. */
 int mtf_assembly_dimension(MtfAssembly *m, const char *name, int64_t size);
 
 /* The network's norm of x along `dim`; x itself where `file` is NULL. */
 int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int dim, int x);
+
+/* The numbers of heads that take a share of attention (MtfStackNames.sinks). */
+int mtf_assembly_sinks(MtfAssembly *m, const MtfShape *heads);
 
 /* The norm of queries or keys, which have the dimensions `heads`, of each head along its features by a scale of its
  * own, without a bias. Files keep all scales in one tensor, or where `file` has "{}" in one a head. */

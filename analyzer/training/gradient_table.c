@@ -478,6 +478,21 @@ static void rotary(MtfGradient *g) {
         GIVE(g, 0, MTF_OP_ROTARY, g->dy);
 }
 
+static void refuse(MtfGradient *g, const char *composite) {
+    if (g->b->error == NULL)
+        mtf_input_error(&g->b->error,
+                        "operation \"%s\" (%s): its gradient is known only when its other inputs "
+                        "are the statistics of one tensor; write %s instead",
+                        g->op.name, mtf_operation_row(g->op.kind)->name, composite);
+}
+
+/* Whether `tensor` is 0 everywhere, as the mean that rms_norm does not take away. */
+static bool is_zero(const MtfGradient *g, int tensor) {
+    const MtfOperation *operation = maker(g, tensor);
+    return operation != NULL && operation->kind == MTF_OP_CONSTANT &&
+           operation->attributes.value == 0;
+}
+
 /* The shares of memory, from scores at once: p = e^(factor q k + bias - lse), 0 where no query
  * looks. */
 static int attention_shares(MtfGradient *g, const MtfShape *all) {
@@ -534,19 +549,55 @@ static void attention_bias(MtfGradient *g) {
     mtf_gradient_give(g, in[3], mtf_build_fit(g->b, name, product, &bias));
 }
 
-/* One operation makes the gradients of q, k and v; that of q has the operation's own name. */
-static void attention(MtfGradient *g) {
+/* One operation makes the gradients of q, k and v; that of q has the operation's own name. Input `bias`, if it is
+ * there, is added to scores. */
+static void attention_to(MtfGradient *g, int bias) {
     const int *in = g->op.inputs, *out = g->op.outputs;
-    int inputs[7] = { in[0], in[1], in[2], out[0], out[1], g->dy, g->op.n_inputs > 3 ? in[3] : -1 };
-    if (g->op.n_inputs > 3 && wants(g, 3))
-        attention_bias(g);
+    bool adds = g->op.n_inputs > bias;
+    int inputs[7] = { in[0], in[1], in[2], out[0], out[1], g->dy, adds ? in[bias] : -1 };
     g_autofree char *name = share_name(g, 0);
     g->b->attributes = g->op.attributes;
     if (g->op.attributes.rate > 0 && g->op.attributes.stream == NULL)
         g->b->attributes.stream = g->op.name;
-    int dq = mtf_build(g->b, MTF_OP_ATTENTION_GRAD, name, NULL, 3 + g->op.n_inputs, inputs);
+    int dq = mtf_build(g->b, MTF_OP_ATTENTION_GRAD, name, NULL, adds ? 7 : 6, inputs);
     for (int k = 0; k < 3 && dq >= 0; k++)
         mtf_gradient_give(g, g->op.inputs[k], dq + k);
+}
+
+static void attention(MtfGradient *g) {
+    if (g->op.n_inputs > 3 && wants(g, 3))
+        attention_bias(g);
+    attention_to(g, 3);
+}
+
+/* Of o and lse that it goes on from, which have the share e^(lse before - lse) of the result: do is theirs to that
+ * share, and lse before grows by it times do (o before - o). */
+static void attention_before(MtfGradient *g) {
+    const int *in = g->op.inputs, *out = g->op.outputs;
+    MtfShape rest = shape_of(g, out[1]);
+    int apart = BACK(g, MTF_OP_SUBTRACT, "before/apart", NULL, in[4], out[1]);
+    int share = BACK(g, MTF_OP_EXP, "before/share", NULL, apart);
+    if (wants(g, 3))
+        GIVE(g, 3, MTF_OP_MULTIPLY, g->dy, share);
+    if (!wants(g, 4))
+        return;
+    int dot = BACK(g, MTF_OP_EINSUM, "before/dot", &rest, g->dy, out[0]);
+    int growth = is_zero(g, in[3])
+                     ? scaled(g, "before/growth", dot, -1)
+                     : BACK(g, MTF_OP_SUBTRACT, "before/growth", NULL,
+                            BACK(g, MTF_OP_EINSUM, "before/own", &rest, g->dy, in[3]), dot);
+    GIVE(g, 4, MTF_OP_MULTIPLY, share, growth);
+}
+
+static void attention_further(MtfGradient *g) {
+    if (wants(g, 3) || wants(g, 4))
+        attention_before(g);
+    if (g->op.n_inputs > 5 && wants(g, 5) && g->b->error == NULL)
+        mtf_input_error(&g->b->error,
+                        "operation \"%s\" (attention_further): what is added to its scores has no "
+                        "gradient; stop it before (stop_gradient)",
+                        g->op.name);
+    attention_to(g, 5);
 }
 
 /* A table that is also read by a product (tied weights) has that one's dense gradient by now. */
@@ -625,14 +676,6 @@ static bool is_made(const MtfGradient *g, int tensor, int kind, int x, int y) {
            (y < 0 || operation->inputs[1] == y);
 }
 
-static void refuse(MtfGradient *g, const char *composite) {
-    if (g->b->error == NULL)
-        mtf_input_error(&g->b->error,
-                        "operation \"%s\" (%s): its gradient is known only when its other inputs "
-                        "are the statistics of one tensor; write %s instead",
-                        g->op.name, mtf_operation_row(g->op.kind)->name, composite);
-}
-
 static bool is_of_softmax(const MtfGradient *g, int x, int max, int sum) {
     return is_made(g, max, MTF_OP_REDUCE_MAX, x, -1) && is_made(g, sum, MTF_OP_SUM_EXP, x, max);
 }
@@ -673,13 +716,6 @@ static void cross_entropy(MtfGradient *g) {
     mtf_gradient_give(
         g, logits,
         back(g, MTF_OP_CROSS_ENTROPY_GRAD, "logits", NULL, g->op.n_inputs > 3 ? 6 : 5, inputs));
-}
-
-/* Whether `tensor` is 0 everywhere: the mean that rms_norm does not take away. */
-static bool is_zero(const MtfGradient *g, int tensor) {
-    const MtfOperation *operation = maker(g, tensor);
-    return operation != NULL && operation->kind == MTF_OP_CONSTANT &&
-           operation->attributes.value == 0;
 }
 
 /* The statistics of the batch, where others take their place outside training. */
@@ -850,7 +886,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_CACHE_UPDATE] = NONE,
     [MTF_OP_QUANTIZED_EINSUM] = NONE,
     [MTF_OP_CACHED_ATTENTION] = NONE,
-    [MTF_OP_ATTENTION_FURTHER] = NONE, /* made of attention that has its gradient */
+    [MTF_OP_ATTENTION_FURTHER] = RULE(attention_further),
 };
 
 const MtfGradientRow *mtf_gradient_row(int kind) {

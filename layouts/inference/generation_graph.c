@@ -631,17 +631,46 @@ static int make_biased_attention(Making *m, const MtfOperation *op, const int *i
     return emit(m, &e, 2, (int[]){ biased_shares(m, op, inputs), inputs[2] });
 }
 
-static int make_attention(Making *m, const MtfOperation *op, int *inputs) {
-    const MtfAttributes *a = &op->attributes;
-    if (a->query != m->length)
-        return copy_operation(m, op, inputs);
-    if (a->causal == 0)
-        fail_at(m, op, "looks at what comes later, or at another text");
-    if (op->n_inputs > 3)
-        return make_biased_attention(m, op, inputs);
-    Emission e = { op->name, "", MTF_OP_CACHED_ATTENTION, *a, NULL, false, 0 };
+/* Attention to the caches; its lse is the next tensor. */
+static int attend_cached(Making *m, const MtfOperation *op, const char *suffix, const int *inputs) {
+    Emission e = { op->name, suffix, MTF_OP_CACHED_ATTENTION, op->attributes, NULL, false, 0 };
     e.attributes.causal = e.attributes.rate = 0;
+    if (op->attributes.causal == 0)
+        fail_at(m, op, "looks at what comes later, or at another text");
     return emit(m, &e, 4, (int[]){ inputs[0], inputs[1], inputs[2], m->position });
+}
+
+static int make_attention(Making *m, const MtfOperation *op, int *inputs) {
+    if (op->attributes.query != m->length)
+        return copy_operation(m, op, inputs);
+    if (op->n_inputs > 3 && op->attributes.causal != 0)
+        return make_biased_attention(m, op, inputs);
+    return attend_cached(m, op, "", inputs);
+}
+
+/* Attention that goes on from o and lse: what the caches hold makes e^lse' of e^lse' + e^lse, and o the rest. */
+static int make_further_attention(Making *m, const MtfOperation *op, int *inputs) {
+    if (op->attributes.query != m->length)
+        return copy_operation(m, op, inputs);
+    if (op->n_inputs > 5)
+        fail_at(m, op, "has a bias beside what it goes on from");
+    int seen = attend_cached(m, op, "/seen", inputs), before = inputs[3];
+    if (seen < 0)
+        return -1;
+    MtfShape whole = *shape_of(m, seen), rest = *shape_of(m, seen + 1);
+    Emission apart = { op->name, "/apart", MTF_OP_SUBTRACT, MTF_NO_ATTRIBUTES, &rest, false, 0 };
+    Emission share = { op->name, "/share", MTF_OP_SIGMOID, MTF_NO_ATTRIBUTES, NULL, false, 0 };
+    Emission narrow = { op->name, "/narrow", MTF_OP_CAST, MTF_NO_ATTRIBUTES, NULL, true, 0 };
+    Emission beyond = { op->name, "/beyond", MTF_OP_SUBTRACT, MTF_NO_ATTRIBUTES, &whole, false, 0 };
+    Emission more = { op->name, "/more", MTF_OP_MULTIPLY, MTF_NO_ATTRIBUTES, &whole, false, 0 };
+    Emission sum = { op->name, "", MTF_OP_ADD, MTF_NO_ATTRIBUTES, &whole, false, 0 };
+    narrow.dtype = mtf_graph_tensor(m->graph, seen)->dtype;
+    int logs = emit(m, &apart, 2, (int[]){ seen + 1, inputs[4] });
+    int part = emit(m, &share, 1, &logs);
+    if (part >= 0 && mtf_graph_tensor(m->graph, part)->dtype != narrow.dtype)
+        part = emit(m, &narrow, 1, &part);
+    int change = emit(m, &beyond, 2, (int[]){ seen, before });
+    return emit(m, &sum, 2, (int[]){ before, emit(m, &more, 2, (int[]){ change, part }) });
 }
 
 static int make_rotary(Making *m, const MtfOperation *op, int *inputs) {
@@ -680,7 +709,7 @@ static int (*const makers[MTF_OPERATIONS])(Making *m, const MtfOperation *op, in
     [MTF_OP_CAUSAL_MASK] = make_mask,      [MTF_OP_DROPOUT] = make_nothing,
     [MTF_OP_STOP_GRADIENT] = make_nothing, [MTF_OP_CAST] = make_cast,
     [MTF_OP_SLOTS] = make_slots,           [MTF_OP_SLOT_IDS] = make_routed,
-    [MTF_OP_DISPATCH] = make_routed,
+    [MTF_OP_DISPATCH] = make_routed,       [MTF_OP_ATTENTION_FURTHER] = make_further_attention,
 };
 
 static void make_operation(Making *m, int index) {

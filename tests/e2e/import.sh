@@ -167,6 +167,14 @@ count electra-small 13483008 '{"model_type":"electra","hidden_size":256,"interme
   "embedding_size":128,"summary_last_dropout":0.1}'
 count distilbert-base 66362880 '{"model_type":"distilbert","qa_dropout":0.1,"seq_classif_dropout":0.2,"sinusoidal_pos_embds":false,
   "tie_weights_":true}'
+for size in '20b 20914757184 24 32' '120b 116829156672 36 128'; do
+    # Name, count, layers and experts are split into words on purpose.
+    # shellcheck disable=SC2086
+    set -- $size
+    count "gpt-oss-$1" "$2" "{\"model_type\":\"gpt_oss\",\"num_hidden_layers\":$3,\"num_local_experts\":$4,\"experts_per_token\":4,
+        \"swiglu_limit\":7.0,\"initial_context_length\":4096,\"rope_theta\":150000,\"rope_scaling\":{\"beta_fast\":32.0,
+        \"beta_slow\":1.0,\"factor\":32.0,\"original_max_position_embeddings\":4096,\"rope_type\":\"yarn\",\"truncate\":false}}"
+done
 count t5-small 60506624 '{"model_type":"t5","task_specific_params":{"a":1}}'
 count t5-base 222903552 '{"model_type":"t5","d_model":768,"d_ff":3072,"num_layers":12,"num_heads":12}'
 count t5-large 737668096 '{"model_type":"t5","d_model":1024,"d_ff":4096,"num_layers":24,"num_heads":16}'

@@ -30,6 +30,32 @@ static void read_mixtral(MtfConfig *c, MtfArchitecture *n) {
         mtf_config_leave_out(c, "router_jitter_noise", "noise of training alone");
 }
 
+/* gpt-oss: sinks beside attention, a window in every second layer, experts with biases and a limited gate. */
+static void read_gpt_oss(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 201088, 2880,   2880, 36,    64,   8,
+                                           64,     131072, 1e-5, 1.5e5, false };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = mtf_config_flag(c, "attention_bias", true);
+    mtf_type_window(c, s, 128);
+    mtf_type_window_pattern(c, s, 2);
+    mtf_type_layer_types(c, s);
+    mtf_type_ignore(c, (const char *const[]){ "initial_context_length", NULL });
+    int64_t choices = mtf_config_count(c, "experts_per_token", 4);
+    s->experts = mtf_config_size(c, "num_local_experts", 128);
+    s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", choices);
+    check_experts(c, s);
+    s->d_expert = s->d_ff;
+    s->renormalise = s->expert_bias = s->experts_in_first = s->experts_alternate = true;
+    s->gate_limit = mtf_config_number(c, "swiglu_limit", 7);
+    if (!(s->gate_limit > 0))
+        mtf_config_fail(c, "swiglu_limit", "a number above 0 is expected");
+    s->names.sinks = "self_attn.sinks";
+    s->names.router = "mlp.router";
+    s->names.expert_gate_up = "mlp.experts.gate_up_proj";
+    s->names.expert_down = "mlp.experts.down_proj";
+}
+
 /* Layers that are named have no experts. */
 static void read_dense_layers(MtfConfig *c, MtfStack *s) {
     MtfJson list, item;
@@ -377,6 +403,7 @@ static void read_ernie4_5_moe(MtfConfig *c, MtfArchitecture *n) {
 
 const MtfArchitectureType mtf_expert_types[] = {
     { "mixtral", read_mixtral },
+    { "gpt_oss", read_gpt_oss },
     { "qwen2_moe", read_qwen2_moe },
     { "qwen3_moe", read_qwen3_moe },
     { "olmoe", read_olmoe },

@@ -734,6 +734,37 @@ static void attention_with_a_bias(void **state) {
     }
 }
 
+static int nothing_like(MtfBuilder *b, const char *dims) {
+    MtfShape shape = shape_of(dims);
+    b->has_dtype = true;
+    b->dtype = MTF_F64;
+    return mtf_build(b, MTF_OP_CONSTANT, "nothing", &shape, 0, NULL);
+}
+
+/* Attention that goes on from what was made of other memory, or from nothing that takes a share all the same. */
+static void attention_that_goes_on(void **state) {
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        MtfBuilder b = start();
+        int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac");
+        int v = op(&b, MTF_OP_TANH, "v", NULL, k, -1);
+        int before = i & 1 ? variable(&b, "before", "abc") : nothing_like(&b, "abc");
+        int share = i >> 3 & 1
+                        ? op(&b, MTF_OP_BROADCAST, "sinks", "ab", variable(&b, "sink", "a"), -1)
+                        : variable(&b, "sinks", "ab");
+        b.attributes.query = B;
+        b.attributes.memory = D;
+        b.attributes.dimension = C;
+        b.attributes.factor = 0.7;
+        b.attributes.causal = i >> 1 & 1;
+        b.attributes.softcap = i >> 2 & 1 ? 0.8 : 0;
+        int y = mtf_build(&b, MTF_OP_ATTENTION_FURTHER, "y", NULL, 5,
+                          (int[]){ q, k, v, before, share });
+        g_autoptr(MtfGraph) graph = finish(&b, y);
+        check(graph);
+    }
+}
+
 /* Runs last: what the tests above have differentiated. */
 static void every_rule_has_been_checked(void **state) {
     (void)state;
@@ -793,6 +824,7 @@ int main(void) {
         cmocka_unit_test(a_chain_with_many_uses_of_each_tensor),
         cmocka_unit_test(attention),
         cmocka_unit_test(attention_with_a_bias),
+        cmocka_unit_test(attention_that_goes_on),
         cmocka_unit_test(every_rule_has_been_checked),
         cmocka_unit_test(every_row_has_a_gradient_or_says_that_it_has_none),
     };

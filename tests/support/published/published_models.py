@@ -247,8 +247,10 @@ def yarn(inverse, base, width, scaling):
     def pair(turns):
         return width * math.log(scaling["original_max_position_embeddings"] / (turns * 2 * math.pi)) / (
             2 * math.log(base))
-    low = max(math.floor(pair(scaling.get("beta_fast", 32))), 0)
-    high = min(math.ceil(pair(scaling.get("beta_slow", 1))), width - 1)
+    low, high = pair(scaling.get("beta_fast", 32)), pair(scaling.get("beta_slow", 1))
+    if scaling.get("truncate", True):
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, width - 1)
     ramp = ((torch.arange(width // 2, dtype=torch.float64) - low) / max(high - low, 0.001)).clamp(0, 1)
     return inverse / scaling["factor"] * ramp + inverse * (1 - ramp)
 
@@ -270,8 +272,8 @@ def rotate(x, config):
     return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], -1)
 
 
-def attend(q, k, v, scale, causal=True, window=None, cap=None, bias=None):
-    """q[heads, length, width] against k, v of fewer heads, each shared by consecutive ones."""
+def attend(q, k, v, scale, causal=True, window=None, cap=None, bias=None, sinks=None):
+    """q[heads, length, width] against k, v of fewer heads, each shared by consecutive ones; sinks[heads] are scores of nothing."""
     share = q.shape[0] // k.shape[0]
     k, v = k.repeat_interleave(share, 0), v.repeat_interleave(share, 0)
     scores = q @ k.transpose(1, 2) * scale
@@ -286,7 +288,9 @@ def attend(q, k, v, scale, causal=True, window=None, cap=None, bias=None):
     if window:
         hidden = hidden | (i - j >= window)
     scores = scores.masked_fill(hidden, -math.inf)
-    return torch.softmax(scores, -1) @ v
+    if sinks is not None:
+        scores = torch.cat([scores, sinks[:, None, None].expand(-1, scores.shape[1], 1)], -1)
+    return torch.softmax(scores, -1)[..., :k.shape[1]] @ v
 
 
 def heads_of(x, heads):
@@ -490,6 +494,43 @@ def with_pictures(w, c, tokens):
     """The text part of a model that reads pictures, too, in the file beside a tensor of theirs."""
     w("vision_tower.vision_model.encoder.layers.0.self_attn.q_proj.weight", 4, 4)
     return llama_like(lambda name, *shape, **how: w("language_model." + name, *shape, **how), c["text_config"], tokens)
+
+
+def gpt_oss(w, c, tokens):
+    """Attention with sinks, experts with biases, whose gates and others take turns in one tensor [experts, in, out]."""
+    h, f, heads, kv, width = c["hidden_size"], c["intermediate_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
+    n, limit = c["num_local_experts"], c.get("swiglu_limit", 7.0)
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["rms_norm_eps"])
+
+    def attention(i, p, x):
+        q, k, v = (linear(w, p + name, x, count * width, c["attention_bias"]) for name, count in
+                   (("q_proj", heads), ("k_proj", kv), ("v_proj", kv)))
+        turned = {**c, "rope_theta": c["rope_parameters"]["rope_theta"],
+                  "rope_scaling": c["rope_parameters"] if "factor" in c["rope_parameters"] else None} if "rope_parameters" in c else c
+        q, k = rotate(heads_of(q, heads), turned), rotate(heads_of(k, kv), turned)
+        y = attend(q, k, heads_of(v, kv), 1 / math.sqrt(width), sinks=w(p + "sinks", heads, scale=1.0),
+                   window=c["sliding_window"] if c["layer_types"][i] == "sliding_attention" else None)
+        return linear(w, p + "o_proj", joined(y), h, c["attention_bias"])
+
+    def expert(p, e, x):
+        both = x @ w(p + "gate_up_proj", n, h, 2 * f, scale=0.4)[e] + w(p + "gate_up_proj_bias", n, 2 * f, scale=0.5)[e]
+        gate, up = both[:, ::2].clamp(max=limit), both[:, 1::2].clamp(-limit, limit)
+        hidden = (up + 1) * gate / (1 + torch.exp(-1.702 * gate))
+        return hidden @ w(p + "down_proj", n, f, h, scale=0.3)[e] + w(p + "down_proj_bias", n, h, scale=0.3)[e]
+
+    def ffn(p, x):
+        best, which = torch.topk(linear(w, p + "router", x, n, True), c["num_experts_per_tok"], -1)
+        shares = torch.softmax(best, -1)
+        return sum((shares * (which == e)).sum(-1, keepdim=True) * expert(p + "experts.", e, x) for e in range(n))
+
+    x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=1.0)[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        x = x + attention(i, p + "self_attn.", norm(p + "input_layernorm", x))
+        x = x + ffn(p + "mlp.", norm(p + "post_attention_layernorm", x))
+    return norm("model.norm", x) @ w("lm_head.weight", c["vocab_size"], h).T
 
 
 def deepseek_shares(w, c, p, x):
@@ -1356,6 +1397,11 @@ MODELS = {
                           "original_max_position_embeddings": 8,
                           "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.25],
                                            "long_factor": [1.5, 4.0]}}),
+    "gpt_oss": (gpt_oss, {**LLAMA, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2, "attention_bias": True,
+                          "sliding_window": 5, "layer_types": ["sliding_attention", "full_attention"], "swiglu_limit": 1.5,
+                          "rope_theta": 150000, "initial_context_length": 8,
+                          "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8,
+                                           "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}}),
     "mixtral": (llama_like, {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2,
                              "sliding_window": None}),
     "qwen3_moe": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 3,
