@@ -394,7 +394,7 @@ MtfOnnxValue *mtf_onnx_lookup(MtfOnnxTranslation *t, MtfOnnxValue *table, MtfOnn
     if (table == NULL || ids == NULL)
         return NULL;
     int rank = table->rank - 1 + ids->rank, type = table->type;
-    bool integer = mtf_onnx_dtype(type) == MTF_I32;
+    bool integer = mtf_dtype_is_integer(mtf_onnx_dtype(type));
     for (int j = 0; j < rank; j++) {
         int k = table_axis(j, axis, ids->rank);
         sizes[j] = k >= 0 ? table->sizes[k] : ids->sizes[j - axis];
@@ -419,7 +419,7 @@ MtfOnnxValue *mtf_onnx_lookup_along(MtfOnnxTranslation *t, MtfOnnxValue *table, 
     if (table->sizes[axis] == 1)
         return mtf_onnx_expand(t, table, ids->rank, ids->sizes);
     int type = table->type;
-    if (mtf_onnx_dtype(type) == MTF_I32)
+    if (mtf_dtype_is_integer(mtf_onnx_dtype(type)))
         table = mtf_onnx_cast(t, table, MTF_ONNX_DOUBLE);
     MtfOnnxValue *result =
         table == NULL ? NULL : mtf_onnx_value_new(t, table->type, ids->rank, ids->sizes);

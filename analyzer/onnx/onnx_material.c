@@ -30,7 +30,7 @@ static double spread_of(const MtfOnnxValue *value) {
 static MtfInit init_of(const MtfOnnxValue *value) {
     if (value->known != NULL && value->uniform)
         return (MtfInit){ MTF_INIT_CONSTANT, value->known[0] };
-    if (mtf_onnx_dtype(value->type) == MTF_I32)
+    if (mtf_dtype_is_integer(mtf_onnx_dtype(value->type)))
         return (MtfInit){ MTF_INIT_CONSTANT, 0 };
     return value->rank > 1 ? (MtfInit){ MTF_INIT_NORMAL, spread_of(value) }
                            : (MtfInit){ MTF_INIT_CONSTANT, 0 };
@@ -47,7 +47,7 @@ static MtfOnnxValue *make_variable(MtfOnnxTranslation *t, MtfOnnxValue *value, b
                                .dtype = mtf_onnx_dtype(value->type),
                                .init = init_of(value),
                                .stored = place };
-    variable.frozen = frozen || variable.dtype == MTF_I32;
+    variable.frozen = frozen || mtf_dtype_is_integer(variable.dtype);
     int64_t sizes[MTF_ONNX_MAX_RANK];
     int n = 0;
     for (int k = 0; k < value->rank; k++)
@@ -78,8 +78,8 @@ static MtfOnnxValue *make_constant(MtfOnnxTranslation *t, MtfOnnxValue *value) {
     double number = value->known[0];
     constant.has_dtype = true;
     constant.dtype = mtf_onnx_dtype(value->type);
-    bool integer = constant.dtype == MTF_I32;
-    double most = integer                     ? INT32_MAX
+    double most = constant.dtype == MTF_I32   ? INT32_MAX
+                  : constant.dtype == MTF_I64 ? 0x1p63 - 0x1p10
                   : constant.dtype == MTF_F32 ? 3.4028234663852886e38
                                               : HUGE_VAL;
     constant.attributes.value = CLAMP(number, -most, most);

@@ -150,7 +150,7 @@ MtfOnnxValue *mtf_onnx_where(MtfOnnxTranslation *t, MtfOnnxValue *condition, Mtf
 }
 
 MtfOnnxValue *mtf_onnx_affine(MtfOnnxTranslation *t, MtfOnnxValue *x, double factor, double term) {
-    if (x != NULL && factor != 1 && mtf_onnx_dtype(x->type) != MTF_I32) {
+    if (x != NULL && factor != 1 && !mtf_dtype_is_integer(mtf_onnx_dtype(x->type))) {
         MtfAttributes scale = MTF_NO_ATTRIBUTES;
         scale.factor = factor;
         x = mtf_onnx_map(t, MTF_OP_SCALE, &scale, 1, &x);
@@ -344,7 +344,7 @@ MtfOnnxValue *mtf_onnx_product(MtfOnnxTranslation *t, const char *letters, int n
     for (int i = 0; i < n; i++)
         if (inputs[i] == NULL || !note_letters(t, &l, letters_of(letters, i), inputs[i]))
             return NULL;
-    integer = mtf_onnx_dtype(inputs[0]->type) == MTF_I32;
+    integer = mtf_dtype_is_integer(mtf_onnx_dtype(inputs[0]->type));
     for (int i = 0; i < n; i++) {
         MtfOnnxValue *factor = integer ? mtf_onnx_cast(t, inputs[i], MTF_ONNX_DOUBLE) : inputs[i];
         factors[i] = prepare_factor(t, &l, letters_of(letters, i), factor);

@@ -36,7 +36,10 @@ void mtf_onnx_say(MtfOnnxTranslation *t, const char *format, ...) {
 }
 
 MtfDtype mtf_onnx_dtype(int type) {
-    return type == MTF_ONNX_DOUBLE ? MTF_F64 : mtf_onnx_type_is_integer(type) ? MTF_I32 : MTF_F32;
+    bool wide = type == MTF_ONNX_INT64 || type == MTF_ONNX_UINT32 || type == MTF_ONNX_UINT64;
+    if (mtf_onnx_type_is_integer(type))
+        return wide ? MTF_I64 : MTF_I32;
+    return type == MTF_ONNX_DOUBLE ? MTF_F64 : MTF_F32;
 }
 
 int64_t mtf_onnx_elements(const MtfOnnxValue *value) {

@@ -10,7 +10,7 @@
  * holds, or else what the operation that made them makes.
  *
  * The types of ONNX live in fewer of ours: float, float16, bfloat16 and bool in float32 (bool as 0 and
- * 1), double in float64, all integers in int32. */
+ * 1), double in float64, int64, uint32 and uint64 in int64, other integers in int32. */
 #ifndef MTF_ONNX_VALUE_H
 #define MTF_ONNX_VALUE_H
 

@@ -141,7 +141,7 @@ static MtfOnnxValue *top_k(MtfOnnxCall *call) {
         return mtf_onnx_fail(t, "k is %g and the axis has %" PRId64 " elements", number,
                              x->sizes[axis]);
     int type = x->type;
-    if (mtf_onnx_dtype(type) == MTF_I32)
+    if (mtf_dtype_is_integer(mtf_onnx_dtype(type)))
         x = mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE);
     if (!largest)
         x = mtf_onnx_unary(t, MTF_OP_NEGATE, x);
@@ -150,9 +150,10 @@ static MtfOnnxValue *top_k(MtfOnnxCall *call) {
         return NULL;
     if (call->n_outputs > 1 && (call->outputs[1] = mtf_onnx_view(t, y)) != NULL) {
         int producer = mtf_axis_tensor(t->graph, y->tensor)->producer;
-        call->outputs[1]->type = MTF_ONNX_INT64;
+        call->outputs[1]->type = MTF_ONNX_INT32; /* of places in our table */
         call->outputs[1]->tensor =
             g_array_index(t->graph->operations, MtfAxisOperation, producer).second;
+        call->outputs[1] = mtf_onnx_cast(t, call->outputs[1], MTF_ONNX_INT64);
     }
     return mtf_onnx_cast(t, largest ? y : mtf_onnx_unary(t, MTF_OP_NEGATE, y), type);
 }

@@ -143,7 +143,7 @@ static MtfOnnxValue *written(MtfOnnxCall *call, MtfOnnxValue *x, MtfOnnxValue *p
     const int64_t of_x[] = { 1, n, r }, of_places[] = { m, 1, wide ? r : 1 };
     const int64_t of_updates[] = { m, 1, r }, of_elements[] = { 1, n, 1 };
     int type = x->type;
-    if (mtf_onnx_dtype(type) == MTF_I32)
+    if (mtf_dtype_is_integer(mtf_onnx_dtype(type)))
         x = mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE);
     if (x == NULL)
         return NULL;

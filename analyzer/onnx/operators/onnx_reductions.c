@@ -48,7 +48,7 @@ static MtfOnnxValue *reduce(MtfOnnxCall *call) {
         return NULL;
     if (nothing)
         return x;
-    if (x->tensor >= 0 && mtf_onnx_dtype(type) == MTF_I32)
+    if (x->tensor >= 0 && mtf_dtype_is_integer(mtf_onnx_dtype(type)))
         x = mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE);
     if (around == OF_SIZES)
         x = mtf_onnx_unary(t, MTF_OP_ABS, x);
@@ -70,8 +70,8 @@ static MtfOnnxValue *first_largest(MtfOnnxTranslation *t, MtfOnnxValue *x, int a
         return NULL;
     if (x->axes[axis] < 0)
         return mtf_onnx_uniform(t, MTF_ONNX_INT64, x->rank, x->sizes, 0);
-    x->type = MTF_ONNX_INT64; /* of the result */
-    return mtf_onnx_reduce(t, MTF_OP_ARGMAX, x, 1U << axis, NULL);
+    x->type = MTF_ONNX_INT32; /* of places in our table */
+    return mtf_onnx_cast(t, mtf_onnx_reduce(t, MTF_OP_ARGMAX, x, 1U << axis, NULL), MTF_ONNX_INT64);
 }
 
 /* The first place of the largest; `number` -1: of the smallest. */
@@ -83,7 +83,7 @@ static MtfOnnxValue *arg_max(MtfOnnxCall *call) {
         return NULL;
     bool last = mtf_onnx_int(call, "select_last_index", 0) != 0;
     int64_t size = x->sizes[axis];
-    if (mtf_onnx_dtype(x->type) == MTF_I32)
+    if (mtf_dtype_is_integer(mtf_onnx_dtype(x->type)))
         x = mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE);
     if (call->number < 0)
         x = mtf_onnx_unary(t, MTF_OP_NEGATE, x);

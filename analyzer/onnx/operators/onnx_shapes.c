@@ -417,7 +417,7 @@ static MtfOnnxValue *pad_with_own(MtfOnnxCall *call, MtfOnnxValue *x, char mode)
     int type = x->type;
     if (!read_pads(call, x->rank, before, behind))
         return NULL;
-    if (mtf_onnx_dtype(type) == MTF_I32)
+    if (mtf_dtype_is_integer(mtf_onnx_dtype(type)))
         x = mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE);
     for (int k = 0; x != NULL && k < x->rank; k++) {
         if (before[k] < 0 || behind[k] < 0)
@@ -448,7 +448,7 @@ static MtfOnnxValue *pad(MtfOnnxCall *call) {
     if (!read_pads(call, x->rank, before, behind) || !mtf_onnx_known_input(call, 2, value, &value))
         return NULL;
     int type = x->type;
-    if (value != 0 && mtf_onnx_dtype(type) == MTF_I32)
+    if (value != 0 && mtf_dtype_is_integer(mtf_onnx_dtype(type)))
         x = mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE);
     for (int k = 0; x != NULL && k < x->rank; k++) {
         int64_t from = MAX(-before[k], 0), cut = from + MAX(-behind[k], 0);

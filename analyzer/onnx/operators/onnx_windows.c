@@ -249,7 +249,7 @@ static MtfOnnxValue *pool(MtfOnnxCall *call) {
     if (x == NULL || !read_windows(call, x, NULL, &windows))
         return NULL;
     int type = x->type;
-    if (mtf_onnx_dtype(type) == MTF_I32)
+    if (mtf_dtype_is_integer(mtf_onnx_dtype(type)))
         x = mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE);
     MtfOnnxWindows operation = windowed(&windows, call->kind, "nc->nc");
     operation.counted = mtf_onnx_int(call, "count_include_pad", 0) != 0;

@@ -87,6 +87,33 @@ static void two_axes_of_one_tensor_keep_different_names(void **state) {
     assert_int_equal(count_kind(graph, MTF_OP_TRANSPOSE), 0);
 }
 
+/* x + 2^40, of which 32 bits know nothing; places of the largest are int64 as well. */
+static void integers_keep_their_bits(void **state) {
+    (void)state;
+    static const struct {
+        int type;
+        const char *x;
+    } types[] = { { MTF_ONNX_INT64, "i64[batch:2, length:5]" },
+                  { MTF_ONNX_UINT32, "i64[batch:2, length:5]" },
+                  { MTF_ONNX_INT32, "i32[batch:2, length:5]" },
+                  { MTF_ONNX_UINT8, "i32[batch:2, length:5]" } };
+    for (gsize i = 0; i < G_N_ELEMENTS(types); i++) {
+        GByteArray *g = g_byte_array_new();
+        mtf_make_input(g, 11, "x", types[i].type, "batch,5");
+        mtf_make_tensor(g, "large", types[i].type, "", (double[]){ 0x1p40 });
+        mtf_make_node(g, "Add", "x,large", "y", "");
+        mtf_make_node(g, "ArgMax", "y", "places", "axis=1");
+        mtf_make_input(g, 12, "y", types[i].type, "batch,5");
+        mtf_make_input(g, 12, "places", MTF_ONNX_INT64, "batch,1");
+        g_autoptr(MtfGraph) graph = import(g, NULL);
+        assert_string_equal(format(graph, "y"), types[i].x);
+        assert_string_equal(format(graph, "places"), "i64[batch:2]");
+        for (int k = 0; types[i].type == MTF_ONNX_INT64 && k < (int)graph->operations->len; k++)
+            if (mtf_graph_operation(graph, k)->kind == MTF_OP_CONSTANT)
+                assert_true(mtf_graph_operation(graph, k)->attributes.value == 0x1p40);
+    }
+}
+
 /* Reshape to [shape(x)[0], shape(x)[1], 2, 3] as exporters write it. */
 static void shape_arithmetic_is_worked_out(void **state) {
     (void)state;
@@ -162,7 +189,7 @@ static void a_loss_that_the_file_has_is_trained_by(void **state) {
         g_autoptr(MtfGraph) graph = import_with(with_loss(), &request, NULL);
         assert_non_null(graph);
         assert_string_equal(mtf_graph_tensor(graph, graph->loss)->name, i < 2 ? "mean" : "sum");
-        assert_string_equal(format(graph, "c"), "i32[batch:4]");
+        assert_string_equal(format(graph, "c"), "i64[batch:4]");
         assert_string_equal(format(graph, "x"), "f32[batch:4, features:8]");
         assert_int_equal(mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "c"))->feed,
                          MTF_FEED_LABELS);
@@ -464,6 +491,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dimensions_that_operations_tie_share_a_name),
         cmocka_unit_test(two_axes_of_one_tensor_keep_different_names),
+        cmocka_unit_test(integers_keep_their_bits),
         cmocka_unit_test(shape_arithmetic_is_worked_out),
         cmocka_unit_test(a_triangle_of_constants_becomes_a_comparison),
         cmocka_unit_test(a_loss_makes_an_inference_graph_one_to_train),
