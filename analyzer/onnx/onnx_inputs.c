@@ -122,7 +122,7 @@ static MtfFeed feed_of(const MtfOnnxTranslation *t, const MtfOnnxImport *import,
                        const MtfOnnxInput *input) {
     if (is_answer(t, import, input))
         return mtf_onnx_type_is_integer(input->type) ? MTF_FEED_LABELS : MTF_FEED_TARGETS;
-    if (holds(input->name, "mask"))
+    if (holds(input->name, "mask") || input->type == MTF_ONNX_BOOL)
         return MTF_FEED_MASK;
     return mtf_onnx_type_is_integer(input->type) ? MTF_FEED_TOKENS : MTF_FEED_FEATURES;
 }

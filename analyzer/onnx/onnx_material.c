@@ -359,10 +359,7 @@ MtfOnnxValue *mtf_onnx_cast(MtfOnnxTranslation *t, MtfOnnxValue *value, int type
     value = mtf_onnx_material(t, value);
     if (value == NULL)
         return NULL;
-    bool to_bool = type == MTF_ONNX_BOOL;
-    if (to_bool)
-        value = mtf_onnx_unary(t, MTF_OP_LOGICAL_NOT, mtf_onnx_unary(t, MTF_OP_LOGICAL_NOT, value));
-    MtfOnnxValue *view = value == NULL ? NULL : mtf_onnx_view(t, value);
+    MtfOnnxValue *view = mtf_onnx_view(t, value);
     if (view == NULL)
         return NULL;
     if (mtf_onnx_dtype(type) != mtf_axis_tensor(t->graph, view->tensor)->dtype)

@@ -97,8 +97,15 @@ static void lay_out(MtfAxisOperation *operation, const MtfOnnxValue *result, con
             mtf_shape_append(&operation->shape, indexes[k]);
 }
 
-MtfOnnxValue *mtf_onnx_map(MtfOnnxTranslation *t, int kind, const MtfAttributes *attributes, int n,
-                           MtfOnnxValue *const *inputs) {
+/* The type that input i is brought to: that of the first, or behind a condition that of the second. */
+static int term_type(int kind, MtfOnnxValue *const *inputs, int i) {
+    bool conditional = (mtf_operation_row(kind)->conditions & 1) != 0;
+    return inputs[conditional && i > 0 ? 1 : 0]->type;
+}
+
+/* The same with a result of type `type`. */
+static MtfOnnxValue *map_typed(MtfOnnxTranslation *t, int kind, const MtfAttributes *attributes,
+                               int n, MtfOnnxValue *const *inputs, int type) {
     int rank, indexes[MTF_ONNX_MAX_RANK];
     int64_t sizes[MTF_ONNX_MAX_RANK];
     g_autofree MtfOnnxValue **terms = g_new0(MtfOnnxValue *, n);
@@ -107,16 +114,19 @@ MtfOnnxValue *mtf_onnx_map(MtfOnnxTranslation *t, int kind, const MtfAttributes 
             return NULL;
     if (t->error != NULL || !mtf_onnx_broadcast(t, n, inputs, &rank, sizes))
         return NULL;
-    MtfOnnxValue *result = mtf_onnx_value_new(t, inputs[0]->type, rank, sizes);
+    MtfOnnxValue *result = mtf_onnx_value_new(t, type, rank, sizes);
     MtfOnnxValue *known = result != NULL && mtf_onnx_all_fold(t, n, inputs)
                               ? mtf_onnx_known_map(t, kind, attributes, n, inputs, result)
                               : NULL;
     if (known != NULL || t->error != NULL)
         return known;
     for (int i = 0; i < n; i++)
-        if ((terms[i] = prepare_term(t, inputs[i], inputs[0]->type, rank, sizes)) == NULL)
+        if ((terms[i] = prepare_term(t, inputs[i], term_type(kind, inputs, i), rank, sizes)) ==
+            NULL)
             return NULL;
     MtfAxisOperation operation = begin(t, kind);
+    operation.has_dtype = type == MTF_ONNX_BOOL && inputs[0]->type != MTF_ONNX_BOOL;
+    operation.dtype = MTF_BOOL;
     if (attributes != NULL)
         operation.attributes = *attributes;
     index_terms(t, &operation, n, terms, indexes, result);
@@ -124,6 +134,16 @@ MtfOnnxValue *mtf_onnx_map(MtfOnnxTranslation *t, int kind, const MtfAttributes 
         take(t, &operation, terms[i], &indexes[rank - terms[i]->rank]);
     lay_out(&operation, result, indexes);
     return end(t, &operation, result, indexes);
+}
+
+MtfOnnxValue *mtf_onnx_map(MtfOnnxTranslation *t, int kind, const MtfAttributes *attributes, int n,
+                           MtfOnnxValue *const *inputs) {
+    return inputs[0] == NULL ? NULL : map_typed(t, kind, attributes, n, inputs, inputs[0]->type);
+}
+
+MtfOnnxValue *mtf_onnx_truth(MtfOnnxTranslation *t, int kind, MtfOnnxValue *a, MtfOnnxValue *b) {
+    MtfOnnxValue *inputs[] = { a, b };
+    return a == NULL ? NULL : map_typed(t, kind, NULL, 2, inputs, MTF_ONNX_BOOL);
 }
 
 MtfOnnxValue *mtf_onnx_unary(MtfOnnxTranslation *t, int kind, MtfOnnxValue *x) {
@@ -139,14 +159,8 @@ MtfOnnxValue *mtf_onnx_where(MtfOnnxTranslation *t, MtfOnnxValue *condition, Mtf
                              MtfOnnxValue *b) {
     if (condition == NULL || a == NULL || b == NULL)
         return NULL;
-    MtfOnnxValue *inputs[] = { mtf_onnx_dtype(condition->type) == mtf_onnx_dtype(a->type)
-                                   ? condition
-                                   : mtf_onnx_cast(t, condition, a->type),
-                               a, b };
-    MtfOnnxValue *result = mtf_onnx_map(t, MTF_OP_WHERE, NULL, 3, inputs);
-    if (result != NULL)
-        result->type = a->type;
-    return result;
+    MtfOnnxValue *inputs[] = { mtf_onnx_cast(t, condition, MTF_ONNX_BOOL), a, b };
+    return map_typed(t, MTF_OP_WHERE, NULL, 3, inputs, a->type);
 }
 
 MtfOnnxValue *mtf_onnx_affine(MtfOnnxTranslation *t, MtfOnnxValue *x, double factor, double term) {

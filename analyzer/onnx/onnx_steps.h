@@ -20,6 +20,8 @@ MtfOnnxValue *mtf_onnx_map(MtfOnnxTranslation *t, int kind, const MtfAttributes 
                            MtfOnnxValue *const *inputs);
 MtfOnnxValue *mtf_onnx_unary(MtfOnnxTranslation *t, int kind, MtfOnnxValue *x);
 MtfOnnxValue *mtf_onnx_binary(MtfOnnxTranslation *t, int kind, MtfOnnxValue *a, MtfOnnxValue *b);
+/* A comparison, whose result is a bool. */
+MtfOnnxValue *mtf_onnx_truth(MtfOnnxTranslation *t, int kind, MtfOnnxValue *a, MtfOnnxValue *b);
 MtfOnnxValue *mtf_onnx_where(MtfOnnxTranslation *t, MtfOnnxValue *condition, MtfOnnxValue *a,
                              MtfOnnxValue *b);
 

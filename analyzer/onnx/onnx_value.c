@@ -39,7 +39,7 @@ MtfDtype mtf_onnx_dtype(int type) {
     bool wide = type == MTF_ONNX_INT64 || type == MTF_ONNX_UINT32 || type == MTF_ONNX_UINT64;
     if (mtf_onnx_type_is_integer(type))
         return wide ? MTF_I64 : MTF_I32;
-    return type == MTF_ONNX_DOUBLE ? MTF_F64 : MTF_F32;
+    return type == MTF_ONNX_BOOL ? MTF_BOOL : type == MTF_ONNX_DOUBLE ? MTF_F64 : MTF_F32;
 }
 
 int64_t mtf_onnx_elements(const MtfOnnxValue *value) {

@@ -9,8 +9,8 @@
  * where one is asked for: a constant, a range, a triangle of two numbers, a variable that the file
  * holds, or else what the operation that made them makes.
  *
- * The types of ONNX live in fewer of ours: float, float16, bfloat16 and bool in float32 (bool as 0 and
- * 1), double in float64, int64, uint32 and uint64 in int64, other integers in int32. */
+ * The types of ONNX live in fewer of ours: float, float16 and bfloat16 in float32, double in
+ * float64, int64, uint32 and uint64 in int64, other integers in int32, bool in bool. */
 #ifndef MTF_ONNX_VALUE_H
 #define MTF_ONNX_VALUE_H
 

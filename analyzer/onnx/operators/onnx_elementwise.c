@@ -135,14 +135,7 @@ static MtfOnnxValue *power(MtfOnnxCall *call) {
 
 /* Comparisons and logic. */
 static MtfOnnxValue *truth(MtfOnnxCall *call) {
-    MtfOnnxTranslation *t = call->t;
-    MtfOnnxValue *y = mtf_onnx_binary(t, call->kind, call->inputs[0], second(call));
-    if (y == NULL || y->type == MTF_ONNX_BOOL)
-        return y;
-    if (mtf_onnx_dtype(y->type) != MTF_F32)
-        return mtf_onnx_cast(t, y, MTF_ONNX_BOOL);
-    y->type = MTF_ONNX_BOOL;
-    return y;
+    return mtf_onnx_truth(call->t, call->kind, call->inputs[0], second(call));
 }
 
 static MtfOnnxValue *negation(MtfOnnxCall *call) {

@@ -114,6 +114,31 @@ static void integers_keep_their_bits(void **state) {
     }
 }
 
+/* x > 0 and not x > 1, chosen by: one byte each from the comparison on. */
+static void truths_are_bools(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "batch,5");
+    mtf_make_input(g, 11, "padding_mask", MTF_ONNX_BOOL, "batch,5");
+    mtf_make_input(g, 11, "flags", MTF_ONNX_BOOL, "batch,5");
+    mtf_make_tensor(g, "zero", MTF_ONNX_FLOAT, "", (double[]){ 0 });
+    mtf_make_tensor(g, "one", MTF_ONNX_FLOAT, "", (double[]){ 1 });
+    mtf_make_node(g, "Greater", "x,zero", "above", "");
+    mtf_make_node(g, "Greater", "x,one", "far", "");
+    mtf_make_node(g, "Not", "far", "near", "");
+    mtf_make_node(g, "And", "above,near", "both", "");
+    mtf_make_node(g, "Xor", "both,padding_mask", "other", "");
+    mtf_make_node(g, "Or", "other,flags", "any", "");
+    mtf_make_node(g, "Where", "any,x,zero", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "batch,5");
+    g_autoptr(MtfGraph) graph = import(g, NULL);
+    static const char *const bools[] = { "above", "near",         "both", "flags",
+                                         "other", "padding_mask", "any" };
+    for (gsize i = 0; i < G_N_ELEMENTS(bools); i++)
+        assert_string_equal(format(graph, bools[i]), "bool[batch:2, features:5]");
+    assert_string_equal(format(graph, "y"), "f32[batch:2, features:5]");
+}
+
 /* Reshape to [shape(x)[0], shape(x)[1], 2, 3] as exporters write it. */
 static void shape_arithmetic_is_worked_out(void **state) {
     (void)state;
@@ -492,6 +517,7 @@ int main(void) {
         cmocka_unit_test(dimensions_that_operations_tie_share_a_name),
         cmocka_unit_test(two_axes_of_one_tensor_keep_different_names),
         cmocka_unit_test(integers_keep_their_bits),
+        cmocka_unit_test(truths_are_bools),
         cmocka_unit_test(shape_arithmetic_is_worked_out),
         cmocka_unit_test(a_triangle_of_constants_becomes_a_comparison),
         cmocka_unit_test(a_loss_makes_an_inference_graph_one_to_train),
