@@ -30,7 +30,7 @@ static void enter_stack(MtfAssembly *m, const MtfStack *stack, const char *posit
     m->group = grouped ? mtf_assembly_dimension(m, "group", stack->heads / stack->kv_heads) : -1;
     m->d_kv = mtf_assembly_dimension(m, "d_kv", stack->d_kv);
     m->residual_spread = m->n->spread / sqrt(2 * fmax(1, (double)stack->layers));
-    m->buckets = m->segments = m->places = m->mask = -1;
+    m->buckets = m->segments = m->places = m->mask = m->near = -1;
 }
 
 /* ---- Embeddings ------------------------------------------------------------------------------ */
@@ -150,7 +150,8 @@ static int part(MtfAssembly *m, int which, int x, int seen) {
     const char *const on[] = { n->on_attention, n->on_ffn };
     const char *const after[] = { n->after_attention, n->after_ffn };
     mtf_parts_enter(m->p, part_prefix[which]);
-    int normal = mtf_assembly_norm(m, "before", before[which], m->d_model, seen);
+    bool bare = which == 0 && m->layer == 0 && m->stack->first_unnormed;
+    int normal = mtf_assembly_norm(m, "before", bare ? NULL : before[which], m->d_model, seen);
     int branch = which == 0 ? mtf_assembly_self_attention(m, normal) : mtf_assembly_ffn(m, normal);
     branch = mtf_assembly_norm(m, "on", on[which], m->d_model, branch);
     branch = mtf_parts_dropout(m->p, "dropped", m->n->dropout.branches, branch);
@@ -214,6 +215,10 @@ static int build_stack(MtfAssembly *m, const char *block, int x, int source) {
         m->buckets = m->stack->alibi ? mtf_assembly_alibi(m) : mtf_assembly_buckets(m);
     if (m->buckets >= 0 && m->mask >= 0)
         join_biases(m);
+    bool both_sides = !m->stack->causal && m->stack->window_rule != MTF_WINDOW_NONE;
+    int64_t reach = both_sides ? m->stack->window : m->stack->chunk;
+    if (reach > 0 && reach < m->positions)
+        m->near = mtf_assembly_near(m);
     for (m->layer = 0; m->layer < (int)m->stack->layers && m->p->b.error == NULL; m->layer++)
         x = build_layer(m, block, x, source);
     g_autofree char *norm = g_strdup_printf("%s_norm", is_pair(m->n) ? block : "final");

@@ -65,6 +65,7 @@ typedef enum {
     MTF_HEAD_NORM_EACH, /* of each head, all by one scale */
     MTF_HEAD_NORM_OWN,  /* of each head, by a scale of its own, without a bias */
     MTF_HEAD_NORM_WIDE, /* of all heads together */
+    MTF_HEAD_NORM_BARE, /* of each head without a scale, in layers that turn */
 } MtfHeadNorm;
 
 /* A set of layers, a bit each. */
@@ -92,7 +93,14 @@ typedef struct {
     double scale;           /* of the scores; 1 / sqrt(d_kv) in most models */
     bool scale_by_layer;    /* which is divided by the number of the layer, from 1 */
     double softcap;         /* of the scores: s -> cap tanh(s / cap); 0: none */
-    int64_t window;         /* positions that a query sees, its own included */
+    int64_t
+        window; /* positions that a query sees, its own included, on each side that it looks to */
+    int64_t
+        chunk; /* layers that turn look no further back than to the last multiple of it; 0: they do */
+    int64_t
+        temper_places; /* queries of layers that do not turn grow by `temper` ln(1 + floor(place / this)), place from 1; 0: not so */
+    double temper;
+    bool first_unnormed; /* layer 0 has no norm before attention */
     MtfWindowRule window_rule;
     int64_t window_from;
     MtfLayerSet window_layers;
@@ -124,7 +132,8 @@ typedef struct {
     uint64_t dense_layers[4];
     double expert_scale;     /* of what experts make together; 0: 1 */
     bool choice_bias_is_row; /* files keep it as a matrix of one row */
-    bool experts_in_first;   /* files keep theirs as [experts, in, out], without a suffix */
+    bool gate_on_input; /* experts read a token times its share, and all of what they make counts */
+    bool experts_in_first;  /* files keep theirs as [experts, in, out], without a suffix */
     bool experts_alternate; /* in a tensor of both, outputs of the gate and the others take turns */
     bool expert_bias;       /* of experts and their router */
     double
@@ -192,6 +201,7 @@ typedef struct {
     const char
         *head_bias_row;      /* the bias that files keep as a matrix of one row, and do not train */
     MtfHeadLayer head_layer; /* of encoders */
+    bool head_layer_bare;    /* without a bias */
     MtfStack encoder, decoder; /* one of them, or both */
 } MtfArchitecture;
 

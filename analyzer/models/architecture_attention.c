@@ -91,9 +91,13 @@ static int turn_as_it_is(MtfAssembly *m, const char *name, int dim, int x) {
     return mtf_parts_apply(m->p, MTF_OP_ROTARY, name, NULL, x, -1);
 }
 
+static bool is_straight(const MtfAssembly *m) {
+    return mtf_layers_have(m->stack->straight_layers, m->layer);
+}
+
 int mtf_assembly_turn(MtfAssembly *m, const char *name, int dim, int x) {
     const MtfStack *s = m->stack;
-    if (s->rotary_base == 0 || mtf_layers_have(s->straight_layers, m->layer))
+    if (s->rotary_base == 0 || is_straight(m))
         return x;
     if (s->window_rotary_base > 0 && has_window(m))
         return turn_as_it_is(m, name, dim, x);
@@ -188,10 +192,40 @@ static int norm_heads(MtfAssembly *m, int which, int x) {
         return mtf_assembly_own_norm(m, name, file, &heads, x);
     case MTF_HEAD_NORM_WIDE:
         return mtf_assembly_wide_norm(m, name, file, &heads, x);
+    case MTF_HEAD_NORM_BARE:
+        if (!is_straight(m)) {
+            mtf_parts_enter(m->p, name);
+            x = mtf_assembly_bare_norm(m, "norm", m->d_kv, x);
+            mtf_parts_leave(m->p);
+        }
+        break;
     case MTF_HEAD_NORM_NONE:
         break;
     }
     return x;
+}
+
+/* Queries of long texts in layers that do not turn: x (1 + temper ln(1 + floor((position + 1) / places))). */
+static int temper(MtfAssembly *m, int x) {
+    const MtfStack *s = m->stack;
+    if (s->temper_places == 0 || m->positions < s->temper_places || !is_straight(m))
+        return x;
+    mtf_parts_enter(m->p, "temper");
+    m->p->b.has_dtype = true;
+    m->p->b.dtype = MTF_F32;
+    int position = mtf_parts_range(m->p, "position", m->length);
+    int one = mtf_parts_constant(m->p, "one", 1);
+    int places = mtf_parts_constant(m->p, "places", (double)s->temper_places);
+    int place = mtf_parts_add(m->p, "place", position, one);
+    int times = mtf_parts_apply(m->p, MTF_OP_DIVIDE, "times", NULL, place, places);
+    int whole = mtf_parts_apply(m->p, MTF_OP_FLOOR, "whole", NULL, times, -1);
+    int log =
+        mtf_parts_apply(m->p, MTF_OP_LOG, "log", NULL, mtf_parts_add(m->p, "more", whole, one), -1);
+    int factor =
+        mtf_parts_add(m->p, "factor", mtf_assembly_scale(m, "growth", s->temper, log), one);
+    int y = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "q", NULL, x, factor);
+    mtf_parts_leave(m->p);
+    return y;
 }
 
 /* Queries, keys and values of the layer's own input. */
@@ -205,6 +239,15 @@ static void own_heads(MtfAssembly *m, const Names *names, int x, int heads[3]) {
         int z = mtf_assembly_turn(m, turned[which], m->d_kv, y);
         heads[which] = last ? norm_heads(m, which, z) : z;
     }
+    heads[0] = temper(m, heads[0]);
+}
+
+/* What is added to the scores of the layer, or -1. */
+static int added(const MtfAssembly *m) {
+    bool looks_near = m->stack->chunk > 0 ? !is_straight(m) : has_window(m);
+    if (m->near >= 0 && looks_near)
+        return m->near;
+    return m->buckets >= 0 ? m->buckets : m->mask;
 }
 
 int mtf_assembly_self_attention(MtfAssembly *m, int x) {
@@ -217,7 +260,7 @@ int mtf_assembly_self_attention(MtfAssembly *m, int x) {
         own_heads(m, &names, x, h);
     Heads heads = { h[0], remember(m, "key", m->length, m->memory_length, h[1]),
                     remember(m, "value", m->length, m->memory_length, h[2]) };
-    Looks looks = { m->memory_length, m->stack->causal, m->buckets >= 0 ? m->buckets : m->mask };
+    Looks looks = { m->memory_length, m->stack->causal, added(m) };
     int context = mtf_assembly_latent_values(m, attend(m, &heads, &looks));
     return project_out(m, &names, context);
 }

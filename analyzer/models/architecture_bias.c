@@ -78,6 +78,44 @@ int mtf_assembly_alibi(MtfAssembly *m) {
     return bias;
 }
 
+/* ---- What is near ------------------------------------------------------------------------------ */
+
+/* The number of the chunk that positions along a dimension are in. */
+static int chunk_of(MtfAssembly *m, const char *name, int dim) {
+    mtf_parts_enter(m->p, name);
+    int place = positions_along(m, "place", dim);
+    int size = mtf_parts_constant(m->p, "size", (double)m->stack->chunk);
+    int chunks = mtf_parts_apply(m->p, MTF_OP_DIVIDE, "chunks", NULL, place, size);
+    int whole = mtf_parts_apply(m->p, MTF_OP_FLOOR, "chunk", NULL, chunks, -1);
+    mtf_parts_leave(m->p);
+    return whole;
+}
+
+/* 1 where memory is in an earlier chunk, or is the window or more away; else 0. */
+static int is_far(MtfAssembly *m) {
+    MtfShape all = MTF_SHAPE(m->length, m->memory_length);
+    if (m->stack->chunk > 0)
+        return mtf_parts_apply(m->p, MTF_OP_LESS, "far", &all,
+                               chunk_of(m, "memory", m->memory_length),
+                               chunk_of(m, "query", m->length));
+    int query = positions_along(m, "query", m->length);
+    int memory = positions_along(m, "memory", m->memory_length);
+    int behind = mtf_parts_apply(m->p, MTF_OP_SUBTRACT, "behind", NULL, query, memory);
+    int distance = mtf_parts_apply(m->p, MTF_OP_ABS, "distance", NULL, behind, -1);
+    int window = mtf_parts_constant(m->p, "window", (double)m->stack->window);
+    return mtf_parts_apply(m->p, MTF_OP_LESS_EQUAL, "far", NULL, window, distance);
+}
+
+int mtf_assembly_near(MtfAssembly *m) {
+    MtfShape all = MTF_SHAPE(m->batch, m->length, m->memory_length);
+    mtf_parts_enter(m->p, "near");
+    int near = mtf_assembly_scale(m, "hidden", MTF_MASKED_SCORE, is_far(m));
+    if (m->mask >= 0)
+        near = mtf_parts_apply(m->p, MTF_OP_ADD, "hidden_and_filled_up", &all, near, m->mask);
+    mtf_parts_leave(m->p);
+    return near;
+}
+
 /* ---- Buckets of distances -------------------------------------------------------------------- */
 
 /* T5's bucket of a distance in one direction, as its authors compute it, in float32: half of the

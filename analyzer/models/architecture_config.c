@@ -343,7 +343,7 @@ bool mtf_architecture_config_is(const MtfJson *root) {
 
 /* Files keep that part as the model that it is, behind "language_model.". */
 const MtfJson *mtf_architecture_config_text_part(const MtfJson *root, MtfJson *part) {
-    static const char *const types[] = { "gemma3", "llava", "mistral3", NULL };
+    static const char *const types[] = { "gemma3", "llama4", "llava", "mistral3", NULL };
     MtfJson type;
     if (!mtf_json_find(root, "model_type", &type) || !cJSON_IsString(type.node) ||
         !g_strv_contains(types, type.node->valuestring) ||

@@ -208,9 +208,11 @@ static int expert_ffn(MtfAssembly *m, int x) {
                        .out = MTF_SHAPE(m->d_model),
                        .bias = m->stack->expert_bias,
                        .spread = m->residual_spread };
-    int sent = mtf_parts_apply(m->p, MTF_OP_DISPATCH, "sent", &places, x, e.routed.slot);
+    bool before = m->stack->gate_on_input;
+    int sent = mtf_parts_apply_shape_to(m->p, MTF_OP_DISPATCH, "sent", &places, before ? 3 : 2,
+                                        (int[]){ x, e.routed.slot, e.routed.gate });
     int made = expert_product(m, &e, &down, expert_hidden(m, &e, sent));
-    int y = mtf_parts_apply_shape_to(m->p, MTF_OP_COMBINE, "combined", &all, 3,
+    int y = mtf_parts_apply_shape_to(m->p, MTF_OP_COMBINE, "combined", &all, before ? 2 : 3,
                                      (int[]){ made, e.routed.slot, e.routed.gate });
     double scale = m->stack->expert_scale;
     return mtf_assembly_scale(m, "combined_scaled", scale > 0 ? scale : 1, y);

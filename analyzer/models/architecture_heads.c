@@ -47,7 +47,7 @@ static int head_layer(MtfAssembly *m, int x, int width) {
                          .file = layer->dense,
                          .in = MTF_SHAPE(in),
                          .out = MTF_SHAPE(width),
-                         .bias = true,
+                         .bias = !m->n->head_layer_bare,
                          .spread = m->n->spread };
     int hidden = mtf_assembly_linear(m, &linear, read);
     int y = mtf_assembly_activation(m, layer->activation, hidden);

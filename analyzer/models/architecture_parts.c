@@ -189,6 +189,15 @@ int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int di
     return y;
 }
 
+int mtf_assembly_bare_norm(MtfAssembly *m, const char *name, int dim, int x) {
+    m->p->b.attributes.value = 1;
+    int ones = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "ones", &MTF_SHAPE(dim));
+    m->p->b.attributes.dimension = dim;
+    m->p->b.attributes.epsilon = m->n->epsilon;
+    MtfOperationKind kind = m->n->rms ? MTF_OP_RMS_NORM : MTF_OP_LAYER_NORM;
+    return mtf_parts_apply(m->p, kind, name, NULL, x, ones);
+}
+
 int mtf_assembly_own_norm(MtfAssembly *m, const char *name, const char *file, const MtfShape *heads,
                           int x) {
     int width = heads->dims[heads->rank - 1];
@@ -198,12 +207,7 @@ int mtf_assembly_own_norm(MtfAssembly *m, const char *name, const char *file, co
     g_autofree char *all = g_strdup_printf(
         "%" PRId64 ",%s", elements(m, heads) / MAX(1, elements(m, &MTF_SHAPE(width))), one);
     keep_place(m, scale, file, ".weight", strstr(file, "{}") != NULL ? one : all);
-    m->p->b.attributes.value = 1;
-    int ones = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "ones", &MTF_SHAPE(width));
-    m->p->b.attributes.dimension = width;
-    m->p->b.attributes.epsilon = m->n->epsilon;
-    MtfOperationKind kind = m->n->rms ? MTF_OP_RMS_NORM : MTF_OP_LAYER_NORM;
-    int unit = mtf_parts_apply(m->p, kind, "unit", NULL, x, ones);
+    int unit = mtf_assembly_bare_norm(m, "unit", width, x);
     int y = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "norm", NULL, unit, scale);
     mtf_parts_leave(m->p);
     return y;

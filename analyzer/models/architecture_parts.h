@@ -25,6 +25,7 @@ typedef struct {
     int position_table;   /* the last one; or -1 */
     int routing_loss;     /* of all layers with experts so far; or -1 */
     int mask, source_mask; /* added to scores of itself and of the source; or -1 */
+    int near;              /* that mask for layers which look at what is near alone; or -1 */
 } MtfAssembly;
 
 /* What is looked at: its positions as they are and as memory, and their pieces (-1: one piece). */
@@ -78,6 +79,9 @@ int mtf_assembly_dimension(MtfAssembly *m, const char *name, int64_t size);
 /* The network's norm of x along `dim`; x itself where `file` is NULL. */
 int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int dim, int x);
 
+/* The norm of x along `dim` without a scale. */
+int mtf_assembly_bare_norm(MtfAssembly *m, const char *name, int dim, int x);
+
 /* The numbers of heads that take a share of attention (MtfStackNames.sinks). */
 int mtf_assembly_sinks(MtfAssembly *m, const MtfShape *heads);
 
@@ -129,6 +133,10 @@ int mtf_assembly_speech(MtfAssembly *m);
 
 /* The bias of the stack's scores by relative positions [heads, queries, memory] (architecture_bias.c). */
 int mtf_assembly_buckets(MtfAssembly *m);
+
+/* 0 where a query looks within the stack's window on both sides or its chunk, -1e30 elsewhere [queries, memory]; with the
+ * stack's mask, if it has one. */
+int mtf_assembly_near(MtfAssembly *m);
 
 /* ALiBi (Press et al. 2022) as a bias [heads, memory]: slope times the position of memory, which differs from
  * minus slope times the distance by a number alike for all that a query sees. With p the largest power of 2

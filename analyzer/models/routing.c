@@ -182,9 +182,32 @@ static int compared_shares(const Route *r) {
     return r->routing->groups > 1 ? keep_groups(r, shares) : shares;
 }
 
+/* SparseMixer's shares without its noise (Liu and others, GRIN, 2024): with the score b of a choice, 1 / sum e^(s - b) over
+ * the scores s <= b with b - s <= margin max(|s|, b). */
+static int near_gates(const Route *r, const MtfShape *each) {
+    MtfParts *p = r->p;
+    MtfShape all = *each;
+    mtf_shape_append(&all, r->dims->experts);
+    int best = mtf_parts_apply(p, MTF_OP_EMBEDDING, "chosen_score", each, r->scores, r->choice);
+    int behind = mtf_parts_apply(p, MTF_OP_SUBTRACT, "behind", &all, best, r->scores);
+    int size = mtf_parts_apply(p, MTF_OP_ABS, "score_size", NULL, r->scores, -1);
+    int larger = mtf_parts_apply(p, MTF_OP_MAXIMUM, "larger", &all, size, best);
+    int limit = scaled(r, "margin", r->routing->margin, larger);
+    int near = mtf_parts_apply(p, MTF_OP_LESS_EQUAL, "near", NULL, behind, limit);
+    int below = mtf_parts_apply(p, MTF_OP_LESS_EQUAL, "below", &all, r->scores, best);
+    int far = mtf_parts_apply(p, MTF_OP_ABS, "far", NULL, behind, -1);
+    int power = mtf_parts_apply(p, MTF_OP_EXP, "power", NULL, scaled(r, "less", -1, far), -1);
+    int either = mtf_parts_apply(p, MTF_OP_MULTIPLY, "rival", NULL, near, below);
+    int rivals = mtf_parts_apply(p, MTF_OP_MULTIPLY, "rivals", NULL, power, either);
+    int sum = mtf_parts_apply(p, MTF_OP_REDUCE_SUM, "rivals_sum", each, rivals, -1);
+    return mtf_parts_apply(p, MTF_OP_RECIPROCAL, "near_shares", NULL, sum, -1);
+}
+
 /* The shares of the chosen; `best` are those that were compared. */
 static int gates_of(const Route *r, int best) {
     MtfShape each = shape_of(r, best);
+    if (r->routing->margin > 0)
+        return near_gates(r, &each);
     return !r->routing->biased ? best
                                : mtf_parts_apply(r->p, MTF_OP_EMBEDDING, "chosen_unbiased", &each,
                                                  r->shares, r->choice);

@@ -48,7 +48,7 @@ for type in $types; do
     [ "$type" = whisper ] && on="1 ${RANKS#1}" || on=$RANKS
     for ranks in $on; do
         case $type in
-        bert | roberta | xlm-roberta | camembert | electra | distilbert | vit)
+        bert | roberta | xlm-roberta | camembert | electra | distilbert | modernbert | vit)
             logits "$type" "$ranks"
             run meshtf-plan search "$work/$type" --infer decode --devices "$ranks" --machine cpu-host -o "$work/x.json"
             claim "$type: it does not generate, and says so" bad_input

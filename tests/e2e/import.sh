@@ -175,6 +175,7 @@ for size in '20b 20914757184 24 32' '120b 116829156672 36 128'; do
         \"swiglu_limit\":7.0,\"initial_context_length\":4096,\"rope_theta\":150000,\"rope_scaling\":{\"beta_fast\":32.0,
         \"beta_slow\":1.0,\"factor\":32.0,\"original_max_position_embeddings\":4096,\"rope_type\":\"yarn\",\"truncate\":false}}"
 done
+count llama4-scout 107769861120 '{"model_type":"llama4","text_config":{"model_type":"llama4_text","interleave_moe_layer_step":1}}'
 count t5-small 60506624 '{"model_type":"t5","task_specific_params":{"a":1}}'
 count t5-base 222903552 '{"model_type":"t5","d_model":768,"d_ff":3072,"num_layers":12,"num_heads":12}'
 count t5-large 737668096 '{"model_type":"t5","d_model":1024,"d_ff":4096,"num_layers":24,"num_heads":16}'
@@ -261,7 +262,10 @@ refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known
 refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, openai-gpt"
 refuse "a bart with norms before its branches" '{"model_type":"bart","normalize_before":true}' "/normalize_before: only false is supported"
 refuse "a translator of two tables" '{"model_type":"marian","share_encoder_decoder_embeddings":false}' "/share_encoder_decoder_embeddings: only true"
-refuse "llama4" '{"model_type":"llama4","text_config":{}}' 'model type "llama4" is not one that is known'
+refuse "chunks in a layer that looks at all" '{"model_type":"llama4","text_config":{"model_type":"llama4_text","num_hidden_layers":1,
+    "no_rope_layers":[0],"layer_types":["chunked_attention"]}}' "/text_config/layer_types/0: full_attention is expected"
+refuse "SparseMixer of one expert" '{"model_type":"phimoe","num_experts_per_tok":1}' "two experts of a token"
+refuse "a ModernBERT whose norms have biases" '{"model_type":"modernbert","norm_bias":true}' "/norm_bias: only false"
 refuse "another choice of experts" '{"model_type":"deepseek_v2","topk_method":"noaux_tc"}' "/topk_method: only greedy and"
 refuse "groups of unequal size" '{"model_type":"deepseek_v3","n_group":7}' "/n_group: 256 experts should lie in equal groups of two"
 refuse "groups with too few experts" '{"model_type":"deepseek_v3","n_group":128,"topk_group":3}' "/topk_group: 3 groups should have"
@@ -288,7 +292,6 @@ refuse "waves of an odd width" '{"model_type":"xglm","d_model":2,"attention_head
 refuse "experts with biases" '{"model_type":"ernie4_5_moe","use_bias":true}' "/use_bias: only false"
 refuse "too many choices of ernie" '{"model_type":"ernie4_5_moe","moe_k":65}' "/moe_k: a token must go to 1 to 64"
 refuse "shares far from a sum of 1" '{"model_type":"ernie4_5_moe","moe_norm_min":0.1}' "/moe_norm_min: at most 1e-6"
-refuse "chunks of llama4_text" '{"model_type":"llama4_text"}' 'model type "llama4_text" is not one that is known'
 refuse "kinds of too few layers" '{"model_type":"gpt_neo","attention_types":[[["global"],3]]}' "/attention_types: kinds of 24 layers"
 refuse "a kind of layer of gpt_neo" '{"model_type":"gpt_neo","attention_types":[[["near"],24]]}' "/attention_types/0/0/0: \"global\" or"
 refuse "kinds without a number" '{"model_type":"gpt_neo","attention_types":[[["local"]]]}' "/attention_types/0: a list of kinds and"

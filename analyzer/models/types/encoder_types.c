@@ -229,6 +229,75 @@ static void read_distilbert(MtfConfig *c, MtfArchitecture *n) {
             { NULL } });
 }
 
+/* ---- ModernBERT -------------------------------------------------------------------------------- */
+
+#define MODERNBERT_NAMES                                                    \
+    .layer = "model.layers.%d.", .qkv = "attn.Wqkv", .o = "attn.Wo",        \
+    .before_attention = "attn_norm", .gate_up = "mlp.Wi", .down = "mlp.Wo", \
+    .before_ffn = "mlp_norm", .final_norm = "model.final_norm",             \
+    .embedding_norm = "model.embeddings.norm"
+
+/* Positions turn, in layers that look at all there is by another base than in those that look at what is near, all but
+ * every third. */
+static void read_modernbert_attention(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder; /* which rotary positions are read for */
+    double local = mtf_config_number(c, "local_rope_theta", 1e4);
+    int64_t every = mtf_config_size(c, "global_attn_every_n_layers", 3);
+    s->window = mtf_config_size(c, "local_attention", 128) / 2 + 1;
+    s->window_rule = MTF_WINDOW_LISTED;
+    s->window_rotary_base = local;
+    mtf_config_rotary(c, n, mtf_config_number(c, "global_rope_theta", 160000));
+    if (!mtf_config_find(c, "layer_types", &(MtfJson){ 0 }))
+        for (int64_t layer = 0; layer < s->layers; layer++)
+            if (layer % every != 0)
+                mtf_layers_add(s->window_layers, layer);
+    mtf_type_layer_types(c, s);
+}
+
+static void expect_modernbert(MtfConfig *c) {
+    if (mtf_config_flag(c, "norm_bias", false))
+        mtf_config_fail(c, "norm_bias", "only false is supported");
+    if (mtf_config_flag(c, "classifier_bias", false))
+        mtf_config_fail(c, "classifier_bias", "only false is supported");
+    if (!mtf_config_flag(c, "decoder_bias", true))
+        mtf_config_fail(c, "decoder_bias", "only true is supported");
+    mtf_type_ignore(c,
+                    (const char *const[]){ "cls_token_id", "classifier_pooling", "mlp_dropout",
+                                           "deterministic_flash_attn", "initializer_cutoff_factor",
+                                           "repad_logits_with_grad", "reference_compile",
+                                           "sparse_pred_ignore_index", "sparse_prediction",
+                                           "type_vocab_size", "position_embedding_type", NULL });
+}
+
+static void read_modernbert(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    n->kind = MTF_ARCHITECTURE_ENCODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 50368);
+    n->d_model = mtf_config_size(c, "hidden_size", 768);
+    n->epsilon = mtf_config_number(c, "norm_eps", 1e-5);
+    n->norm_unbiased = n->tied = true;
+    n->context = mtf_config_size(c, "max_position_embeddings", 8192);
+    s->layers = mtf_config_count(c, "num_hidden_layers", 22);
+    s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 12);
+    s->d_ff = mtf_config_size(c, "intermediate_size", 1152);
+    s->gated = s->first_unnormed = true;
+    s->activation = mtf_config_activation(c, "hidden_activation", "gelu");
+    mtf_type_divide_heads(c, n, "num_attention_heads");
+    s->causal = false;
+    read_modernbert_attention(c, n);
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = mtf_config_flag(c, "attention_bias", false);
+    s->ffn_bias = mtf_config_flag(c, "mlp_bias", false);
+    s->names = (MtfStackNames){ MODERNBERT_NAMES };
+    n->encoder = *s;
+    *s = (MtfStack){ 0 };
+    n->embedding = "model.embeddings.tok_embeddings";
+    const char *function = mtf_config_activation(c, "classifier_activation", "gelu");
+    const MtfHeadLayer layer = { "head.dense", "head.norm", function };
+    n->head_layer_bare = true;
+    read_head(c, n, (const Head[]){ { "ForMaskedLM", layer, "decoder", false }, { NULL } });
+    expect_modernbert(c);
+}
+
 /* ---- Pictures -------------------------------------------------------------------------------- */
 
 #define VIT_NAMES                                                                        \
@@ -272,6 +341,7 @@ const MtfArchitectureType mtf_encoder_types[] = {
     { "camembert", read_roberta },
     { "electra", read_electra },
     { "distilbert", read_distilbert },
+    { "modernbert", read_modernbert },
     { "vit", read_vit },
     { NULL, NULL },
 };

@@ -11,13 +11,9 @@ static void check_experts(MtfConfig *c, const MtfStack *s) {
                         (int)s->experts);
 }
 
-static void read_mixtral(MtfConfig *c, MtfArchitecture *n) {
-    static const MtfTypeSizes standard = { 32000, 4096,   14336, 32,  32,   8,
-                                           0,     131072, 1e-5,  1e6, false };
-    MtfStack *s = &n->decoder;
-    mtf_type_llama(c, n, &standard);
-    mtf_type_window(c, s, 0);
-    s->experts = mtf_config_size(c, "num_local_experts", 8);
+/* Two of so many experts, as Mixtral's files call them. */
+static void read_mixtral_experts(MtfConfig *c, MtfStack *s, int64_t experts) {
+    s->experts = mtf_config_size(c, "num_local_experts", experts);
     s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 2);
     check_experts(c, s);
     s->d_expert = s->d_ff;
@@ -26,6 +22,15 @@ static void read_mixtral(MtfConfig *c, MtfArchitecture *n) {
     s->names.expert_gate = "block_sparse_moe.experts.{}.w1";
     s->names.expert_down = "block_sparse_moe.experts.{}.w2";
     s->names.expert_up = "block_sparse_moe.experts.{}.w3";
+}
+
+static void read_mixtral(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 32000, 4096,   14336, 32,  32,   8,
+                                           0,     131072, 1e-5,  1e6, false };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_window(c, s, 0);
+    read_mixtral_experts(c, s, 8);
     if (mtf_config_number(c, "router_jitter_noise", 0) != 0)
         mtf_config_leave_out(c, "router_jitter_noise", "noise of training alone");
 }
@@ -54,6 +59,26 @@ static void read_gpt_oss(MtfConfig *c, MtfArchitecture *n) {
     s->names.router = "mlp.router";
     s->names.expert_gate_up = "mlp.experts.gate_up_proj";
     s->names.expert_down = "mlp.experts.down_proj";
+}
+
+/* Phi-3.5-MoE: norms of means, and shares by SparseMixer, of which training has noise that is not drawn here. */
+static void read_phimoe(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        32064, 4096, 6400, 32, 32, 8, 0, 131072, 1e-5, 1e6, false
+    };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_layer_norms(c, n, "rms_norm_eps");
+    mtf_type_attention_bias(c, s);
+    mtf_type_window(c, s, 0);
+    n->head_bias = mtf_config_flag(c, "lm_head_bias", false);
+    read_mixtral_experts(c, s, 16);
+    s->renormalise = false;
+    s->routing.margin = 2 * mtf_config_number(c, "router_jitter_noise", 0.01);
+    if (!(s->routing.margin > 0) || s->experts_per_token != 2)
+        mtf_config_fail(c, "router_jitter_noise", "a number above 0, and two experts of a token");
+    if (mtf_config_number(c, "input_jitter_noise", 0) != 0)
+        mtf_config_leave_out(c, "input_jitter_noise", "noise of training alone");
 }
 
 /* Layers that are named have no experts. */
@@ -348,6 +373,112 @@ static void read_dots1(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_ignore(c, (const char *const[]){ "scoring_func", "topk_method", NULL });
 }
 
+/* ---- Llama 4 ------------------------------------------------------------------------------------ */
+
+/* A list of whole numbers at a key; returns whether it is there, and in `set` the layers it names (names), or those
+ * whose number is 0 (flags). */
+static bool read_layer_list(MtfConfig *c, const MtfStack *s, const char *key, bool names,
+                            MtfLayerSet set) {
+    MtfJson list, item;
+    int64_t i = 0, number = 0;
+    if (!mtf_config_find(c, key, &list))
+        return false;
+    c->failed = c->failed || !mtf_json_array(&list, c->error);
+    if (!c->failed && !names && mtf_json_length(&list) == 0)
+        return false;
+    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
+         more = mtf_json_next(&item), i++) {
+        c->failed = !mtf_json_integer(&item, 0, names ? s->layers - 1 : 1, &number, c->error);
+        if (!c->failed && (names || number == 0) && i < MTF_MOST_LAYERS)
+            mtf_layers_add(set, names ? number : i);
+    }
+    return true;
+}
+
+/* Every fourth layer does not turn, and looks at all that there is; its queries grow with the text. The others look at
+ * their chunk, and norm heads that have turned. */
+static void read_llama4_attention(MtfConfig *c, MtfStack *s) {
+    int64_t interval = mtf_config_size(c, "no_rope_layer_interval", 4);
+    if (!read_layer_list(c, s, "no_rope_layers", false, s->straight_layers))
+        for (int64_t layer = interval - 1; layer < s->layers; layer += interval)
+            mtf_layers_add(s->straight_layers, layer);
+    s->chunk = mtf_config_size(c, "attention_chunk_size", 8192);
+    if (mtf_type_is_null(c, "attention_chunk_size"))
+        s->chunk = 0;
+    if (mtf_config_flag(c, "use_qk_norm", true)) {
+        s->head_norm = MTF_HEAD_NORM_BARE;
+        s->head_norm_last = true;
+    }
+    double growth = mtf_config_number(c, "attn_scale", 0.1);
+    int64_t places = mtf_config_size(c, "floor_scale", 8192);
+    if (mtf_config_flag(c, "attn_temperature_tuning", true)) {
+        s->temper = growth;
+        s->temper_places = places;
+    }
+}
+
+/* Layers with experts, which read the sigmoid's share of a token; beside them what all tokens go through. */
+static void read_llama4_experts(MtfConfig *c, MtfStack *s) {
+    MtfLayerSet sparse = { 0 };
+    int64_t step = mtf_config_size(c, "interleave_moe_layer_step", 1);
+    if (!read_layer_list(c, s, "moe_layers", true, sparse))
+        for (int64_t layer = step - 1; layer < s->layers; layer += step)
+            mtf_layers_add(sparse, layer);
+    for (int64_t layer = 0; layer < MIN(s->layers, 256); layer++)
+        if (!mtf_layers_have(sparse, layer))
+            s->dense_layers[layer / 64] |= UINT64_C(1) << layer % 64;
+    s->experts = mtf_config_size(c, "num_local_experts", 16);
+    s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 1);
+    check_experts(c, s);
+    s->routing.sigmoid = s->gate_on_input = s->experts_in_first = true;
+    s->d_expert = s->d_shared = s->d_ff;
+    s->d_ff = mtf_config_size(c, "intermediate_size_mlp", 16384);
+    s->names.router = "feed_forward.router";
+    s->names.expert_gate_up = "feed_forward.experts.gate_up_proj";
+    s->names.expert_down = "feed_forward.experts.down_proj";
+    s->names.shared_gate = "feed_forward.shared_expert.gate_proj";
+    s->names.shared_up = "feed_forward.shared_expert.up_proj";
+    s->names.shared_down = "feed_forward.shared_expert.down_proj";
+}
+
+static void check_llama4_layers(MtfConfig *c, const MtfStack *s) {
+    MtfJson list, item;
+    const char *word = "";
+    int64_t layer = 0;
+    if (!mtf_config_find(c, "layer_types", &list) || c->failed)
+        return;
+    c->failed = !mtf_json_array(&list, c->error);
+    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
+         more = mtf_json_next(&item), layer++) {
+        const char *is =
+            mtf_layers_have(s->straight_layers, layer) ? "full_attention" : "chunked_attention";
+        c->failed = !mtf_json_string(&item, &word, c->error);
+        if (!c->failed && strcmp(word, is) != 0)
+            c->failed =
+                !mtf_json_fail(&item, c->error, "%s is expected, as other keys have it", is);
+    }
+}
+
+static void read_llama4(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 202048, 5120,   8192, 48,  40,   8,
+                                           128,    131072, 1e-5, 5e5, false };
+    MtfStack *s = &n->decoder;
+    s->rotary_adjacent = true;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    s->names.gate = "feed_forward.gate_proj";
+    s->names.up = "feed_forward.up_proj";
+    s->names.down = "feed_forward.down_proj";
+    read_llama4_attention(c, s);
+    check_llama4_layers(c, s);
+    read_llama4_experts(c, s);
+    if (s->layers > 256)
+        mtf_config_fail(c, "num_hidden_layers", "at most 256 are supported");
+    if (mtf_config_number(c, "router_jitter_noise", 0) != 0)
+        mtf_config_leave_out(c, "router_jitter_noise", "noise of training alone");
+    mtf_type_ignore(c, (const char *const[]){ "for_llm_compressor", NULL });
+}
+
 /* ---- Others ------------------------------------------------------------------------------------- */
 
 /* Granite's factors, and the matrices of all experts in one tensor. */
@@ -404,6 +535,8 @@ static void read_ernie4_5_moe(MtfConfig *c, MtfArchitecture *n) {
 const MtfArchitectureType mtf_expert_types[] = {
     { "mixtral", read_mixtral },
     { "gpt_oss", read_gpt_oss },
+    { "phimoe", read_phimoe },
+    { "llama4_text", read_llama4 },
     { "qwen2_moe", read_qwen2_moe },
     { "qwen3_moe", read_qwen3_moe },
     { "olmoe", read_olmoe },

@@ -29,7 +29,7 @@ if sys.argv[1] in ("write", "behind", "made"):
 LENGTH = 12
 PROMPT = LENGTH  # tokens that are read at once; others follow one by one
 SHARDED = {"qwen2", "mixtral", "deepseek_v3-fp8"}
-ADJACENT = {"gptj", "codegen", "glm", "glm4", "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "ernie4_5", "ernie4_5_moe", "helium"}  # types whose rotary pairs lie side by side
+ADJACENT = {"llama4_text", "gptj", "codegen", "glm", "glm4", "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "ernie4_5", "ernie4_5_moe", "helium"}  # types whose rotary pairs lie side by side
 
 
 def e4m3(code):
@@ -531,6 +531,125 @@ def gpt_oss(w, c, tokens):
         x = x + attention(i, p + "self_attn.", norm(p + "input_layernorm", x))
         x = x + ffn(p + "mlp.", norm(p + "post_attention_layernorm", x))
     return norm("model.norm", x) @ w("lm_head.weight", c["vocab_size"], h).T
+
+
+def near_shares(scores, margin):
+    """Of two choices each one's share of those that are not far behind it, SparseMixer's without noise."""
+    which = scores.argmax(-1, keepdim=True)
+    left = scores.masked_fill(torch.arange(scores.shape[1]) == which, -math.inf)
+    shares = torch.zeros_like(scores)
+    for of in (scores, left):
+        top, chosen = of.max(-1, keepdim=True)
+        far = (top - scores) / torch.maximum(scores.abs(), top) > margin
+        shares = shares + torch.softmax(of.masked_fill(far, -math.inf), -1) * (torch.arange(scores.shape[1]) == chosen)
+    return shares
+
+
+def phimoe(w, c, tokens):
+    h, f, heads, kv = c["hidden_size"], c["intermediate_size"], c["num_attention_heads"], c["num_key_value_heads"]
+    bias, n = c["attention_bias"], c["num_local_experts"]
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), w(name + ".bias", h, scale=0.2), c["rms_norm_eps"])
+
+    def ffn(p, x):
+        shares = near_shares(linear(w, p + "gate", x, n), 2 * c["router_jitter_noise"])
+        return sum(shares[:, e:e + 1] * linear(w, f"{p}experts.{e}.w2", silu(linear(w, f"{p}experts.{e}.w1", x, f)) *
+                                               linear(w, f"{p}experts.{e}.w3", x, f), h) for e in range(n))
+
+    x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=1.0)[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        y, a = norm(p + "input_layernorm", x), p + "self_attn."
+        q, k, v = (heads_of(linear(w, a + name, y, m * h // heads, bias), m) for name, m in
+                   (("q_proj", heads), ("k_proj", kv), ("v_proj", kv)))
+        turned = rotary_of(c, None)
+        y = attend(rotate(q, turned), rotate(k, turned), v, 1 / math.sqrt(h // heads), window=c.get("sliding_window"))
+        x = x + linear(w, a + "o_proj", joined(y), h, bias)
+        x = x + ffn(p + "block_sparse_moe.", norm(p + "post_attention_layernorm", x))
+    x, table = norm("model.norm", x), w("lm_head.weight", c["vocab_size"], h)
+    return x @ table.T + (w("lm_head.bias", c["vocab_size"], scale=0.3) if c.get("lm_head_bias") else 0)
+
+
+def llama4(w, c, tokens):
+    """Three layers of four turn and look at their chunk; the others look at all, and their queries grow."""
+    h, f, heads, kv, width = c["hidden_size"], c["intermediate_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
+    n, place = c["num_local_experts"], torch.arange(len(tokens), dtype=torch.float64)
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["rms_norm_eps"])
+
+    def attention(i, p, x):
+        q, k, v = (heads_of(linear(w, p + name, x, m * width), m) for name, m in
+                   (("q_proj", heads), ("k_proj", kv), ("v_proj", kv)))
+        bias = None
+        if c["no_rope_layers"][i] == 1:
+            q, k = rotate(q, rotary_of(c, None)), rotate(k, rotary_of(c, None))
+            if c["use_qk_norm"]:
+                q, k = rms_norm(q, 1, c["rms_norm_eps"]), rms_norm(k, 1, c["rms_norm_eps"])
+            chunk = place // c["attention_chunk_size"]
+            bias = torch.where(chunk[None, :] < chunk[:, None], -math.inf, 0.0)
+        elif c["attn_temperature_tuning"]:
+            q = q * (1 + c["attn_scale"] * torch.log1p(torch.floor((place + 1) / c["floor_scale"])))[:, None]
+        return linear(w, p + "o_proj", joined(attend(q, k, v, 1 / math.sqrt(width), bias=bias)), h)
+
+    def dense(p, x, wide):
+        return linear(w, p + "down_proj", silu(linear(w, p + "gate_proj", x, wide)) * linear(w, p + "up_proj", x, wide), h)
+
+    def expert(p, e, x):
+        gate, up = (x @ w(p + "gate_up_proj", n, h, 2 * f, scale=0.3)[e]).split(f, -1)
+        return (silu(gate) * up) @ w(p + "down_proj", n, f, h, scale=0.3)[e]
+
+    def ffn(i, p, x):
+        if i not in c["moe_layers"]:
+            return dense(p, x, c["intermediate_size_mlp"])
+        best, which = torch.topk(linear(w, p + "router", x, n), c["num_experts_per_tok"], -1)
+        y = dense(p + "shared_expert.", x, f)
+        for e in range(n):
+            chosen = which == e
+            share = (torch.sigmoid(best) * chosen).sum(-1, keepdim=True)
+            y = y + chosen.any(-1, keepdim=True) * expert(p + "experts.", e, x * share)
+        return y
+
+    x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=1.0)[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        x = x + attention(i, p + "self_attn.", norm(p + "input_layernorm", x))
+        x = x + ffn(i, p + "feed_forward.", norm(p + "post_attention_layernorm", x))
+    return norm("model.norm", x) @ w("lm_head.weight", c["vocab_size"], h).T
+
+
+def modernbert(w, c, tokens):
+    """An encoder whose positions turn; layers but every third look at what is near."""
+    h, f, heads = c["hidden_size"], c["intermediate_size"], c["num_attention_heads"]
+    place = torch.arange(len(tokens))
+    far = (place[None, :] - place[:, None]).abs() > c["local_attention"] // 2
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), 0, c["norm_eps"])
+
+    def rotated(x, slides):
+        if "rope_parameters" in c:
+            return rotate(x, rotary_of(c, slides))
+        return rotate(x, {**c, "rope_theta": c["local_rope_theta" if slides else "global_rope_theta"]})
+
+    table = w("model.embeddings.tok_embeddings.weight", c["vocab_size"], h, scale=1.0)
+    x = norm("model.embeddings.norm", table[tokens])
+    for i in range(c["num_hidden_layers"]):
+        p, slides = f"model.layers.{i}.", slides_at(c, i)
+        slides = i % c["global_attn_every_n_layers"] != 0 if slides is None else slides
+        y = x if i == 0 else norm(p + "attn_norm", x)
+        q, k, v = (heads_of(part, heads) for part in linear(w, p + "attn.Wqkv", y, 3 * h, c["attention_bias"]).split(h, -1))
+        y = attend(rotated(q, slides), rotated(k, slides), v, 1 / math.sqrt(h // heads), causal=False,
+                   bias=torch.where(far, -math.inf, 0.0) if slides else None)
+        x = x + linear(w, p + "attn.Wo", joined(y), h, c["attention_bias"])
+        gate, up = linear(w, p + "mlp.Wi", norm(p + "mlp_norm", x), 2 * f, c["mlp_bias"]).split(f, -1)
+        x = x + linear(w, p + "mlp.Wo", gelu(gate) * up, h, c["mlp_bias"])
+    x = norm("model.final_norm", x)
+    if not tells(c, "ForMaskedLM"):
+        return x @ table.T
+    x = norm("head.norm", gelu(linear(w, "head.dense", x, h)))
+    return x @ table.T + w("decoder.bias", c["vocab_size"], scale=0.3)
 
 
 def deepseek_shares(w, c, p, x):
@@ -1402,6 +1521,25 @@ MODELS = {
                           "rope_theta": 150000, "initial_context_length": 8,
                           "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8,
                                            "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}}),
+    "phimoe": (phimoe, {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2, "attention_bias": True, "lm_head_bias": True,
+                        "router_jitter_noise": 0.2, "input_jitter_noise": 0.01, "sliding_window": 7, "rope_theta": 1e4}),
+    "llama4_text": (llama4, {**LLAMA, "num_hidden_layers": 4, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
+                             "intermediate_size": 20, "intermediate_size_mlp": 40, "moe_layers": [1, 3], "no_rope_layers": [1, 0, 1, 0],
+                             "attention_chunk_size": 5, "use_qk_norm": True, "attn_temperature_tuning": True, "floor_scale": 3,
+                             "attn_scale": 0.4, "attention_bias": False, "rope_theta": 1e4}),
+    "llama4_text-plain": (llama4, {**LLAMA, "num_hidden_layers": 4, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 1,
+                                   "intermediate_size": 20, "intermediate_size_mlp": 40, "moe_layers": [0, 1, 2, 3], "attn_scale": 0.4,
+                                   "no_rope_layers": [1, 1, 1, 0], "attention_chunk_size": 64, "use_qk_norm": False,
+                                   "attn_temperature_tuning": False, "floor_scale": 3, "rope_theta": 1e4}),
+    "modernbert": (modernbert, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 4, "num_attention_heads": 3,
+                                "vocab_size": 50, "max_position_embeddings": 32, "norm_eps": 1e-5, "local_attention": 4,
+                                "global_attn_every_n_layers": 3, "global_rope_theta": 160000.0, "local_rope_theta": 100.0,
+                                "attention_bias": True, "mlp_bias": True, "hidden_activation": "gelu"}),
+    "modernbert-tokens": (modernbert, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3,
+                                       "vocab_size": 50, "max_position_embeddings": 32, "norm_eps": 1e-5, "local_attention": 6,
+                                       "layer_types": ["sliding_attention", "full_attention"], "global_rope_theta": 160000.0,
+                                       "local_rope_theta": 100.0, "attention_bias": False, "mlp_bias": False,
+                                       "architectures": ["ModernBertForMaskedLM"]}),
     "mixtral": (llama_like, {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2,
                              "sliding_window": None}),
     "qwen3_moe": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 3,
