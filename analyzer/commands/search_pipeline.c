@@ -4,7 +4,6 @@
 #include "analyzer/commands/report_child.h"
 #include "analyzer/cuts/cut_planning.h"
 #include "analyzer/planner/mesh_shapes.h"
-#include "analyzer/rewriting/key_ring.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
