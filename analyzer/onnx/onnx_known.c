@@ -88,6 +88,8 @@ static bool compute_one(int kind, const MtfAttributes *a, double x, double *y) {
         return *y = cos(x), true;
     case MTF_OP_FLOOR:
         return *y = floor(x), true;
+    case MTF_OP_RELU:
+        return *y = MAX(x, 0), true;
     case MTF_OP_CEIL:
         return *y = ceil(x), true;
     case MTF_OP_LOGICAL_NOT:

@@ -8,7 +8,8 @@ static const MtfOnnxOperator *const tables[] = {
     mtf_onnx_elementwise_operators, mtf_onnx_shape_operators,     mtf_onnx_reduction_operators,
     mtf_onnx_network_operators,     mtf_onnx_window_operators,    mtf_onnx_loss_operators,
     mtf_onnx_resize_operators,      mtf_onnx_quantised_operators, mtf_onnx_attention_operators,
-    mtf_onnx_recurrent_operators,   mtf_onnx_place_operators,     mtf_onnx_sequence_operators
+    mtf_onnx_recurrent_operators,   mtf_onnx_place_operators,     mtf_onnx_sequence_operators,
+    mtf_onnx_control_operators,
 };
 
 /* "" and "ai.onnx" are the same. */
@@ -26,16 +27,11 @@ const MtfOnnxOperator *mtf_onnx_operator_find(const char *domain, const char *na
 }
 
 static const MtfOnnxOperator *find_row(MtfOnnxTranslation *t, const MtfOnnxNode *node) {
-    static const char *const control[] = { "If", "Loop", "Scan", "SequenceMap", NULL };
     const MtfOnnxOperator *row = mtf_onnx_operator_find(node->domain, node->op);
     if (row != NULL)
         return row;
-    if (g_strv_contains(control, node->op))
-        mtf_onnx_fail(t, "control flow (graphs inside a node) is not supported");
-    else
-        mtf_onnx_fail(t, "operator %s%s%s is not supported", node->op,
-                      *domain_of(node->domain) != '\0' ? " of domain " : "",
-                      domain_of(node->domain));
+    mtf_onnx_fail(t, "operator %s%s%s is not supported", node->op,
+                  *domain_of(node->domain) != '\0' ? " of domain " : "", domain_of(node->domain));
     return NULL;
 }
 

@@ -48,6 +48,7 @@ extern const MtfOnnxOperator mtf_onnx_quantised_operators[];
 extern const MtfOnnxOperator mtf_onnx_attention_operators[];
 extern const MtfOnnxOperator mtf_onnx_sequence_operators[]; /* which alone take sequences */
 extern const MtfOnnxOperator mtf_onnx_recurrent_operators[];
+extern const MtfOnnxOperator mtf_onnx_control_operators[]; /* with graphs inside */
 
 /* Translates a node without working anything out; all its outputs get values. Returns output
  * `output`. */

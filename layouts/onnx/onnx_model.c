@@ -9,6 +9,7 @@
 typedef struct {
     MtfOnnxModel *model;
     GError **error;
+    int inner; /* how many nodes the graph lies in */
 } Reader;
 
 typedef bool (*ReadField)(const Reader *r, void *object, const MtfWireField *field);
@@ -91,6 +92,9 @@ static bool read_tensor(const Reader *r, const MtfWireField *field, MtfOnnxTenso
     return mtf_onnx_tensor_read(field->bytes, r->model->path, *tensor, r->error);
 }
 
+/* A branch of a condition or the body of a loop. */
+static bool read_inner_graph(const Reader *r, const MtfWireField *field, MtfOnnxModel **graph);
+
 static bool read_attribute_field(const Reader *r, void *object, const MtfWireField *field) {
     MtfOnnxAttribute *attribute = object;
     switch (field->number) {
@@ -111,6 +115,8 @@ static bool read_attribute_field(const Reader *r, void *object, const MtfWireFie
         note_type(attribute, MTF_ONNX_ATTRIBUTE_TENSOR);
         return read_tensor(r, field, &attribute->t);
     case 6:
+        note_type(attribute, MTF_ONNX_ATTRIBUTE_GRAPH);
+        return read_inner_graph(r, field, &attribute->g);
     case 11:
         note_type(attribute, MTF_ONNX_ATTRIBUTE_GRAPH);
         return true;
@@ -147,6 +153,7 @@ static void clear_attribute(gpointer data) {
     g_array_unref(attribute->ints);
     g_array_unref(attribute->floats);
     g_ptr_array_unref(attribute->strings);
+    mtf_onnx_model_free(attribute->g);
 }
 
 static bool read_attribute(const Reader *r, GArray *attributes, const MtfWireField *field) {
@@ -378,8 +385,22 @@ static MtfOnnxModel *new_model(const char *path) {
     return model;
 }
 
+/* Graphs inside of graphs inside of … take room on our stack. */
+#define MOST_INNER 16
+
+static bool read_inner_graph(const Reader *r, const MtfWireField *field, MtfOnnxModel **graph) {
+    if (!is_message(r, field))
+        return false;
+    if (*graph != NULL || r->inner >= MOST_INNER)
+        return fail(r, "graphs lie too deep inside of nodes, or two in one attribute");
+    *graph = new_model(r->model->path);
+    (*graph)->begin = r->model->begin;
+    Reader inner = { *graph, r->error, r->inner + 1 };
+    return read_message(&inner, field->bytes, *graph, read_graph_field);
+}
+
 static bool read_model(MtfOnnxModel *model, const uint8_t *bytes, gsize length, GError **error) {
-    Reader r = { model, error };
+    Reader r = { model, error, 0 };
     model->begin = bytes;
     if (!read_message(&r, (MtfWire){ bytes, bytes + length, false }, model, read_model_field))
         return false;

@@ -17,7 +17,7 @@ typedef enum {
     MTF_ONNX_ATTRIBUTE_INT = 2,
     MTF_ONNX_ATTRIBUTE_STRING = 3,
     MTF_ONNX_ATTRIBUTE_TENSOR = 4,
-    MTF_ONNX_ATTRIBUTE_GRAPH = 5, /* its nodes are not read */
+    MTF_ONNX_ATTRIBUTE_GRAPH = 5,
     MTF_ONNX_ATTRIBUTE_FLOATS = 6,
     MTF_ONNX_ATTRIBUTE_INTS = 7,
 } MtfOnnxAttributeType;
@@ -32,6 +32,7 @@ typedef struct {
     GArray *ints;   /* int64_t */
     GArray *floats; /* double */
     GPtrArray *strings;
+    struct MtfOnnxModel *g; /* the graph of a branch or a body, or NULL */
 } MtfOnnxAttribute;
 
 typedef struct {
@@ -53,7 +54,8 @@ typedef struct {
     MtfOnnxSize dims[MTF_ONNX_MAX_RANK];
 } MtfOnnxInput;
 
-typedef struct {
+/* A file; or a graph inside a node, which has nothing of its own but its name, nodes, values, inputs and outputs. */
+typedef struct MtfOnnxModel {
     char *path;
     GMappedFile *map;            /* NULL: the bytes are the caller's */
     const uint8_t *begin;        /* of the file's bytes */

@@ -86,6 +86,18 @@ static bool add(MtfPublishedFolder *folder, const MtfOnnxModel *model, const Mtf
     return true;
 }
 
+static bool add_all(MtfPublishedFolder *folder, const MtfOnnxModel *model, GError **error);
+
+/* Those of branches and bodies. */
+static bool add_inner(MtfPublishedFolder *folder, const MtfOnnxNode *node, GError **error) {
+    for (guint i = 0; i < node->attributes->len; i++) {
+        const MtfOnnxAttribute *attribute = &g_array_index(node->attributes, MtfOnnxAttribute, i);
+        if (attribute->g != NULL && !add_all(folder, attribute->g, error))
+            return false;
+    }
+    return true;
+}
+
 static bool add_all(MtfPublishedFolder *folder, const MtfOnnxModel *model, GError **error) {
     for (guint i = 0; i < model->initializers->len; i++)
         if (!add(folder, model, model->initializers->pdata[i], error))
@@ -93,6 +105,8 @@ static bool add_all(MtfPublishedFolder *folder, const MtfOnnxModel *model, GErro
     for (guint i = 0; i < model->nodes->len; i++) {
         const MtfOnnxNode *node = model->nodes->pdata[i];
         const MtfOnnxAttribute *value = mtf_onnx_attribute(node, "value");
+        if (!add_inner(folder, node, error))
+            return false;
         if (value == NULL || value->t == NULL || node->outputs->len == 0)
             continue;
         if (*value->t->name == '\0') { /* called as what the node makes */

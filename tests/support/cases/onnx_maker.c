@@ -87,16 +87,39 @@ static GByteArray *attribute_of(const char *text) {
     return attribute;
 }
 
-void mtf_make_node(GByteArray *graph, const char *op, const char *inputs, const char *outputs,
-                   const char *attributes) {
+/* The node without attributes. */
+static GByteArray *node_of(const char *op, const char *inputs, const char *outputs) {
     GByteArray *node = g_byte_array_new();
-    g_auto(GStrv) parts = g_strsplit(attributes, " ", -1);
     put_names(node, 1, inputs);
     put_names(node, 2, outputs);
     mtf_wire_put_string(node, 4, op);
+    return node;
+}
+
+void mtf_make_node(GByteArray *graph, const char *op, const char *inputs, const char *outputs,
+                   const char *attributes) {
+    GByteArray *node = node_of(op, inputs, outputs);
+    g_auto(GStrv) parts = g_strsplit(attributes, " ", -1);
     for (char **part = parts; *part != NULL; part++)
         if (**part != '\0')
             put_inner(node, 5, attribute_of(*part));
+    put_inner(graph, 1, node);
+}
+
+static GByteArray *attribute_around(const char *name, GByteArray *inner) {
+    GByteArray *attribute = g_byte_array_new();
+    mtf_wire_put_string(attribute, 1, name);
+    put_inner(attribute, 6, inner);
+    mtf_wire_put_varint(attribute, 20, 5);
+    return attribute;
+}
+
+void mtf_make_node_around(GByteArray *graph, const char *op, const char *inputs,
+                          const char *outputs, const char *names, GByteArray *const *inner) {
+    GByteArray *node = node_of(op, inputs, outputs);
+    g_auto(GStrv) graphs = g_strsplit(names, ",", -1);
+    for (int i = 0; graphs[i] != NULL; i++)
+        put_inner(node, 5, attribute_around(graphs[i], inner[i]));
     put_inner(graph, 1, node);
 }
 

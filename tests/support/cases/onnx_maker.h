@@ -24,6 +24,10 @@ void mtf_make_tensor(GByteArray *graph, const char *name, int type, const char *
 void mtf_make_node(GByteArray *graph, const char *op, const char *inputs, const char *outputs,
                    const char *attributes);
 
+/* A node around graphs, which it takes over: "then_branch,else_branch" of `inner`. */
+void mtf_make_node_around(GByteArray *graph, const char *op, const char *inputs,
+                          const char *outputs, const char *names, GByteArray *const *inner);
+
 /* The whole file; takes `graph` over. */
 GByteArray *mtf_make_model(GByteArray *graph, int opset);
 

@@ -287,6 +287,10 @@ static MtfOnnxCaseResult run_case(Case *c, const char *folder) {
         g_clear_error(&error);
         know_small_inputs(c);
         bound = c->known->len > 0 && import(c, &error);
+        if (!bound && error != NULL) {
+            g_free(c->sentence);
+            c->sentence = g_strdup(error->message);
+        }
         if (!bound)
             return MTF_ONNX_CASE_REFUSED;
         g_clear_pointer(&c->sentence, g_free);
