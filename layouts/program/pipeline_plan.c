@@ -158,6 +158,36 @@ MtfPipelinePlan *mtf_pipeline_plan_new(MtfGraph *graph, const char *schedule,
     return g_steal_pointer(&pipeline);
 }
 
+/* Every micro-batch forward, and where the model is trained backward with it. */
+static MtfPipelineOrder *whole_order(const MtfGraph *graph) {
+    int microbatches = mtf_graph_microbatches(graph);
+    MtfPipelineOrder *order = mtf_pipeline_order_new(1, 1, microbatches, MTF_STAGES_LOOP);
+    for (int k = 0; k < microbatches; k++) {
+        mtf_pipeline_order_add(order, MTF_WORK_FORWARD, 0, k);
+        if (graph->loss < 0)
+            continue;
+        mtf_pipeline_action(order, 0, mtf_pipeline_length(order, 0) - 1)->with_next = true;
+        mtf_pipeline_order_add(order, MTF_WORK_BACKWARD, 0, k);
+    }
+    return order;
+}
+
+MtfPipelinePlan *mtf_pipeline_plan_whole(MtfPlan *plan) {
+    MtfPipelinePlan *pipeline = g_new0(MtfPipelinePlan, 1);
+    pipeline->graph = mtf_graph_copy(plan->graph);
+    pipeline->split = g_new0(MtfStageSplit, 1);
+    pipeline->split->graphs = g_ptr_array_new();
+    pipeline->split->transfers = g_array_new(FALSE, FALSE, sizeof(MtfStageTransfer));
+    pipeline->order = whole_order(plan->graph);
+    pipeline->stages = g_ptr_array_new_with_free_func(free_plan);
+    g_ptr_array_add(pipeline->stages, plan);
+    return pipeline;
+}
+
+bool mtf_pipeline_is_whole(const MtfPipelinePlan *pipeline) {
+    return pipeline->schedule == NULL;
+}
+
 void mtf_pipeline_plan_free(MtfPipelinePlan *pipeline) {
     if (pipeline == NULL)
         return;

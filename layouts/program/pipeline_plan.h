@@ -24,7 +24,7 @@
 typedef struct {
     MtfGraph *graph; /* of all stages, with the examples of one micro-batch */
     MtfStageSplit *split;
-    char *schedule; /* the name the order was made by */
+    char *schedule; /* the name the order was made by; NULL: there is nothing to schedule */
     MtfPipelineOrder *order;
     GPtrArray *stages; /* MtfPlan: one a stage, of its part of the graph */
     cJSON *predicted;
@@ -36,6 +36,15 @@ typedef struct {
  * not begin with micro-batch 0. */
 MtfPipelinePlan *mtf_pipeline_plan_new(MtfGraph *graph, const char *schedule,
                                        MtfPipelineOrder *order, GError **error);
+
+/* The pipeline of one stage that runs a plan without stages, which it takes over: each micro-batch once
+ * through the program, both passes as one,
+ *
+ *     (0F0;0B0)OVERLAP_F_B (0F1;0B1)OVERLAP_F_B …
+ *
+ * so that who executes plans knows pipelines only. */
+MtfPipelinePlan *mtf_pipeline_plan_whole(MtfPlan *plan);
+bool mtf_pipeline_is_whole(const MtfPipelinePlan *pipeline);
 
 /* The graph of a stage, as its plan holds it; the pipeline owns it. */
 const MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int stage);

@@ -140,7 +140,7 @@ static bool trial_make(Trial *trial, bool *applies, GError **error) {
     trial->communicators = mtf_communicators_new(trial->control, trial->program);
     trial->transport =
         (MtfTransport){ .communicators = trial->communicators,
-                        .window = mtf_window_exchange_new(trial->control, trial->worker),
+                        .window = mtf_window_exchange_new(trial->control, trial->worker, NULL),
                         .messages =
                             mtf_message_exchange_new(trial->communicators, trial->worker, 1),
                         .max_message = MTF_MAX_MESSAGE };

@@ -24,6 +24,7 @@ G_STATIC_ASSERT(sizeof(Counter) * MAX_SETS <= MTF_ARENA_HEADER_BYTES);
 struct MtfHostWindow {
     int rank, n_ranks;
     int spins;
+    const MtfProgressHook *idle;
     MtfArenaMemory *arenas; /* one a rank; of this one and of those left out the mapping is NULL */
     char **bases;           /* one a rank */
     Counter **counters;     /* one a rank: MAX_SETS of them */
@@ -170,11 +171,20 @@ bool mtf_host_window_all_passed(const MtfHostWindow *window, const MtfWindowGrou
     return true;
 }
 
+void mtf_host_window_set_idle(MtfHostWindow *window, const MtfProgressHook *idle) {
+    window->idle = idle;
+}
+
+static void let_others(const MtfHostWindow *window) {
+    mtf_progress_hook_run(window->idle);
+    sched_yield();
+}
+
 void mtf_host_window_wait(const MtfHostWindow *window, const MtfWindowGroup *group, MtfStage stage,
                           uint64_t times) {
     for (int i = 0; i < group->n; i++)
         for (int spins = 0; !has_passed(window, group->ranks[i], group->axes, stage, times);
              spins++)
             if (spins >= window->spins)
-                sched_yield();
+                let_others(window);
 }

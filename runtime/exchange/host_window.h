@@ -13,6 +13,7 @@
 #define MTF_HOST_WINDOW_H
 
 #include "layouts/placement/mesh.h"
+#include "runtime/kernels/base/kernel.h"
 #include "runtime/worker/arena_memory.h"
 
 #include <mpi.h>
@@ -42,6 +43,9 @@ typedef struct {
 /* Tells the group of `axes` that this rank has passed the stage once more, and how often it has.
  * What it wrote before, others can read that see it. */
 uint64_t mtf_host_window_pass(MtfHostWindow *window, unsigned axes, MtfStage stage);
+
+/* What is called while this rank waits, so that what it owes others by MPI goes on; borrowed, NULL: nothing. */
+void mtf_host_window_set_idle(MtfHostWindow *window, const MtfProgressHook *idle);
 
 /* Whether all have passed the stage that often; the other returns when they have. */
 bool mtf_host_window_all_passed(const MtfHostWindow *window, const MtfWindowGroup *group,

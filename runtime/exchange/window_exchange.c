@@ -24,6 +24,7 @@ struct MtfWindowExchange {
     const MtfWorker *worker;
     MPI_Comm control;
     MtfHostWindow *window;
+    bool borrows; /* the window is another's */
     bool reaches[MAX_SETS];
     CollectiveSlot *slots; /* one an instruction; n = 0 where there is none */
 };
@@ -84,12 +85,14 @@ static void slot_clear(CollectiveSlot *slot) {
     g_free(slot->targets);
 }
 
-MtfWindowExchange *mtf_window_exchange_new(MPI_Comm control, const MtfWorker *worker) {
+MtfWindowExchange *mtf_window_exchange_new(MPI_Comm control, const MtfWorker *worker,
+                                           const MtfWindowExchange *like) {
     MtfWindowExchange *exchange = g_new0(MtfWindowExchange, 1);
     int length = mtf_program_length(worker->program);
     exchange->worker = worker;
     exchange->control = control;
-    exchange->window = mtf_host_window_new(control, &worker->memory);
+    exchange->borrows = like != NULL;
+    exchange->window = like != NULL ? like->window : mtf_host_window_new(control, &worker->memory);
     exchange->slots = g_new0(CollectiveSlot, length);
     agree_on_reach(exchange);
     for (int i = 0; i < length; i++)
@@ -104,9 +107,14 @@ void mtf_window_exchange_free(MtfWindowExchange *exchange) {
     mtf_mpi_require(MPI_Barrier(exchange->control), "MPI_Barrier");
     for (int i = 0; i < mtf_program_length(exchange->worker->program); i++)
         slot_clear(&exchange->slots[i]);
-    mtf_host_window_free(exchange->window);
+    if (!exchange->borrows)
+        mtf_host_window_free(exchange->window);
     g_free(exchange->slots);
     g_free(exchange);
+}
+
+void mtf_window_exchange_set_idle(MtfWindowExchange *exchange, const MtfProgressHook *idle) {
+    mtf_host_window_set_idle(exchange->window, idle);
 }
 
 bool mtf_window_exchange_reaches(const MtfWindowExchange *exchange, unsigned axes) {

@@ -18,9 +18,13 @@
 
 typedef struct MtfWindowExchange MtfWindowExchange;
 
-/* Collective over `control`, which has one rank a processor of the worker's mesh. The worker must
- * outlive it. */
-MtfWindowExchange *mtf_window_exchange_new(MPI_Comm control, const MtfWorker *worker);
+/* Collective over `control`, which has one rank a processor of the worker's mesh. `like` is that of
+ * another worker with the same arena, whose window it looks through, or NULL. Both must outlive it. */
+MtfWindowExchange *mtf_window_exchange_new(MPI_Comm control, const MtfWorker *worker,
+                                           const MtfWindowExchange *like);
+
+/* What is called while this rank waits (host_window.h), also in exchanges that look through the same window. */
+void mtf_window_exchange_set_idle(MtfWindowExchange *exchange, const MtfProgressHook *idle);
 
 /* Collective over `control`: nobody's arena may go before all are done with it. */
 void mtf_window_exchange_free(MtfWindowExchange *exchange);

@@ -130,7 +130,8 @@ static void run_through(MtfExecutor *executor, int from, int to, int64_t step) {
         mtf_step_trace_turn_to(executor->trace, executor->worker->program);
     for (int i = from, next; i < to; i = next) {
         int kernels = mtf_program_instruction(executor->worker->program, i)->fused.kernels;
-        bool row = kernels > 0 && i + kernels <= to && executor->accuracy == NULL;
+        bool alone = executor->accuracy != NULL || executor->look != NULL;
+        bool row = kernels > 0 && i + kernels <= to && !alone;
         next = row ? i + kernels : i + 1;
         while (any_is_due(executor, &under_way, next - 1))
             end_oldest(executor, &under_way, step);
@@ -176,45 +177,29 @@ static void run_iterations(MtfExecutor *executor, MtfRange part, int64_t step) {
     }
 }
 
+static void look_at(const MtfExecutor *executor, int from, int to) {
+    for (int i = from; executor->look != NULL && i < to; i++)
+        executor->look->seen(executor->worker, i, executor->look->user);
+}
+
 void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
     const MtfProgram *program = executor->worker->program;
     for (int begin = from, end; begin < to; begin = end) {
         int loop = mtf_program_instruction(program, begin)->loop;
         for (end = begin + 1; end < to && mtf_program_instruction(program, end)->loop == loop;)
             end++;
+        if (executor->look != NULL && loop == 0)
+            end = begin + 1;
         run_iterations(executor, (MtfRange){ begin, end }, step);
+        look_at(executor, begin, end);
     }
-}
-
-static void run_plainly(MtfExecutor *executor, int from, int to, int64_t step, void *user) {
-    (void)user;
-    mtf_executor_run(executor, from, to, step);
 }
 
 void mtf_executor_begin_microbatch(MtfExecutor *executor, int microbatch, int64_t batch,
                                    GError **failure) {
     mtf_worker_set_microbatch(executor->worker, microbatch);
-    if (*failure == NULL)
+    if (executor->data != NULL && *failure == NULL)
         mtf_data_fill_inputs(executor->data, executor->worker, batch, failure);
-}
-
-bool mtf_executor_loop(MtfExecutor *executor, const MtfMicrobatchLoop *loop, GError **error) {
-    MtfWorker *worker = executor->worker;
-    void (*run)(MtfExecutor *, int, int, int64_t, void *) =
-        loop->run != NULL ? loop->run : run_plainly;
-    GError *failure = NULL;
-    for (int k = 0; k < worker->program->microbatches; k++) {
-        if (executor->data == NULL || (k == 0 && loop->first_is_filled))
-            mtf_worker_set_microbatch(worker, k);
-        else
-            mtf_executor_begin_microbatch(executor, k, loop->batch, &failure);
-        run(executor, 0, loop->repeated, loop->step, loop->user);
-    }
-    mtf_worker_set_microbatch(worker, 0);
-    run(executor, worker->program->n_repeated, loop->once, loop->step, loop->user);
-    if (failure != NULL)
-        g_propagate_error(error, failure);
-    return failure == NULL;
 }
 
 /* Whether the instruction writes a variable. */
@@ -233,26 +218,4 @@ int mtf_executor_first_update(const MtfProgram *program) {
            !updates(program, mtf_program_instruction(program, first)))
         first++;
     return first;
-}
-
-bool mtf_executor_compute(MtfExecutor *executor, int64_t step, GError **error) {
-    const MtfProgram *program = executor->worker->program;
-    MtfMicrobatchLoop loop = { .repeated = program->n_repeated,
-                               .once = mtf_executor_first_update(program),
-                               .step = step,
-                               .batch = step,
-                               .first_is_filled = true };
-    return mtf_executor_loop(executor, &loop, error);
-}
-
-void mtf_executor_update(MtfExecutor *executor, int64_t step) {
-    const MtfProgram *program = executor->worker->program;
-    mtf_executor_run(executor, mtf_executor_first_update(program), mtf_program_length(program),
-                     step);
-}
-
-bool mtf_executor_step(MtfExecutor *executor, int64_t step, GError **error) {
-    bool done = mtf_executor_compute(executor, step, error);
-    mtf_executor_update(executor, step);
-    return done;
 }

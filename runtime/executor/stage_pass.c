@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/executor/stage_pass.h"
 
-/* Instructions [from, to), with a pause for who looks at what is there in between. */
-static void run_range(const MtfStagePass *pass, int from, int to) {
+void mtf_stage_pass_range(const MtfStagePass *pass, int from, int to) {
     const MtfStageLook *look = pass->look;
     if (look != NULL && from <= look->before && look->before < to) {
         mtf_executor_run(pass->executor, from, look->before, pass->step);
@@ -16,7 +15,7 @@ int mtf_stage_pass_event(const MtfStagePass *pass, int event, int from) {
     int before = mtf_stage_transfers_event(pass->transfers, event)->before;
     MtfWorker *worker = pass->executor->worker;
     if (before > from)
-        run_range(pass, from, before);
+        mtf_stage_pass_range(pass, from, before);
     mtf_stage_transfer_do(pass->transfers, event, worker, pass->slot, worker->microbatch);
     return MAX(from, before);
 }
@@ -29,5 +28,5 @@ void mtf_stage_pass_run(const MtfStagePass *pass, MtfStagePart first, MtfStagePa
         if (part >= first && part <= last)
             from = mtf_stage_pass_event(pass, e, from);
     }
-    run_range(pass, from, (int)instructions->end);
+    mtf_stage_pass_range(pass, from, (int)instructions->end);
 }

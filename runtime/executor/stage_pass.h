@@ -11,7 +11,7 @@
 #include "runtime/exchange/stage_transfers.h"
 #include "runtime/executor/executor.h"
 
-/* A look at what a stage has computed before an instruction of its forward pass. */
+/* A look at what a stage has computed before an instruction that leads to the loss. */
 typedef struct MtfStageLook {
     void (*fill)(const MtfWorker *worker, void *user); /* writes the inputs of one of the stages */
     void (*seen)(const MtfWorker *worker,
@@ -28,6 +28,9 @@ typedef struct {
     int64_t step;
     const MtfStageLook *look; /* of this stage, or NULL */
 } MtfStagePass;
+
+/* Instructions [from, to) without events, with a pause for who looks at what is there in between. */
+void mtf_stage_pass_range(const MtfStagePass *pass, int from, int to);
 
 /* Runs the instructions from `from` on that stand before an event, then the event; returns the instruction
  * that comes next. */

@@ -2,7 +2,6 @@
 #include "runtime/session/evaluation.h"
 
 #include "layouts/base/error.h"
-#include "runtime/session/forward_part.h"
 #include "runtime/support/agreement.h"
 
 #include <math.h>
@@ -15,8 +14,7 @@ bool mtf_evaluation_check(const MtfSession *session, GError **error) {
 
 /* Lets all parts of the program on this rank count in `accuracy`, or none (NULL). */
 static void count_in(MtfSession *session, MtfAccuracy *accuracy) {
-    session->executor.accuracy = accuracy;
-    for (int c = 0; session->stage != NULL && c < session->stage->n_chunks; c++)
+    for (int c = 0; c < session->stage->n_chunks; c++)
         session->stage->chunks[c].executor.accuracy = accuracy;
 }
 
@@ -27,8 +25,6 @@ static double share_of_all(const MtfAccuracy *accuracy, MPI_Comm control) {
 }
 
 bool mtf_evaluate(MtfSession *session, double *loss, double *accuracy, GError **error) {
-    MtfForwardPart part = mtf_forward_part(session->program);
-    g_autoptr(MtfTraffic) uncounted = mtf_traffic_new(session->program);
     int64_t batches = MIN(session->options->eval_batches, mtf_data_held_batches(session->data));
     GError *local = NULL;
     MtfAccuracy counted = { 0 };
@@ -36,14 +32,7 @@ bool mtf_evaluate(MtfSession *session, double *loss, double *accuracy, GError **
     count_in(session, &counted);
     mtf_data_hold_out(session->data, true);
     for (int64_t batch = 1; batch <= batches; batch++) {
-        GError *failure = NULL;
-        if (session->stage != NULL)
-            mtf_stage_run_forward(session->stage, batch, &failure);
-        else
-            mtf_forward_run(&session->executor, &part, uncounted, batch, &failure);
-        if (local == NULL)
-            local = g_steal_pointer(&failure);
-        g_clear_error(&failure);
+        mtf_stage_run_forward(session->stage, batch, &local);
         *loss += mtf_session_loss(session) / (double)batches;
     }
     mtf_data_hold_out(session->data, false);

@@ -40,17 +40,8 @@ static void look_at_outputs(Places *places, const MtfWorker *worker, int index, 
         look(places, &worker->operands[instruction->outputs[k]], place);
 }
 
-/* A loop is looked at when it is over. */
-static void run_and_look(MtfExecutor *executor, int from, int to, int64_t step, void *user) {
-    Places *places = user;
-    const MtfWorker *worker = executor->worker;
-    int tensors = (int)worker->program->graph->tensors->len;
-    for (int i = from, end; i < to; i = end) {
-        end = mtf_program_loop_end(worker->program, i);
-        mtf_executor_run(executor, i, end, step);
-        for (int j = i; j < end; j++)
-            look_at_outputs(places, worker, j, tensors + j);
-    }
+static void see(const MtfWorker *worker, int index, void *user) {
+    look_at_outputs(user, worker, index, (int)worker->program->graph->tensors->len + index);
 }
 
 static char *describe(const MtfProgram *program, int place, int rank, const char *what) {
@@ -77,20 +68,26 @@ static void agree_place(MPI_Comm control, int *place, int *rank) {
     *rank = first.rank;
 }
 
-char *mtf_first_nan(MtfExecutor *executor, MPI_Comm control, int64_t step) {
-    MtfWorker *worker = executor->worker;
+/* Runs the step's first half again, looking on. What cannot be read any more stays as it is: only the cause is
+ * sought here. */
+static void compute_and_look(MtfStageRun *run, int64_t step, Places *places) {
+    MtfExecutor *executor = &run->chunks[0].executor, as_it_was = *executor;
+    MtfInstructionLook look = { see, places };
+    executor->look = &look;
+    executor->at_once = true;
+    executor->trace = NULL;
+    executor->norm = NULL;
+    mtf_stage_run_compute(run, step, NULL);
+    *executor = as_it_was;
+}
+
+char *mtf_first_nan(MtfStageRun *run, MPI_Comm control, int64_t step) {
+    const MtfWorker *worker = run->workers[0];
     const MtfProgram *program = worker->program;
     Places places = { INT_MAX, INT_MAX };
     int nan_rank, infinite_rank;
     look_at_variables(&places, worker);
-    MtfMicrobatchLoop loop = { .repeated = program->n_repeated,
-                               .once = mtf_executor_first_update(program),
-                               .step = step,
-                               .batch = step,
-                               .run = run_and_look,
-                               .user = &places };
-    /* What cannot be read any more stays as it is: only the cause is sought here. */
-    mtf_executor_loop(executor, &loop, NULL);
+    compute_and_look(run, step, &places);
     agree_place(control, &places.nan, &nan_rank);
     agree_place(control, &places.infinite, &infinite_rank);
     if (places.nan != INT_MAX)

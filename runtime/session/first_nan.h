@@ -7,12 +7,12 @@
 #ifndef MTF_FIRST_NAN_H
 #define MTF_FIRST_NAN_H
 
-#include "runtime/executor/executor.h"
+#include "runtime/executor/stage_steps.h"
 
 /* Collective over `control`: says on every rank, in the same words, which value is the first that
  * is not a number: a variable before the step, or an operation's result in it; where there is none,
- * the first that is infinite. NULL when all are finite. The variables must be those before the
+ * the first that is infinite. NULL when all are finite. Of plans without stages. The variables must be those before the
  * step. Free with g_free. */
-char *mtf_first_nan(MtfExecutor *executor, MPI_Comm control, int64_t step);
+char *mtf_first_nan(MtfStageRun *run, MPI_Comm control, int64_t step);
 
 #endif

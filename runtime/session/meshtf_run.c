@@ -54,7 +54,7 @@ static void say_plan(const MtfSession *session) {
     g_autofree char *mesh = mtf_mesh_format(&session->program->layout->mesh);
     g_autofree char *memory = mtf_bytes_format((double)session->arena->bytes);
     g_autofree char *step = mtf_graph_step_format(session->plan->graph);
-    g_autofree char *model = session->stage != NULL
+    g_autofree char *model = mtf_session_has_stages(session)
                                  ? format_pipeline(session->stage->pipeline)
                                  : g_strdup_printf("%" PRId64 " parameters, ",
                                                    mtf_graph_parameters(session->plan->graph));
@@ -84,7 +84,8 @@ static bool train_and_verify(MtfSession *session, GError **error) {
     if (session->trace != NULL)
         say(session, g_strdup_printf("  the trace of steps %s is in %s\n", session->options->trace,
                                      session->options->trace_file));
-    say(session, session->stage != NULL ? mtf_pipeline_table(session) : mtf_run_summary(session));
+    say(session,
+        mtf_session_has_stages(session) ? mtf_pipeline_table(session) : mtf_run_summary(session));
     if (!session->options->verify || session->stopped)
         return true;
     char *table = mtf_verify(session, error);

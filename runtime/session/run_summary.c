@@ -118,7 +118,7 @@ static void append_host(GString *text, const MtfSession *session) {
 /* What of it no arena holds is the program, MPI, BLAS; without a window the messages that MPI
  * copies. Ranks agree after each has looked, so all arenas are mapped while any looks. */
 static void append_resident(GString *text, const MtfSession *session) {
-    int64_t own = mtf_resident_bytes(session->window != NULL);
+    int64_t own = mtf_resident_bytes(mtf_stage_run_shares_memory(session->stage));
     double resident = mtf_agree_largest(session->control, (double)own);
     g_autofree char *all = format_bytes(resident);
     g_autofree char *beside =

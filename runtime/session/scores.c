@@ -92,8 +92,9 @@ static bool fail_to_find(const char *option, GError **error) {
 
 /* One of the rank's stages may compute them; ranks of other stages are told where they are. (Stages number
  * dimensions alike.) */
-static bool find_in_stages(const MtfSession *session, const char *option, MtfScores *scores,
-                           GError **error) {
+bool mtf_scores_find(const MtfSession *session, const char *option, MtfScores *scores,
+                     GError **error) {
+    *scores = (MtfScores){ .stage = -1 };
     const MtfStageRun *run = session->stage;
     GError *local = NULL;
     int teller = session->n_ranks;
@@ -119,16 +120,6 @@ static bool find_in_stages(const MtfSession *session, const char *option, MtfSco
     if (!holds)
         *scores = told;
     return true;
-}
-
-bool mtf_scores_find(const MtfSession *session, const char *option, MtfScores *scores,
-                     GError **error) {
-    *scores = (MtfScores){ .stage = -1 };
-    if (session->stage != NULL)
-        return find_in_stages(session, option, scores, error);
-    int end = find_comparison(session->program);
-    return end < 0 ? fail_to_find(option, error)
-                   : describe_scores(session->program, session->rank, end, option, scores, error);
 }
 
 /* ---- What they are --------------------------------------------------------------------------- */
@@ -176,21 +167,8 @@ static void keep_slice(const MtfWorker *worker, void *user) {
 }
 
 static void compute(Computation *c) {
-    MtfSession *session = c->session;
-    if (session->stage != NULL) {
-        const MtfStageLook look = { c->fill, keep_slice, c, c->scores->stage, c->scores->end };
-        mtf_stage_run_look(session->stage, &look);
-        return;
-    }
-    g_autoptr(MtfTraffic) uncounted = mtf_traffic_new(session->program);
-    MtfExecutor executor = session->executor;
-    executor.counted = uncounted;
-    executor.times = NULL;
-    executor.trace = NULL;
-    executor.norm = NULL;
-    c->fill(session->worker, c);
-    mtf_executor_run(&executor, 0, c->scores->end, 0);
-    c->scores->slice = session->worker->operands[c->scores->buffer];
+    const MtfStageLook look = { c->fill, keep_slice, c, c->scores->stage, c->scores->end };
+    mtf_stage_run_look(c->session->stage, &look);
 }
 
 void mtf_scores_compute(MtfSession *session, MtfScores *scores, MtfInputValue value,

@@ -7,7 +7,7 @@
 #include "runtime/session/session.h"
 
 typedef struct {
-    int stage;           /* of a pipeline: that computes them; else -1 */
+    int stage;           /* that computes them; -1: not found yet */
     int end;             /* instructions [0, end) of the program lead to the scores */
     int buffer;          /* that holds them then */
     bool holds;          /* this rank computes some of them */

@@ -28,7 +28,11 @@
 /* ---- Loading ------------------------------------------------------------------------------- */
 
 const MtfGraph *mtf_session_graph(const MtfSession *session) {
-    return session->stage != NULL ? session->stage->pipeline->graph : session->plan->graph;
+    return session->stage->pipeline->graph;
+}
+
+bool mtf_session_has_stages(const MtfSession *session) {
+    return !mtf_pipeline_is_whole(session->stage->pipeline);
 }
 
 /* A plan trains, or it generates. */
@@ -52,7 +56,7 @@ static bool check_purpose(const MtfSession *session, GError **error) {
     return true;
 }
 
-static bool load_pipeline(MtfSession *session, GError **error) {
+static bool load_plan(MtfSession *session, GError **error) {
     session->stage = mtf_stage_run_load(session->options->plan, session->control, error);
     if (session->stage == NULL)
         return false;
@@ -62,21 +66,9 @@ static bool load_pipeline(MtfSession *session, GError **error) {
     return check_purpose(session, error);
 }
 
-static bool load_plan(MtfSession *session, GError **error) {
-    if (mtf_pipeline_plan_is(session->options->plan))
-        return load_pipeline(session, error);
-    session->plan = mtf_plan_load(session->options->plan, error);
-    if (session->plan == NULL)
-        return false;
-    if (!check_purpose(session, error))
-        return false;
-    session->program = mtf_plan_lower(session->plan, error);
-    return session->program != NULL;
-}
-
 char *mtf_session_digest(const MtfSession *session) {
-    return session->stage != NULL ? mtf_pipeline_plan_digest(session->stage->pipeline)
-                                  : g_strdup(session->plan->program_sha256);
+    return mtf_session_has_stages(session) ? mtf_pipeline_plan_digest(session->stage->pipeline)
+                                           : g_strdup(session->plan->program_sha256);
 }
 
 bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions *options,
@@ -89,11 +81,7 @@ bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions
     if (!mtf_agree(control, local, error))
         return false;
     g_autofree char *digest = mtf_session_digest(session);
-    if (!mtf_agree_same(control, digest, "plan", error))
-        return false;
-    if (session->stage == NULL)
-        session->arena = mtf_arena_pack(session->program);
-    return true;
+    return mtf_agree_same(control, digest, "plan", error);
 }
 
 /* ---- Opening ------------------------------------------------------------------------------- */
@@ -101,7 +89,7 @@ bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions
 static bool check_ranks(const MtfSession *session, GError **error) {
     const MtfMesh *mesh = &session->program->layout->mesh;
     int wanted = mtf_mesh_size(mesh);
-    if (wanted == session->n_ranks || session->stage != NULL)
+    if (wanted == session->n_ranks || mtf_session_has_stages(session))
         return true;
     g_autofree char *text = mtf_mesh_format(mesh);
     return mtf_input_error(
@@ -113,13 +101,10 @@ static bool check_ranks(const MtfSession *session, GError **error) {
 }
 
 static bool make_worker(MtfSession *session, GError **error) {
-    uint64_t seed = (uint64_t)session->options->seed;
-    if (session->stage == NULL)
-        session->worker =
-            mtf_worker_new(session->program, session->arena, session->rank, seed, error);
-    else if (mtf_stage_run_make_workers(session->stage, seed, error))
-        session->worker = session->stage->chunks[0].workers[0];
-    return session->worker != NULL;
+    if (!mtf_stage_run_make_workers(session->stage, (uint64_t)session->options->seed, error))
+        return false;
+    session->worker = session->stage->chunks[0].slots[0].worker;
+    return true;
 }
 
 /* A text or scores may be wanted of a model that is not trained further. */
@@ -174,23 +159,6 @@ static bool open_metrics(MtfSession *session, GError **error) {
     return true;
 }
 
-/* What is noted of steps beside their losses. */
-static void open_watches(MtfSession *session) {
-    const MtfRunOptions *options = session->options;
-    const MtfProgram *program = session->program;
-    if (session->stage == NULL)
-        session->norm = mtf_gradient_norm_new(session->worker);
-    if (options->trace_to > 0) {
-        int64_t spans = session->stage != NULL ? mtf_stage_run_spans(session->stage)
-                                               : mtf_step_trace_spans(program);
-        session->trace =
-            mtf_step_trace_new(session->control, spans, options->trace_from, options->trace_to);
-    }
-    for (int i = 0; i < mtf_program_length(program); i++)
-        session->products +=
-            2 * mtf_program_instruction(program, i)->multiply_adds * mtf_program_times(program, i);
-}
-
 /* Where time goes; beside what the plan's machine says, if the plan names one that holds the mesh.
  */
 static MtfKernelTimes *new_times(const MtfSession *session) {
@@ -204,18 +172,21 @@ static MtfKernelTimes *new_times(const MtfSession *session) {
     return times;
 }
 
-/* How a run without pipeline stages talks, and what it counts. */
-static void open_transport(MtfSession *session) {
-    session->communicators = mtf_communicators_new(session->control, session->program);
-    if (session->n_ranks > 1 && !session->options->only_mpi)
-        session->window = mtf_window_exchange_new(session->control, session->worker);
-    session->messages = mtf_message_exchange_new(session->communicators, session->worker,
-                                                 MTF_EXCHANGES_UNDER_WAY + 1);
-    session->counted = mtf_traffic_new(session->program);
-    session->executor.counted = session->counted;
-    session->executor.transport.communicators = session->communicators;
-    session->executor.transport.window = session->window;
-    session->executor.transport.messages = session->messages;
+/* What is noted of steps beside their losses. */
+static void open_watches(MtfSession *session) {
+    const MtfRunOptions *options = session->options;
+    const MtfProgram *program = session->program;
+    if (!mtf_session_has_stages(session)) {
+        session->norm = mtf_gradient_norm_new(session->worker);
+        session->times = new_times(session);
+        session->stage->chunks[0].executor.times = session->times;
+    }
+    if (options->trace_to > 0)
+        session->trace = mtf_step_trace_new(session->control, mtf_stage_run_spans(session->stage),
+                                            options->trace_from, options->trace_to);
+    for (int i = 0; i < mtf_program_length(program); i++)
+        session->products +=
+            2 * mtf_program_instruction(program, i)->multiply_adds * mtf_program_times(program, i);
 }
 
 bool mtf_session_open(MtfSession *session, GError **error) {
@@ -231,46 +202,30 @@ bool mtf_session_open(MtfSession *session, GError **error) {
     open_local(session, &local);
     if (!mtf_agree(session->control, local, error))
         return false;
-    session->times = new_times(session);
     session->records = g_new0(MtfStepRecord, session->options->steps);
     session->drops = mtf_dropped_may_be(mtf_session_graph(session));
-    session->executor = (MtfExecutor){ .worker = session->worker,
-                                       .at_once = session->options->no_overlap,
-                                       .dropped = session->drops ? &session->dropped : NULL,
-                                       .times = session->times,
-                                       .transport.max_message = MTF_MAX_MESSAGE,
-                                       .data = session->data };
-    if (session->stage != NULL)
-        mtf_stage_run_open(session->stage, session->control, &session->executor,
-                           (uint64_t)session->options->seed);
-    else
-        open_transport(session);
+    MtfStageHow how = { .seed = (uint64_t)session->options->seed,
+                        .at_once = session->options->no_overlap,
+                        .only_mpi = session->options->only_mpi,
+                        .dropped = session->drops ? &session->dropped : NULL,
+                        .data = session->data };
+    mtf_stage_run_open(session->stage, session->control, &how);
+    session->counted = session->stage->chunks[0].executor.counted;
     open_watches(session);
     return mtf_session_begin(session, error) && open_metrics(session, error);
 }
 
 void mtf_session_close(MtfSession *session) {
     mtf_metrics_close(session->metrics);
-    mtf_window_exchange_free(session->window);
-    mtf_message_exchange_free(session->messages);
-    mtf_communicators_free(session->communicators);
-    mtf_traffic_free(session->counted);
     mtf_kernel_times_free(session->times);
     mtf_step_trace_free(session->trace);
     mtf_gradient_norm_free(session->norm);
-    if (session->stage == NULL) {
-        mtf_worker_free(session->worker);
-        mtf_arena_free(session->arena);
-        mtf_program_free(session->program);
-        mtf_plan_free(session->plan);
-    }
     mtf_stage_run_free(session->stage);
     mtf_data_close(session->data);
     mtf_pair_text_clear(&session->pair_text);
     mtf_tokenizer_free(session->tokenizer);
     g_free(session->records);
     g_free(session->scores);
-    g_clear_error(&session->unread);
     if (session->folder >= 0)
         close(session->folder);
 }
@@ -297,10 +252,8 @@ static double mesh_loss(const MtfWorker *worker, MPI_Comm ranks) {
 }
 
 double mtf_session_loss(const MtfSession *session) {
-    if (session->stage == NULL)
-        return mesh_loss(session->worker, session->control);
     const MtfStageChunk *holder = mtf_stage_run_loss_chunk(session->stage);
-    double loss = holder != NULL ? mesh_loss(holder->workers[0], session->stage->domain) : 0;
+    double loss = holder != NULL ? mesh_loss(holder->slots[0].worker, session->stage->domain) : 0;
     return mtf_stage_run_share_loss(session->stage, session->control, loss);
 }
 
@@ -312,8 +265,6 @@ static double counted_seconds(const MtfTraffic *counted) {
 }
 
 static double communication_seconds(const MtfSession *session) {
-    if (session->stage == NULL)
-        return counted_seconds(session->counted);
     double seconds = 0;
     for (int c = 0; c < session->stage->n_chunks; c++)
         seconds += counted_seconds(session->stage->chunks[c].executor.counted);
@@ -324,11 +275,9 @@ static double communication_seconds(const MtfSession *session) {
  */
 static bool blame(MtfSession *session, const MtfStepRecord *record, GError **error) {
     const char *what = isnan(record->loss) ? "not a number" : "infinite";
-    session->executor.trace = NULL;
-    session->executor.norm = NULL;
-    g_autofree char *cause = session->stage == NULL
-                                 ? mtf_first_nan(&session->executor, session->control, record->step)
-                                 : NULL;
+    g_autofree char *cause = mtf_session_has_stages(session)
+                                 ? NULL
+                                 : mtf_first_nan(session->stage, session->control, record->step);
     GString *text = g_string_new(NULL);
     g_string_printf(text, "the loss of step %" PRId64 " is %s", record->step, what);
     if (record->step > session->done + 1)
@@ -345,15 +294,8 @@ static bool blame(MtfSession *session, const MtfStepRecord *record, GError **err
 /* The first half of a step, the loss, and what the ranks have to tell each other once a step:
  * whether one has failed, what signals have asked of any. */
 static bool compute(MtfSession *session, MtfStepRecord *record, int *asked, GError **error) {
-    GError *later = NULL;
-    GError *local = g_steal_pointer(&session->unread);
-    if (session->stage != NULL)
-        mtf_stage_run_compute(session->stage, record->step, &later);
-    else
-        mtf_executor_compute(&session->executor, record->step, &later);
-    if (local == NULL)
-        local = g_steal_pointer(&later);
-    g_clear_error(&later);
+    GError *local = NULL;
+    mtf_stage_run_compute(session->stage, record->step, &local);
     record->loss = mtf_session_loss(session);
     *asked = (int)mtf_stop_signals_take() | (isfinite(record->loss) ? 0 : LOSS_IS_BAD);
     if (!mtf_agree_on(session->control, local, asked, error))
@@ -378,12 +320,13 @@ static void set_watches(MtfSession *session, int64_t step) {
     bool shown =
         session->shows_all || mtf_metrics_prints(session->done, session->options->steps, step);
     bool traced = session->trace != NULL && mtf_step_trace_wants(session->trace, step);
-    session->executor.norm = shown ? session->norm : NULL;
     session->shown = shown;
     session->dropped = (MtfDropped){ 0, 0 };
-    session->executor.trace = traced ? session->trace : NULL;
-    if (session->stage != NULL)
-        mtf_stage_run_trace(session->stage, session->executor.trace);
+    for (int c = 0; c < session->stage->n_chunks; c++) {
+        MtfExecutor *executor = &session->stage->chunks[c].executor;
+        executor->norm = shown ? session->norm : NULL;
+        executor->trace = traced ? session->trace : NULL;
+    }
 }
 
 /* What the rank with most has in memory. To look at every step would slow small ones down:
@@ -391,7 +334,7 @@ static void set_watches(MtfSession *session, int64_t step) {
 static int64_t resident_bytes(const MtfSession *session, const MtfStepRecord *record) {
     if (!mtf_metrics_prints(session->done, session->options->steps, record->step))
         return record[-1].resident_bytes;
-    int64_t own = mtf_resident_bytes(session->window != NULL);
+    int64_t own = mtf_resident_bytes(mtf_stage_run_shares_memory(session->stage));
     return (int64_t)mtf_agree_largest(session->control, (double)own);
 }
 
@@ -405,8 +348,7 @@ static double dropped_share(const MtfSession *session) {
 /* What is said of a step beside its loss and times. */
 static void describe_step(const MtfSession *session, MtfStepRecord *record) {
     record->learning_rate = learning_rate(session->plan->graph, record->step);
-    record->arena_bytes =
-        session->stage != NULL ? mtf_stage_run_arena_bytes(session->stage) : session->arena->bytes;
+    record->arena_bytes = mtf_stage_run_arena_bytes(session->stage);
     if (session->gemm_peak > 0)
         record->gemm_fraction = session->products / record->seconds / session->gemm_peak;
     record->resident_bytes = resident_bytes(session, record);
@@ -414,20 +356,14 @@ static void describe_step(const MtfSession *session, MtfStepRecord *record) {
     record->dropped_share = record->drops ? dropped_share(session) : 0;
 }
 
-/* One step, and the batch of the next. What cannot be read is reported with the next step. */
 static bool run_step(MtfSession *session, MtfStepRecord *record, int *asked, GError **error) {
     double before = communication_seconds(session);
     if (!compute(session, record, asked, error))
         return false;
-    if (session->stage != NULL)
-        mtf_stage_run_update(session->stage, record->step);
-    else
-        mtf_executor_update(&session->executor, record->step);
-    if (session->executor.norm != NULL)
-        record->gradient_norm = mtf_gradient_norm_take(session->executor.norm, session->control);
+    mtf_stage_run_update(session->stage, record->step);
+    if (session->norm != NULL && session->shown)
+        record->gradient_norm = mtf_gradient_norm_take(session->norm, session->control);
     record->communication_seconds = communication_seconds(session) - before;
-    if (record->step < session->options->steps && session->stage == NULL)
-        mtf_data_fill_inputs(session->data, session->worker, record->step + 1, &session->unread);
     return true;
 }
 
@@ -436,7 +372,7 @@ static bool is_evaluated(const MtfSession *session, int64_t step) {
     return every > 0 && (step % every == 0 || step == session->options->steps);
 }
 
-/* The loss of held out data after a step; then the inputs are those of the next step again. */
+/* The loss of held out data after a step. */
 static bool evaluate(MtfSession *session, MtfStepRecord *record, GError **error) {
     record->evaluated = true;
     g_autoptr(GPtrArray) aside = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
@@ -447,8 +383,6 @@ static bool evaluate(MtfSession *session, MtfStepRecord *record, GError **error)
         return false;
     if (session->options->ema)
         mtf_averaged_weights_put_back(&what, aside);
-    if (record->step < session->options->steps && session->unread == NULL && session->stage == NULL)
-        mtf_data_fill_inputs(session->data, session->worker, record->step + 1, &session->unread);
     return true;
 }
 
@@ -458,10 +392,12 @@ static bool train_step(MtfSession *session, int64_t step, int *asked, GError **e
     double start = MPI_Wtime(), processor_start = mtf_processor_seconds();
     record->step = step;
     set_watches(session, step);
-    mtf_kernel_times_begin_step(session->times);
+    if (session->times != NULL)
+        mtf_kernel_times_begin_step(session->times);
     if (!run_step(session, record, asked, error))
         return false;
-    mtf_kernel_times_end_step(session->times);
+    if (session->times != NULL)
+        mtf_kernel_times_end_step(session->times);
     record->seconds = MPI_Wtime() - start;
     record->processor_seconds = mtf_processor_seconds() - processor_start;
     session->trained++;
@@ -499,7 +435,7 @@ static int64_t next_pause(const MtfSession *session, int64_t done) {
 
 /* Before a step: a pipeline that ran empty is filled up to the next pause. */
 static void begin_steps(MtfSession *session, int64_t step) {
-    if (session->stage != NULL && step == session->stage->until + 1)
+    if (step == session->stage->until + 1)
         mtf_stage_run_begin(session->stage, step - 1, next_pause(session, step - 1));
 }
 
@@ -507,9 +443,9 @@ static void begin_steps(MtfSession *session, int64_t step) {
 static MtfAsked put_off(MtfSession *session, int64_t step, MtfAsked asked) {
     MtfStageRun *stage = session->stage;
     session->put_off = (MtfAsked)MAX(session->put_off, asked);
-    if (session->put_off != MTF_ASKED_NOTHING && stage != NULL && stage->asynchronous)
+    if (session->put_off != MTF_ASKED_NOTHING && stage->asynchronous)
         mtf_stage_run_drain(stage, step);
-    if (stage != NULL && stage->asynchronous && step < stage->until)
+    if (stage->asynchronous && step < stage->until)
         return MTF_ASKED_NOTHING;
     asked = session->put_off;
     session->put_off = MTF_ASKED_NOTHING;
@@ -534,14 +470,8 @@ static bool after_step(MtfSession *session, int64_t step, MtfAsked asked, GError
 }
 
 bool mtf_session_train(MtfSession *session, GError **error) {
-    GError *local = NULL;
     int64_t steps = session->options->steps;
-    if (session->done < steps && session->stage == NULL)
-        mtf_data_fill_inputs(session->data, session->worker, session->done + 1, &local);
-    if (!mtf_agree(session->control, local, error))
-        return false;
-    if (session->stage != NULL)
-        mtf_stage_run_begin(session->stage, session->done, session->done);
+    mtf_stage_run_begin(session->stage, session->done, session->done);
     for (int64_t step = session->done + 1; step <= steps && !session->stopped; step++) {
         int asked;
         begin_steps(session, step);

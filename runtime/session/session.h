@@ -4,7 +4,7 @@
  *
  *     open    plan ─► program ─► agree that all ranks have the same ─► arena, worker, data
  *     begin   variables from a checkpoint, a file of weights or the seed
- *     train   fill inputs, step, fill the next, agree, now and then write a checkpoint … K times
+ *     train   step, agree, now and then write a checkpoint … K times
  *     close */
 #ifndef MTF_SESSION_H
 #define MTF_SESSION_H
@@ -12,7 +12,7 @@
 #include "layouts/program/plan.h"
 #include "runtime/data/data.h"
 #include "runtime/executor/executor.h"
-#include "runtime/executor/stage_run.h"
+#include "runtime/executor/stage_steps.h"
 #include "runtime/session/metrics.h"
 #include "runtime/session/run_options.h"
 #include "runtime/support/stop_signals.h"
@@ -22,22 +22,18 @@ typedef struct {
     int rank, n_ranks;
     const MtfRunOptions *options; /* borrowed */
     MtfAsked put_off;             /* by signals, until a pipeline has run empty */
-    MtfStageRun *stage;           /* of a pipeline: this rank's part; else NULL. It owns the next
-                                     four then, which are those of the rank's first stage */
+    MtfStageRun *stage;           /* this rank's part of the plan; it owns the next five, which are
+                                     those of the rank's first stage */
     MtfPlan *plan;
     MtfProgram *program;
     MtfArena *arena;
     MtfWorker *worker;
-    MtfCommunicators *communicators;
-    MtfMessageExchange *messages;
-    MtfWindowExchange *window; /* NULL when everything goes by MPI */
     MtfTraffic *counted;
-    MtfKernelTimes *times;
+    MtfKernelTimes *times;   /* of a plan without stages, so also `norm` */
     MtfTokenizer *tokenizer; /* of texts, or NULL */
     MtfPairText pair_text;   /* of texts that are made of others */
     MtfData *data;
-    MtfMetrics *metrics; /* of rank 0 */
-    MtfExecutor executor;
+    MtfMetrics *metrics;    /* of rank 0 */
     int64_t done;           /* steps of the runs before, from which this one goes on */
     int64_t trained;        /* steps of this run */
     MtfStepRecord *records; /* one a step of this run: records[0] is step done + 1 */
@@ -49,9 +45,8 @@ typedef struct {
     bool shows_all;         /* every step's line may be seen */
     double products;        /* flop of a rank's matrix products a step */
     double gemm_peak;       /* flop a second of one large product; 0 = not measured */
-    GError *unread;         /* why this rank's inputs of the next step could not be filled */
     bool stopped;           /* a signal asked to stop before the last step */
-    void *scores;           /* of a pipeline: a copy of what scores.h has computed last; or NULL */
+    void *scores;           /* a copy of what scores.h has computed last; or NULL */
     int folder;             /* of checkpoints, locked by rank 0; -1 = none */
     int saves;              /* checkpoints written */
     int64_t saved;          /* the step of the last */
@@ -76,7 +71,10 @@ bool mtf_session_train(MtfSession *session, GError **error);
 /* Frees what load and open made, whether or not they succeeded. */
 void mtf_session_close(MtfSession *session);
 
-/* The model of the plan, whole: of a pipeline that of all stages. */
+/* Whether the plan has pipeline stages. */
+bool mtf_session_has_stages(const MtfSession *session);
+
+/* The model of the plan, whole: that of all stages. */
 const MtfGraph *mtf_session_graph(const MtfSession *session);
 
 /* The digest of what the plan lowers to, the same on all ranks; free with g_free. */

@@ -18,7 +18,7 @@
 
 MtfCheckpointed mtf_session_checkpointed(const MtfSession *session) {
     MtfCheckpointed what = { .control = session->control, .worker = session->worker };
-    if (session->stage != NULL) {
+    if (mtf_session_has_stages(session)) {
         what.whole = session->stage->pipeline->graph;
         what.domain = session->stage->domain;
         what.n_more = session->stage->n_chunks - 1;
@@ -38,9 +38,8 @@ bool mtf_session_read_weights(const MtfSession *session, const MtfCheckpointed *
 
 static bool init_weights(MtfSession *session, GError **error) {
     uint64_t seed = (uint64_t)session->options->seed;
-    mtf_worker_initialise(session->worker, seed);
-    for (int c = 1; session->stage != NULL && c < session->stage->n_chunks; c++)
-        mtf_worker_initialise(session->stage->chunks[c].workers[0], seed);
+    for (int c = 0; c < session->stage->n_chunks; c++)
+        mtf_worker_initialise(session->stage->chunks[c].slots[0].worker, seed);
     MtfCheckpointed what = mtf_session_checkpointed(session);
     return mtf_session_read_weights(session, &what, error);
 }

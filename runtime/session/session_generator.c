@@ -37,12 +37,10 @@ bool mtf_session_text_find(const MtfSession *session, const char *option, MtfSes
 static MtfPipelinePlan *make_pipeline(const MtfSession *session, const MtfGenerationSizes *sizes,
                                       GError **error) {
     const MtfPlan *plan = session->plan;
-    bool generates = mtf_graph_generates(mtf_session_graph(session));
-    if (session->stage != NULL)
-        return generates ? mtf_generation_pipeline_at(session->stage->pipeline, sizes->length)
-                         : mtf_generation_pipeline(session->stage->pipeline, sizes, error);
-    if (generates)
-        return mtf_generation_whole(plan->graph, plan->layout);
+    if (mtf_graph_generates(mtf_session_graph(session)))
+        return mtf_generation_pipeline_at(session->stage->pipeline, sizes->length);
+    if (mtf_session_has_stages(session))
+        return mtf_generation_pipeline(session->stage->pipeline, sizes, error);
     g_autoptr(MtfGraph) graph = mtf_generation_graph(plan->graph, sizes, error);
     if (graph == NULL)
         return NULL;
@@ -52,17 +50,12 @@ static MtfPipelinePlan *make_pipeline(const MtfSession *session, const MtfGenera
 
 static MtfGeneratorSettings settings_of(const MtfSession *session) {
     const MtfStageRun *stage = session->stage;
-    MtfGeneratorSettings settings = { .control = session->control,
-                                      .domain = session->control,
-                                      .transfers = session->control,
-                                      .seed = (uint64_t)session->options->seed,
-                                      .no_overlap = session->options->no_overlap };
-    if (stage != NULL) {
-        settings.domain = stage->domain;
-        settings.transfers = stage->transfers;
-        settings.number = stage->number;
-    }
-    return settings;
+    return (MtfGeneratorSettings){ .control = session->control,
+                                   .domain = stage->domain,
+                                   .transfers = stage->transfers,
+                                   .number = stage->number,
+                                   .seed = (uint64_t)session->options->seed,
+                                   .no_overlap = session->options->no_overlap };
 }
 
 bool mtf_session_generator_open(MtfSessionGenerator *g, MtfSession *session,
@@ -78,9 +71,7 @@ bool mtf_session_generator_open(MtfSessionGenerator *g, MtfSession *session,
     g->generator = mtf_generator_new(&settings, error);
     if (g->generator == NULL)
         return false;
-    const MtfWorker *worker = session->worker;
-    mtf_generator_take_variables(g->generator,
-                                 session->stage != NULL ? session->stage->workers : &worker);
+    mtf_generator_take_variables(g->generator, session->stage->workers);
     return true;
 }
 

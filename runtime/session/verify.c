@@ -18,51 +18,45 @@
 /* The run on one processor; rank 0 has all of it, the others only the layout and program, which
  * tell sizes. */
 typedef struct {
-    MtfLayout *layout;
-    MtfProgram *program;
-    MtfArena *arena;
-    MtfWorker *worker;
-    MtfTraffic *counted;
+    MtfStageRun *run;
+    const MtfWorker *worker;
     double *losses;
 } Single;
 
 static void single_init(Single *single, const MtfSession *session) {
     MtfMesh one = { 0 };
-    *single = (Single){ .layout = mtf_layout_new(mtf_session_graph(session), &one) };
-    single->program = mtf_lower(mtf_session_graph(session), single->layout);
+    MtfPlan *plan = g_new0(MtfPlan, 1);
+    plan->graph = mtf_graph_copy(mtf_session_graph(session));
+    plan->layout = mtf_layout_new(plan->graph, &one);
+    *single = (Single){ .run = mtf_stage_run_new(mtf_pipeline_plan_whole(plan), 0, NULL) };
     single->losses = g_new0(double, session->options->steps);
 }
 
 static void single_clear(Single *single) {
-    mtf_worker_free(single->worker);
-    mtf_traffic_free(single->counted);
-    mtf_arena_free(single->arena);
-    mtf_program_free(single->program);
-    mtf_layout_free(single->layout);
+    mtf_stage_run_free(single->run);
     g_free(single->losses);
 }
 
+static bool single_open(Single *single, const MtfSession *session, GError **error) {
+    MtfStageHow how = { .seed = (uint64_t)session->options->seed, .data = session->data };
+    if (!mtf_stage_run_make_workers(single->run, how.seed, error))
+        return false;
+    MtfWorker *worker = single->run->chunks[0].slots[0].worker;
+    single->worker = worker;
+    mtf_stage_run_open(single->run, MPI_COMM_SELF, &how);
+    mtf_worker_initialise(worker, how.seed);
+    MtfCheckpointed what = { .control = MPI_COMM_SELF, .worker = worker };
+    return mtf_session_read_weights(session, &what, error);
+}
+
 static bool single_run(Single *single, const MtfSession *session, GError **error) {
-    uint64_t seed = (uint64_t)session->options->seed;
-    single->arena = mtf_arena_pack(single->program);
-    single->counted = mtf_traffic_new(single->program);
-    single->worker = mtf_worker_new(single->program, single->arena, 0, seed, error);
-    if (single->worker == NULL)
+    if (!single_open(single, session, error))
         return false;
-    MtfExecutor executor = { .worker = single->worker,
-                             .counted = single->counted,
-                             .transport.max_message = MTF_MAX_MESSAGE,
-                             .data = session->data };
     const MtfOperand *loss = mtf_worker_tensor(single->worker, mtf_session_graph(session)->loss);
-    mtf_worker_initialise(single->worker, seed);
-    MtfCheckpointed what = { .control = MPI_COMM_SELF, .worker = single->worker };
-    if (!mtf_session_read_weights(session, &what, error))
-        return false;
     for (int64_t step = 1; step <= session->options->steps; step++) {
-        if (!mtf_data_fill_inputs(session->data, single->worker, step, error))
+        if (!mtf_stage_run_compute(single->run, step, error))
             return false;
-        if (!mtf_executor_step(&executor, step, error))
-            return false;
+        mtf_stage_run_update(single->run, step);
         single->losses[step - 1] = mtf_slice_get(loss, 0);
     }
     return true;
@@ -101,11 +95,9 @@ static void compare_piece(Comparison *comparison, const MtfOperand *slice, const
 
 /* This rank's slice of a variable of the whole graph; NULL where its stages do not hold it. */
 static const MtfOperand *own_slice(const MtfSession *session, int tensor) {
-    if (session->stage == NULL)
-        return mtf_worker_tensor(session->worker, tensor);
     const char *name = mtf_graph_tensor(mtf_session_graph(session), tensor)->name;
     for (int c = 0; c < session->stage->n_chunks; c++) {
-        const MtfWorker *worker = session->stage->chunks[c].workers[0];
+        const MtfWorker *worker = session->stage->chunks[c].slots[0].worker;
         int own = mtf_graph_find_tensor(worker->program->graph, name);
         if (own >= 0 &&
             mtf_graph_tensor(worker->program->graph, own)->source == MTF_SOURCE_VARIABLE)

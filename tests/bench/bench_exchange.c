@@ -27,7 +27,7 @@ static double turn(MtfExecutor *executor) {
     MtfTrafficEntry *entry = &executor->counted->entries[0];
     entry->seconds = 0;
     MPI_Barrier(control);
-    mtf_executor_step(executor, 1, NULL);
+    mtf_executor_run(executor, 0, mtf_program_length(executor->worker->program), 1);
     double seconds = entry->seconds;
     MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, control);
     return seconds;
@@ -64,7 +64,7 @@ static void run_case(const char *kind, int from, int to, int64_t bytes, bool win
     g_autoptr(MtfWorker) worker = mtf_worker_new(program, arena, rank, 1, NULL);
     g_autoptr(MtfTraffic) counted = mtf_traffic_new(program);
     MtfCommunicators *communicators = mtf_communicators_new(control, program);
-    MtfWindowExchange *exchange = window ? mtf_window_exchange_new(control, worker) : NULL;
+    MtfWindowExchange *exchange = window ? mtf_window_exchange_new(control, worker, NULL) : NULL;
     memset(worker->memory.base, 0, (size_t)arena->bytes);
     MtfExecutor executor = { .worker = worker,
                              .counted = counted,

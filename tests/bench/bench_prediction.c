@@ -71,15 +71,11 @@ static void open_subject(Subject *subject, char *plan, char *data) {
         die(error);
     if (reads_text(mtf_session_graph(session)))
         subject->options.data = subject->data;
-    if (!mtf_session_open(session, &error) ||
-        !mtf_data_fill_inputs(session->data, session->worker, 1, &error))
+    if (!mtf_session_open(session, &error))
         die(error);
 }
 
-/* A pipeline's fills its inputs on the way; of the others each step has those of the first. */
 static bool run_step(MtfSession *session, int64_t step, GError **error) {
-    if (session->stage == NULL)
-        return mtf_executor_step(&session->executor, step, error);
     mtf_stage_run_begin(session->stage, step - 1, step);
     if (!mtf_stage_run_compute(session->stage, step, error))
         return false;
@@ -116,8 +112,8 @@ static void take_turn(Subject *subject) {
 
 static double predicted_seconds(const Subject *subject) {
     const MtfSession *session = &subject->session;
-    const cJSON *predicted =
-        session->stage != NULL ? session->stage->pipeline->predicted : session->plan->predicted;
+    const cJSON *predicted = mtf_session_has_stages(session) ? session->stage->pipeline->predicted
+                                                             : session->plan->predicted;
     const cJSON *step = cJSON_GetObjectItemCaseSensitive(predicted, "step_seconds");
     return cJSON_IsRaw(step) ? g_ascii_strtod(step->valuestring, NULL) : step->valuedouble;
 }

@@ -78,6 +78,8 @@ plan tied-2x2 "$transformer" $sizes --mesh rows:2 --microbatches 4 --precision f
 train tied-2x2 4 --data LICENSE
 claim "stages of two ranks with a tied embedding give the losses of the whole" same "$work/tied.metrics" "$work/tied-2x2.metrics" 1e-10
 claim "their memory and transfers are those of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
+run mpirun -n 4 meshtf-run "$work/tied-2x2.json" --steps 6 --metrics "$work/by-mpi.metrics" --data LICENSE --only-mpi
+claim "so do those that exchange by MPI alone" same "$work/tied.metrics" "$work/by-mpi.metrics" 1e-10
 # shellcheck disable=SC2086
 plan again "$transformer" $sizes --mesh rows:1 --microbatches 2 --precision f64 --stages 3 --recompute layers
 train again 3 --data LICENSE

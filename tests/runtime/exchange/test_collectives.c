@@ -49,7 +49,7 @@ static void case_init(Case *c, const MtfGraph *graph, const MtfMesh *mesh, const
     c->arena = mtf_arena_pack(c->program);
     c->communicators = mtf_communicators_new(control, c->program);
     MtfWorker *worker = mtf_worker_new(c->program, c->arena, rank, 1, NULL);
-    c->window = by_window ? mtf_window_exchange_new(control, worker) : NULL;
+    c->window = by_window ? mtf_window_exchange_new(control, worker, NULL) : NULL;
     c->messages = mtf_message_exchange_new(c->communicators, worker, 2);
     c->executor = (MtfExecutor){ .worker = worker,
                                  .counted = mtf_traffic_new(c->program),
@@ -131,7 +131,7 @@ static void check_pair(const MtfGraph *graph, const MtfMesh *mesh, const MtfPlac
     Case c;
     case_init(&c, graph, mesh, from, to, MTF_MAX_MESSAGE);
     mtf_witness_reset();
-    mtf_executor_step(&c.executor, 1, NULL);
+    mtf_executor_run(&c.executor, 0, mtf_program_length(c.program), 1);
     check_traffic(&c);
     g_autofree char *source = mtf_placement_format(graph, mesh, from);
     g_autofree char *target = mtf_placement_format(graph, mesh, to);
@@ -161,7 +161,7 @@ static void check_messages_of_pair(const MtfGraph *graph, const MtfMesh *mesh,
     Case c;
     case_init(&c, graph, mesh, from, to, MTF_MAX_MESSAGE);
     mtf_witness_reset();
-    mtf_executor_step(&c.executor, 1, NULL);
+    mtf_executor_run(&c.executor, 0, mtf_program_length(c.program), 1);
     check_messages(&c);
     g_autofree char *source = mtf_placement_format(graph, mesh, from);
     g_autofree char *target = mtf_placement_format(graph, mesh, to);
@@ -246,7 +246,7 @@ static void a_long_allreduce_goes_in_chunks(void **state) {
     Case c;
     case_init(&c, graph, &mesh, &from, &to, SMALL_MESSAGE);
     mtf_witness_reset();
-    mtf_executor_step(&c.executor, 1, NULL);
+    mtf_executor_run(&c.executor, 0, mtf_program_length(c.program), 1);
     MtfWitnessed seen = mtf_witness_get(MTF_RESHARD_ALLREDUCE, 1);
     mtf_expect(seen.calls == 4 && seen.bytes == 4 * (3 * SMALL_MESSAGE + 1), "%d calls, %d bytes",
                (int)seen.calls, (int)seen.bytes);

@@ -57,10 +57,10 @@ static void expect_cause(const char *rules, const char *name, double value, cons
     MtfRunOptions options = { .plan = path, .steps = 1 };
     MtfSession session;
     open_session(&session, &options, rules);
-    g_autofree char *before = mtf_first_nan(&session.executor, control, 1);
+    g_autofree char *before = mtf_first_nan(session.stage, control, 1);
     mtf_expect(before == NULL, "a healthy step is blamed: %s", before);
     spoil(&session, name, value);
-    g_autofree char *cause = mtf_first_nan(&session.executor, control, 1);
+    g_autofree char *cause = mtf_first_nan(session.stage, control, 1);
     g_autofree char *there = g_strdup_printf(wanted, ranks - 1);
     mtf_expect(g_strcmp0(cause, there) == 0, "%s, not %s", cause, there);
     mtf_session_close(&session);
@@ -91,7 +91,7 @@ static void an_operation_whose_result_is_the_first_bad_one_is_named(void **state
     int64_t row = mtf_slice_elements(w1) / FEATURES;
     for (int64_t i = 0; i < mtf_slice_elements(w1); i++)
         mtf_slice_set(w1, i, i < row ? 3e38 : 0);
-    g_autofree char *cause = mtf_first_nan(&session.executor, control, 1);
+    g_autofree char *cause = mtf_first_nan(session.stage, control, 1);
     const MtfOperation *first = NULL;
     for (int i = 0; first == NULL && i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The part of a program that leads from its inputs to the loss: what evaluation and generation run,
- * with the same instructions, collectives and memory as training.
+/* The part of a program that leads from its inputs to the loss, or in a stage without one to what it sends
+ * forward: what evaluation and scores run, with the same instructions, collectives and memory as training.
  *
  *     instruction   0 … repeated-1   …   n_repeated … once-1   …      without micro-batches
  *                   forward          |   the loss              |      repeated = 0
@@ -8,7 +8,7 @@
 #ifndef MTF_FORWARD_PART_H
 #define MTF_FORWARD_PART_H
 
-#include "runtime/executor/executor.h"
+#include "layouts/program/program.h"
 
 typedef struct {
     int repeated; /* instructions [0, repeated) run once a micro-batch */
@@ -17,11 +17,5 @@ typedef struct {
 
 /* The shortest part that ends with the loss where the program keeps it. */
 MtfForwardPart mtf_forward_part(const MtfProgram *program);
-
-/* Collective: runs the part on batch `batch` (the first is 1) of what mtf_data_fill gives now,
- * without dropout. Nothing that training counts or times is changed but the inputs. False when data
- * could not be read; the part has then run all the same. */
-bool mtf_forward_run(const MtfExecutor *executor, const MtfForwardPart *part, MtfTraffic *uncounted,
-                     int64_t batch, GError **error);
 
 #endif
