@@ -20,6 +20,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/base/library.h"
+#include "layouts/execution/executed_graph.h"
 #include "layouts/graph/stage_split.h"
 #include "layouts/kernel_work/fusable.h"
 #include "layouts/program/passes.h"
@@ -117,11 +118,13 @@ static bool set_microbatches(MtfGraph *graph, const MtfStepVariant *variant, GEr
     return batch >= 0 && mtf_graph_set_microbatches(graph, batch, variant->microbatches, error);
 }
 
-static bool recompute(MtfGraph *training, const MtfStepVariant *variant, GError **error) {
-    return variant->recompute_of_stage != NULL
-               ? mtf_graph_recompute_stages(training, variant->recompute_of_stage, error)
-               : mtf_graph_recompute_layers(training, variant->recompute,
-                                            variant->recomputed_layers, error);
+/* What the variant keeps of the whole graph, or of each stage what it says. */
+static bool execute(MtfGraph *training, const MtfStepVariant *variant, GError **error) {
+    int n = variant->recompute_of_stage != NULL ? mtf_graph_stages(training) : 1;
+    g_autofree MtfKept *kept = g_new(MtfKept, n);
+    for (int s = 0; s < n; s++)
+        kept[s] = mtf_step_variant_kept(variant, s);
+    return mtf_graph_execute(training, kept, n, error);
 }
 
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
@@ -153,8 +156,7 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVarian
         return NULL;
     if (mtf_graph_stages(training) > 0)
         mtf_graph_complete_stages(training);
-    if (!recompute(training, variant, error) ||
-        !mtf_graph_offload(training, variant->offload, variant->offloaded_layers, error))
+    if (!execute(training, variant, error))
         return NULL;
     if (variant->fuses)
         mtf_graph_mark_near(training);

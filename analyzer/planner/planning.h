@@ -11,8 +11,6 @@
 
 #include "analyzer/rewriting/key_parts.h"
 #include "analyzer/rewriting/key_ring.h"
-#include "analyzer/rewriting/offload.h"
-#include "analyzer/training/recompute.h"
 #include "cost/price/price.h"
 #include "layouts/program/plan.h"
 

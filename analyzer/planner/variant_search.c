@@ -9,6 +9,7 @@
 #include "cost/tune/algorithm_choice.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
+#include "layouts/execution/recompute.h"
 #include "layouts/graph/microbatches.h"
 
 #include <math.h>

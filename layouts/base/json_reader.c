@@ -412,7 +412,8 @@ bool mtf_json_optional_integer(const MtfJson *object, const char *key, int64_t l
            mtf_json_integer(&member, low, high, value, error);
 }
 
-bool mtf_json_version(const MtfJson *root, const char *key, int64_t version, GError **error) {
+bool mtf_json_versions(const MtfJson *root, const char *key, int64_t oldest, int64_t newest,
+                       int64_t *version, GError **error) {
     MtfJson child;
     int64_t found = 0;
     if (!mtf_json_object(root, error))
@@ -421,9 +422,17 @@ bool mtf_json_version(const MtfJson *root, const char *key, int64_t version, GEr
         return mtf_json_fail(root, error, "key \"%s\" is missing: this is not a %s file", key, key);
     if (!mtf_json_integer(&child, 0, MTF_JSON_MAX_INTEGER, &found, error))
         return false;
-    if (found != version)
-        return mtf_json_fail(&child, error,
-                             "version %" PRId64 " is not %" PRId64 ", the one this program reads",
-                             found, version);
-    return true;
+    *version = found;
+    if (found >= oldest && found <= newest)
+        return true;
+    g_autofree char *older =
+        oldest < newest ? g_strdup_printf("%" PRId64 " to ", oldest) : g_strdup("");
+    return mtf_json_fail(&child, error,
+                         "version %" PRId64 " is not %s%" PRId64 ", the one%s this program reads",
+                         found, older, newest, oldest < newest ? "s" : "");
+}
+
+bool mtf_json_version(const MtfJson *root, const char *key, int64_t version, GError **error) {
+    int64_t found;
+    return mtf_json_versions(root, key, version, version, &found, error);
 }

@@ -99,4 +99,8 @@ bool mtf_json_optional_integer(const MtfJson *object, const char *key, int64_t l
 /* Fails unless `root` has `key` with the integer `version`: a file of another kind or version. */
 bool mtf_json_version(const MtfJson *root, const char *key, int64_t version, GError **error);
 
+/* The same of a version from `oldest` to `newest`. */
+bool mtf_json_versions(const MtfJson *root, const char *key, int64_t oldest, int64_t newest,
+                       int64_t *version, GError **error);
+
 #endif

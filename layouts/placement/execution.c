@@ -53,6 +53,38 @@ bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, int *layers,
                            text);
 }
 
+char *mtf_recompute_format_stages(const MtfRecompute *each, int stages) {
+    GString *text = g_string_new(NULL);
+    for (int s = 0; s < stages; s++)
+        g_string_append_printf(text, "%s%s", s > 0 ? "," : "", mtf_recompute_name(each[s]));
+    return g_string_free(text, FALSE);
+}
+
+MtfRecompute *mtf_recompute_parse_stages(const char *text, int stages, GError **error) {
+    g_auto(GStrv) words = g_strsplit(text, ",", -1);
+    int count = (int)g_strv_length(words);
+    if (count != stages) {
+        mtf_input_error(error,
+                        "--recompute \"%s\" says of %d what is recomputed, and there are %d stages",
+                        text, count, stages);
+        return NULL;
+    }
+    g_autofree MtfRecompute *each = g_new(MtfRecompute, stages);
+    for (int s = 0; s < stages; s++) {
+        int layers;
+        if (!mtf_recompute_parse(words[s], &each[s], &layers, error))
+            return NULL;
+        if (layers == 0)
+            continue;
+        mtf_input_error(error,
+                        "--recompute \"%s\": a list has none, cheap or layers for each stage, "
+                        "not numbers of layers",
+                        text);
+        return NULL;
+    }
+    return g_steal_pointer(&each);
+}
+
 bool mtf_offload_parse(const char *text, MtfOffload *offload, int *layers, GError **error) {
     *layers = 0;
     for (int i = 0; i < MTF_OFFLOADS; i++) {

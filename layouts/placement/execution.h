@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* How a layout is run, apart from where its tensors are: what its graph was derived by, and what the
+/* How a layout is run, apart from where its tensors are: what of the forward pass is kept, and what the
  * passes (layouts/program/passes.h) are told. None of it changes a result; all of it changes when things happen and what memory they
  * need. Plans hold it under "execution". */
 #ifndef MTF_EXECUTION_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the backward pass recomputes instead of finding it kept (analyzer/training/recompute.h). */
+/* What the backward pass recomputes instead of finding it kept (layouts/execution/recompute.h). */
 typedef enum {
     MTF_RECOMPUTE_NONE,
     MTF_RECOMPUTE_CHEAP,
@@ -17,7 +17,7 @@ typedef enum {
     MTF_RECOMPUTES,
 } MtfRecompute;
 
-/* What of the rest waits for it in the host's memory (analyzer/rewriting/offload.h). */
+/* What of the rest waits for it in the host's memory (layouts/execution/offload.h). */
 typedef enum {
     MTF_OFFLOAD_NONE,
     MTF_OFFLOAD_LAYERS,
@@ -25,8 +25,8 @@ typedef enum {
     MTF_OFFLOADS,
 } MtfOffload;
 
-/* What is kept of a forward pass for the backward pass, and where. The graph that is laid out was derived
- * by it: it has the clones and the copies. */
+/* What is kept of a forward pass for the backward pass, and where. By it the graph that is laid out and run
+ * follows from the training graph: it has clones and copies besides (layouts/execution/executed_graph.h). */
 typedef struct {
     MtfRecompute recompute;
     int recomputed_layers; /* of MTF_RECOMPUTE_LAYERS: the first so many; 0: all */
@@ -39,6 +39,13 @@ typedef struct {
 const char *mtf_recompute_name(MtfRecompute recompute);
 char *mtf_recompute_format(MtfRecompute recompute, int layers); /* free with g_free */
 bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, int *layers, GError **error);
+
+/* "layers,none", of each stage; free with g_free. */
+char *mtf_recompute_format_stages(const MtfRecompute *each, int stages);
+
+/* A list with commas, one for each of so many stages, without numbers of layers; NULL on an error, otherwise
+ * to be freed with g_free. */
+MtfRecompute *mtf_recompute_parse_stages(const char *text, int stages, GError **error);
 
 /* "none", "layers", "activations", and with `layers` (0: all) "layers:K" and "activations:K"; and back.
  * Fails with a bad-input error that lists them; NULL is "none". */

@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/execution/executed_graph.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph_file/graph_fields.h"
 #include "layouts/graph_file/graph_json.h"
@@ -10,6 +11,10 @@
 #include "layouts/pipeline/pipeline_text.h"
 
 #include <string.h>
+
+/* Of version 2 the graph has clones itself; since then they follow from what each stage recomputes. */
+#define VERSION 3
+#define OLDEST_VERSION 2
 
 /* The elements of each stage's lists stand on lines of their own. */
 #define PRINT_LEVELS 5
@@ -309,7 +314,8 @@ static bool check_first_device(const MtfPipelinePlan *pipeline, const MtfJson *w
                          domain, expected, expected);
 }
 
-static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, GError **error) {
+static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, bool derived,
+                           GError **error) {
     static const char *const keys[] = { "first_device", "mesh",           "machine",   "mapping",
                                         "layout",       "execution",      "predicted", "precision",
                                         "search",       "program_sha256", NULL };
@@ -318,39 +324,68 @@ static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, GErr
     if (!mtf_json_keys(where, keys, error) || !check_first_device(pipeline, where, stage, error))
         return false;
     MtfStageExecution execution = mtf_pipeline_stage_execution(pipeline, stage);
-    MtfPlan *plan =
-        mtf_plan_read_stage(where, mtf_pipeline_stage_graph(pipeline, stage), &execution, error);
+    MtfPlan *plan = mtf_plan_read_stage(where, mtf_pipeline_stage_graph(pipeline, stage),
+                                        &execution, derived, error);
     return plan != NULL &&
            (mtf_pipeline_plan_add(pipeline, plan, &cause) || mtf_field_relay(where, cause, error));
 }
 
-static bool read_stages(MtfPipelinePlan *pipeline, const MtfJson *root, GError **error) {
+static bool read_stages(MtfPipelinePlan *pipeline, const MtfJson *root, bool derived,
+                        GError **error) {
     MtfJson list, child;
-    int expected = (int)pipeline->split->graphs->len;
     if (!mtf_json_get_array(root, "stages", &list, error))
         return false;
-    if (mtf_json_length(&list) != expected)
-        return mtf_json_fail(&list, error, "the graph has %d stages, but there are %d here",
-                             expected, mtf_json_length(&list));
     for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child))
-        if (!read_one_stage(pipeline, &child, error))
+        if (!read_one_stage(pipeline, &child, derived, error))
             return false;
     return true;
 }
 
-static MtfGraph *read_whole_graph(const MtfJson *root, GError **error) {
-    MtfJson where;
-    if (!mtf_json_get(root, "graph", &where, error))
+/* What each stage keeps of its forward pass, of as many as the graph has; free with g_free. */
+static MtfKept *read_kept_of_stages(const MtfJson *root, int stages, GError **error) {
+    MtfJson list, child;
+    if (!mtf_json_get_array(root, "stages", &list, error))
         return NULL;
-    g_autoptr(MtfGraph) graph = mtf_plan_graph_read(&where, error);
+    if (mtf_json_length(&list) != stages) {
+        mtf_json_fail(&list, error, "the graph has %d stages, but there are %d here", stages,
+                      mtf_json_length(&list));
+        return NULL;
+    }
+    g_autofree MtfKept *kept = g_new0(MtfKept, stages + 1);
+    int s = 0;
+    for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child))
+        if (!mtf_json_object(&child, error) || !mtf_plan_read_kept(&child, &kept[s++], error))
+            return NULL;
+    return g_steal_pointer(&kept);
+}
+
+static MtfGraph *read_training_graph(const MtfJson *root, MtfJson *where, GError **error) {
+    if (!mtf_json_get(root, "graph", where, error))
+        return NULL;
+    g_autoptr(MtfGraph) graph = mtf_plan_graph_read(where, error);
     if (graph == NULL || !mtf_plan_read_microbatches(root, graph, error))
         return NULL;
     for (int i = 0; i < (int)graph->operations->len; i++)
         if (mtf_graph_operation(graph, i)->stage == 0) {
-            mtf_json_fail(&where, error, "operation \"%s\" names no stage",
+            mtf_json_fail(where, error, "operation \"%s\" names no stage",
                           mtf_graph_operation(graph, i)->name);
             return NULL;
         }
+    return g_steal_pointer(&graph);
+}
+
+static MtfGraph *read_whole_graph(const MtfJson *root, bool derives, GError **error) {
+    MtfJson where;
+    GError *cause = NULL;
+    g_autoptr(MtfGraph) graph = read_training_graph(root, &where, error);
+    int stages = graph == NULL ? 0 : mtf_graph_stages(graph);
+    g_autofree MtfKept *kept = graph == NULL ? NULL : read_kept_of_stages(root, stages, error);
+    if (kept == NULL)
+        return NULL;
+    if (derives && !mtf_graph_execute(graph, kept, stages, &cause)) {
+        mtf_field_relay(&where, cause, error);
+        return NULL;
+    }
     return g_steal_pointer(&graph);
 }
 
@@ -366,18 +401,20 @@ MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error
                                         "software",
                                         NULL };
     const char *schedule;
+    int64_t version;
     MtfJson predicted;
-    if (!mtf_json_version(root, "meshtf_pipeline_plan", 2, error) ||
+    if (!mtf_json_versions(root, "meshtf_pipeline_plan", OLDEST_VERSION, VERSION, &version,
+                           error) ||
         !mtf_json_keys(root, keys, error) ||
         !mtf_json_get_string(root, "schedule", &schedule, error))
         return NULL;
     g_autoptr(MtfPipelineOrder) order = read_pipeline_order(root, error);
-    MtfGraph *graph = order == NULL ? NULL : read_whole_graph(root, error);
+    MtfGraph *graph = order == NULL ? NULL : read_whole_graph(root, version == VERSION, error);
     if (graph == NULL)
         return NULL;
     g_autoptr(MtfPipelinePlan) pipeline =
         mtf_pipeline_plan_new(graph, schedule, g_steal_pointer(&order), error);
-    if (pipeline == NULL || !read_stages(pipeline, root, error))
+    if (pipeline == NULL || !read_stages(pipeline, root, version == VERSION, error))
         return NULL;
     if (mtf_json_find(root, "predicted", &predicted))
         pipeline->predicted = cJSON_Duplicate(predicted.node, true);
@@ -411,10 +448,19 @@ static cJSON *stage_to_json(const MtfPipelinePlan *pipeline, int stage) {
     return object;
 }
 
+static cJSON *training_graph_to_json(const MtfPipelinePlan *pipeline) {
+    int n = (int)pipeline->stages->len;
+    g_autofree MtfKept *kept = g_new0(MtfKept, n + 1);
+    for (int s = 0; s < n; s++)
+        kept[s] = mtf_pipeline_stage(pipeline, s)->layout->execution.kept;
+    g_autoptr(MtfGraph) training = mtf_graph_training_of(pipeline->graph, kept, MAX(n, 1));
+    return mtf_graph_to_json(training);
+}
+
 bool mtf_pipeline_plan_save(const MtfPipelinePlan *pipeline, const char *path, GError **error) {
     cJSON *root = cJSON_CreateObject();
-    mtf_json_add_integer(root, "meshtf_pipeline_plan", 2);
-    cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(pipeline->graph));
+    mtf_json_add_integer(root, "meshtf_pipeline_plan", VERSION);
+    cJSON_AddItemToObject(root, "graph", training_graph_to_json(pipeline));
     mtf_plan_add_microbatches(root, pipeline->graph);
     if (pipeline->stages->len > 0)
         mtf_plan_add_software(root, mtf_pipeline_stage(pipeline, 0));

@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/execution/executed_graph.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph_file/graph_fields.h"
 #include "layouts/graph_file/graph_json.h"
@@ -15,6 +16,10 @@
 #include <string.h>
 
 #define DIGEST_LENGTH 64
+
+/* Of version 3 the graph has clones and copies itself; since then they follow from the execution. */
+#define VERSION 4
+#define OLDEST_VERSION 3
 
 /* The elements of the graph's and the layout's lists stand on lines of their own. */
 #define PRINT_LEVELS 3
@@ -36,6 +41,15 @@ void mtf_plan_free(MtfPlan *plan) {
     g_free(plan->precision);
     g_free(plan->program_sha256);
     g_free(plan);
+}
+
+/* What an operation that the execution added does over again, where it is laid out as a rule: the file
+ * says what differs. -1: it is in the training graph. */
+static int original_of(const MtfPlan *plan, int operation) {
+    const MtfKept *kept = &plan->layout->execution.kept;
+    bool clone = mtf_graph_operation(plan->graph, operation)->origin == MTF_ORIGIN_CLONE;
+    bool added = clone ? kept->recompute != MTF_RECOMPUTE_NONE : kept->offload != MTF_OFFLOAD_NONE;
+    return added ? mtf_graph_original_operation(plan->graph, operation) : -1;
 }
 
 /* ---- reading ---- */
@@ -68,14 +82,83 @@ MtfGraph *mtf_plan_graph_read(const MtfJson *where, GError **error) {
     return g_steal_pointer(&graph);
 }
 
-static bool read_graph(const MtfJson *root, MtfPlan *plan, GError **error) {
+/* With one micro-batch no dimension is named as the batch. */
+static bool read_batch(const MtfJson *execution, MtfGraph *graph, int64_t microbatches,
+                       GError **error) {
     MtfJson where;
-    if (!mtf_json_get(root, "graph", &where, error))
+    GError *cause = NULL;
+    int batch;
+    if (!mtf_json_get(execution, "batch_dimension", &where, error) ||
+        !mtf_field_dimension(graph, &where, &batch, error))
         return false;
-    plan->graph = mtf_plan_graph_read(&where, error);
-    return plan->graph != NULL;
+    MtfDimension *dimension = mtf_graph_dimension(graph, batch);
+    if (dimension->size > MTF_JSON_MAX_INTEGER / microbatches)
+        return mtf_json_fail(&where, error,
+                             "%" PRId64 " micro-batches of %" PRId64 " are too many examples",
+                             microbatches, dimension->size);
+    dimension->step_size = dimension->size * microbatches;
+    return mtf_graph_check_microbatches(graph, &cause) || mtf_field_relay(&where, cause, error);
 }
 
+bool mtf_plan_read_microbatches(const MtfJson *execution, MtfGraph *graph, GError **error) {
+    MtfJson where;
+    int64_t microbatches = 0;
+    if (!mtf_json_get_integer(execution, "microbatches", 1, MTF_MAX_MICROBATCHES, &microbatches,
+                              error))
+        return false;
+    if (microbatches > 1)
+        return read_batch(execution, graph, microbatches, error);
+    return !mtf_json_find(execution, "batch_dimension", &where) ||
+           mtf_json_fail(&where, error, "a plan without micro-batches names no batch dimension");
+}
+
+/* Nothing is said where all is kept. */
+static bool read_recomputation(const MtfJson *execution, MtfKept *kept, GError **error) {
+    MtfJson where;
+    const char *text;
+    if (!mtf_json_find(execution, "recompute", &where))
+        return true;
+    return mtf_json_string(&where, &text, error) &&
+           (mtf_recompute_parse(text, &kept->recompute, &kept->recomputed_layers, NULL) ||
+            mtf_json_fail(&where, error, "\"%s\" is neither cheap, layers nor layers:K", text));
+}
+
+static bool read_offload(const MtfJson *execution, MtfKept *kept, GError **error) {
+    MtfJson where;
+    const char *text;
+    if (!mtf_json_find(execution, "offload", &where))
+        return true;
+    return mtf_json_string(&where, &text, error) &&
+           (mtf_offload_parse(text, &kept->offload, &kept->offloaded_layers, NULL) ||
+            mtf_json_fail(&where, error,
+                          "\"%s\" is neither layers, activations, layers:K nor "
+                          "activations:K",
+                          text));
+}
+
+bool mtf_plan_read_kept(const MtfJson *root, MtfKept *kept, GError **error) {
+    MtfJson execution;
+    *kept = (MtfKept){ 0 };
+    return mtf_json_get_object(root, "execution", &execution, error) &&
+           read_recomputation(&execution, kept, error) && read_offload(&execution, kept, error);
+}
+
+/* Reads the training graph, with the examples of one micro-batch, and adds what the execution adds. */
+static bool read_graph(const MtfJson *root, MtfPlan *plan, bool derives, GError **error) {
+    MtfJson where, execution;
+    MtfKept kept;
+    GError *cause = NULL;
+    if (!mtf_json_get(root, "graph", &where, error) ||
+        (plan->graph = mtf_plan_graph_read(&where, error)) == NULL ||
+        !mtf_plan_read_kept(root, &kept, error) ||
+        !mtf_json_get_object(root, "execution", &execution, error) ||
+        !mtf_plan_read_microbatches(&execution, plan->graph, error))
+        return false;
+    return !derives || mtf_graph_execute(plan->graph, &kept, 1, &cause) ||
+           mtf_field_relay(&execution, cause, error);
+}
+
+/* The layout comes with the mesh; what of its graph is kept is known before what it says of that. */
 static bool read_mesh(const MtfJson *root, MtfPlan *plan, GError **error) {
     MtfJson where;
     const char *text;
@@ -86,7 +169,7 @@ static bool read_mesh(const MtfJson *root, MtfPlan *plan, GError **error) {
     if (!mtf_mesh_parse(text, 0, &mesh, &cause))
         return mtf_field_relay(&where, cause, error);
     plan->layout = mtf_layout_new(plan->graph, &mesh);
-    return true;
+    return mtf_plan_read_kept(root, &plan->layout->execution.kept, error);
 }
 
 /* Reads {"rows": word, "cols": word}, one word for each axis of the mesh, into `words`. */
@@ -255,16 +338,40 @@ static bool read_bucket(const MtfJson *execution, MtfPlan *plan, GError **error)
                                      &plan->layout->execution.bucket_bytes, error);
 }
 
-static bool read_layout(const MtfJson *root, MtfPlan *plan, GError **error) {
+/* Lays out what the execution added like its originals; these come first. */
+static void lay_out_added(MtfPlan *plan) {
+    MtfLayout *layout = plan->layout;
+    for (int i = 0; i < layout->n_operations; i++) {
+        int original = original_of(plan, i);
+        if (original < 0)
+            continue;
+        int result = mtf_graph_operation(plan->graph, i)->outputs[0];
+        layout->operations[i] = layout->operations[original];
+        layout->tensors[result] =
+            layout->tensors[mtf_graph_operation(plan->graph, original)->outputs[0]];
+    }
+}
+
+static bool read_maps(const MtfPlan *plan, const MtfJson *layout, GError **error) {
+    return read_map(plan, layout, "tensors", read_kept, error) &&
+           read_map(plan, layout, "operations", read_strategy, error);
+}
+
+/* What was added is as its originals are, which must be known for that, unless it is named itself. */
+static bool read_layout(const MtfJson *root, MtfPlan *plan, bool derived, GError **error) {
     static const char *const keys[] = { "rules", "tensors", "gathered_copies", "operations", NULL };
     MtfJson where, gathered_copies;
     GError *cause = NULL;
     if (!mtf_json_get(root, "layout", &where, error) || !mtf_json_keys(&where, keys, error) ||
-        !read_rules(&where, plan, error) || !read_map(plan, &where, "tensors", read_kept, error) ||
+        !read_rules(&where, plan, error) || !read_maps(plan, &where, error) ||
         (mtf_json_find(&where, "gathered_copies", &gathered_copies) &&
-         !read_map(plan, &where, "gathered_copies", read_gathered_copies, error)) ||
-        !read_map(plan, &where, "operations", read_strategy, error))
+         !read_map(plan, &where, "gathered_copies", read_gathered_copies, error)))
         return false;
+    if (derived) {
+        lay_out_added(plan);
+        if (!read_maps(plan, &where, error))
+            return false;
+    }
     return mtf_layout_check(plan->graph, plan->layout, &cause) ||
            mtf_field_relay(&where, cause, error);
 }
@@ -291,58 +398,8 @@ static bool read_precision(const MtfJson *root, MtfPlan *plan, GError **error) {
     return true;
 }
 
-/* With one micro-batch no dimension is named as the batch. */
-static bool read_batch(const MtfJson *execution, MtfGraph *graph, int64_t microbatches,
-                       GError **error) {
-    MtfJson where;
-    GError *cause = NULL;
-    int batch;
-    if (!mtf_json_get(execution, "batch_dimension", &where, error) ||
-        !mtf_field_dimension(graph, &where, &batch, error))
-        return false;
-    MtfDimension *dimension = mtf_graph_dimension(graph, batch);
-    if (dimension->size > MTF_JSON_MAX_INTEGER / microbatches)
-        return mtf_json_fail(&where, error,
-                             "%" PRId64 " micro-batches of %" PRId64 " are too many examples",
-                             microbatches, dimension->size);
-    dimension->step_size = dimension->size * microbatches;
-    return mtf_graph_check_microbatches(graph, &cause) || mtf_field_relay(&where, cause, error);
-}
-
-bool mtf_plan_read_microbatches(const MtfJson *execution, MtfGraph *graph, GError **error) {
-    MtfJson where;
-    int64_t microbatches = 0;
-    if (!mtf_json_get_integer(execution, "microbatches", 1, MTF_MAX_MICROBATCHES, &microbatches,
-                              error))
-        return false;
-    if (microbatches > 1)
-        return read_batch(execution, graph, microbatches, error);
-    return !mtf_json_find(execution, "batch_dimension", &where) ||
-           mtf_json_fail(&where, error, "a plan without micro-batches names no batch dimension");
-}
-
-/* What the graph was derived by: of what it keeps of the forward pass nothing is said where it is all. */
-static bool read_recomputation(const MtfJson *execution, MtfKept *kept, GError **error) {
-    MtfJson where;
-    const char *text;
-    if (mtf_json_find(execution, "recompute", &where)) {
-        if (!mtf_json_string(&where, &text, error))
-            return false;
-        if (!mtf_recompute_parse(text, &kept->recompute, &kept->recomputed_layers, NULL))
-            return mtf_json_fail(&where, error, "\"%s\" is neither cheap, layers nor layers:K",
-                                 text);
-    }
-    if (!mtf_json_find(execution, "offload", &where))
-        return true;
-    return mtf_json_string(&where, &text, error) &&
-           (mtf_offload_parse(text, &kept->offload, &kept->offloaded_layers, NULL) ||
-            mtf_json_fail(&where, error,
-                          "\"%s\" is neither layers, activations, layers:K nor "
-                          "activations:K",
-                          text));
-}
-
-/* The micro-batches of a stage are those of its pipeline, which names them itself. */
+/* What graph and layout were not read for. The micro-batches of a stage are those of its pipeline, which
+ * names them itself. */
 static bool read_execution(const MtfJson *root, MtfPlan *plan, bool with_microbatches,
                            GError **error) {
     static const char *const keys[] = { "order",   "bucket_bytes", "algorithms",      "recompute",
@@ -351,11 +408,8 @@ static bool read_execution(const MtfJson *root, MtfPlan *plan, bool with_microba
     const char *const stage_keys[] = { keys[0], keys[1], keys[2], keys[3], NULL };
     if (!mtf_json_get(root, "execution", &where, error) ||
         !mtf_json_keys(&where, with_microbatches ? keys : stage_keys, error) ||
-        !read_bucket(&where, plan, error) ||
-        !read_recomputation(&where, &plan->layout->execution.kept, error) ||
-        (with_microbatches && !mtf_plan_read_microbatches(&where, plan->graph, error)))
+        !read_bucket(&where, plan, error))
         return false;
-    plan->layout->execution.microbatches = mtf_graph_microbatches(plan->graph);
     return read_order(&where, plan, error) && read_algorithms(&where, plan, error);
 }
 
@@ -399,6 +453,7 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
         "execution",   "predicted", "search", "program_sha256", "software", NULL,
     };
     MtfJson pipeline;
+    int64_t version;
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
     if (mtf_json_find(root, "meshtf_pipeline_plan", &pipeline)) {
         mtf_json_fail(root, error,
@@ -406,24 +461,24 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
                       "the plan of a single mesh is expected");
         return NULL;
     }
-    if (!mtf_json_version(root, "meshtf_plan", 3, error) || !mtf_json_keys(root, keys, error) ||
-        !read_graph(root, plan, error) || !read_mesh(root, plan, error) ||
-        !read_layout(root, plan, error) || !read_precision(root, plan, error) ||
-        !read_execution(root, plan, true, error) || !read_body(root, plan, error) ||
-        !read_software(root, error))
+    if (!mtf_json_versions(root, "meshtf_plan", OLDEST_VERSION, VERSION, &version, error) ||
+        !mtf_json_keys(root, keys, error) || !read_graph(root, plan, version == VERSION, error) ||
+        !read_mesh(root, plan, error) || !read_layout(root, plan, version == VERSION, error) ||
+        !read_precision(root, plan, error) || !read_execution(root, plan, true, error) ||
+        !read_body(root, plan, error) || !read_software(root, error))
         return NULL;
     mark_near(plan);
     return g_steal_pointer(&plan);
 }
 
 MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph,
-                             const MtfStageExecution *execution, GError **error) {
+                             const MtfStageExecution *execution, bool derived, GError **error) {
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
     plan->graph = mtf_graph_copy(graph);
     if (!read_mesh(stage, plan, error))
         return NULL;
     plan->layout->execution.stage = *execution;
-    if (!read_layout(stage, plan, error) || !read_precision(stage, plan, error) ||
+    if (!read_layout(stage, plan, derived, error) || !read_precision(stage, plan, error) ||
         !read_execution(stage, plan, false, error) || !read_body(stage, plan, error))
         return NULL;
     mark_near(plan);
@@ -457,13 +512,23 @@ static void add_placement(const MtfPlan *plan, cJSON *map, const char *key,
                                 mtf_axis_placement_name(plan->graph, placement->axis[a]));
 }
 
+/* What the reader assumes of a tensor that is not named. */
+static MtfPlacement unnamed_placement(const MtfPlan *plan, int tensor) {
+    int producer = mtf_graph_tensor(plan->graph, tensor)->producer;
+    int original = producer < 0 ? -1 : original_of(plan, producer);
+    if (original < 0)
+        return mtf_placement_replicated();
+    return plan->layout->tensors[mtf_graph_operation(plan->graph, original)->outputs[0]];
+}
+
 static cJSON *placements_to_json(const MtfPlan *plan) {
     const MtfLayout *layout = plan->layout;
-    MtfPlacement replicated = mtf_placement_replicated();
     cJSON *map = cJSON_CreateObject();
-    for (int t = 0; t < layout->n_tensors; t++)
-        if (!mtf_placement_equal(&layout->tensors[t], &replicated))
+    for (int t = 0; t < layout->n_tensors; t++) {
+        MtfPlacement unnamed = unnamed_placement(plan, t);
+        if (!mtf_placement_equal(&layout->tensors[t], &unnamed))
             add_placement(plan, map, mtf_graph_tensor(plan->graph, t)->name, &layout->tensors[t]);
+    }
     return map;
 }
 
@@ -488,10 +553,12 @@ static cJSON *gathered_copies_to_json(const MtfPlan *plan) {
 
 static cJSON *strategies_to_json(const MtfPlan *plan) {
     const MtfLayout *layout = plan->layout;
-    MtfStrategy copies = mtf_strategy_duplicated();
     cJSON *map = cJSON_CreateObject();
     for (int i = 0; i < layout->n_operations; i++) {
-        if (mtf_strategy_equal(&layout->operations[i], &copies))
+        int original = original_of(plan, i);
+        MtfStrategy unnamed =
+            original < 0 ? mtf_strategy_duplicated() : layout->operations[original];
+        if (mtf_strategy_equal(&layout->operations[i], &unnamed))
             continue;
         cJSON *axes = cJSON_AddObjectToObject(map, mtf_graph_operation(plan->graph, i)->name);
         for (int a = 0; a < layout->mesh.n_axes; a++) {
@@ -574,9 +641,11 @@ void mtf_plan_add_software(cJSON *root, const MtfPlan *plan) {
 }
 
 char *mtf_plan_print(const MtfPlan *plan) {
+    g_autoptr(MtfGraph) training =
+        mtf_graph_training_of(plan->graph, &plan->layout->execution.kept, 1);
     cJSON *root = cJSON_CreateObject();
-    mtf_json_add_integer(root, "meshtf_plan", 3);
-    cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(plan->graph));
+    mtf_json_add_integer(root, "meshtf_plan", VERSION);
+    cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(training));
     mtf_plan_add_software(root, plan);
     mtf_plan_add_body(root, plan, true);
     char *text = mtf_json_print_levels(root, PRINT_LEVELS);

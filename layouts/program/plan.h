@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* plan.json, what the search writes and everything else reads: the training graph, mesh, layout,
+/* plan.json, what the search writes and everything else reads: the training graph, mesh, layout, execution,
  * predictions and proof (format in layouts/FORMATS.md). Parts that layouts/ does not know (machine,
  * mapping, predictions, search) travel as JSON trees. The digest of the lowered program is what
  * keeps writer and reader honest: a plan that lowers to anything else is refused. */
@@ -14,8 +14,9 @@
 
 /* Owns all its parts. Trees are NULL where the file has none. */
 typedef struct {
-    MtfGraph *graph;   /* the training graph, in canonical order (mtf_graph_canonicalize); with
-                          the examples of one micro-batch */
+    MtfGraph *
+        graph; /* the executed graph (executed_graph.h), in canonical order (mtf_graph_canonicalize);
+                          with the examples of one micro-batch. The file has the training graph */
     MtfLayout *layout; /* with the mesh */
     char *precision;   /* "f32", "f64" or "bf16" */
     cJSON *machine;    /* the machine file's object, with the software profile as "software" unless
@@ -42,12 +43,14 @@ char *mtf_plan_print(const MtfPlan *plan);
  * digest names tensors by number. */
 bool mtf_plan_save(const MtfPlan *plan, const char *path, GError **error);
 /* The plan of one pipeline stage, of which the file holds everything but the graph, a copy of which
- * it takes, and what the schedule asks of it. */
+ * it takes, and what the schedule asks of it. `derived`: the file's graph is the training graph, to which the
+ * execution added what is laid out as a rule like that which it does over again. */
 MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph,
-                             const MtfStageExecution *execution, GError **error);
+                             const MtfStageExecution *execution, bool derived, GError **error);
 
-/* Parts of a plan's file, for pipelines (pipeline_plan.h): the micro-batches of a graph, read and
- * written, and everything behind the graph. */
+/* Parts of a plan's file, for pipelines (pipeline_plan.h): what of the forward pass is kept, the micro-batches
+ * of a graph, read and written, and everything behind the graph. */
+bool mtf_plan_read_kept(const MtfJson *root, MtfKept *kept, GError **error);
 bool mtf_plan_read_microbatches(const MtfJson *root, MtfGraph *graph, GError **error);
 void mtf_plan_add_microbatches(cJSON *root, const MtfGraph *graph);
 void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool with_microbatches);

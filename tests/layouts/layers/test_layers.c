@@ -3,9 +3,9 @@
 
 #include "analyzer/models/model_family.h"
 #include "analyzer/training/mixed_precision.h"
-#include "analyzer/training/recompute.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/base/error.h"
+#include "layouts/execution/recompute.h"
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/layers/layers.h"
 #include "tests/support/cases/parse_graph.h"
@@ -33,7 +33,7 @@ static MtfGraph *training_of(const char *text, MtfRecompute recompute) {
     MtfGraph *graph = mtf_training_graph(forward, &error);
     assert_non_null(graph);
     if (recompute != MTF_RECOMPUTE_NONE)
-        assert_true(mtf_graph_recompute(graph, recompute, &error));
+        assert_true(mtf_graph_recompute(graph, &(MtfKept){ .recompute = recompute }, 1, &error));
     return graph;
 }
 
@@ -128,7 +128,8 @@ static void layers_pass_to_all_that_follows(void **state) {
         assert_non_null(training);
         assert_layers_follow_names(training);
         g_autoptr(MtfGraph) mixed = mtf_mixed_precision(training, &error);
-        assert_true(mtf_graph_recompute(mixed, MTF_RECOMPUTE_LAYERS, &error));
+        assert_true(
+            mtf_graph_recompute(mixed, &(MtfKept){ .recompute = MTF_RECOMPUTE_LAYERS }, 1, &error));
         assert_layers_follow_names(mixed);
         cJSON *tree = mtf_graph_to_json(mixed);
         g_autofree char *text = cJSON_PrintUnformatted(tree);

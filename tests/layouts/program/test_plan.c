@@ -3,6 +3,7 @@
 
 #include "analyzer/training/training_graph.h"
 #include "layouts/base/error.h"
+#include "layouts/execution/executed_graph.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/plan.h"
@@ -177,8 +178,8 @@ static void wrong_layouts_are_told(void **state) {
 
 static void wrong_fields_are_told(void **state) {
     (void)state;
-    assert_fails("'meshtf_plan': 3", "'meshtf_plan': 9",
-                 "p.json: /meshtf_plan: version 9 is not 3, the one this program reads");
+    assert_fails("'meshtf_plan': 4", "'meshtf_plan': 9",
+                 "p.json: /meshtf_plan: version 9 is not 3 to 4, the ones this program reads");
     assert_fails("'precision': 'f32'", "'precision': 'f16'",
                  "p.json: /precision: \"f16\" is not a precision (known: f32, f64, bf16)");
     assert_fails("'microbatches': 1", "'microbatches': 0",
@@ -372,26 +373,104 @@ static void the_size_of_joined_exchanges_travels(void **state) {
     assert_non_null(strstr(error->message, "/execution/bucket_bytes"));
 }
 
-static void what_the_graph_was_derived_by_travels(void **state) {
+/* Four layers on rows:2 by a rule, run so that the backward pass recomputes three and fetches what they read. */
+static MtfPlan *layers_plan(void) {
+    MtfPlan *plan = g_new0(MtfPlan, 1);
+    MtfMesh mesh;
+    const MtfKept kept = { MTF_RECOMPUTE_LAYERS, 3, MTF_OFFLOAD_LAYERS, 0 };
+    g_autoptr(MtfGraph) forward = mtf_test_layers(4, 256, 8, 32);
+    plan->graph = mtf_training_graph(forward, NULL);
+    assert_true(mtf_graph_execute(plan->graph, &kept, 1, NULL));
+    assert_true(mtf_mesh_parse("rows:2", 0, &mesh, NULL));
+    g_autoptr(MtfRules) rules = mtf_rules_parse(plan->graph, &mesh, "b:rows", NULL, NULL);
+    assert_non_null(rules);
+    plan->layout = mtf_layout_from_rules(plan->graph, &mesh, rules);
+    plan->layout->execution.kept = kept;
+    plan->precision = g_strdup("f32");
+    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
+    plan->program_sha256 = mtf_program_digest(program);
+    return plan;
+}
+
+/* The file has the graph that was trained before, with what is kept beside it. */
+static void what_is_kept_stands_beside_the_training_graph(void **state) {
     (void)state;
-    g_autoptr(MtfPlan) plan = new_plan();
-    plan->layout->execution.kept = (MtfKept){ MTF_RECOMPUTE_LAYERS, 3, MTF_OFFLOAD_ACTIVATIONS, 0 };
+    g_autoptr(MtfPlan) plan = layers_plan();
     g_autofree char *text = mtf_plan_print(plan);
     assert_non_null(strstr(text, "\"recompute\": \"layers:3\""));
-    assert_non_null(strstr(text, "\"offload\": \"activations\""));
+    assert_non_null(strstr(text, "\"offload\": \"layers\""));
+    assert_null(strstr(text, "recompute/"));
+    assert_null(strstr(text, "from_host/"));
     g_autoptr(MtfPlan) read = parse(text, NULL);
     assert_non_null(read);
     const MtfKept *kept = &read->layout->execution.kept;
     assert_int_equal(kept->recompute, MTF_RECOMPUTE_LAYERS);
     assert_int_equal(kept->recomputed_layers, 3);
-    assert_int_equal(kept->offload, MTF_OFFLOAD_ACTIVATIONS);
+    assert_int_equal(kept->offload, MTF_OFFLOAD_LAYERS);
     assert_int_equal(kept->offloaded_layers, 0);
+    g_autoptr(MtfProgram) program = mtf_plan_lower(read, NULL);
+    assert_non_null(program);
+}
+
+static void what_is_kept_is_said_in_words(void **state) {
+    (void)state;
     assert_fails("'microbatches': 1", "'microbatches': 1, 'recompute': 'blocks'",
                  "p.json: /execution/recompute: \"blocks\" is neither cheap, layers nor layers:K");
     assert_fails(
         "'microbatches': 1", "'microbatches': 1, 'offload': 'layers:0'",
         "p.json: /execution/offload: \"layers:0\" is neither layers, activations, layers:K "
         "nor activations:K");
+    assert_fails("'microbatches': 1", "'microbatches': 1, 'recompute': 'layers'",
+                 "p.json: /execution: the graph \"g\" repeats no block, so there are no layers to "
+                 "recompute");
+}
+
+/* What is recomputed is laid out like what it was first, where the plan does not say otherwise. */
+static void clones_may_have_a_layout_of_their_own(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = layers_plan();
+    int clone = mtf_graph_find_operation(plan->graph, "recompute/layer/1/p");
+    int original = mtf_graph_find_operation(plan->graph, "layer/1/p");
+    assert_true(clone >= 0);
+    assert_true(
+        mtf_strategy_equal(&plan->layout->operations[clone], &plan->layout->operations[original]));
+    plan->layout->operations[clone] = mtf_strategy_duplicated();
+    int result = mtf_graph_operation(plan->graph, clone)->outputs[0];
+    plan->layout->tensors[result] = mtf_placement_replicated();
+    g_autofree char *text = mtf_plan_print(plan);
+    assert_non_null(strstr(text, "recompute/layer/1/p"));
+    assert_null(strstr(text, "recompute/layer/0/p"));
+    g_autoptr(MtfPlan) read = parse(text, NULL);
+    assert_non_null(read);
+    assert_memory_equal(read->layout->operations, plan->layout->operations,
+                        (gsize)plan->layout->n_operations * sizeof(MtfStrategy));
+    for (int t = 0; t < plan->layout->n_tensors; t++)
+        assert_true(mtf_placement_equal(&read->layout->tensors[t], &plan->layout->tensors[t]));
+}
+
+/* Its graph has the clones, of which those that are not named are duplicated. */
+static void plans_of_version_3_are_read(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = layers_plan();
+    MtfKept kept = plan->layout->execution.kept;
+    plan->layout->execution.kept = (MtfKept){ 0 };
+    g_autofree char *whole = mtf_plan_print(plan);
+    g_auto(GStrv) version = g_strsplit(whole, "\"meshtf_plan\": 4", 2);
+    g_autofree char *older = g_strjoinv("\"meshtf_plan\": 3", version);
+    g_auto(GStrv) execution = g_strsplit(older, "\"microbatches\": 1", 2);
+    g_autofree char *text = g_strjoinv(
+        "\"microbatches\": 1, \"recompute\": \"layers:3\", \"offload\": \"layers\"", execution);
+    g_autoptr(MtfPlan) read = parse(text, NULL);
+    assert_non_null(read);
+    assert_memory_equal(&read->layout->execution.kept, &kept, sizeof kept);
+    g_autoptr(MtfProgram) program = mtf_plan_lower(read, NULL);
+    assert_non_null(program);
+    /* Written again it is of this version. */
+    plan->layout->execution.kept = kept;
+    g_autofree char *now = mtf_plan_print(plan), *again = mtf_plan_print(read);
+    assert_string_equal(now, again);
+    assert_fails("'meshtf_plan': 4", "'meshtf_plan': 2",
+                 "p.json: /meshtf_plan: version 2 is not 3 to 4, the ones this program reads");
 }
 
 /* The plan of two sums with that order instead. */
@@ -449,7 +528,10 @@ int main(void) {
         cmocka_unit_test(an_order_of_instructions_travels),
         cmocka_unit_test(wrong_orders_are_told),
         cmocka_unit_test(the_size_of_joined_exchanges_travels),
-        cmocka_unit_test(what_the_graph_was_derived_by_travels),
+        cmocka_unit_test(what_is_kept_stands_beside_the_training_graph),
+        cmocka_unit_test(what_is_kept_is_said_in_words),
+        cmocka_unit_test(clones_may_have_a_layout_of_their_own),
+        cmocka_unit_test(plans_of_version_3_are_read),
         cmocka_unit_test(a_step_has_as_many_examples_as_can_be_counted),
         cmocka_unit_test(wrong_layouts_are_told),
         cmocka_unit_test(wrong_fields_are_told),

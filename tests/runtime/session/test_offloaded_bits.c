@@ -5,8 +5,8 @@
  * without. And any legal layout of what lies there runs. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/rewriting/offload.h"
-#include "analyzer/training/recompute.h"
+#include "layouts/execution/offload.h"
+#include "layouts/execution/recompute.h"
 #include "layouts/placement/rules.h"
 #include "tests/support/cases/random_layout.h"
 #include "tests/support/cases/training_plan.h"
@@ -22,8 +22,9 @@ static MtfLayout *layout_of(const MtfGraph *graph, const MtfMesh *mesh, const ch
 
 static MtfGraph *offloaded(const MtfGraph *graph, MtfRecompute recompute, MtfOffload offload) {
     MtfGraph *there = mtf_graph_copy(graph);
-    assert_true(mtf_graph_recompute(there, recompute, NULL));
-    assert_true(mtf_graph_offload(there, offload, 0, NULL));
+    assert_true(mtf_graph_recompute(there, &(MtfKept){ .recompute = recompute }, 1, NULL));
+    assert_true(
+        mtf_graph_offload(there, &(MtfKept){ .offload = offload, .offloaded_layers = 0 }, NULL));
     return there;
 }
 

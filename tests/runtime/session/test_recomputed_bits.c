@@ -5,8 +5,8 @@
  * do, every loss and every variable is the same. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/training/recompute.h"
 #include "analyzer/training/training_graph.h"
+#include "layouts/execution/recompute.h"
 #include "tests/support/cases/parse_graph.h"
 #include "tests/support/cases/random_layout.h"
 #include "tests/support/cases/training_plan.h"
@@ -52,7 +52,7 @@ static void check_layers(const MtfGraph *graph, MtfRecompute recompute, int laye
     static const int devices[] = { 1, 2, 3, 4, 6 };
     g_autoptr(GRand) random = g_rand_new_with_seed(29);
     g_autoptr(MtfGraph) again = mtf_graph_copy(graph);
-    assert_true(mtf_graph_recompute_layers(again, recompute, layers, NULL));
+    assert_true(mtf_graph_recompute(again, &(MtfKept){ recompute, layers, 0, 0 }, 1, NULL));
     assert_true(again->operations->len > graph->operations->len);
     for (gsize i = 0; i < G_N_ELEMENTS(devices); i++) {
         MtfMesh mesh = mtf_random_mesh(random, devices[i]);
@@ -115,7 +115,8 @@ static void a_clone_with_random_numbers_of_its_own_is_noticed(void **state) {
     g_autoptr(MtfGraph) forward = mtf_test_graph(dropping);
     g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
     g_autoptr(MtfGraph) again = mtf_graph_copy(graph);
-    assert_true(mtf_graph_recompute(again, MTF_RECOMPUTE_LAYERS, NULL));
+    assert_true(
+        mtf_graph_recompute(again, &(MtfKept){ .recompute = MTF_RECOMPUTE_LAYERS }, 1, NULL));
     int clone = mtf_graph_find_operation(again, "recompute/layer/1/s");
     assert_true(clone >= 0);
     g_clear_pointer(&mtf_graph_operation(again, clone)->attributes.stream, g_free);

@@ -3,9 +3,9 @@
  * tests/runtime/session/test_recomputed_bits.c. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/training/recompute.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
+#include "layouts/execution/recompute.h"
 #include "layouts/program/program.h"
 #include "tests/support/cases/parse_graph.h"
 
@@ -33,7 +33,7 @@ static MtfGraph *training(const char *activation, int layers) {
 
 static MtfGraph *recomputed(const char *activation, int layers, MtfRecompute recompute) {
     MtfGraph *graph = training(activation, layers);
-    assert_true(mtf_graph_recompute(graph, recompute, NULL));
+    assert_true(mtf_graph_recompute(graph, &(MtfKept){ .recompute = recompute }, 1, NULL));
     return graph;
 }
 
@@ -125,7 +125,8 @@ static void only_the_first_layers_are_computed_again(void **state) {
     for (int k = 1; k <= 12; k++) {
         g_autoptr(MtfGraph) graph = training("gelu", 12);
         assert_int_equal(mtf_graph_recomputable_layers(graph), 12);
-        assert_true(mtf_graph_recompute_layers(graph, MTF_RECOMPUTE_LAYERS, k, NULL));
+        assert_true(
+            mtf_graph_recompute(graph, &(MtfKept){ MTF_RECOMPUTE_LAYERS, k, 0, 0 }, 1, NULL));
         for (int layer = 0; layer < 12; layer++) {
             g_autofree char *clone = g_strdup_printf("recompute/layer/%d/a", layer);
             assert_int_equal(has(graph, clone), layer < k);
@@ -138,7 +139,8 @@ static void only_the_first_layers_are_computed_again(void **state) {
     assert_int_equal(all, arena_bytes(layers));
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) graph = training("gelu", 12);
-    assert_false(mtf_graph_recompute_layers(graph, MTF_RECOMPUTE_LAYERS, 13, &error));
+    assert_false(
+        mtf_graph_recompute(graph, &(MtfKept){ MTF_RECOMPUTE_LAYERS, 13, 0, 0 }, 1, &error));
     assert_non_null(strstr(error->message, "repeats 12 layers"));
 }
 
@@ -169,7 +171,9 @@ static void each_stage_recomputes_what_it_is_told(void **state) {
             MtfOperation *op = mtf_graph_operation(graph, i);
             op->stage = op->layer.block > 0 && op->layer.iteration < 2 ? 1 : 2;
         }
-        assert_true(mtf_graph_recompute_stages(graph, turn == 0 ? each : other, NULL));
+        const MtfRecompute *of = turn == 0 ? each : other;
+        MtfKept kept[] = { { .recompute = of[0] }, { .recompute = of[1] } };
+        assert_true(mtf_graph_recompute(graph, kept, 2, NULL));
         for (int l = 0; l < 4; l++) {
             g_autofree char *product = g_strdup_printf("recompute/layer/%d/p", l);
             g_autofree char *gelu = g_strdup_printf("recompute/layer/%d/a", l);
@@ -191,7 +195,8 @@ static void what_cannot_be_done_is_said(void **state) {
         "'ones'}], 'operations': [{'name': 'l', 'op': 'einsum', 'inputs': ['x', 'w'], 'dims': "
         "[]}], 'loss': 'l'}");
     g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
-    assert_false(mtf_graph_recompute(graph, MTF_RECOMPUTE_LAYERS, &error));
+    assert_false(
+        mtf_graph_recompute(graph, &(MtfKept){ .recompute = MTF_RECOMPUTE_LAYERS }, 1, &error));
     assert_string_equal(error->message,
                         "the graph \"flat\" repeats no block, so there are no layers "
                         "to recompute");

@@ -3,13 +3,13 @@
  * tests/runtime/session/test_offloaded_bits.c. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/rewriting/offload.h"
-#include "analyzer/training/recompute.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "cost/price/predict.h"
 #include "cost/price/schedule.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/execution/offload.h"
+#include "layouts/execution/recompute.h"
 #include "layouts/program/program.h"
 #include "tests/support/cases/parse_graph.h"
 
@@ -25,7 +25,8 @@ static MtfGraph *training(int layers) {
 
 static MtfGraph *offloaded(int layers, MtfOffload offload, int first) {
     MtfGraph *graph = training(layers);
-    assert_true(mtf_graph_offload(graph, offload, first, NULL));
+    assert_true(mtf_graph_offload(
+        graph, &(MtfKept){ .offload = offload, .offloaded_layers = first }, NULL));
     return graph;
 }
 
@@ -95,8 +96,10 @@ static void it_is_fetched_one_layer_ahead(void **state) {
 static void recomputed_layers_begin_with_what_is_fetched(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = training(3);
-    assert_true(mtf_graph_recompute(graph, MTF_RECOMPUTE_LAYERS, NULL));
-    assert_true(mtf_graph_offload(graph, MTF_OFFLOAD_LAYERS, 0, NULL));
+    assert_true(
+        mtf_graph_recompute(graph, &(MtfKept){ .recompute = MTF_RECOMPUTE_LAYERS }, 1, NULL));
+    assert_true(mtf_graph_offload(
+        graph, &(MtfKept){ .offload = MTF_OFFLOAD_LAYERS, .offloaded_layers = 0 }, NULL));
     const MtfOperation *clone = mtf_graph_operation(graph, place(graph, "recompute/layer/1/p"));
     assert_string_equal(mtf_graph_tensor(graph, clone->inputs[0])->name, "from_host/layer/0/n");
 }
@@ -129,9 +132,12 @@ static void the_device_loses_what_the_host_holds(void **state) {
     (void)state;
     g_autoptr(MtfGraph) whole = training(40);
     g_autoptr(MtfGraph) graph = training(40);
-    assert_true(mtf_graph_recompute(whole, MTF_RECOMPUTE_LAYERS, NULL));
-    assert_true(mtf_graph_recompute(graph, MTF_RECOMPUTE_LAYERS, NULL));
-    assert_true(mtf_graph_offload(graph, MTF_OFFLOAD_LAYERS, 0, NULL));
+    assert_true(
+        mtf_graph_recompute(whole, &(MtfKept){ .recompute = MTF_RECOMPUTE_LAYERS }, 1, NULL));
+    assert_true(
+        mtf_graph_recompute(graph, &(MtfKept){ .recompute = MTF_RECOMPUTE_LAYERS }, 1, NULL));
+    assert_true(mtf_graph_offload(
+        graph, &(MtfKept){ .offload = MTF_OFFLOAD_LAYERS, .offloaded_layers = 0 }, NULL));
     Lowered before = lower(whole), after = lower(graph);
     assert_int_equal(before.arena->host_bytes, 0);
     assert_int_equal(after.arena->host_bytes, 39 * HANDED);
@@ -229,7 +235,8 @@ static void names_are_read_and_written(void **state) {
 
 static void check_refused(MtfGraph *graph, int layers, const char *says) {
     g_autoptr(GError) error = NULL;
-    assert_false(mtf_graph_offload(graph, MTF_OFFLOAD_LAYERS, layers, &error));
+    assert_false(mtf_graph_offload(
+        graph, &(MtfKept){ .offload = MTF_OFFLOAD_LAYERS, .offloaded_layers = layers }, &error));
     if (strstr(error->message, says) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", error->message, says);
 }

@@ -12,7 +12,8 @@
  *              recomputed, one block at a time
  *     layers:K of the first K of them, which wait longest for the backward pass
  *
- * Each stage of a pipeline may have its own: the first stages, which hold the most micro-batches, need it most.
+ * Each stage of a pipeline may have its own: the first stages, which hold the most micro-batches, need it
+ * most.
  *
  * Clones run the same rows on the same values (dropout on the stream of its original), so under the
  * same layout gradients are equal to the bit. */
@@ -22,24 +23,11 @@
 #include "layouts/graph/graph.h"
 #include "layouts/placement/execution.h"
 
-/* "layers,none", of each stage; free with g_free. */
-char *mtf_recompute_format_stages(const MtfRecompute *each, int stages);
-
-/* A list with commas, one for each of so many stages, without numbers of layers; NULL on an error, otherwise
- * to be freed with g_free. */
-MtfRecompute *mtf_recompute_parse_stages(const char *text, int stages, GError **error);
-
-/* Changes a training graph, which is canonical afterwards. Fails with a bad-input error where
- * blocks are to be recomputed and nothing is repeated, or a name is taken. */
-bool mtf_graph_recompute(MtfGraph *graph, MtfRecompute recompute, GError **error);
-
-/* The same for the first layers alone (of a graph cut into pipeline stages the first of each), 0: all. Fails
- * where there are fewer. */
-bool mtf_graph_recompute_layers(MtfGraph *graph, MtfRecompute recompute, int layers,
-                                GError **error);
-
-/* The same for a graph cut into pipeline stages, stage s as each[s - 1] says. Fails likewise. */
-bool mtf_graph_recompute_stages(MtfGraph *graph, const MtfRecompute *each, GError **error);
+/* Changes a training graph, which is canonical afterwards: as kept[0] says, or with n > 1 stage s of the n that
+ * it is cut into as kept[s - 1] does. Layers are counted in each stage. Fails with a bad-input error where layers
+ * are to be recomputed and nothing is repeated or fewer layers are, where the graph has clones already, and where a
+ * name is taken. */
+bool mtf_graph_recompute(MtfGraph *graph, const MtfKept *kept, int n, GError **error);
 
 /* The number of each result's layer, in the order in which the forward pass comes to them; -1 outside of
  * layers and for what the backward pass makes. `layer` has a place a tensor. Returns how many layers there

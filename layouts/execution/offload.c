@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/rewriting/offload.h"
+#include "layouts/execution/offload.h"
 
-#include "analyzer/composites/builder.h"
-#include "analyzer/training/recompute.h"
 #include "layouts/base/error.h"
+#include "layouts/execution/recompute.h"
+#include "layouts/graph/operation_table.h"
 #include "layouts/graph/stage_split.h"
-
-#include <string.h>
 
 /* A result this much smaller than the largest that goes to the host stays. */
 #define MIN_SHARE 0.125
@@ -21,7 +19,7 @@ typedef struct {
 } Waiting;
 
 typedef struct {
-    MtfBuilder b;
+    MtfGraph *graph;
     MtfConsumers *consumers; /* of the graph as it was */
     const int *layer;        /* by tensor: of results of layers, else -1 */
     GArray *waiting;         /* Waiting, in the order in which the backward pass needs them */
@@ -35,11 +33,11 @@ static Waiting *waiting_at(const Offloading *o, int w) {
 }
 
 static int producer_of(const Offloading *o, int tensor) {
-    return mtf_graph_tensor(o->b.graph, tensor)->producer;
+    return mtf_graph_tensor(o->graph, tensor)->producer;
 }
 
 static const MtfOperation *reader(const Offloading *o, int c) {
-    return mtf_graph_operation(o->b.graph, o->consumers->operations[c]);
+    return mtf_graph_operation(o->graph, o->consumers->operations[c]);
 }
 
 /* The first layer whose forward pass reads a tensor that it has not made; -1: none does. */
@@ -65,9 +63,9 @@ static int first_need(const Offloading *o, int tensor) {
 /* Whether a tensor can leave the device: a result of the forward pass, outside of loops. */
 static bool can_leave(const Offloading *o, int tensor) {
     int producer = producer_of(o, tensor);
-    if (producer < 0 || tensor == o->b.graph->loss)
+    if (producer < 0 || tensor == o->graph->loss)
         return false;
-    const MtfOperation *op = mtf_graph_operation(o->b.graph, producer);
+    const MtfOperation *op = mtf_graph_operation(o->graph, producer);
     return op->phase == MTF_PHASE_FORWARD && op->loop == 0 &&
            mtf_operation_row(op->kind)->loop == MTF_LOOP_NOTHING &&
            !mtf_operation_row(op->kind)->accumulates &&
@@ -89,9 +87,9 @@ static void drop_small(Offloading *o) {
     int64_t largest = 0;
     int kept = 0;
     for (int w = 0; w < (int)o->waiting->len; w++)
-        largest = MAX(largest, mtf_graph_tensor_bytes(o->b.graph, waiting_at(o, w)->tensor));
+        largest = MAX(largest, mtf_graph_tensor_bytes(o->graph, waiting_at(o, w)->tensor));
     for (int w = 0; w < (int)o->waiting->len; w++) {
-        int64_t bytes = mtf_graph_tensor_bytes(o->b.graph, waiting_at(o, w)->tensor);
+        int64_t bytes = mtf_graph_tensor_bytes(o->graph, waiting_at(o, w)->tensor);
         if ((double)bytes >= MIN_SHARE * (double)largest)
             *waiting_at(o, kept++) = *waiting_at(o, w);
     }
@@ -99,7 +97,7 @@ static void drop_small(Offloading *o) {
 }
 
 static void choose(Offloading *o, MtfOffload offload, int layers) {
-    for (int t = 0; t < (int)o->b.graph->tensors->len; t++) {
+    for (int t = 0; t < (int)o->graph->tensors->len; t++) {
         Waiting waiting = { .tensor = t, .layer = reading_layer(o, t), .needed = first_need(o, t) };
         if (waiting.layer < 0 && offload == MTF_OFFLOAD_ACTIVATIONS)
             waiting.layer = o->layer[t];
@@ -129,34 +127,42 @@ static void place_fetches(Offloading *o) {
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
-static int build_copy(Offloading *o, MtfOperationKind kind, const MtfOperation *like,
-                      MtfPhase phase, const char *of, int input) {
-    g_autofree char *name = g_strdup_printf("%s/%s", mtf_operation_row(kind)->name, of);
-    o->b.phase = phase;
-    o->b.layer = like->layer;
-    return MTF_BUILD(&o->b, kind, name, NULL, input);
+static int build_copy(Offloading *o, MtfOperationKind kind, const MtfOperation *like, int of,
+                      int input, GError **error) {
+    const char *tensor = mtf_graph_tensor(o->graph, of)->name;
+    g_autofree char *name = g_strdup_printf("%s/%s", mtf_operation_row(kind)->name, tensor);
+    MtfNewOperation copy = { .name = name,
+                             .kind = (int)kind,
+                             .phase = like->phase,
+                             .layer = like->layer,
+                             .n_inputs = 1,
+                             .inputs = &input,
+                             .attributes = MTF_NO_ATTRIBUTES };
+    return mtf_graph_add_operation(o->graph, &copy, error);
 }
 
 static void read_from(Offloading *o, int tensor, int copy) {
     for (int c = o->consumers->starts[tensor]; c < o->consumers->starts[tensor + 1]; c++) {
-        MtfOperation *op = mtf_graph_operation(o->b.graph, o->consumers->operations[c]);
+        MtfOperation *op = mtf_graph_operation(o->graph, o->consumers->operations[c]);
         for (int k = 0; k < op->n_inputs && op->phase == MTF_PHASE_BACKWARD; k++)
             if (op->inputs[k] == tensor)
                 op->inputs[k] = copy;
     }
 }
 
-static void build_copies(Offloading *o, Waiting *waiting) {
-    MtfGraph *graph = o->b.graph;
-    MtfOperation maker = *mtf_graph_operation(graph, producer_of(o, waiting->tensor));
-    MtfOperation user = *mtf_graph_operation(graph, waiting->needed);
-    g_autofree char *name = g_strdup(mtf_graph_tensor(graph, waiting->tensor)->name);
-    int kept = build_copy(o, MTF_OP_TO_HOST, &maker, MTF_PHASE_FORWARD, name, waiting->tensor);
-    waiting->to = (int)graph->operations->len - 1;
-    int back = build_copy(o, MTF_OP_FROM_HOST, &user, MTF_PHASE_BACKWARD, name, kept);
-    waiting->from = (int)graph->operations->len - 1;
-    if (o->b.error == NULL)
-        read_from(o, waiting->tensor, back);
+static bool build_copies(Offloading *o, Waiting *waiting, GError **error) {
+    int tensor = waiting->tensor;
+    MtfOperation maker = *mtf_graph_operation(o->graph, producer_of(o, tensor));
+    MtfOperation user = *mtf_graph_operation(o->graph, waiting->needed);
+    waiting->to = (int)o->graph->operations->len;
+    waiting->from = waiting->to + 1;
+    int there = build_copy(o, MTF_OP_TO_HOST, &maker, tensor, tensor, error);
+    if (there < 0)
+        return false;
+    int back = build_copy(o, MTF_OP_FROM_HOST, &user, tensor, there, error);
+    if (back >= 0)
+        read_from(o, tensor, back);
+    return back >= 0;
 }
 
 /* For each operation the last of its results that waits, or -1. */
@@ -189,18 +195,30 @@ static GArray *order_of(const Offloading *o, int n) {
 }
 
 static bool rewrite(Offloading *o, GError **error) {
-    int n = (int)o->b.graph->operations->len;
+    int n = (int)o->graph->operations->len;
     place_fetches(o);
-    for (int w = 0; w < (int)o->waiting->len && o->b.error == NULL; w++)
-        build_copies(o, waiting_at(o, w));
-    if (!mtf_builder_end(&o->b, error))
-        return false;
+    for (int w = 0; w < (int)o->waiting->len; w++)
+        if (!build_copies(o, waiting_at(o, w), error))
+            return false;
     g_autoptr(GArray) order = order_of(o, n);
-    mtf_graph_arrange(o->b.graph, (const int *)(const void *)order->data, (int)order->len);
+    mtf_graph_arrange(o->graph, (const int *)(const void *)order->data, (int)order->len);
     return true;
 }
 
 /* ---- Entry ----------------------------------------------------------------------------------- */
+
+/* Copies are told from what they copy by their kind, so there are none yet. */
+static bool check_no_copies(const MtfGraph *graph, GError **error) {
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        if (mtf_operation_row(op->kind)->host != MTF_HOST_NOTHING)
+            return mtf_input_error(error,
+                                   "--offload: the graph \"%s\" uses the host's memory by itself "
+                                   "(\"%s\")",
+                                   graph->name, op->name);
+    }
+    return true;
+}
 
 static bool check(const MtfGraph *graph, int there, int layers, GError **error) {
     if (mtf_graph_stages(graph) > 0)
@@ -213,9 +231,10 @@ static bool check(const MtfGraph *graph, int there, int layers, GError **error) 
             "--offload: the graph \"%s\" repeats no block, so there are no layers "
             "to offload",
             graph->name);
-    return layers <= there ||
-           mtf_input_error(error, "--offload: the graph \"%s\" repeats %d layers, not %d",
-                           graph->name, there, layers);
+    if (layers > there)
+        return mtf_input_error(error, "--offload: the graph \"%s\" repeats %d layers, not %d",
+                               graph->name, there, layers);
+    return check_no_copies(graph, error);
 }
 
 static int first_backward(const MtfGraph *graph) {
@@ -226,17 +245,16 @@ static int first_backward(const MtfGraph *graph) {
     return i;
 }
 
-bool mtf_graph_offload(MtfGraph *graph, MtfOffload offload, int layers, GError **error) {
-    if (offload == MTF_OFFLOAD_NONE)
+bool mtf_graph_offload(MtfGraph *graph, const MtfKept *kept, GError **error) {
+    if (kept->offload == MTF_OFFLOAD_NONE)
         return true;
     g_autofree int *layer = g_new(int, graph->tensors->len + 1);
-    if (!check(graph, mtf_graph_number_layers(graph, layer), layers, error))
+    if (!check(graph, mtf_graph_number_layers(graph, layer), kept->offloaded_layers, error))
         return false;
     g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(graph);
     g_autoptr(GArray) waiting = g_array_new(FALSE, TRUE, sizeof(Waiting));
-    Offloading o = { mtf_builder(graph, MTF_PHASE_FORWARD), consumers, layer, waiting,
-                     first_backward(graph) };
-    choose(&o, offload, layers);
+    Offloading o = { graph, consumers, layer, waiting, first_backward(graph) };
+    choose(&o, kept->offload, kept->offloaded_layers);
     if (waiting->len == 0)
         return mtf_input_error(error,
                                "--offload: nothing of \"%s\" waits for a backward pass outside of "

@@ -21,7 +21,7 @@
 
 /* Changes a training graph, recomputation and all, which is canonical afterwards. Fails with a bad-input
  * error where nothing is repeated or fewer layers are, nothing waits for the backward pass, the graph is
- * cut into pipeline stages, or a name is taken. */
-bool mtf_graph_offload(MtfGraph *graph, MtfOffload offload, int layers, GError **error);
+ * cut into pipeline stages, uses the host's memory itself, or a name is taken. */
+bool mtf_graph_offload(MtfGraph *graph, const MtfKept *kept, GError **error);
 
 #endif

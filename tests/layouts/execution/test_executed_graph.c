@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* An executed graph and its training graph follow from each other. What is recomputed and what waits with the
+ * host is in test_recompute.c and test_offload.c. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/training/mixed_precision.h"
+#include "analyzer/training/training_graph.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/execution/executed_graph.h"
+#include "layouts/graph/operation_table.h"
+#include "layouts/graph/stage_split.h"
+#include "layouts/graph_file/graph_json.h"
+#include "tests/support/cases/parse_graph.h"
+
+#include <string.h>
+
+static MtfGraph *training(bool bf16) {
+    g_autoptr(MtfGraph) forward = mtf_test_layers(4, 256, 8, 32);
+    g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
+    return bf16 ? mtf_mixed_precision(graph, NULL) : g_steal_pointer(&graph);
+}
+
+/* Layers 0 and 1 are the first stage. */
+static MtfGraph *staged(void) {
+    MtfGraph *graph = training(false);
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        MtfOperation *op = mtf_graph_operation(graph, i);
+        op->stage = op->layer.block > 0 && op->layer.iteration < 2 ? 1 : 2;
+    }
+    return graph;
+}
+
+static char *text_of(const MtfGraph *graph) {
+    cJSON *json = mtf_graph_to_json(graph);
+    char *text = mtf_json_print_levels(json, 3);
+    cJSON_Delete(json);
+    return text;
+}
+
+/* There and back, and there again from what a file would hold. Returns what was added. */
+static int check_both_ways(const MtfGraph *graph, const MtfKept *kept, int n) {
+    g_autoptr(MtfGraph) executed = mtf_graph_copy(graph);
+    assert_true(mtf_graph_execute(executed, kept, n, NULL));
+    g_autoptr(MtfGraph) back = mtf_graph_training_of(executed, kept, n);
+    g_autofree char *before = text_of(graph), *after = text_of(back), *there = text_of(executed);
+    assert_string_equal(before, after);
+    assert_true(mtf_graph_execute(back, kept, n, NULL));
+    g_autofree char *again = text_of(back);
+    assert_string_equal(there, again);
+    return (int)(executed->operations->len - graph->operations->len);
+}
+
+static void each_graph_follows_from_the_other(void **state) {
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        g_autoptr(MtfGraph) graph = training(bf16 != 0);
+        for (int recompute = 0; recompute < MTF_RECOMPUTES; recompute++)
+            for (int offload = 0; offload < MTF_OFFLOADS; offload++)
+                for (int layers = 0; layers < 4; layers += 3) {
+                    MtfKept kept = { (MtfRecompute)recompute, layers, (MtfOffload)offload, layers };
+                    int added = check_both_ways(graph, &kept, 1);
+                    assert_true((added > 0) == (recompute + offload > 0));
+                }
+    }
+}
+
+static void stages_follow_each_by_its_own(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = staged();
+    static const MtfKept ways[] = { { .recompute = MTF_RECOMPUTE_NONE },
+                                    { .recompute = MTF_RECOMPUTE_CHEAP },
+                                    { .recompute = MTF_RECOMPUTE_LAYERS },
+                                    { MTF_RECOMPUTE_LAYERS, 1, MTF_OFFLOAD_NONE, 0 } };
+    for (int i = 0; i < 16; i++) {
+        MtfKept kept[] = { ways[i % 4], ways[i / 4] };
+        assert_true((check_both_ways(graph, kept, 2) > 0) == (i > 0));
+        MtfKept one = ways[i % 4];
+        check_both_ways(graph, &one, 1);
+    }
+}
+
+/* Counted in each stage: of the first its first layer, of the second both. */
+static void layers_are_counted_in_each_stage(void **state) {
+    (void)state;
+    static const int expected[] = { 1, 0, 1, 1 };
+    g_autoptr(MtfGraph) graph = staged();
+    static const MtfKept kept[] = { { MTF_RECOMPUTE_LAYERS, 1, MTF_OFFLOAD_NONE, 0 },
+                                    { .recompute = MTF_RECOMPUTE_LAYERS } };
+    assert_true(mtf_graph_execute(graph, kept, 2, NULL));
+    for (int l = 0; l < 4; l++) {
+        g_autofree char *name = g_strdup_printf("recompute/layer/%d/p", l);
+        assert_int_equal(mtf_graph_find_operation(graph, name) >= 0, expected[l]);
+    }
+}
+
+/* A clone does over again what it was made of; a fetch what took there what it fetches. */
+static void what_was_added_names_its_original(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = training(false);
+    int written = (int)graph->operations->len, originals = 0;
+    MtfKept kept = { MTF_RECOMPUTE_LAYERS, 0, MTF_OFFLOAD_LAYERS, 0 };
+    assert_true(mtf_graph_execute(graph, &kept, 1, NULL));
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        int original = mtf_graph_original_operation(graph, i);
+        const char *name = mtf_graph_operation(graph, i)->name, *slash = strchr(name, '/');
+        bool clone = g_str_has_prefix(name, "recompute/"),
+             back = g_str_has_prefix(name, "from_host/");
+        assert_true((original >= 0) == (clone || back));
+        if (original < 0)
+            continue;
+        originals++;
+        const char *of = mtf_graph_operation(graph, original)->name;
+        assert_string_equal(slash + 1, back ? strchr(of, '/') + 1 : of);
+        assert_true(original < i);
+    }
+    /* Every operation more is a clone, or one of a pair of copies. */
+    assert_int_equal(graph->operations->len - (guint)written, originals + 3);
+}
+
+static void assert_refused(MtfGraph *graph, MtfKept kept, const char *says) {
+    g_autoptr(GError) error = NULL;
+    assert_false(mtf_graph_execute(graph, &kept, 1, &error));
+    if (strstr(error->message, says) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", error->message, says);
+}
+
+/* What was added could not be told from what was there. */
+static void graphs_that_do_it_themselves_are_refused(void **state) {
+    (void)state;
+    const MtfKept recompute = { .recompute = MTF_RECOMPUTE_LAYERS };
+    const MtfKept offload = { .offload = MTF_OFFLOAD_LAYERS };
+    g_autoptr(MtfGraph) clones = training(false);
+    assert_true(mtf_graph_execute(clones, &recompute, 1, NULL));
+    assert_refused(clones, recompute, "the graph \"g\" recomputes \"layer/3/p\" by itself");
+    g_autoptr(MtfGraph) copies = training(false);
+    assert_true(mtf_graph_execute(copies, &offload, 1, NULL));
+    assert_refused(copies, offload, "the graph \"g\" uses the host's memory by itself");
+    /* They are theirs, and stay. */
+    const MtfKept all = { 0 };
+    g_autoptr(MtfGraph) same = mtf_graph_training_of(clones, &all, 1);
+    g_autofree char *before = text_of(clones), *after = text_of(same);
+    assert_string_equal(before, after);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_graph_follows_from_the_other),
+        cmocka_unit_test(stages_follow_each_by_its_own),
+        cmocka_unit_test(layers_are_counted_in_each_stage),
+        cmocka_unit_test(what_was_added_names_its_original),
+        cmocka_unit_test(graphs_that_do_it_themselves_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
