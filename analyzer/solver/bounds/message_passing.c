@@ -201,15 +201,27 @@ static double least_of(const double *numbers, int count) {
     return MIN(MIN(least[0], least[1]), MIN(least[2], least[3]));
 }
 
+/* Adds to each number another. */
+MTF_FOR_EACH_UNIT static void add(double *restrict numbers, const double *restrict others,
+                                  int count) {
+    for (int i = 0; i < count; i++)
+        numbers[i] += others[i];
+}
+
+/* Of two lists of numbers. */
+MTF_FOR_EACH_UNIT static void subtract(const double *restrict numbers,
+                                       const double *restrict others, double *restrict differences,
+                                       int count) {
+    for (int i = 0; i < count; i++)
+        differences[i] = numbers[i] - others[i];
+}
+
 /* theta = own priced costs and all incoming messages; notes its minimum. */
 static void gather(MtfNodeState *node_state) {
     memcpy(node_state->theta, node_state->priced,
            (gsize)node_state->values * sizeof *node_state->theta);
-    for (int k = 0; k < node_state->behind + node_state->ahead; k++) {
-        const double *in = node_state->half_edges[k].in;
-        for (int p = 0; p < node_state->values; p++)
-            node_state->theta[p] += in[p];
-    }
+    for (int k = 0; k < node_state->behind + node_state->ahead; k++)
+        add(node_state->theta, node_state->half_edges[k].in, node_state->values);
     node_state->least = least_of(node_state->theta, node_state->values);
 }
 
@@ -218,24 +230,32 @@ static void fill(double *numbers, int count, double number) {
         numbers[i] = number;
 }
 
-/* What the edge costs where this node takes value p and the other q. */
-static double cost_at(const MtfHalfEdge *half_edge, int p, int q) {
-    return mtf_distinct_cost(half_edge->matrix, half_edge->turned, half_edge->row_of[p],
-                             half_edge->column_of[q]);
+/* The offsets of a message's rows: what the cheapest value of each has to send. Rows are numbered as they turn
+ * up, so that as many as there are values are those values. */
+static void find_offsets(const MtfMessages *messages, const MtfNodeState *node_state,
+                         const MtfHalfEdge *half_edge) {
+    double *offsets = messages->offsets;
+    int values = node_state->values, rows = half_edge->rows;
+    if (rows == values) {
+        subtract(messages->shared, half_edge->in, offsets, values);
+        fill(offsets + values, mtf_distinct_filled(rows) - values, INFINITY);
+        return;
+    }
+    fill(offsets, mtf_distinct_filled(rows), INFINITY);
+    for (int p = 0; p < values; p++) {
+        double offset = messages->shared[p] - half_edge->in[p];
+        int row = half_edge->row_of[p];
+        offsets[row] = offset < offsets[row] ? offset : offsets[row];
+    }
 }
 
 /* Sends one message: values whose rows are the same go as the cheapest of them. Returns the minimum
  * that is taken out of it into the bound. */
 static double send(const MtfMessages *messages, const MtfNodeState *node_state,
                    const MtfHalfEdge *half_edge) {
-    double *offsets = messages->offsets, *lowered = messages->lowered;
-    fill(offsets, mtf_distinct_filled(half_edge->rows), INFINITY);
-    for (int p = 0; p < node_state->values; p++) {
-        double offset = messages->shared[p] - half_edge->in[p];
-        int row = half_edge->row_of[p];
-        offsets[row] = offset < offsets[row] ? offset : offsets[row];
-    }
-    mtf_distinct_lower(half_edge->matrix, half_edge->turned, offsets, lowered);
+    double *lowered = messages->lowered;
+    find_offsets(messages, node_state, half_edge);
+    mtf_distinct_lower(half_edge->matrix, half_edge->turned, messages->offsets, lowered);
     double least = least_of(lowered, half_edge->columns);
     for (int q = 0; q < messages->node_states[half_edge->other].values; q++)
         half_edge->out[q] = lowered[half_edge->column_of[q]] - least;
@@ -317,16 +337,25 @@ void mtf_messages_forbid(MtfMessages *messages, int node, int value) {
     mtf_messages_unclamp(messages, node);
 }
 
+/* What the edge costs where this node takes value p and the other q: read from the matrix that has the costs of
+ * all p beside one another. */
+static double cost_at(const MtfHalfEdge *half_edge, int p, int q) {
+    return mtf_distinct_cost(half_edge->matrix, !half_edge->turned, half_edge->column_of[q],
+                             half_edge->row_of[p]);
+}
+
 /* Costs of the node's values beside the nodes before it, and messages from those after it. */
 static void condition(MtfMessages *messages, const MtfNodeState *node_state, const int *values,
                       double *cost) {
     memcpy(cost, node_state->priced, (gsize)node_state->values * sizeof *cost);
     for (int k = 0; k < node_state->behind + node_state->ahead; k++) {
         const MtfHalfEdge *half_edge = &node_state->half_edges[k];
-        const MtfNodeState *other = &messages->node_states[half_edge->other];
-        for (int p = 0; p < node_state->values; p++)
-            cost[p] += k < node_state->behind ? cost_at(half_edge, p, values[other->node])
-                                              : half_edge->in[p];
+        int other = messages->node_states[half_edge->other].node;
+        if (k >= node_state->behind)
+            add(cost, half_edge->in, node_state->values);
+        else
+            for (int p = 0; p < node_state->values; p++)
+                cost[p] += cost_at(half_edge, p, values[other]);
     }
 }
 

@@ -49,9 +49,12 @@ static int64_t growth(const MtfCore *core, int leader, int follower) {
     return more;
 }
 
+/* Most edges leave the leader's first value a choice. */
 static bool contract_edge(MtfCore *core, int leader, int follower, const MtfCoreEdge *edge) {
+    if (only_partner(core, edge, leader, 0) < 0 || growth(core, leader, follower) > MAX_GROWTH)
+        return false;
     g_autofree int16_t *map = g_new(int16_t, core->nodes[leader].values);
-    if (growth(core, leader, follower) > MAX_GROWTH || !determines(core, edge, leader, map))
+    if (!determines(core, edge, leader, map))
         return false;
     mtf_core_contract(core, leader, follower, map);
     return true;
