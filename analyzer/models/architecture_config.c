@@ -229,14 +229,15 @@ static bool is_scaled_floats(const MtfJson *q) {
             is_without(q, "sparsity_config") && is_without(q, "transform_config"));
 }
 
-/* Whether they are packed in four bits, as GPTQ and AWQ do. */
+/* Whether they are packed in four bits, as GPTQ and AWQ do, and MXFP4 with experts. */
 static bool is_packed(const MtfJson *q) {
     MtfJson bits;
     bool four =
         mtf_json_find(q, "bits", &bits) && cJSON_IsNumber(bits.node) && bits.node->valuedouble == 4;
     bool gemm =
         is_without(q, "version") || says(q, "version", "gemm") || says(q, "version", "GEMM");
-    return four && (says(q, "quant_method", "gptq") || (says(q, "quant_method", "awq") && gemm));
+    return says(q, "quant_method", "mxfp4") ||
+           (four && (says(q, "quant_method", "gptq") || (says(q, "quant_method", "awq") && gemm)));
 }
 
 static void read_quantization(MtfConfig *c) {
@@ -250,10 +251,11 @@ static void read_quantization(MtfConfig *c) {
         mtf_config_leave_out(c, "quantization_config",
                              "what is packed in four bits is read as numbers");
     else
-        mtf_config_fail(c, "quantization_config",
-                        "quantized weights are not supported but fp8, fbgemm_fp8, "
-                        "compressed-tensors' float-quantized, and gptq and awq (gemm) of 4 bits; "
-                        "take the model's float weights");
+        mtf_config_fail(
+            c, "quantization_config",
+            "quantized weights are not supported but fp8, fbgemm_fp8, "
+            "compressed-tensors' float-quantized, mxfp4, and gptq and awq (gemm) of 4 bits; "
+            "take the model's float weights");
 }
 
 /* ---- Dropout --------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "layouts/base/error.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 /* Blocks of some size, the last of a side cut off, that as many scales are for as there are. */
@@ -106,6 +107,23 @@ static bool read_groups(const MtfPackedMatrix *m, int *group, GError **error) {
                                    m->order.path, i, group[i], m->groups);
     }
     return true;
+}
+
+bool mtf_expert_scales_read(const MtfPackedMatrix *m, int64_t expert, guint8 *scales,
+                            GError **error) {
+    int64_t bytes = m->out * m->groups;
+    return read_bytes(m->scales.path, m->scales.place + expert * bytes, scales, (gsize)bytes,
+                      error);
+}
+
+float mtf_expert_value(const MtfPackedMatrix *m, const guint8 *blocks, const guint8 *scales,
+                       int64_t input, int64_t output) {
+    static const float sizes[8] = { 0, 0.5F, 1, 1.5F, 2, 3, 4, 6 };
+    guint8 byte = blocks[(output * m->in + input) / 2];
+    unsigned number = input % 2 == 0 ? byte & 15 : byte >> 4;
+    float size =
+        ldexpf(sizes[number & 7], scales[output * m->groups + input / MTF_MXFP4_INPUTS] - 127);
+    return number >= 8 ? -size : size;
 }
 
 bool mtf_packed_units_read(const MtfPackedMatrix *m, MtfPackedUnits *units, GError **error) {

@@ -46,8 +46,23 @@ static inline float mtf_block_scales_at(const MtfBlockScales *scales, const floa
  *     both   "w.scales" [groups, out];  "w.qzeros" [groups, out / 8], of AWQ as above, else in order and, but in
  *            version 2 of the format, less 1 (of 16);  "w.g_idx" [in] of GPTQ, the group of each input, else i / group_size
  *
- *     value[o, i] = (number[i, o] - zero[group(i), o]) scale[group(i), o]                                       */
-typedef enum { MTF_PACKED_NONE, MTF_PACKED_GPTQ, MTF_PACKED_GPTQ_V2, MTF_PACKED_AWQ } MtfPacking;
+ *     value[o, i] = (number[i, o] - zero[group(i), o]) scale[group(i), o]
+ *
+ * And those of experts, two numbers a byte, that lie [experts, out, in] where the model has [experts, in, out]:
+ *
+ *     MXFP4  "w_blocks" [experts, out, in / 32, 16]  byte b of a block holds those of its inputs 2 b (low) and 2 b + 1
+ *            "w_scales" [experts, out, in / 32]
+ *
+ *     value[e, i, o] = E2M1(number) 2^(scale[e, o, i / 32] - 127)          (OCP Microscaling Formats 1.0, 2023)   */
+typedef enum {
+    MTF_PACKED_NONE,
+    MTF_PACKED_GPTQ,
+    MTF_PACKED_GPTQ_V2,
+    MTF_PACKED_AWQ,
+    MTF_PACKED_MXFP4,
+} MtfPacking;
+
+#define MTF_MXFP4_INPUTS 32 /* of a block */
 
 /* A tensor's place. */
 typedef struct {
@@ -59,6 +74,7 @@ typedef struct {
 typedef struct {
     MtfPacking packing; /* MTF_PACKED_NONE: the matrix is not packed */
     int64_t in, out, groups, group_size;
+    int64_t experts; /* of MXFP4 */
     MtfStoredData scales, zeros, order;
 } MtfPackedMatrix;
 
@@ -74,6 +90,14 @@ void mtf_packed_units_clear(MtfPackedUnits *units);
 
 /* Reads them; fails (bad input) where they cannot be read, or an input is of no group. */
 bool mtf_packed_units_read(const MtfPackedMatrix *matrix, MtfPackedUnits *units, GError **error);
+
+/* The scales of an expert of MXFP4, out * groups bytes; fails (bad input) where they cannot be read. */
+bool mtf_expert_scales_read(const MtfPackedMatrix *matrix, int64_t expert, guint8 *scales,
+                            GError **error);
+
+/* A number of an expert of MXFP4, of whose blocks and scales these are. */
+float mtf_expert_value(const MtfPackedMatrix *matrix, const guint8 *blocks, const guint8 *scales,
+                       int64_t input, int64_t output);
 
 /* The output within its eight that number k of a word is of. */
 static inline int mtf_packed_output(MtfPacking packing, int k) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define PACKED_ENDING "qweight"
+#define BLOCKS_ENDING "_blocks"
 
 static void free_file(gpointer data) {
     MtfPublishedFile *file = data;
@@ -117,6 +118,8 @@ static bool read_packing(const MtfJson *quantization, MtfPublishedFolder *folder
     int64_t inputs = -1;
     if (says(quantization, "quant_method", "awq"))
         folder->packing = MTF_PACKED_AWQ;
+    else if (says(quantization, "quant_method", "mxfp4"))
+        folder->packing = MTF_PACKED_MXFP4;
     else if (says(quantization, "quant_method", "gptq"))
         folder->packing = says(quantization, "checkpoint_format", "gptq_v2") ? MTF_PACKED_GPTQ_V2
                                                                              : MTF_PACKED_GPTQ;
@@ -345,21 +348,57 @@ static bool describe_packed(const MtfPublishedFolder *folder, const MtfStoredTen
                               order->dims[0] == m->in && !along));
 }
 
+/* The same of a stack of experts. */
+static bool describe_experts(const MtfPublishedFolder *folder, const MtfStoredTensor *stored,
+                             MtfPackedMatrix *m) {
+    g_autofree char *name = g_strdup_printf(
+        "%.*s_scales", (int)(strlen(stored->name) - strlen(BLOCKS_ENDING)), stored->name);
+    MtfPublishedFile *of = g_hash_table_lookup(folder->names, name), *file;
+    const MtfStoredTensor *scales = of == NULL ? NULL : find_in(of, name, &file);
+    const int64_t *dims = stored->dims;
+    if (scales == NULL || stored->rank != 4 || scales->rank != 3 || scales->dims[0] != dims[0] ||
+        scales->dims[1] != dims[1] || scales->dims[2] != dims[2] ||
+        dims[3] != MTF_MXFP4_INPUTS / 2 || dims[1] < 1 || dims[2] < 1 ||
+        dims[1] > G_MAXINT / MTF_MXFP4_INPUTS / dims[2] || stored->type != MTF_STORED_U8 ||
+        scales->type != MTF_STORED_U8)
+        return false;
+    *m = (MtfPackedMatrix){ .packing = folder->packing,
+                            .in = dims[2] * MTF_MXFP4_INPUTS,
+                            .out = dims[1],
+                            .groups = dims[2],
+                            .group_size = MTF_MXFP4_INPUTS,
+                            .experts = dims[0],
+                            .scales = { file->path, file->data_start + scales->begin,
+                                        scales->type } };
+    return true;
+}
+
+/* What a matrix of that name is called where it is packed, or NULL: such a one never is. Free with g_free. */
+static char *packed_name(const MtfPublishedFolder *folder, const char *name) {
+    if (folder->packing == MTF_PACKED_NONE)
+        return NULL;
+    if (folder->packing == MTF_PACKED_MXFP4)
+        return g_strconcat(name, BLOCKS_ENDING, NULL);
+    return !g_str_has_suffix(name, ".weight")
+               ? NULL
+               : g_strdup_printf("%.*s" PACKED_ENDING, (int)(strlen(name) - strlen("weight")),
+                                 name);
+}
+
 const MtfStoredTensor *mtf_published_folder_packed(const MtfPublishedFolder *folder,
                                                    const char *name, MtfPublishedFile **file,
                                                    MtfPackedMatrix *matrix, GError **error) {
     bool several = false;
     *matrix = (MtfPackedMatrix){ .packing = MTF_PACKED_NONE };
-    if (folder->packing == MTF_PACKED_NONE || !g_str_has_suffix(name, ".weight"))
-        return NULL;
-    g_autofree char *packed =
-        g_strdup_printf("%.*s" PACKED_ENDING, (int)(strlen(name) - strlen("weight")), name);
-    const MtfStoredTensor *stored = find_named(folder, packed, file, &several);
-    if (stored == NULL || describe_packed(folder, stored, matrix))
+    g_autofree char *packed = packed_name(folder, name);
+    const MtfStoredTensor *stored =
+        packed == NULL ? NULL : find_named(folder, packed, file, &several);
+    bool experts = folder->packing == MTF_PACKED_MXFP4;
+    if (stored == NULL || (experts ? describe_experts : describe_packed)(folder, stored, matrix))
         return stored;
     mtf_input_error(
         error,
-        "%s: \"%s\" is not packed in four bits beside scales and zeros of its groups of "
+        "%s: \"%s\" is not packed in four bits beside scales (and zeros) of its groups of "
         "inputs, as the folder's config.json says",
         (*file)->path, stored->name);
     return NULL;

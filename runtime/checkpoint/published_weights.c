@@ -115,7 +115,18 @@ static bool check_stored(const MtfPublishedFile *file, const MtfStoredTensor *st
                            stored->name, there->str, here->str);
 }
 
-/* A matrix that the folder has packed, which the place must be the whole of; *stored is NULL where it is not packed. */
+/* Whether a place is all of a packed matrix, or of a packed stack of experts some outputs. */
+static bool is_of_packed(const MtfStoredPlace *place, const MtfPackedMatrix *packed) {
+    if (packed->packing == MTF_PACKED_MXFP4)
+        return place->rank == 3 && place->dims[0] == packed->experts &&
+               place->dims[1] == packed->in && place->dims[2] == packed->out &&
+               (place->elements == packed->experts * packed->in * packed->out ||
+                packed->out % place->stride == 0);
+    return place->rank == 2 && place->dims[0] == packed->out && place->dims[1] == packed->in &&
+           place->elements == packed->out * packed->in;
+}
+
+/* A matrix that the folder has packed, which the place must be of; *stored is NULL where it is not packed. */
 static bool find_packed(const MtfPublishedFolder *folder, const MtfStoredPlace *place,
                         const char *name, MtfPublishedFile **file, MtfPackedMatrix *packed,
                         const MtfStoredTensor **stored, GError **error) {
@@ -125,13 +136,11 @@ static bool find_packed(const MtfPublishedFolder *folder, const MtfStoredPlace *
         g_propagate_error(error, cause);
         return false;
     }
-    bool whole = *stored == NULL ||
-                 (place->rank == 2 && place->dims[0] == packed->out &&
-                  place->dims[1] == packed->in && place->elements == packed->out * packed->in);
-    return whole || mtf_input_error(error,
-                                    "%s: \"%s\" is a packed matrix of [%" PRId64 ", %" PRId64
-                                    "], of which this model wants a part or another shape",
-                                    (*file)->path, (*stored)->name, packed->out, packed->in);
+    return *stored == NULL || is_of_packed(place, packed) ||
+           mtf_input_error(error,
+                           "%s: \"%s\" is a packed matrix of [%" PRId64 ", %" PRId64
+                           "], of which this model wants a part or another shape",
+                           (*file)->path, (*stored)->name, packed->out, packed->in);
 }
 
 static bool add_reading(const MtfStoredPlace *place, int tensor, int64_t count, void *user,

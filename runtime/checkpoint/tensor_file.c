@@ -320,10 +320,55 @@ static void read_packed(Mover *mover, const Window *window, MtfRange piece) {
     }
 }
 
+/* Elements of one expert's matrix that are in a piece. Of its outputs, `stride` after `stride`, `block` are of the variable;
+ * what it has of `each` expert begins at `first` of the matrix. */
+typedef struct {
+    int64_t first, block, stride, each;
+} ExpertShare;
+
+static ExpertShare expert_share(const MtfTensorMove *move) {
+    const MtfPackedMatrix *m = &move->packed;
+    int64_t block = MIN(move->block, m->out), stride = MIN(move->stride, m->out);
+    return (ExpertShare){ move->first, block, stride, m->in * m->out / stride * block };
+}
+
+/* Expert `e`, whose numbers are read whole. */
+static void read_expert(Mover *mover, const Window *window, MtfRange piece, int64_t e,
+                        guint8 *blocks, guint8 *scales) {
+    const MtfPackedMatrix *m = &window->move->packed;
+    ExpertShare share = expert_share(window->move);
+    int64_t bytes = m->in * m->out / 2, origin = e * share.each;
+    float *values = (float *)(void *)mover->piece;
+    transfer_run(mover, mover->of->data_start + window->stored->begin + e * bytes, (char *)blocks,
+                 (int)bytes, false);
+    if (mover->error == NULL)
+        mtf_expert_scales_read(m, e, scales, &mover->error);
+    for (int64_t i = MAX(piece.begin, origin);
+         i < MIN(piece.end, origin + share.each) && mover->error == NULL; i++) {
+        int64_t of =
+            share.first + (i - origin) / share.block * share.stride + (i - origin) % share.block;
+        values[i - piece.begin] = mtf_expert_value(m, blocks, scales, of / m->out, of % m->out);
+    }
+}
+
+/* A piece of a packed stack of experts. */
+static void read_experts(Mover *mover, const Window *window, MtfRange piece) {
+    const MtfPackedMatrix *m = &window->move->packed;
+    int64_t each = expert_share(window->move).each;
+    if (piece.end == piece.begin)
+        return;
+    g_autofree guint8 *blocks = g_malloc((gsize)(m->in * m->out / 2));
+    g_autofree guint8 *scales = g_malloc((gsize)(m->groups * m->out));
+    for (int64_t e = piece.begin / each; e * each < piece.end; e++)
+        read_expert(mover, window, piece, e, blocks, scales);
+}
+
 static void read_piece(Mover *mover, const Window *window, MtfRange piece) {
     if (window->move->packed.packing != MTF_PACKED_NONE) {
         int64_t begin = window->move->begin; /* of a stack's matrix */
-        read_packed(mover, window, (MtfRange){ piece.begin - begin, piece.end - begin });
+        bool experts = window->move->packed.packing == MTF_PACKED_MXFP4;
+        (experts ? read_experts : read_packed)(
+            mover, window, (MtfRange){ piece.begin - begin, piece.end - begin });
         return;
     }
     transfer_piece(mover, window, piece, false);
@@ -438,7 +483,7 @@ static void share_bytes_of(Mover *mover, void *bytes, int64_t n) {
 /* The same of a packed matrix. */
 static void load_units(Mover *mover, const MtfPackedMatrix *matrix) {
     mtf_packed_units_clear(&mover->units);
-    if (matrix->packing == MTF_PACKED_NONE)
+    if (matrix->packing == MTF_PACKED_NONE || matrix->packing == MTF_PACKED_MXFP4)
         return;
     int64_t n = matrix->groups * matrix->out;
     mover->units = mtf_packed_units_new(matrix);

@@ -31,8 +31,8 @@ claim "and is told so" says_error "a table (.tsv) with a label, a tab and a text
 
 # Matrices in eight bits and a scale for each of their blocks, or of their rows, and in four bits: read as numbers, and
 # written as such.
-run $python $models write "$work" deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq llama-awq
-for type in deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq llama-awq; do
+run $python $models write "$work" deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq llama-awq gpt_oss-mxfp4
+for type in deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq llama-awq gpt_oss-mxfp4; do
     logits $type 1
     logits "$type" 3
     run grep quantization_config "$work/$type/out3/config.json"
@@ -120,6 +120,11 @@ open(sys.argv[1], 'wb').write(data)" "$work/bad/model.safetensors"
 run mpirun -n 3 meshtf-run "$work/llama-gptq/p3.json" --data "$folder/in-tokens.npy" --init "$work/bad" --steps 1
 claim "a group that is none is bad input" exits 2
 claim "the sentence says which" says_error "input 0 is of group 200, but there are 3"
+cp "$work"/gpt_oss-mxfp4/*.safetensors "$work/gpt_oss-mxfp4/config.json" "$work/bad"
+sed -i s/down_proj_scales/down_proj_scalez/ "$work/bad/model.safetensors"
+run mpirun -n 3 meshtf-run "$work/gpt_oss-mxfp4/p3.json" --data "$folder/in-tokens.npy" --init "$work/bad" --steps 1
+claim "experts in four bits without scales are bad input" exits 2
+claim "the sentence names them" says_error "down_proj_blocks\" is not packed in four bits beside scales"
 # What a family's model learned is written with its config.json, and read as what it was.
 trained() { # FAMILY OPTION…
     run meshtf-plan model "$@" --batch 2 --length 16 -o "$work/g.json"

@@ -83,6 +83,19 @@ def in_four_bits(value, config, generator):
     return tensors, said.T.to(torch.float32)
 
 
+def in_mxfp4(value):
+    """Experts' [experts, in, out] as MXFP4 keeps them, by the ending of its tensors' names, and the numbers that these say."""
+    sizes = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    table = torch.cat([sizes, -sizes]).to(torch.float64)
+    blocks = value.transpose(1, 2).reshape(value.shape[0], value.shape[2], -1, 32).to(torch.float64)
+    power = torch.floor(torch.log2(blocks.abs().amax(-1, keepdim=True))) - 2
+    numbers = (blocks[..., None] / 2 ** power[..., None] - table).abs().argmin(-1)
+    said = (table[numbers] * 2 ** power).reshape(value.shape[0], value.shape[2], -1).transpose(1, 2).contiguous()
+    packed = numbers[..., 0::2] | numbers[..., 1::2] << 4
+    signed = [torch.where(part > 127, part - 256, part).to(torch.int8) for part in (packed, power[..., 0].long() + 127)]
+    return dict(zip(("_blocks", "_scales"), signed)), said.to(torch.float32)
+
+
 class Weights:
     """Tensors by name, drawn when they are first asked for, kept as float32 in the file, or as a quantization_config says."""
 
@@ -93,7 +106,10 @@ class Weights:
 
     def round(self, name, value):
         """The values that a matrix of a layer has in the file."""
-        if self.quantization is None or "_proj" not in name or value.dim() != 2:
+        if self.quantization is not None and self.quantization["quant_method"] == "mxfp4" and value.dim() == 3:
+            self.packed[name], said = in_mxfp4(value)
+            return said
+        if self.quantization is None or "_proj" not in name or value.dim() != 2 or self.quantization["quant_method"] == "mxfp4":
             return value
         if self.quantization.get("bits") == 4:
             self.packed[name], said = in_four_bits(value, self.quantization, self.generator)
@@ -116,7 +132,7 @@ class Weights:
             tensors[name], tensors[beside] = codes, scales
         for name, parts in self.packed.items():
             del tensors[name]
-            tensors.update({name[:-len("weight")] + ending: part for ending, part in parts.items()})
+            tensors.update({name.removesuffix("weight") + ending: part for ending, part in parts.items()})
         return tensors
 
     def __call__(self, name, *shape, scale=None, about=0.0):
@@ -132,7 +148,7 @@ def write_safetensors(path, tensors):
     header, data = {"__metadata__": {"format": "pt"}}, b""
     for name, value in tensors.items():
         dtype, kind = {torch.uint8: ("F8_E4M3", "u1"), torch.int32: ("I32", "<i4"),
-                       torch.float16: ("F16", "<f2")}.get(value.dtype, ("F32", "<f4"))
+                       torch.float16: ("F16", "<f2"), torch.int8: ("U8", "i1")}.get(value.dtype, ("F32", "<f4"))
         raw = value.numpy().astype(kind).tobytes()
         header[name] = {"dtype": dtype, "shape": list(value.shape),
                         "data_offsets": [len(data), len(data) + len(raw)]}
@@ -1521,6 +1537,10 @@ MODELS = {
                           "rope_theta": 150000, "initial_context_length": 8,
                           "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8,
                                            "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}}),
+    "gpt_oss-mxfp4": (gpt_oss, {**LLAMA, "hidden_size": 64, "intermediate_size": 32, "head_dim": 8, "num_local_experts": 3,
+                                "num_experts_per_tok": 2, "attention_bias": True, "sliding_window": 5, "rope_theta": 10000,
+                                "layer_types": ["sliding_attention", "full_attention"],
+                                "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}}),
     "phimoe": (phimoe, {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2, "attention_bias": True, "lm_head_bias": True,
                         "router_jitter_noise": 0.2, "input_jitter_noise": 0.01, "sliding_window": 7, "rope_theta": 1e4}),
     "llama4_text": (llama4, {**LLAMA, "num_hidden_layers": 4, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
