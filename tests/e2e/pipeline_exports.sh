@@ -56,6 +56,9 @@ claim "every stage says that its first layers are recomputed" \
 claim "and the graph is the one that is trained" [ "$(jq '[.graph.operations[].origin] | index("clone")' "$work/some.json")" = null ]
 export_to megatron some
 claim "which Megatron-LM is told" grep -qF -- "--recompute-method block --recompute-num-layers 3" "$work/text"
+search cheap --mesh rows:1 --stages 2 --recompute cheap
+export_to megatron cheap
+claim "cheap results are, where the execution says so" grep -qF -- "--recompute-granularity selective" "$work/text"
 refused deepspeed some "compute all layers again or none"
 refused alpa some "Alpa computes all layers again or none; stage 0"
 run meshtf-plan search "$work/g.json" --machine cpu-host --devices 2 --stages 2 --microbatches 4 --recompute layers:9

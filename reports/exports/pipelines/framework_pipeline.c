@@ -2,45 +2,31 @@
 #include "reports/exports/pipelines/framework_pipeline.h"
 
 #include "layouts/base/error.h"
-#include "layouts/graph/operation_table.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 /* ---- Layers ---------------------------------------------------------------------------------- */
 
-/* A layer of the chain: the stage that has it (-1: none yet), and whether products of it are computed
- * again. */
-typedef struct {
-    int stage;
-    bool recomputed;
-} Layer;
-
-static bool makes_products(const MtfOperation *op) {
-    return mtf_operation_row(op->kind)->products != MTF_PRODUCTS_NONE;
-}
-
-static bool note_layer(const MtfOperation *op, const char *framework, Layer *layer,
-                       GError **error) {
+static bool note_layer(const MtfOperation *op, const char *framework, int *layer, GError **error) {
     int stage = op->stage - 1;
-    if (layer->stage >= 0 && layer->stage != stage)
+    if (*layer >= 0 && *layer != stage)
         return mtf_input_error(error,
                                "%s cuts pipelines between layers; layer %d lies in stages %d and "
                                "%d, where operation \"%s\" is",
-                               framework, op->layer.iteration, layer->stage, stage, op->name);
-    layer->stage = stage;
+                               framework, op->layer.iteration, *layer, stage, op->name);
+    *layer = stage;
     return true;
 }
 
-/* Which stage has which layer, by iteration. Unref it. */
+/* Which stage has which layer, by iteration; -1: none. Unref it. */
 static GArray *find_layers(const MtfGraph *graph, const char *framework, GError **error) {
-    g_autoptr(GArray) layers = g_array_new(FALSE, FALSE, sizeof(Layer));
-    const Layer nowhere = { -1, false };
+    g_autoptr(GArray) layers = g_array_new(FALSE, FALSE, sizeof(int));
+    const int nowhere = -1;
     int block = 0;
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
-        bool again = op->origin == MTF_ORIGIN_CLONE && makes_products(op);
-        if (op->layer.block == 0 || op->n_inputs == 0 || (op->phase != MTF_PHASE_FORWARD && !again))
+        if (op->layer.block == 0 || op->n_inputs == 0 || op->phase != MTF_PHASE_FORWARD)
             continue;
         if (block != 0 && op->layer.block != block) {
             mtf_input_error(error,
@@ -52,10 +38,7 @@ static GArray *find_layers(const MtfGraph *graph, const char *framework, GError 
         block = op->layer.block;
         while ((int)layers->len <= op->layer.iteration)
             g_array_append_val(layers, nowhere);
-        Layer *layer = &g_array_index(layers, Layer, op->layer.iteration);
-        if (again)
-            layer->recomputed = true;
-        else if (!note_layer(op, framework, layer, error))
+        if (!note_layer(op, framework, &g_array_index(layers, int, op->layer.iteration), error))
             return NULL;
     }
     if (layers->len == 0)
@@ -64,18 +47,10 @@ static GArray *find_layers(const MtfGraph *graph, const char *framework, GError 
     return layers->len > 0 ? g_steal_pointer(&layers) : NULL;
 }
 
-static void count_layers(MtfFrameworkPipeline *p, const MtfGraph *graph, const GArray *layers) {
+static void count_layers(MtfFrameworkPipeline *p, const GArray *layers) {
     p->layers = (int)layers->len;
-    for (guint i = 0; i < layers->len; i++) {
-        const Layer *layer = &g_array_index(layers, Layer, i);
-        p->stages[layer->stage].layers++;
-        p->stages[layer->stage].recomputed += layer->recomputed;
-    }
-    for (int i = 0; i < (int)graph->operations->len; i++) {
-        const MtfOperation *op = mtf_graph_operation(graph, i);
-        MtfFrameworkStage *stage = &p->stages[op->stage - 1];
-        stage->selective |= op->origin == MTF_ORIGIN_CLONE && stage->recomputed == 0;
-    }
+    for (guint i = 0; i < layers->len; i++)
+        p->stages[g_array_index(layers, int, i)].layers++;
     p->equal = true;
     for (int s = 1; s < p->n_stages; s++)
         p->equal &= p->stages[s].layers == p->stages[0].layers;
@@ -83,14 +58,24 @@ static void count_layers(MtfFrameworkPipeline *p, const MtfGraph *graph, const G
 
 /* ---- Stages ---------------------------------------------------------------------------------- */
 
+/* What a stage recomputes is what its execution says. */
+static void set_recomputation(MtfFrameworkStage *stage) {
+    int layers = stage->plan.recomputed_layers;
+    stage->selective = stage->plan.recomputes == MTF_RECOMPUTE_CHEAP;
+    if (stage->plan.recomputes == MTF_RECOMPUTE_LAYERS)
+        stage->recomputed = layers > 0 ? MIN(layers, stage->layers) : stage->layers;
+}
+
 static bool plan_stages(MtfFrameworkPipeline *p, const MtfPipelinePlan *pipeline,
                         const char *framework, GError **error) {
-    for (int s = 0; s < p->n_stages; s++)
+    for (int s = 0; s < p->n_stages; s++) {
         if (!mtf_framework_plan(mtf_pipeline_stage(pipeline, s), framework, &p->stages[s].plan,
                                 error)) {
             g_prefix_error(error, "stage %d: ", s);
             return false;
         }
+        set_recomputation(&p->stages[s]);
+    }
     return true;
 }
 
@@ -104,7 +89,7 @@ MtfFrameworkPipeline *mtf_framework_pipeline_new(const MtfPipelinePlan *pipeline
     p->n_domains = pipeline->order->ranks;
     p->chunks = p->n_stages / p->n_domains;
     p->stages = g_new0(MtfFrameworkStage, p->n_stages);
-    count_layers(p, pipeline->graph, layers);
+    count_layers(p, layers);
     return plan_stages(p, pipeline, framework, error) ? g_steal_pointer(&p) : NULL;
 }
 
