@@ -58,6 +58,9 @@ static bool find_meshes(Search *search, GError **error) {
     }
     if (o->stages == 0)
         return mtf_input_error(error, "--stages auto needs --devices and no --mesh");
+    if (o->devices > 0 && o->devices < o->stages)
+        return mtf_input_error(error, "%d stages need %d devices or more, not %d", o->stages,
+                               o->stages, o->devices);
     if (o->devices < 1 || o->devices % o->stages != 0)
         return mtf_input_error(error,
                                "%d devices are not %d stages of equal size: give --devices a "
@@ -211,6 +214,11 @@ static bool check_megatron(const Search *search, GError **error) {
                                "Megatron-LM runs 1f1b or interleaved, not %s: --schedule "
                                "1f1b|interleaved|auto",
                                o->schedule);
+    if (o->stages > 0 && o->devices % o->stages != 0)
+        return mtf_input_error(error,
+                               "Megatron-LM's stages have equal devices, and %d devices are not %d "
+                               "stages of equal size",
+                               o->devices, o->stages);
     if (search->listed != NULL)
         return mtf_input_error(error, "Megatron-LM computes the same again in all stages: "
                                       "--recompute with one word");

@@ -119,7 +119,8 @@ static bool try_equal_sizes(Search *search, Best *best) {
     bool better = false;
     for (guint z = 0; z < search->sizes->len; z++) {
         int64_t size = g_array_index(search->sizes, int64_t, z), stages = request->devices / size;
-        bool wanted = request->stages == 0 || request->stages == stages;
+        bool wanted =
+            (request->stages == 0 || request->stages == stages) && request->devices % size == 0;
         bool suits =
             best->chunks == 1 || (stages > 1 && search->variant.microbatches % stages == 0);
         if (!wanted || !suits || stages * best->chunks >= search->all->len ||
@@ -476,20 +477,56 @@ static GArray *list_all(const MtfCutRequest *request, const MtfGraphUnits *units
     return all;
 }
 
-/* Halves of the devices down to what so many units or stages can use. */
-static GArray *list_sizes(const MtfCutRequest *request, int units) {
+/* Halves of the devices down to what so many units can use. */
+static GArray *list_any_sizes(const MtfCutRequest *request, int units) {
     GArray *sizes = g_array_new(FALSE, FALSE, sizeof(int64_t));
     int64_t size = request->devices;
-    if (request->stages > 0)
-        size = request->devices % request->stages == 0 ? request->devices / request->stages : 1;
     for (int i = 0; i < MOST_SIZES; i++) {
         g_array_prepend_val(sizes, size);
-        bool enough = request->stages > 0 || request->devices / size >= units;
-        if (size % 2 != 0 || enough)
+        if (size % 2 != 0 || request->devices / size >= units)
             break;
         size /= 2;
     }
     return sizes;
+}
+
+/* What each stage has if all are equal, and half and twice as many where others may have the rest. */
+static void list_equal_sizes(const MtfCutRequest *request, int64_t most, GArray *sizes) {
+    int64_t share = request->devices / request->stages, half = share / 2, twice = 2 * share;
+    bool only = request->megatron || twice > most;
+    if (!only && share % 2 == 0)
+        g_array_append_val(sizes, half);
+    g_array_append_val(sizes, share);
+    if (!only)
+        g_array_append_val(sizes, twice);
+}
+
+/* One device, and halves of all of them near an equal share; where there is none, the numbers beside it. */
+static void list_unequal_sizes(const MtfCutRequest *request, int64_t most, GArray *sizes) {
+    int64_t share = request->devices / request->stages, next = share + 1, one = 1;
+    for (int64_t size = request->devices; size > 1; size = size % 2 == 0 ? size / 2 : 0)
+        if (size <= MIN(most, 4 * share) && 4 * size >= share)
+            g_array_prepend_val(sizes, size);
+    if (sizes->len == 0) {
+        if (share > 1)
+            g_array_append_val(sizes, share);
+        g_array_append_val(sizes, next);
+    }
+    g_array_prepend_val(sizes, one);
+}
+
+static GArray *list_sizes_of_stages(const MtfCutRequest *request) {
+    GArray *sizes = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    int64_t most = request->devices - (request->stages - 1);
+    if (request->devices % request->stages == 0)
+        list_equal_sizes(request, most, sizes);
+    else
+        list_unequal_sizes(request, most, sizes);
+    return sizes;
+}
+
+static GArray *list_sizes(const MtfCutRequest *request, int units) {
+    return request->stages > 0 ? list_sizes_of_stages(request) : list_any_sizes(request, units);
 }
 
 static bool fail_unfit(const Search *search, GError **error) {

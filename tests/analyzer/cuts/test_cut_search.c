@@ -201,6 +201,27 @@ static void cuts_cover_the_graph_and_the_devices(void **state) {
     }
 }
 
+/* Where the number of stages does not divide that of the devices. */
+static void stages_may_have_unequal_devices(void **state) {
+    (void)state;
+    static const int numbers[][2] = { { 7, 3 }, { 8, 3 }, { 5, 2 }, { 7, 6 }, { 12, 5 } };
+    g_autoptr(MtfGraph) graph = new_gpt(6, 16);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        MtfCutRequest request = request_of(graph, machine, numbers[i][0]);
+        request.stages = numbers[i][1];
+        g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+        assert_non_null(plans);
+        const MtfCutPlan *plan = g_ptr_array_index(plans, 0);
+        check_cut(graph, plan, numbers[i][0], request.memory);
+        assert_int_equal(plan->stages->len, numbers[i][1]);
+        request.megatron = true; /* has equal ones alone */
+        g_autoptr(GError) error = NULL;
+        assert_null(mtf_cut_search(&request, &error));
+        assert_true(g_error_matches(error, MTF_ERROR, MTF_ERROR_FIT));
+    }
+}
+
 /* Domains of two chunks: plans come with the fastest first, one for each number of chunks. */
 static void domains_may_have_several_chunks(void **state) {
     (void)state;
@@ -561,6 +582,7 @@ int main(void) {
         cmocka_unit_test(one_tensor_crosses_between_layers),
         cmocka_unit_test(many_layers_are_grouped_equally),
         cmocka_unit_test(cuts_cover_the_graph_and_the_devices),
+        cmocka_unit_test(stages_may_have_unequal_devices),
         cmocka_unit_test(domains_may_have_several_chunks),
         cmocka_unit_test(a_search_may_be_asked_again),
         cmocka_unit_test(megatron_has_one_way_for_all_stages),
