@@ -158,17 +158,33 @@ static double share_of(const MtfKernelRates *rates, const char *dtype) {
     return rates->share[0].value;
 }
 
-/* waves x 2 rows columns (k + ramp) / a unit's rate. Up to one wave the tiles are counted whole;
- * of many waves the last is rarely alone, since the next kernel's tiles move up: half of its empty
- * part is counted. */
-static double tile_seconds(const MtfKernelRates *rates, const MtfTile *tile,
-                           const MtfProductShape *shape) {
+/* waves x 2 rows columns (k / parts + ramp) / a unit's rate. Up to one wave the tiles are counted
+ * whole; of many waves the last is rarely alone, since the next kernel's tiles move up: half of its
+ * empty part is counted. */
+static double tile_seconds(const MtfKernelRates *rates, const MtfTile *tile, double tiles, double k,
+                           double unit) {
+    double waves = tiles / rates->units, whole = ceil(waves);
+    double counted = waves <= 1 ? 1 : 0.5 * (waves + whole);
+    return counted * 2 * tile->rows * tile->columns * (k + tile->ramp) / tile->share / unit;
+}
+
+/* By one tile, at `unit` flop/s of a unit. Where tiles leave units idle, as those of a weight's gradient
+ * do, the sum over k is cut into the parts that take least, whose results, of four bytes, a second
+ * kernel adds: a / parts + b parts. */
+static double tiled_seconds(const MtfKernelRates *rates, const MtfPeaks *peaks, const MtfTile *tile,
+                            const MtfProductShape *shape, double unit) {
     bool grouped = (shape->traits & MTF_PRODUCT_GROUPED) != 0;
     double rows = grouped ? shape->m / tile->rows + 0.5 : ceil(shape->m / tile->rows);
     double tiles = shape->batch * rows * ceil(shape->n / tile->columns);
-    double waves = tiles / rates->units, whole = ceil(waves);
-    double counted = waves <= 1 ? 1 : 0.5 * (waves + whole);
-    return counted * 2 * tile->rows * tile->columns * (shape->k + tile->ramp) / tile->share;
+    double seconds = tile_seconds(rates, tile, tiles, shape->k, unit);
+    double summing = 2 * tile->rows * tile->columns * shape->k / tile->share / unit;
+    double adding = 8 * shape->batch * shape->m * shape->n /
+                    (rates->sweep[MTF_SWEEP_ELEMENTWISE] * peaks->bandwidth);
+    double parts = floor(fmin(rates->units / tiles, sqrt(summing / adding)));
+    if (grouped || parts < 2)
+        return seconds;
+    return fmin(seconds, tile_seconds(rates, tile, tiles * parts, shape->k / parts, unit) +
+                             adding * parts + rates->launch_seconds);
 }
 
 bool mtf_rows_are_unaligned(double first, double second, double bytes) {
@@ -181,14 +197,14 @@ double mtf_product_seconds(const MtfKernelRates *rates, const MtfPeaks *peaks,
     if (shape->batch <= 0 || m <= 0 || n <= 0 || k <= 0)
         return 0;
     int tiles = (shape->traits & MTF_PRODUCT_GROUPED) != 0 ? 1 : rates->tiles;
-    for (int i = 0; i < tiles; i++)
-        best = fmin(best, tile_seconds(rates, &rates->tile[i], shape));
     double share = share_of(rates, peaks->dtype);
     if ((shape->traits & MTF_PRODUCT_UNALIGNED) != 0 && rates->unaligned > 0)
         share = fmin(share, rates->unaligned);
     double unit = share * peaks->flops / rates->units;
+    for (int i = 0; i < tiles; i++)
+        best = fmin(best, tiled_seconds(rates, peaks, &rates->tile[i], shape, unit));
     double bytes = shape->batch * shape->bytes * (m * k + k * n + m * n);
-    return fmax(best / unit, bytes / (rates->sweep[MTF_SWEEP_ELEMENTWISE] * peaks->bandwidth));
+    return fmax(best, bytes / (rates->sweep[MTF_SWEEP_ELEMENTWISE] * peaks->bandwidth));
 }
 
 /* Between measured widths of heads linear, beyond them the nearest. */

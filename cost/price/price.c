@@ -63,12 +63,31 @@ static double launch_seconds(const MtfPricer *pricer, const MtfProgram *program,
     return rates->known ? rates->launch_seconds : MTF_KERNEL_SECONDS;
 }
 
-/* The matrices' rows: of the first, or its columns where it is read transposed, and of the result. */
-static unsigned product_traits(const MtfPricer *pricer, const MtfProductWork *work, double bytes) {
+/* The few channels of pictures are multiplied as if they were filled up to 8 bytes, and by kernels
+ * without the matrix units' loads nevertheless. */
+static double filled_channels(double channels, double bytes) {
+    return channels > 0 ? ceil(channels * bytes / 8) * 8 / bytes / channels : 1;
+}
+
+/* Of a convolution both sides' channels lie in rows; of other products the first matrix' rows, or its
+ * columns where it is read transposed, and the result's. */
+static MtfProductShape product_shape(const MtfPricer *pricer, const MtfInstruction *instruction,
+                                     double whole) {
+    const MtfProductWork *work = &instruction->products;
     const MtfSoftware *software = pricer->machine->software;
-    double first = work->form == MTF_PRODUCT_TN ? work->m : work->k;
-    bool padded = software != NULL && software->pads;
-    return !padded && mtf_rows_are_unaligned(first, work->n, bytes) ? MTF_PRODUCT_UNALIGNED : 0;
+    bool windows = work->channels[0] > 0;
+    double elements = work->calls * (work->m * work->k + work->k * work->n + work->m * work->n);
+    /* Windows read their elements again and again, but not from memory. */
+    double bytes = windows ? instruction->traffic_bytes : elements * whole - work->spared_bytes;
+    MtfProductShape shape = { work->calls, work->m, work->n, work->k, bytes / elements, 0 };
+    double first = windows ? work->channels[0] : work->form == MTF_PRODUCT_TN ? work->m : work->k;
+    double second = windows ? work->channels[1] : work->n;
+    if ((software == NULL || !software->pads) && mtf_rows_are_unaligned(first, second, whole)) {
+        shape.traits = MTF_PRODUCT_UNALIGNED;
+        shape.k *= filled_channels(work->channels[0], whole);
+        shape.n *= filled_channels(work->channels[1], whole);
+    }
+    return shape;
 }
 
 /* By what kernels of the device reach (kernel_rates.h): a batch of products and the passes beside
@@ -82,10 +101,7 @@ static double rated_seconds(const MtfPricer *pricer, const MtfInstruction *instr
         return mtf_sweep_seconds(rates, &peaks, sweep_of(instruction->kernel_class), traffic);
     if (work->form == MTF_PRODUCT_ATTENTION || work->form == MTF_PRODUCT_ATTENTION_GRAD)
         return mtf_software_attention_seconds(pricer->machine, instruction, &peaks, traffic);
-    double elements = work->calls * (work->m * work->k + work->k * work->n + work->m * work->n);
-    double whole = (double)mtf_dtype_bytes(dtype), bytes = whole - work->spared_bytes / elements;
-    MtfProductShape shape = { work->calls, work->m, work->n,
-                              work->k,     bytes,   product_traits(pricer, work, whole) };
+    MtfProductShape shape = product_shape(pricer, instruction, (double)mtf_dtype_bytes(dtype));
     return mtf_product_seconds(rates, &peaks, &shape) +
            mtf_sweep_seconds(rates, &peaks, MTF_SWEEP_ELEMENTWISE, work->swept_bytes);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/kernel_work/product_work.h"
 
+#include "layouts/graph/window.h"
 #include "layouts/kernel_work/contraction.h"
 #include "layouts/kernel_work/kernel_scratch.h"
 
@@ -199,24 +200,47 @@ static MtfProductWork expert_work(const MtfGraph *graph, int operation,
     return work;
 }
 
+/* The channels of one side of a convolution: dimensions of its filter that windows do not go over. */
+static double channels_of(const MtfOperation *op, const MtfShape *side, const MtfShape *filter,
+                          const MtfIteration *iteration, const int64_t *sizes) {
+    double channels = 1;
+    for (int i = 0; i < iteration->n; i++) {
+        int dim = iteration->index[i].dim;
+        bool both = mtf_shape_find(side, dim) >= 0 && mtf_shape_find(filter, dim) >= 0;
+        channels *= both && !mtf_window_has(&op->attributes, dim) ? (double)sizes[i] : 1;
+    }
+    return channels;
+}
+
 /* One product of what x and y share by what is made, summing over what x and the filter share: of
- * each place within a window by itself, where the kernel has one; groups go one after another. */
+ * each place within a window by itself, where the kernel has one; groups go one after another. Of
+ * places of the larger side windows that are apart meet a share. */
 static MtfProductWork convolution_work(const MtfGraph *graph, const MtfOperation *op,
                                        const MtfIteration *iteration, const int64_t *sizes) {
     MtfProductWork work = { .calls = 1, .m = 1, .n = 1, .k = 1 };
     const MtfShape *a = &mtf_graph_tensor(graph, op->inputs[0])->shape;
     const MtfShape *b = &mtf_graph_tensor(graph, op->inputs[1])->shape;
     const MtfShape *result = &mtf_graph_tensor(graph, op->outputs[0])->shape;
+    double *places = &work.m;
     for (int i = 0; i < iteration->n; i++) {
         int dim = iteration->index[i].dim;
         bool in_a = mtf_shape_find(a, dim) >= 0 || iteration->index[i].other_dim >= 0;
         bool in_b = mtf_shape_find(b, dim) >= 0;
         bool made = mtf_shape_find(result, dim) >= 0;
-        double *side = !made ? &work.k : in_a && !in_b ? &work.m : in_a ? &work.calls : &work.n;
+        double *side = !made ? &work.k : in_a == in_b ? &work.calls : in_a ? &work.m : &work.n;
+        /* Places within a window of a filter that is made belong to x's channels. */
+        if (made && !in_a && !in_b)
+            side = &work.m;
         *side *= (double)sizes[i];
+        if (iteration->index[i].other_dim >= 0)
+            places = side;
     }
-    double share = mtf_operation_row(op->kind)->share(&op->attributes, iteration, sizes);
-    work.m *= share;
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    bool filters = row->windows == MTF_WINDOWS_FILTER;
+    *places *= row->share(&op->attributes, iteration, sizes);
+    work.channels[0] = channels_of(op, a, filters ? result : b, iteration, sizes);
+    work.channels[1] =
+        channels_of(op, filters ? b : result, filters ? result : b, iteration, sizes);
     return work;
 }
 

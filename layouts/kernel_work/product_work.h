@@ -31,12 +31,14 @@ typedef struct {
     double m, n, k; /* of the largest pair, where there are several terms; so is the form */
     MtfProductForm form;
     double spared_bytes; /* by the right side, which takes less than the other two's type does */
+    double channels[2];  /* of a convolution's two sides, local, which lie next to each other in
+                            memory; 0 of other products */
     double swept_bytes;  /* read and written by passes beside the products: copies in an order that
                            suits them, sums and products element by element */
 } MtfProductWork;
 
 /* The work of `operation` on a processor that holds sizes[i] points of index i of its iteration
- * space and has mtf_operation_scratch_bytes of scratch. All zero unless it is an einsum or
+ * space and has mtf_operation_scratch_bytes of scratch. All zero unless it is an einsum, a convolution or
  * attention. With more than two terms, the smaller products count as calls of the largest, in
  * proportion to their multiply-adds. */
 MtfProductWork mtf_operation_product_work(const MtfGraph *graph, int operation,

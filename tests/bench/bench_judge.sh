@@ -9,6 +9,7 @@ out=tests/bench/judge.txt
 [ -e "$runs" ] || { echo "bench_judge: $runs is not there"; exit 0; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+. tests/support/published/measured_networks.sh
 
 # section TITLE OPTION...: what judge says of sources, machines, profiles and of all.
 section() {
@@ -54,6 +55,11 @@ layouts() {
     echo
     echo "# training steps of one H200, PyTorch 2.11 (tests/bench/h200_steps.tsv); kernels by sweeps of that card"
     meshtf-plan judge tests/bench/h200_steps.tsv
+    echo
+    echo "# other networks and generation there, by PyTorch's compiler and without it (tests/golden/h200/networks.tsv)"
+    measured_networks tests/golden/h200/networks.tsv "$work" | awk '{
+        printf "%-8s %-15s batch %4s length %6s %-9s predicted %9.3f ms measured %9.3f error %+5.1f %%\n", $1, $2, $3, $4, $5, 1e3 * $6,
+            1e3 * $7, 100 * ($6 / $7 - 1) }'
 } >"$out.new"
 mv "$out.new" "$out"
 {

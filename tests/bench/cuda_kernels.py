@@ -73,6 +73,10 @@ def products():
         result = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
         calls = [lambda a=a, b=b: torch.mm(a, b.t(), out=result) for a, b in pairs]
         say("products.bf16", m, n, k, in_graph(calls * max(1, min(40, int(4e11 / (m * n * k * copies))))))
+    for m, n in ((64, 64), (64, 256), (128, 512), (256, 256), (256, 1024), (512, 2048), (1024, 1024), (768, 3072)):
+        for k in (2048, 8192, 32768, 131072, 802816):
+            a, b, result = drawn(k, m), drawn(k, n), torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+            say("products_deep.bf16", m, n, k, in_graph([lambda: torch.mm(a.t(), b, out=result)] * 4))
 
 
 def attention():

@@ -45,8 +45,49 @@ static void a_full_wave_runs_at_the_share_of_the_peak(void **state) {
 static void a_small_product_takes_small_tiles(void **state) {
     (void)state;
     MtfKernelRates rates = small_device();
+    rates.launch_seconds = 1; /* no second kernel to add parts */
     MtfProductShape shape = { 1, 128, 128, 1024, 2, 0 };
     assert_close(mtf_product_seconds(&rates, &peaks, &shape), 2.0 * 64 * 64 * 1024 * 4 / 0.4e12);
+}
+
+/* One tile and four units: each sums a quarter of k, and a second kernel writes and reads four results. */
+static void few_tiles_are_cut_along_what_is_summed(void **state) {
+    (void)state;
+    MtfKernelRates rates = small_device();
+    rates.tiles = 1;
+    rates.launch_seconds = 1e-6;
+    MtfProductShape shape = { 1, 128, 128, 1 << 20, 2, 0 };
+    double summing = 2.0 * 128 * 128 * (1 << 18) * 4 / 0.8e12;
+    assert_close(mtf_product_seconds(&rates, &peaks, &shape),
+                 summing + 8.0 * 4 * 128 * 128 / 0.5e15 + 1e-6);
+    shape.batch = 3; /* three tiles: the fourth unit alone is no help */
+    assert_close(mtf_product_seconds(&rates, &peaks, &shape), 4 * summing);
+}
+
+/* Mean of |ln (predicted / measured)| of products whose sums are long beside their results, as those of
+ * weights' gradients. */
+static void deep_products_take_what_was_measured(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("h200", NULL);
+    assert_non_null(machine);
+    g_autofree char *text = NULL;
+    assert_true(g_file_get_contents("tests/golden/h200/products_deep.bf16.txt", &text, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    MtfPeaks bf16 = mtf_machine_peaks(machine, "bf16");
+    double sum = 0;
+    int count = 0;
+    for (int i = 0; lines[i] != NULL; i++) {
+        MtfProductShape shape = { 1, 0, 0, 0, 2, 0 };
+        double seconds;
+        if (sscanf(lines[i], "%lf %lf %lf %lf", &shape.m, &shape.n, &shape.k, &seconds) != 4)
+            continue;
+        double predicted = mtf_product_seconds(&machine->kernels, &bf16, &shape);
+        sum += fabs(log((predicted + machine->kernels.launch_seconds) / seconds));
+        count++;
+    }
+    print_message("%d deep products: %.3f\n", count, sum / count);
+    assert_int_equal(count, 40);
+    assert_true(sum / count < 0.16);
 }
 
 /* No more flops take no less time, and one more row takes a whole tile more. */
@@ -177,6 +218,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_wave_runs_at_the_share_of_the_peak),
         cmocka_unit_test(a_small_product_takes_small_tiles),
+        cmocka_unit_test(few_tiles_are_cut_along_what_is_summed),
+        cmocka_unit_test(deep_products_take_what_was_measured),
         cmocka_unit_test(a_ragged_side_is_rounded_up_to_tiles),
         cmocka_unit_test(a_thin_product_waits_for_memory),
         cmocka_unit_test(attention_grows_with_features_and_length),

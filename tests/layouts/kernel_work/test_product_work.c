@@ -176,6 +176,51 @@ static void causal_attention_is_a_head_that_sees_half(void **state) {
     assert_close(mtf_operation_product_work(graph, 0, &iteration, sizes).n, 48);
 }
 
+static MtfProductWork whole_work(const MtfGraph *graph, int operation) {
+    MtfIteration iteration;
+    int64_t sizes[MTF_MAX_INDEXES];
+    mtf_operation_iteration(graph, operation, &iteration);
+    for (int i = 0; i < iteration.n; i++)
+        sizes[i] = iteration.index[i].size;
+    return mtf_operation_product_work(graph, operation, &iteration, sizes);
+}
+
+static void assert_product(MtfProductWork work, double m, double n, double k) {
+    assert_close(work.calls, 1);
+    assert_close(work.m, m);
+    assert_close(work.n, n);
+    assert_close(work.k, k);
+}
+
+/* 2 rows of 16, windows of 5 every 4 elements: 4 a row; 3 channels in, 8 out. A gradient of x takes every
+ * place of x, each of which a quarter of the windows' places meets; one of the filter sums over windows,
+ * and what the filter goes over belongs to x's channels. */
+static void convolutions_are_products_of_places(void **state) {
+    (void)state;
+    static const char text[] =
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 2, 'x': 16, 'y': 4, 'k': 5, 'c': 3, 'o': "
+        "8}, 'inputs': [{'name': 'in', 'dims': ['b', 'x', 'c'], 'feed': 'features'}, {'name': 'f', "
+        "'dims': ['k', 'c', 'o'], 'feed': 'features'}, {'name': 'dy', 'dims': ['b', 'y', 'o'], 'feed': "
+        "'features'}], 'operations': [{'name': 'y', 'op': 'conv', 'inputs': ['in', 'f'], 'dims': ['b', "
+        "'y', 'o'], %s}, {'name': 'dx', 'op': 'conv_transpose', 'inputs': ['dy', 'f'], 'dims': ['b', "
+        "'x', 'c'], %s}, {'name': 'df', 'op': 'conv_filter_grad', 'inputs': ['in', 'dy'], 'dims': "
+        "['k', 'c', 'o'], %s}]}";
+    static const char windows[] =
+        "'windows': [{'from': 'x', 'to': 'y', 'kernel': 'k', 'stride': 4, 'padding': 'same'}]";
+    static const char back[] =
+        "'windows': [{'from': 'y', 'to': 'x', 'kernel': 'k', 'stride': 4, 'padding': 'same'}]";
+    g_autofree char *whole = g_strdup_printf(text, windows, back, windows);
+    g_autoptr(MtfGraph) graph = mtf_test_graph(whole);
+    MtfProductWork work = whole_work(graph, 0);
+    assert_product(work, 2 * 4, 8, 5 * 3);
+    assert_close(work.channels[0], 3);
+    assert_close(work.channels[1], 8);
+    work = whole_work(graph, 1);
+    assert_close(work.m * work.k, 2 * 16 * 5 * 8 / 4.0);
+    assert_close(work.n, 3);
+    assert_product(whole_work(graph, 2), 5 * 3, 8, 2 * 4);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_projection_is_one_product_and_nothing_else),
@@ -187,6 +232,7 @@ int main(void) {
         cmocka_unit_test(what_one_term_has_alone_is_summed_first),
         cmocka_unit_test(several_terms_add_up),
         cmocka_unit_test(copies_in_another_order_count),
+        cmocka_unit_test(convolutions_are_products_of_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

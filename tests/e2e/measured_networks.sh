@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# seconds: 120
+# Convolutions, encoders and generation on an H200 take what was measured there (tests/golden/h200/README.md).
+# shellcheck disable=SC2016
+. tests/support/tap.sh
+. tests/support/published/measured_networks.sh
+measured_networks "$top/tests/golden/h200/networks.tsv" "$work" >"$work/networks"
+
+# within LEAST MOST ROWS CONDITION: so many rows of whom the condition is true, predicted between these shares of what was measured.
+within() {
+    awk -v least="$1" -v most="$2" -v rows="$3" "$4"' { n++; share = $6 / $7; bad += !(share >= least && share <= most) }
+        END { exit !(n == rows && bad == 0) }' "$work/networks"
+}
+
+claim "compiled steps of ResNet-50, ViT and BERT are predicted within 15 %" within 0.85 1.15 3 '$1 == "train" && $5 == "compiled"'
+claim "prompts of Llama are predicted within 15 %" within 0.85 1.15 5 '$1 == "prefill"'
+# Of 32768 positions PyTorch reads a cache of shared keys by one processor a head.
+claim "tokens of Llama are predicted within 18 %" within 0.82 1.18 6 '$1 == "decode" && $4 < 32768'
+# Without the compiler each map is a pass of its own; an LSTM goes by one kernel of cuDNN's that no profile has.
+claim "eager steps take longer than predicted, and at most twice as long" within 0.49 1.05 10 '$5 == "eager" && $2 != "2x512"'
+
+halves_are_found() {
+    awk '{ $6 /= 2 } 1' "$work/networks" >"$work/halves" && mv "$work/halves" "$work/networks"
+    ! within 0.85 1.15 3 '$1 == "train" && $5 == "compiled"'
+}
+claim "a prediction of half of what was measured is found" halves_are_found
+done_testing
