@@ -37,6 +37,7 @@ typedef struct {
         *expert_down;           /* "{}" stands for the expert; without one a tensor has all */
     const char *expert_gate_up; /* both in one tensor, rows of the gate first */
     const char *shared_gate, *shared_up, *shared_down; /* beside them */
+    const char *shared_gate_up;                        /* the first two in one tensor */
     const char *shared_share;                          /* of it in what a token gets; NULL: all */
     const char *before_attention, *on_attention, *after_attention; /* norms */
     const char *before_ffn, *on_ffn, *after_ffn;
@@ -180,6 +181,7 @@ typedef struct {
     double smoothing;                         /* of labels */
     int64_t first_position;                   /* row of the first position in their table */
     int64_t image_size, patch_size, channels; /* of pictures, which are square */
+    bool teacher_place; /* a second place before the patches, whose result is not read (DeiT) */
     int64_t
         classes; /* of pictures, or of the texts that an encoder reads; 0: it tells their tokens */
     int64_t token_types;     /* rows of the table of segments; 0: none */

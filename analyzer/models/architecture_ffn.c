@@ -237,7 +237,7 @@ static int shared_share(MtfAssembly *m, int x, int y) {
 static int add_shared(MtfAssembly *m, int x, int routed) {
     const MtfStack *s = m->stack;
     Dense shared = { "d_shared",         s->d_shared,          s->names.shared_gate,
-                     s->names.shared_up, s->names.shared_down, NULL };
+                     s->names.shared_up, s->names.shared_down, s->names.shared_gate_up };
     if (s->d_shared == 0)
         return routed;
     mtf_parts_enter(m->p, "shared");

@@ -43,17 +43,25 @@ static int embed_patches(MtfAssembly *m, const Picture *d, int image) {
     return mtf_parts_apply(m->p, MTF_OP_RESHAPE, "patches", &shape, grid, -1);
 }
 
-/* A place of its own before the patches, from whose result the picture's class is read. */
-static int add_class_place(MtfAssembly *m, int patches) {
-    g_autofree char *place =
-        g_strdup_printf("embeddings.cls_token[1,1,%" PRId64 "]", m->n->d_model);
+/* A place of its own of every picture. */
+static int own_place(MtfAssembly *m, const char *name, const char *file) {
+    g_autofree char *place = g_strdup_printf("embeddings.%s[1,1,%" PRId64 "]", file, m->n->d_model);
+    g_autofree char *all = g_strdup_printf("%ss", name);
     MtfShape alone = MTF_SHAPE(m->batch, m->d_model);
+    int token =
+        mtf_parts_variable(m->p, name, &MTF_SHAPE(m->d_model), MTF_INIT_NORMAL, m->n->spread);
+    mtf_assembly_place(m, name, place);
+    return mtf_parts_apply(m->p, MTF_OP_BROADCAST, all, &alone, token, -1);
+}
+
+/* Places before the patches, from the first of whose results the picture's class is read. */
+static int add_class_place(MtfAssembly *m, int patches) {
     MtfShape all = MTF_SHAPE(m->batch, m->length, m->d_model);
-    int token = mtf_parts_variable(m->p, "class_token", &MTF_SHAPE(m->d_model), MTF_INIT_NORMAL,
-                                   m->n->spread);
-    mtf_assembly_place(m, "class_token", place);
-    int tokens = mtf_parts_apply(m->p, MTF_OP_BROADCAST, "class_tokens", &alone, token, -1);
-    return mtf_parts_apply(m->p, MTF_OP_CONCAT, "places", &all, tokens, patches);
+    int places[3] = { own_place(m, "class_token", "cls_token"), -1, -1 }, n = 1;
+    if (m->n->teacher_place)
+        places[n++] = own_place(m, "teacher_token", "distillation_token");
+    places[n++] = patches;
+    return mtf_parts_apply_shape_to(m->p, MTF_OP_CONCAT, "places", &all, n, places);
 }
 
 int mtf_assembly_image(MtfAssembly *m) {

@@ -48,12 +48,12 @@ for type in $types; do
     [ "$type" = whisper ] && on="1 ${RANKS#1}" || on=$RANKS
     for ranks in $on; do
         case $type in
-        bert | roberta | xlm-roberta | camembert | electra | distilbert | modernbert | vit)
+        bert | roberta | xlm-roberta | camembert | electra | distilbert | modernbert | vit | deit)
             logits "$type" "$ranks"
             run meshtf-plan search "$work/$type" --infer decode --devices "$ranks" --machine cpu-host -o "$work/x.json"
             claim "$type: it does not generate, and says so" bad_input
             ;;
-        t5 | switch_transformers | bart | mbart | blenderbot | pegasus | marian | m2m_100) logits "$type" "$ranks" && made "$type" "$ranks" ;;
+        t5 | mt5 | switch_transformers | bart | mbart | blenderbot | pegasus | marian | m2m_100) logits "$type" "$ranks" && made "$type" "$ranks" ;;
         whisper) logits "$type" "$ranks" && hears "$type" "$ranks" ;;
         *)
             generates "$type" "$ranks" 16 6 '*+,-./01' "$work/$type-$ranks.npy"

@@ -334,6 +334,13 @@ static void read_vit(MtfConfig *c, MtfArchitecture *n) {
     read_vit_picture(c, n);
 }
 
+/* DeiT, whose class is read without the teacher's place. */
+static void read_deit(MtfConfig *c, MtfArchitecture *n) {
+    read_vit(c, n);
+    n->teacher_place = true;
+    n->context++;
+}
+
 const MtfArchitectureType mtf_encoder_types[] = {
     { "bert", read_bert },
     { "roberta", read_roberta },
@@ -343,5 +350,6 @@ const MtfArchitectureType mtf_encoder_types[] = {
     { "distilbert", read_distilbert },
     { "modernbert", read_modernbert },
     { "vit", read_vit },
+    { "deit", read_deit },
     { NULL, NULL },
 };

@@ -373,6 +373,57 @@ static void read_dots1(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_ignore(c, (const char *const[]){ "scoring_func", "topk_method", NULL });
 }
 
+/* Hunyuan with experts: norms of queries and keys that have turned, and one expert of all tokens. */
+static void read_hunyuan_moe(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        290943, 4096, 11008, 32, 32, 0, 0, 2048, 1e-5, 1e4, false
+    };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    s->head_norm = MTF_HEAD_NORM_EACH;
+    s->head_norm_last = true;
+    s->names.q_norm = "self_attn.query_layernorm";
+    s->names.k_norm = "self_attn.key_layernorm";
+    s->experts = mtf_config_size(c, "num_experts", 1);
+    s->experts_per_token = mtf_config_count(c, "moe_topk", 1);
+    if (s->experts_per_token < 1 || s->experts_per_token > s->experts)
+        mtf_config_fail(c, "moe_topk", "a token must go to 1 to %d experts", (int)s->experts);
+    s->d_expert = s->d_shared = s->d_ff;
+    s->renormalise = true;
+    name_experts(s);
+    s->names.router = "mlp.gate.wg";
+    s->names.shared_gate = "mlp.shared_mlp.gate_proj";
+    s->names.shared_up = "mlp.shared_mlp.up_proj";
+    s->names.shared_down = "mlp.shared_mlp.down_proj";
+    mtf_type_ignore(c, (const char *const[]){ "eod_token_id", "sep_token_id", NULL });
+}
+
+/* MiniMax M2: norms of all heads together, and V3's experts without groups in Mixtral's names. */
+static void read_minimax_m2(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 200064, 3072,   1536, 62,  48,   8,
+                                           128,    196608, 1e-6, 5e6, false };
+    MtfStack *s = &n->decoder;
+    int64_t turned = mtf_config_integer(c, "rotary_dim", 0, 0);
+    int64_t width = mtf_config_size(c, "head_dim", standard.head_dim);
+    s->rotary_share = turned > 0 ? (double)turned / (double)width : 0;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_head_norms(s);
+    s->head_norm = MTF_HEAD_NORM_WIDE;
+    read_mixtral_experts(c, s, 256);
+    s->routing.sigmoid = s->routing.biased = true;
+    s->names.choice_bias = "block_sparse_moe.e_score_correction_bias";
+    check_scoring(c, "sigmoid");
+    if (!mtf_config_flag(c, "use_qk_norm", true) ||
+        strcmp(mtf_config_word(c, "qk_norm_type", "per_layer"), "per_layer") != 0)
+        mtf_config_fail(c, "qk_norm_type", "norms of all heads together (per_layer) are expected");
+    if (!mtf_config_flag(c, "use_routing_bias", true))
+        mtf_config_fail(c, "use_routing_bias", "only true is supported");
+    mtf_type_ignore(c, (const char *const[]){ "attn_type_list", "mtp_transformer_layers",
+                                              "num_mtp_modules", "router_jitter_noise", "use_mtp",
+                                              NULL });
+}
+
 /* ---- Llama 4 ------------------------------------------------------------------------------------ */
 
 /* A list of whole numbers at a key; returns whether it is there, and in `set` the layers it names (names), or those
@@ -495,6 +546,15 @@ static void read_granitemoe(MtfConfig *c, MtfArchitecture *n) {
     s->names.expert_down = "block_sparse_moe.output_linear";
 }
 
+/* The same beside one expert of all tokens, which is none where its width is 0. */
+static void read_granitemoeshared(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    read_granitemoe(c, n);
+    s->d_shared = mtf_config_integer(c, "shared_intermediate_size", 0, 1024);
+    s->names.shared_gate_up = "shared_mlp.input_linear";
+    s->names.shared_down = "shared_mlp.output_linear";
+}
+
 /* Which layers of ERNIE 4.5 have experts: every so many, from one on and up to another. */
 static void read_ernie_layers(MtfConfig *c, MtfStack *s) {
     int64_t first = mtf_config_integer(c, "moe_layer_start_index", 0, 1);
@@ -545,7 +605,10 @@ const MtfArchitectureType mtf_expert_types[] = {
     { "deepseek_v3", read_deepseek_v3 },
     { "glm4_moe", read_glm4_moe },
     { "dots1", read_dots1 },
+    { "hunyuan_v1_moe", read_hunyuan_moe },
+    { "minimax_m2", read_minimax_m2 },
     { "granitemoe", read_granitemoe },
+    { "granitemoeshared", read_granitemoeshared },
     { "ernie4_5_moe", read_ernie4_5_moe },
     { NULL, NULL },
 };

@@ -57,6 +57,12 @@ static void read_gemma2(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_layer_types(c, s);
 }
 
+/* VaultGemma: Gemma 2 without the norms behind its branches. */
+static void read_vaultgemma(MtfConfig *c, MtfArchitecture *n) {
+    read_gemma2(c, n);
+    n->decoder.names.on_attention = n->decoder.names.on_ffn = NULL;
+}
+
 /* The text part of Gemma 3: norms of queries and keys for caps; every sixth layer sees all, and the others
  * turn by a base of their own. */
 static void read_gemma3_text(MtfConfig *c, MtfArchitecture *n) {
@@ -77,6 +83,7 @@ static void read_gemma3_text(MtfConfig *c, MtfArchitecture *n) {
 const MtfArchitectureType mtf_gemma_types[] = {
     { "gemma", read_gemma },
     { "gemma2", read_gemma2 },
+    { "vaultgemma", read_vaultgemma },
     { "gemma3_text", read_gemma3_text },
     { NULL, NULL },
 };

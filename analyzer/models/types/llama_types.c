@@ -82,6 +82,18 @@ static void read_helium(MtfConfig *c, MtfArchitecture *n) {
     s->ffn_bias = mtf_config_flag(c, "mlp_bias", false);
 }
 
+/* CWM: Llama with a window in the layers that say so. */
+static void read_cwm(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 128256, 6144,   21504, 64,  48,   8,
+                                           128,    131072, 1e-5,  1e6, false };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    s->ffn_bias = mtf_config_flag(c, "mlp_bias", false);
+    mtf_type_window(c, s, 8192);
+    mtf_type_window_pattern(c, s, 4);
+    mtf_type_layer_types(c, s);
+}
+
 /* Hunyuan: norms of queries and keys that have turned. */
 static void read_hunyuan(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = {
@@ -344,6 +356,7 @@ const MtfArchitectureType mtf_llama_types[] = {
     { "ernie4_5", read_ernie4_5 },
     { "helium", read_helium },
     { "hunyuan_v1_dense", read_hunyuan },
+    { "cwm", read_cwm },
     { "apertus", read_apertus },
     { "arcee", read_arcee },
     { NULL, NULL },

@@ -38,8 +38,8 @@ static const MtfStackNames t5_decoder = {
 };
 
 /* "relu", "gated-gelu", "gated-silu": whether there is a gate, and its function. */
-static void read_t5_projection(MtfConfig *c, MtfStack *s) {
-    const char *word = mtf_config_word(c, "feed_forward_proj", "relu");
+static void read_t5_projection(MtfConfig *c, MtfStack *s, const char *standard) {
+    const char *word = mtf_config_word(c, "feed_forward_proj", standard);
     s->gated = g_str_has_prefix(word, "gated-");
     const char *function = s->gated ? word + strlen("gated-") : word;
     s->activation = strcmp(word, "gated-gelu") == 0 ? "gelu"
@@ -53,10 +53,17 @@ static void read_t5_projection(MtfConfig *c, MtfStack *s) {
                         word);
 }
 
-static void read_t5_stack(MtfConfig *c, MtfStack *s) {
-    s->heads = s->kv_heads = mtf_config_size(c, "num_heads", 8);
+/* What is left out: of the smallest published model. */
+typedef struct {
+    int64_t vocab, layers, heads, d_ff;
+    const char *projection;
+    bool tied;
+} T5Sizes;
+
+static void read_t5_stack(MtfConfig *c, MtfStack *s, const T5Sizes *standard) {
+    s->heads = s->kv_heads = mtf_config_size(c, "num_heads", standard->heads);
     s->d_kv = mtf_config_size(c, "d_kv", 64);
-    s->d_ff = mtf_config_size(c, "d_ff", 2048);
+    s->d_ff = mtf_config_size(c, "d_ff", standard->d_ff);
     s->buckets = mtf_config_count(c, "relative_attention_num_buckets", 32);
     s->max_distance = mtf_config_integer(c, "relative_attention_max_distance", 1, 128);
     s->scale = 1; /* it is in the initial weights */
@@ -64,32 +71,32 @@ static void read_t5_stack(MtfConfig *c, MtfStack *s) {
         s->max_distance > 65536)
         mtf_config_fail(c, "relative_attention_num_buckets",
                         "a multiple of 4 below twice relative_attention_max_distance is supported");
-    read_t5_projection(c, s);
+    read_t5_projection(c, s, standard->projection);
 }
 
-/* Transformers 5 calls every head tied, and says of those that were that their input is scaled; where it is
+/* Where heads are not tied by themselves (mT5) their input is not scaled. Transformers 5 calls every head tied, and says of those that were that their input is scaled; where it is
  * not, files may hold a head of its own. */
-static void read_t5_head(MtfConfig *c, MtfArchitecture *n) {
-    bool tied = mtf_config_flag(c, "tie_word_embeddings", true);
-    bool scaled = mtf_config_flag(c, "scale_decoder_outputs", tied);
+static void read_t5_head(MtfConfig *c, MtfArchitecture *n, bool standard) {
+    bool tied = mtf_config_flag(c, "tie_word_embeddings", standard);
+    bool scaled = mtf_config_flag(c, "scale_decoder_outputs", tied && standard);
     n->tied = tied && scaled;
     n->tied_by_files = tied && !scaled;
     n->logit_scale = scaled ? 1 / sqrt((double)n->d_model) : 1;
 }
 
-static void read_t5(MtfConfig *c, MtfArchitecture *n) {
+static void read_t5_sizes(MtfConfig *c, MtfArchitecture *n, const T5Sizes *standard) {
     mtf_type_drop(n, 0.1);
     n->kind = MTF_ARCHITECTURE_ENCODER_DECODER;
     n->rms = true;
-    n->vocab = mtf_config_size(c, "vocab_size", 32128);
+    n->vocab = mtf_config_size(c, "vocab_size", standard->vocab);
     n->d_model = mtf_config_size(c, "d_model", 512);
     n->context = mtf_config_size(c, "n_positions", 512);
     n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-6);
     n->spread = 0;
-    read_t5_head(c, n);
-    read_t5_stack(c, &n->encoder);
+    read_t5_head(c, n, standard->tied);
+    read_t5_stack(c, &n->encoder, standard);
     n->decoder = n->encoder;
-    n->encoder.layers = mtf_config_count(c, "num_layers", 6);
+    n->encoder.layers = mtf_config_count(c, "num_layers", standard->layers);
     n->decoder.layers = mtf_config_count(c, "num_decoder_layers", n->encoder.layers);
     n->encoder.names = t5_encoder;
     n->decoder.names = t5_decoder;
@@ -102,6 +109,15 @@ static void read_t5(MtfConfig *c, MtfArchitecture *n) {
     n->head = "lm_head";
     if (!mtf_config_flag(c, "is_encoder_decoder", true))
         mtf_config_fail(c, "is_encoder_decoder", "only true is supported");
+}
+
+static void read_t5(MtfConfig *c, MtfArchitecture *n) {
+    read_t5_sizes(c, n, &(T5Sizes){ 32128, 6, 8, 2048, "relu", true });
+}
+
+/* T5 1.1 in a hundred languages. */
+static void read_mt5(MtfConfig *c, MtfArchitecture *n) {
+    read_t5_sizes(c, n, &(T5Sizes){ 250112, 8, 6, 1024, "gated-gelu", false });
 }
 
 /* ---- Experts --------------------------------------------------------------------------------- */
@@ -336,6 +352,7 @@ static void read_whisper(MtfConfig *c, MtfArchitecture *n) {
 
 const MtfArchitectureType mtf_pair_types[] = {
     { "t5", read_t5 },
+    { "mt5", read_mt5 },
     { "switch_transformers", read_switch },
     { "bart", read_bart },
     { "mbart", read_mbart },

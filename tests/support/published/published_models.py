@@ -395,7 +395,7 @@ def llama_like(w, c, tokens):
     kind, h, f = c["model_type"], c["hidden_size"], c["intermediate_size"]
     heads, kv = c["num_attention_heads"], c["num_key_value_heads"]
     width = c.get("head_dim") or h // heads
-    gemma = kind.startswith("gemma")
+    gemma = "gemma" in kind
     act = gelu_tanh if gemma else silu
     bias = c.get("attention_bias", False)
     qkv_bias = kind in ("qwen2", "qwen2_vl", "qwen2_5_vl", "qwen2_moe", "glm", "glm4") or bias or c.get("use_qkv_bias", False)
@@ -490,6 +490,9 @@ def llama_like(w, c, tokens):
             x = x + norm(p + "post_attention_layernorm", y)
             y = ffn(i, p, norm(p + "pre_feedforward_layernorm", x))
             x = x + norm(p + "post_feedforward_layernorm", y)
+        elif kind == "vaultgemma":
+            x = x + y
+            x = x + ffn(i, p, norm(p + "pre_feedforward_layernorm", x))
         elif c.get("use_parallel_residual"):
             x = x + y + ffn(i, p, norm(p + "input_layernorm", x))
         elif kind == "glm4":
@@ -750,14 +753,15 @@ def olmo2(w, c, tokens):
 # when they have turned), of means, with scales less 1; squares of relu, without a gate.
 TRAITS = {
     "olmo3": {"behind", "wide"}, "exaone4": {"behind", "each", "straight"}, "seed_oss": set(), "ernie4_5": set(), "helium": set(),
+    "cwm": set(), "hunyuan_v1_moe": {"each", "turned"}, "minimax_m2": {"wide"}, "granitemoeshared": set(),
     "hunyuan_v1_dense": {"each", "turned"}, "arcee": {"relu2"}, "nemotron": {"relu2", "means", "less 1"},
     "apertus": {"each", "xielu"}, "persimmon": {"relu2", "means", "fused"}, "glm4_moe": {"each"}, "dots1": {"each"}, "granitemoe": set(), "ernie4_5_moe": set(),
 }
-HEAD_NORMS = {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "persimmon": ("q_layernorm", "k_layernorm")}
+HEAD_NORMS = {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "hunyuan_v1_moe": ("query_layernorm", "key_layernorm"), "persimmon": ("q_layernorm", "k_layernorm")}
 
 
 # Types that every_model_type.sh alone tries: they keep their tensors as others do.
-GENERATED_ALONE = {"xglm"} | set(TRAITS) - {"granitemoe", "ernie4_5_moe", "persimmon", "apertus"} | {"qwen2_vl", "qwen2_5_vl"}
+GENERATED_ALONE = {"xglm"} | set(TRAITS) - {"granitemoeshared", "minimax_m2", "granitemoe", "ernie4_5_moe", "persimmon", "apertus"} | {"qwen2_vl", "qwen2_5_vl"}
 
 
 def all_experts_in_one(w, c, p, x):
@@ -787,6 +791,14 @@ def biased_shares(w, c, p, x):
     shares = torch.softmax(linear(w, p + "gate", x, c["moe_num_experts"]), -1)
     compared = shares + w(p + "moe_statics.e_score_correction_bias", 1, c["moe_num_experts"], scale=0.3)
     taken = torch.zeros_like(shares).scatter(1, torch.topk(compared, c["moe_k"], -1)[1], 1) * shares
+    return taken / taken.sum(-1, keepdim=True)
+
+
+def shares_beside_bias(w, c, p, x):
+    """MiniMax M2: sigmoids that are compared with a bias added, and then add up to 1."""
+    shares = torch.sigmoid(linear(w, p + "gate", x, c["num_local_experts"]))
+    compared = shares + w(p + "e_score_correction_bias", c["num_local_experts"], scale=0.3)
+    taken = torch.zeros_like(shares).scatter(1, torch.topk(compared, c["num_experts_per_tok"], -1)[1], 1) * shares
     return taken / taken.sum(-1, keepdim=True)
 
 
@@ -833,8 +845,21 @@ def newer(w, c, tokens):
                       linear(w, p + "up_proj", x, f, mlp_bias), h, mlp_bias)
 
     def ffn(i, p, x):
-        if kind == "granitemoe":
-            return all_experts_in_one(w, c, p + "block_sparse_moe.", x)
+        if kind.startswith("granitemoe"):
+            made = all_experts_in_one(w, c, p + "block_sparse_moe.", x)
+            if kind == "granitemoe":
+                return made
+            gate, up = linear(w, p + "shared_mlp.input_linear", x, 2 * c["shared_intermediate_size"]).split(c["shared_intermediate_size"], -1)
+            return made + linear(w, p + "shared_mlp.output_linear", silu(gate) * up, h)
+        if kind == "hunyuan_v1_moe":
+            return gated(p + "mlp.shared_mlp.", x, c["intermediate_size"]) + experts(w, c, p + "mlp.", x, (
+                "gate.wg", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj", c["num_experts"], c["moe_topk"],
+                c["intermediate_size"], True))
+        if kind == "minimax_m2":
+            p, f = p + "block_sparse_moe.", c["intermediate_size"]
+            shares = shares_beside_bias(w, c, p, x)
+            return sum(shares[:, e:e + 1] * linear(w, f"{p}experts.{e}.w2", silu(linear(w, f"{p}experts.{e}.w1", x, f)) * linear(
+                w, f"{p}experts.{e}.w3", x, f), h) for e in range(c["num_local_experts"]))
         up, down = ("dense_h_to_4h", "dense_4h_to_h") if "fused" in traits else ("up_proj", "down_proj")
         p += "mlp."
         if "xielu" in traits:
@@ -1293,7 +1318,7 @@ def t5(w, c, tokens, read=None):
 
     made = stack("encoder", c["num_layers"], tokens if read is None else read, None)
     x = stack("decoder", c["num_decoder_layers"], tokens, made)
-    if c.get("scale_decoder_outputs", c["tie_word_embeddings"]):
+    if c.get("scale_decoder_outputs", c["tie_word_embeddings"] and c["model_type"] != "mt5"):
         return x / math.sqrt(h) @ table.T
     if c.get("head is the table"):
         return x @ table.T
@@ -1301,9 +1326,10 @@ def t5(w, c, tokens, read=None):
 
 
 def vit(w, c, image):
-    """Patches, a class token before them, pre-norm layers; the classifier reads the token."""
+    """Patches, a class token before them, in DeiT behind it its teacher's, pre-norm layers; the classifier reads the first."""
     h, n, size = c["hidden_size"], c["num_attention_heads"], c["patch_size"]
-    p = "vit.embeddings."
+    kind = c["model_type"]
+    p = kind + ".embeddings."
 
     def norm(name, x):
         return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1),
@@ -1313,10 +1339,11 @@ def vit(w, c, image):
     x = torch.nn.functional.conv2d(image[None], kernel, w(p + "patch_embeddings.projection.bias", h,
                                                           scale=0.3), stride=size)
     x = x[0].reshape(h, -1).T
-    x = torch.cat([w(p + "cls_token", 1, 1, h, scale=0.5)[0], x])
+    tokens = ["cls_token", "distillation_token"] if kind == "deit" else ["cls_token"]
+    x = torch.cat([*(w(p + token, 1, 1, h, scale=0.5)[0] for token in tokens), x])
     x = x + w(p + "position_embeddings", 1, x.shape[0], h, scale=0.3)[0]
     for i in range(c["num_hidden_layers"]):
-        q = f"vit.encoder.layer.{i}."
+        q = f"{kind}.encoder.layer.{i}."
         y = norm(q + "layernorm_before", x)
         parts = [heads_of(linear(w, q + "attention.attention." + name, y, h, True), n)
                  for name in ("query", "key", "value")]
@@ -1325,7 +1352,7 @@ def vit(w, c, image):
         y = gelu(linear(w, q + "intermediate.dense", norm(q + "layernorm_after", x),
                         c["intermediate_size"], True))
         x = x + linear(w, q + "output.dense", y, h, True)
-    return linear(w, "classifier", norm("vit.layernorm", x)[:1], len(c["id2label"]), True)
+    return linear(w, "classifier", norm(kind + ".layernorm", x)[:1], len(c["id2label"]), True)
 
 
 def whisper(w, c, sound, tokens):
@@ -1541,6 +1568,17 @@ MODELS = {
                                 "num_experts_per_tok": 2, "attention_bias": True, "sliding_window": 5, "rope_theta": 10000,
                                 "layer_types": ["sliding_attention", "full_attention"],
                                 "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}}),
+    "cwm": (newer, {**LLAMA, "head_dim": 8, "sliding_window": 5, "layer_types": ["full_attention", "sliding_attention"], "rope_theta": 1e4,
+                    "rope_scaling": {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                                     "original_max_position_embeddings": 16}}),
+    "vaultgemma": (llama_like, {**GEMMA, "query_pre_attn_scalar": 10, "sliding_window": 5, "attn_logit_softcapping": 3.0,
+                                "layer_types": ["sliding_attention", "full_attention"], "final_logit_softcapping": 4.0}),
+    "hunyuan_v1_moe": (newer, {**LLAMA, "num_experts": 4, "moe_topk": 2, "head_dim": 8}),
+    "minimax_m2": (newer, {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2, "head_dim": 8, "rotary_dim": 4,
+                           "partial_rotary_factor": 0.5, "rope_theta": 1e4, "use_qk_norm": True, "scoring_func": "sigmoid"}),
+    "granitemoeshared": (newer, {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2, "shared_intermediate_size": 20,
+                                 "attention_multiplier": 0.3, "embedding_multiplier": 2.0, "logits_scaling": 3.0,
+                                 "residual_multiplier": 0.7, "rope_theta": 1e4}),
     "phimoe": (phimoe, {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2, "attention_bias": True, "lm_head_bias": True,
                         "router_jitter_noise": 0.2, "input_jitter_noise": 0.01, "sliding_window": 7, "rope_theta": 1e4}),
     "llama4_text": (llama4, {**LLAMA, "num_hidden_layers": 4, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
@@ -1655,6 +1693,7 @@ MODELS = {
     "mpt": (mpt, {"d_model": 24, "n_layers": 2, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32, "no_bias": True, "expansion_ratio": 2,
                   "attn_config": {"alibi": True, "alibi_bias_max": 8, "clip_qkv": 1.5, "qk_ln": False, "attn_impl": "torch"}}),
     "t5": (t5, T5),
+    "mt5": (t5, {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
     "t5-gated": (t5, {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
                       "relative_attention_num_buckets": 16}),
     "t5-new": (t5, {**T5, "feed_forward_proj": "gated-gelu", "scale_decoder_outputs": False, "dtype": "float32"}),
@@ -1675,6 +1714,9 @@ MODELS = {
                           "decoder_attention_heads": 2, "decoder_layers": 2, "encoder_ffn_dim": 40,
                           "decoder_ffn_dim": 36, "vocab_size": 50, "num_mel_bins": 5,
                           "max_source_positions": 8, "max_target_positions": 16}),
+    "deit": (vit, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+                   "num_attention_heads": 3, "image_size": 12, "patch_size": 4, "num_channels": 3,
+                   "layer_norm_eps": 1e-12, "id2label": {str(i): "x" for i in range(7)}}),
     "vit": (vit, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
                   "num_attention_heads": 3, "image_size": 12, "patch_size": 4, "num_channels": 3,
                   "layer_norm_eps": 1e-12, "id2label": {str(i): "x" for i in range(7)}}),
@@ -1710,7 +1752,7 @@ def write(folder, kind):
     config = {"model_type": type_of(kind), **config}
     os.makedirs(folder, exist_ok=True)
     weights, generator = Weights(config.get("quantization_config"), kind == "bert-tokens"), torch.Generator().manual_seed(3)
-    if kind == "vit":
+    if compute == vit:
         side = config["image_size"]
         image = torch.randn(config["num_channels"], side, side, generator=generator)
         logits = compute(weights, config, image)
