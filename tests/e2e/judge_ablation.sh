@@ -67,4 +67,53 @@ for gpus in 2 4 8; do
     claim "the plans on $gpus GPUs are in the measured order" in_order $gpus
     claim "and within a tenth" within $gpus 10
 done
+
+# Wide-ResNet there, in float32, 32 pictures: what is found, ZeRO-2 and ZeRO-3 (with one micro-batch our data parallelism
+# with ZeRO-1 is ZeRO-2). Not judged: data parallelism on 2 GPUs, 1.156 s where ZeRO-2, of the same bytes, takes 0.990,
+# for which we know no reason; the heuristic, which leaves layouts to propagation.
+
+# measured_network GPUS METHOD: mean latency of the method's quickest run; 0 where it did not fit.
+measured_network() {
+    awk -F'\t' -v gpus="$1" -v method="parax.$2" '
+        $4 == gpus && $5 == "wresnet" && $6 == method {
+            split(substr($7, index($7, "[") + 1), t, /[],]/)
+            mean = (t[1] + t[2] + t[3]) / 3
+            if (mean > 0 && (!best || mean < best)) best = mean
+        }
+        END { print best + 0 }' "$measured"
+}
+
+# price_network GPUS PRESET: a line "predicted measured" for each plan that was measured.
+price_network() {
+    meshtf-plan model resnet --preset "$2" --batch 32 --optimizer adam -o "$work/network.json" >"$work/log" &&
+        meshtf-plan search "$work/network.json" --mesh "all:$1" --machine p3.16xlarge --software alpa --precision f32 \
+            --recompute none --microbatches 1 --gap 0.1 -o "$work/network.plan" >"$work/log" 2>&1 || return 1
+    {
+        echo "$(jq .predicted.step_seconds "$work/network.plan") $(measured_network "$1" auto_sharding)"
+        for zero in 1:zero_2 3:zero_3; do
+            echo "$(jq --arg name "data parallelism, ZeRO-${zero%:*}" '.search.incumbents[] | select(.name == $name) | .step_seconds' \
+                "$work/network.plan") $(measured_network "$1" "${zero#*:}")"
+        done
+    } | awk '$2 > 0' >"$work/network"
+}
+
+network_in_order() {
+    awk '{ predicted[NR] = $1; measured[NR] = $2 }
+         END {
+             for (i = 1; i <= NR; i++)
+                 for (k = 1; k <= NR; k++)
+                     if (measured[i] > 1.03 * measured[k]) {
+                         pairs++
+                         if (predicted[i] <= predicted[k]) exit 1
+                     }
+             exit pairs < 1
+         }' "$work/network"
+}
+
+for network in 2:alpa-500m 4:alpa-1b 8:alpa-2b; do
+    price_network "${network%:*}" "${network#*:}"
+    claim "plans of Wide-ResNet on ${network%:*} GPUs are in the measured order" network_in_order
+done
+sed 's/^[^ ]*/1/' "$work/network" >"$work/alike" && mv "$work/alike" "$work/network"
+claim "one price for all would be found" test "$(network_in_order; echo $?)" = 1
 done_testing
