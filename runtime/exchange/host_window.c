@@ -175,7 +175,9 @@ void mtf_host_window_set_idle(MtfHostWindow *window, const MtfProgressHook *idle
     window->idle = idle;
 }
 
-static void let_others(const MtfHostWindow *window) {
+void mtf_host_window_pause(const MtfHostWindow *window, int spins) {
+    if (spins < window->spins)
+        return;
     mtf_progress_hook_run(window->idle);
     sched_yield();
 }
@@ -185,6 +187,5 @@ void mtf_host_window_wait(const MtfHostWindow *window, const MtfWindowGroup *gro
     for (int i = 0; i < group->n; i++)
         for (int spins = 0; !has_passed(window, group->ranks[i], group->axes, stage, times);
              spins++)
-            if (spins >= window->spins)
-                let_others(window);
+            mtf_host_window_pause(window, spins);
 }

@@ -21,7 +21,7 @@
 typedef struct MtfHostWindow MtfHostWindow;
 
 /* Collective over `control`: maps the arenas of all ranks of this host, `own` being this rank's
- * (borrowed). All arenas have the same size. What cannot be mapped is left out. */
+ * (borrowed). What cannot be mapped is left out. */
 MtfHostWindow *mtf_host_window_new(MPI_Comm control, const MtfArenaMemory *own);
 void mtf_host_window_free(MtfHostWindow *window);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfHostWindow, mtf_host_window_free)
@@ -46,6 +46,9 @@ uint64_t mtf_host_window_pass(MtfHostWindow *window, unsigned axes, MtfStage sta
 
 /* What is called while this rank waits, so that what it owes others by MPI goes on; borrowed, NULL: nothing. */
 void mtf_host_window_set_idle(MtfHostWindow *window, const MtfProgressHook *idle);
+
+/* Called again and again by who waits for another: spins at first, then lets others run. */
+void mtf_host_window_pause(const MtfHostWindow *window, int spins);
 
 /* Whether all have passed the stage that often; the other returns when they have. */
 bool mtf_host_window_all_passed(const MtfHostWindow *window, const MtfWindowGroup *group,

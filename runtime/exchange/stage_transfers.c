@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/exchange/stage_transfers.h"
 
-#include "runtime/exchange/communicators.h"
+#include "runtime/exchange/stage_messages.h"
 #include "runtime/support/mpi_check.h"
 
 #include <string.h>
@@ -9,138 +9,25 @@
 #define TRANSFERS_NAME "meshtf stages"
 
 typedef struct {
-    int peer; /* rank of the communicator */
-    MPI_Datatype type;
-} Message;
-
-typedef struct {
     MtfStageEvent public;
     bool once;
     int buffer;
-    GArray *messages;      /* Message */
+    GArray *messages;      /* MtfStageMessage */
     MPI_Request *requests; /* [slots][messages] */
+    MtfStageCell **cells;  /* likewise: where it was offered last; NULL: nowhere */
+    int *turns;            /* [micro-batches]: how often it was offered, or taken */
 } Event;
 
 struct MtfStageTransfers {
     MPI_Comm communicator;
     const MtfPipelinePlan *pipeline;
+    const MtfStageWindows *windows;
     const MtfProgram *program;
     GArray *events; /* Event */
     int slots, microbatches;
-    int64_t sent; /* bytes */
+    bool uses_mpi;
+    MtfStageTraffic counted;
 };
-
-/* ---- Boxes --------------------------------------------------------------------------------- */
-
-/* A tensor as one stage holds it. */
-typedef struct {
-    const MtfGraph *graph;
-    const MtfLayout *layout;
-    int tensor, first_rank, ranks;
-} Side;
-
-typedef struct {
-    int rank; /* of dimensions */
-    MtfRange range[MTF_MAX_RANK];
-} Box;
-
-static Side side_of(const MtfPipelinePlan *pipeline, int stage, int tensor) {
-    const MtfPlan *plan = mtf_pipeline_stage(pipeline, stage);
-    int domain = pipeline->order->rank_of_stage[stage];
-    return (Side){ plan->graph, plan->layout, tensor, mtf_pipeline_first_device(pipeline, domain),
-                   mtf_mesh_size(&plan->layout->mesh) };
-}
-
-static Box box_of(const Side *side, int processor) {
-    const MtfShape *shape = &mtf_graph_tensor(side->graph, side->tensor)->shape;
-    Box box = { .rank = shape->rank };
-    for (int i = 0; i < shape->rank; i++)
-        box.range[i] = mtf_placement_range(&side->layout->mesh,
-                                           &side->layout->tensors[side->tensor], shape->dims[i],
-                                           mtf_graph_size(side->graph, shape->dims[i]), processor);
-    return box;
-}
-
-static bool is_same_box(const Box *a, const Box *b) {
-    for (int i = 0; i < a->rank; i++)
-        if (a->range[i].begin != b->range[i].begin || a->range[i].end != b->range[i].end)
-            return false;
-    return true;
-}
-
-/* What two boxes have in common; false when that is nothing. */
-static bool intersect(const Box *a, const Box *b, Box *common) {
-    common->rank = a->rank;
-    for (int i = 0; i < a->rank; i++) {
-        common->range[i].begin = MAX(a->range[i].begin, b->range[i].begin);
-        common->range[i].end = MIN(a->range[i].end, b->range[i].end);
-        if (common->range[i].begin >= common->range[i].end)
-            return false;
-    }
-    return true;
-}
-
-/* Whether `sender` serves `receiver`: of those that hold its box, k of n serve the receivers whose
- * number leaves k when divided by n. */
-static bool serves(const Side *from, int sender, int receiver) {
-    Box own = box_of(from, sender);
-    int before = 0, alike = 1;
-    for (int i = 0; i < from->ranks; i++) {
-        Box other = box_of(from, i);
-        bool same = i != sender && is_same_box(&own, &other);
-        before += same && i < sender;
-        alike += same;
-    }
-    return receiver % alike == before;
-}
-
-/* ---- Messages ------------------------------------------------------------------------------ */
-
-/* `part` of the slice `whole` as a datatype relative to the slice. */
-static MPI_Datatype type_of(const Box *whole, const Box *part, MtfDtype dtype) {
-    int sizes[MTF_MAX_RANK], subsizes[MTF_MAX_RANK], starts[MTF_MAX_RANK];
-    MPI_Datatype type;
-    for (int i = 0; i < whole->rank; i++) {
-        sizes[i] = (int)(whole->range[i].end - whole->range[i].begin);
-        subsizes[i] = (int)(part->range[i].end - part->range[i].begin);
-        starts[i] = (int)(part->range[i].begin - whole->range[i].begin);
-    }
-    if (whole->rank == 0)
-        mtf_mpi_require(MPI_Type_contiguous(1, mtf_element_type(dtype), &type),
-                        "MPI_Type_contiguous");
-    else
-        mtf_mpi_require(MPI_Type_create_subarray(whole->rank, sizes, subsizes, starts, MPI_ORDER_C,
-                                                 mtf_element_type(dtype), &type),
-                        "MPI_Type_create_subarray");
-    mtf_mpi_require(MPI_Type_commit(&type), "MPI_Type_commit");
-    return type;
-}
-
-static int64_t box_bytes(const Box *box, MtfDtype dtype) {
-    int64_t bytes = mtf_dtype_bytes(dtype);
-    for (int i = 0; i < box->rank; i++)
-        bytes *= box->range[i].end - box->range[i].begin;
-    return bytes;
-}
-
-/* Adds what goes between processor `own` of one side and `other` of the other, if anything does. */
-static void add_message(Event *event, const Side *from, const Side *to, int sender, int receiver) {
-    MtfDtype dtype = mtf_graph_tensor(from->graph, from->tensor)->dtype;
-    Box held = box_of(from, sender), wanted = box_of(to, receiver), common;
-    bool sends = event->public.sends;
-    if (!intersect(&held, &wanted, &common) || !serves(from, sender, receiver))
-        return;
-    Message message = { .peer = sends ? to->first_rank + receiver : from->first_rank + sender,
-                        .type = type_of(sends ? &held : &wanted, &common, dtype) };
-    g_array_append_val(event->messages, message);
-    event->public.bytes += box_bytes(&common, dtype);
-}
-
-static void find_messages(Event *event, const Side *from, const Side *to, int rank) {
-    bool sends = event->public.sends;
-    for (int i = 0; i < (sends ? to->ranks : from->ranks); i++)
-        add_message(event, from, to, sends ? rank : i, sends ? i : rank);
-}
 
 /* ---- Where in the step --------------------------------------------------------------------- */
 
@@ -230,25 +117,37 @@ static gint compare_events(gconstpointer a, gconstpointer b) {
 
 /* ---- Making -------------------------------------------------------------------------------- */
 
+/* Nothing is on its way. */
+static void make_room(Event *event, const MtfStageTransfers *t) {
+    guint n = event->messages->len * (guint)t->slots;
+    event->cells = g_new0(MtfStageCell *, n + 1);
+    event->turns = g_new0(int, t->microbatches);
+    event->requests = g_new(MPI_Request, n + 1);
+    for (guint i = 0; i < n; i++)
+        event->requests[i] = MPI_REQUEST_NULL;
+}
+
+static MtfStageMessage *message_at(const Event *event, guint i) {
+    return &g_array_index(event->messages, MtfStageMessage, i);
+}
+
 static void add_event(MtfStageTransfers *t, int number, const MtfStagePlace *place) {
     const MtfStageTransfer *transfer =
         &g_array_index(t->pipeline->split->transfers, MtfStageTransfer, number);
-    if (transfer->from != place->stage && transfer->to != place->stage)
+    bool sends = transfer->from == place->stage;
+    if (!sends && transfer->to != place->stage)
         return;
-    Side from = side_of(t->pipeline, transfer->from, transfer->sent);
-    Side to = side_of(t->pipeline, transfer->to, transfer->received);
-    Event event = { .public.number = number,
+    MtfStageMessageSide side = { t->pipeline, t->windows, number, sends, place->rank };
+    Event event = { .public = { .number = number, .sends = sends },
                     .once = transfer->once,
-                    .messages = g_array_new(FALSE, FALSE, sizeof(Message)) };
-    event.public.sends = transfer->from == place->stage;
-    event.buffer =
-        t->program->tensor_buffers[event.public.sends ? transfer->sent : transfer->received];
-    find_messages(&event, &from, &to, place->rank);
-    (event.public.sends ? place_send : place_receive)(&event, t->program, place->first_update);
-    guint n = event.messages->len * (guint)t->slots;
-    event.requests = g_new(MPI_Request, n + 1);
-    for (guint i = 0; i < n; i++)
-        event.requests[i] = MPI_REQUEST_NULL;
+                    .messages = mtf_stage_messages_new(&side) };
+    event.buffer = t->program->tensor_buffers[sends ? transfer->sent : transfer->received];
+    (sends ? place_send : place_receive)(&event, t->program, place->first_update);
+    for (guint i = 0; i < event.messages->len; i++) {
+        event.public.bytes += message_at(&event, i)->bytes;
+        t->uses_mpi |= message_at(&event, i)->cells == NULL;
+    }
+    make_room(&event, t);
     g_array_append_val(t->events, event);
 }
 
@@ -263,6 +162,7 @@ MtfStageTransfers *mtf_stage_transfers_new(MPI_Comm communicator, const MtfStage
     MtfStageTransfers *t = g_new0(MtfStageTransfers, 1);
     t->communicator = communicator;
     t->pipeline = place->pipeline;
+    t->windows = place->windows;
     t->program = place->program;
     t->slots = place->program->layout->execution.stage.in_flight;
     t->microbatches = place->program->microbatches;
@@ -282,10 +182,9 @@ void mtf_stage_transfers_free(MtfStageTransfers *transfers) {
         return;
     for (int e = 0; e < (int)transfers->events->len; e++) {
         Event *event = event_at(transfers, e);
-        for (guint i = 0; i < event->messages->len; i++)
-            mtf_mpi_require(MPI_Type_free(&g_array_index(event->messages, Message, i).type),
-                            "MPI_Type_free");
-        g_array_unref(event->messages);
+        mtf_stage_messages_free(event->messages);
+        g_free(event->cells);
+        g_free(event->turns);
         g_free(event->requests);
     }
     g_array_unref(transfers->events);
@@ -300,90 +199,139 @@ const MtfStageEvent *mtf_stage_transfers_event(const MtfStageTransfers *transfer
     return &event_at(transfers, event)->public;
 }
 
-int64_t mtf_stage_transfers_bytes(const MtfStageTransfers *transfers) {
-    int64_t bytes = 0;
+MtfStageTraffic mtf_stage_transfers_planned(const MtfStageTransfers *transfers) {
+    MtfStageTraffic planned = { 0 };
     for (int e = 0; e < (int)transfers->events->len; e++) {
         const Event *event = event_at(transfers, e);
-        bytes += event->public.sends
-                     ? event->public.bytes * (event->once ? 1 : transfers->microbatches)
-                     : 0;
+        int times = event->once ? 1 : transfers->microbatches;
+        planned.sent += event->public.sends ? event->public.bytes * times : 0;
+        for (guint i = 0; !event->public.sends && i < event->messages->len; i++)
+            if (message_at(event, i)->cells != NULL)
+                planned.copied += message_at(event, i)->bytes * times;
     }
-    return bytes;
+    return planned;
 }
 
-int64_t mtf_stage_transfers_sent(const MtfStageTransfers *transfers) {
-    return transfers->sent;
+MtfStageTraffic mtf_stage_transfers_counted(const MtfStageTransfers *transfers) {
+    return transfers->counted;
 }
 
-void mtf_stage_transfers_set_sent(MtfStageTransfers *transfers, int64_t sent) {
-    transfers->sent = sent;
+void mtf_stage_transfers_set_counted(MtfStageTransfers *transfers, MtfStageTraffic counted) {
+    transfers->counted = counted;
 }
 
 /* ---- Doing --------------------------------------------------------------------------------- */
 
-static MPI_Request *requests_of(const Event *event, int slot) {
-    return event->requests + (gsize)slot * event->messages->len;
+/* One message of an event, of a micro-batch in a slot. */
+typedef struct {
+    MtfStageTransfers *transfers;
+    const Event *event;
+    guint message;
+    const MtfWorker *worker;
+    int microbatch;
+    gsize at; /* among requests and cells */
+} Doing;
+
+static char *slice_of(const Doing *d) {
+    return d->worker->operands[d->event->buffer].data;
 }
 
-static void wait_for(const Event *event, int slot) {
-    mtf_mpi_require(
-        MPI_Waitall((int)event->messages->len, requests_of(event, slot), MPI_STATUSES_IGNORE),
-        "MPI_Waitall");
+/* The cell that this use of a micro-batch's has its turn in. */
+static MtfStageCell *cell_of(const MtfStageTransfers *t, const Event *event, guint message,
+                             int microbatch) {
+    int rounds = mtf_stage_windows_rounds(t->windows);
+    return &message_at(event, message)
+                ->cells[microbatch * rounds + event->turns[microbatch] % rounds];
 }
 
-/* Returns the bytes that are on their way. */
-static int send(char *base, const Message *message, int tag, MPI_Comm communicator,
-                MPI_Request *request) {
-    int bytes;
-    mtf_mpi_require(MPI_Isend(base, 1, message->type, message->peer, tag, communicator, request),
-                    "MPI_Isend");
-    mtf_mpi_require(MPI_Type_size(message->type, &bytes), "MPI_Type_size");
-    return bytes;
+static void send_message(const Doing *d) {
+    const MtfStageMessage *message = message_at(d->event, d->message);
+    int tag = d->event->public.number * d->transfers->microbatches + d->microbatch;
+    int bytes = (int)message->bytes;
+    if (message->cells != NULL) {
+        MtfStageCell *cell = cell_of(d->transfers, d->event, d->message, d->microbatch);
+        d->event->cells[d->at] = cell;
+        mtf_stage_cell_offer(cell, slice_of(d) - d->worker->memory.base);
+    } else {
+        mtf_mpi_require(MPI_Isend(slice_of(d), 1, message->type, message->peer, tag,
+                                  d->transfers->communicator, &d->event->requests[d->at]),
+                        "MPI_Isend");
+        mtf_mpi_require(MPI_Type_size(message->type, &bytes), "MPI_Type_size");
+    }
+    d->transfers->counted.sent += bytes;
+}
+
+/* By MPI it only begins. */
+static void receive_message(const Doing *d) {
+    const MtfStageMessage *message = message_at(d->event, d->message);
+    int tag = d->event->public.number * d->transfers->microbatches + d->microbatch;
+    if (message->cells == NULL) {
+        mtf_mpi_require(MPI_Irecv(slice_of(d), 1, message->type, message->peer, tag,
+                                  d->transfers->communicator, &d->event->requests[d->at]),
+                        "MPI_Irecv");
+        return;
+    }
+    MtfStageCell *cell = cell_of(d->transfers, d->event, d->message, d->microbatch);
+    mtf_stage_windows_await(d->transfers->windows, cell, true);
+    mtf_box_copy_run(&message->copy, message->arena + cell->offset, slice_of(d));
+    d->transfers->counted.copied += mtf_box_copy_bytes(&message->copy);
+    mtf_stage_cell_take(cell);
+}
+
+/* Until what was sent from a slot has been taken, or what was received in it has come. */
+static void wait_for(const MtfStageTransfers *t, const Event *event, int slot) {
+    gsize first = (gsize)slot * event->messages->len;
+    for (guint i = 0; i < event->messages->len; i++)
+        if (event->cells[first + i] != NULL)
+            mtf_stage_windows_await(t->windows, event->cells[first + i], false);
+    if (t->uses_mpi)
+        mtf_mpi_require(
+            MPI_Waitall((int)event->messages->len, event->requests + first, MPI_STATUSES_IGNORE),
+            "MPI_Waitall");
 }
 
 void mtf_stage_transfer_do(MtfStageTransfers *transfers, int number, const MtfWorker *worker,
                            int slot, int microbatch) {
     const Event *event = event_at(transfers, number);
-    char *base = worker->operands[event->buffer].data;
-    int own_slot = event->once ? 0 : slot;
-    int tag = event->public.number * transfers->microbatches + (event->once ? 0 : microbatch);
+    int own_slot = event->once ? 0 : slot, own_microbatch = event->once ? 0 : microbatch;
     for (guint i = 0; i < event->messages->len; i++) {
-        const Message *message = &g_array_index(event->messages, Message, i);
-        MPI_Request *request = &requests_of(event, own_slot)[i];
-        if (event->public.sends)
-            transfers->sent += send(base, message, tag, transfers->communicator, request);
-        else
-            mtf_mpi_require(MPI_Irecv(base, 1, message->type, message->peer, tag,
-                                      transfers->communicator, request),
-                            "MPI_Irecv");
+        Doing d = { transfers, event,          i,
+                    worker,    own_microbatch, (gsize)own_slot * event->messages->len + i };
+        (event->public.sends ? send_message : receive_message)(&d);
     }
+    event->turns[own_microbatch]++;
     if (!event->public.sends)
-        wait_for(event, own_slot);
+        wait_for(transfers, event, own_slot);
 }
 
 bool mtf_stage_transfer_has_come(MtfStageTransfers *transfers, int number) {
     const Event *event = event_at(transfers, number);
     int tag = event->public.number * transfers->microbatches, here = 1;
     for (guint i = 0; here && i < event->messages->len; i++) {
-        int peer = g_array_index(event->messages, Message, i).peer;
-        mtf_mpi_require(MPI_Iprobe(peer, tag, transfers->communicator, &here, MPI_STATUS_IGNORE),
-                        "MPI_Iprobe");
+        const MtfStageMessage *message = message_at(event, i);
+        if (message->cells != NULL)
+            here = !mtf_stage_cell_is_free(cell_of(transfers, event, i, 0));
+        else
+            mtf_mpi_require(
+                MPI_Iprobe(message->peer, tag, transfers->communicator, &here, MPI_STATUS_IGNORE),
+                "MPI_Iprobe");
     }
     return here != 0;
 }
 
 void mtf_stage_transfers_progress(MtfStageTransfers *transfers) {
     int there;
-    mtf_mpi_require(
-        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, transfers->communicator, &there, MPI_STATUS_IGNORE),
-        "MPI_Iprobe");
+    if (transfers->uses_mpi)
+        mtf_mpi_require(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, transfers->communicator, &there,
+                                   MPI_STATUS_IGNORE),
+                        "MPI_Iprobe");
 }
 
 void mtf_stage_transfers_wait(MtfStageTransfers *transfers, MtfStagePart part, int slot) {
     for (int e = 0; e < (int)transfers->events->len; e++) {
         const Event *event = event_at(transfers, e);
         if (event->public.part == part)
-            wait_for(event, event->once ? 0 : slot);
+            wait_for(transfers, event, event->once ? 0 : slot);
     }
 }
 

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Tensors that go from one pipeline stage to another, by MPI's point-to-point messages. Both sides
- * know both layouts, so each works out alone what is sent: every receiver's box is the union of the
- * boxes that the sending processors hold of it, and of processors that hold the same box each serves
- * its share of the receivers.
- *
- *     stage 0, mesh rows:2      h [batch rows 0-3 | 4-7]
- *     stage 1, mesh cols:4      h [0-1 | 2-3 | 4-5 | 6-7]         0 -> 0, 1      1 -> 2, 3
- *
- * Messages lie where the tensor does, as MPI's subarrays: nothing is copied beforehand. A send runs
- * in the background until its place is written again; a receive waits. */
+/* Tensors that go from one pipeline stage to another, and when in a step: through the arenas of a host's
+ * ranks (stage_windows.h), else by MPI's point-to-point messages. A send runs in the background until its
+ * place is written again; a receive waits. */
 #ifndef MTF_STAGE_TRANSFERS_H
 #define MTF_STAGE_TRANSFERS_H
 
-#include "layouts/program/pipeline_plan.h"
+#include "runtime/exchange/stage_windows.h"
 #include "runtime/worker/worker.h"
-
-#include <mpi.h>
 
 /* The parts of a step. */
 typedef enum {
@@ -44,13 +35,20 @@ typedef struct {
     const MtfPipelinePlan *pipeline;
     const MtfProgram *program; /* of the stage */
     int stage, rank;
-    int first_update; /* the first instruction of MTF_PART_UPDATE */
+    int first_update;               /* the first instruction of MTF_PART_UPDATE */
+    const MtfStageWindows *windows; /* NULL: all goes by MPI */
 } MtfStagePlace;
+
+/* Bytes of this rank. */
+typedef struct {
+    int64_t sent;   /* as the sizes of its messages say, those of MPI as MPI has them */
+    int64_t copied; /* of others' arenas, counted by the copy itself */
+} MtfStageTraffic;
 
 /* Collective over `control`: the communicator that all stages' transfers use. */
 MPI_Comm mtf_stage_communicator_new(MPI_Comm control);
 
-/* What is sent and received there. Communicator, pipeline and program must outlive it. */
+/* What is sent and received there. All that it is given must outlive it. */
 MtfStageTransfers *mtf_stage_transfers_new(MPI_Comm communicator, const MtfStagePlace *place);
 void mtf_stage_transfers_free(MtfStageTransfers *transfers);
 
@@ -73,12 +71,11 @@ void mtf_stage_transfers_progress(MtfStageTransfers *transfers);
 void mtf_stage_transfers_wait(MtfStageTransfers *transfers, MtfStagePart part, int slot);
 void mtf_stage_transfers_wait_all(MtfStageTransfers *transfers);
 
-/* Bytes that this rank sends in a step, and all that it has sent, by the sizes that MPI says its
- * messages have. */
-int64_t mtf_stage_transfers_bytes(const MtfStageTransfers *transfers);
-int64_t mtf_stage_transfers_sent(const MtfStageTransfers *transfers);
+/* What goes in a step, as the layouts say; and all that has gone. */
+MtfStageTraffic mtf_stage_transfers_planned(const MtfStageTransfers *transfers);
+MtfStageTraffic mtf_stage_transfers_counted(const MtfStageTransfers *transfers);
 
 /* Takes the count back to what it was: evaluations are not counted. */
-void mtf_stage_transfers_set_sent(MtfStageTransfers *transfers, int64_t sent);
+void mtf_stage_transfers_set_counted(MtfStageTransfers *transfers, MtfStageTraffic counted);
 
 #endif

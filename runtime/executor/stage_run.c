@@ -138,20 +138,13 @@ static void open_slot(const MtfStageRun *run, const MtfStageChunk *chunk, int at
                                                at > 0 ? chunk->slots[0].window : NULL);
 }
 
-static void progress_transfers(void *transfers) {
-    mtf_stage_transfers_progress(transfers);
-}
-
-/* A rank of another stage may wait for a message of this one, and a rank of this stage for that one. */
-static void wait_with_progress(MtfStageChunk *chunk) {
-    chunk->idle = (MtfProgressHook){ progress_transfers, chunk->transfers };
-    if (chunk->slots[0].window != NULL)
-        mtf_window_exchange_set_idle(chunk->slots[0].window, &chunk->idle);
-}
-
 static void open_chunk(const MtfStageRun *run, MtfStageChunk *chunk, const MtfStageHow *how) {
-    MtfStagePlace place = { run->pipeline, chunk->program, chunk->stage, run->rank,
-                            chunk->first_update };
+    MtfStagePlace place = { .pipeline = run->pipeline,
+                            .program = chunk->program,
+                            .stage = chunk->stage,
+                            .rank = run->rank,
+                            .first_update = chunk->first_update,
+                            .windows = run->windows };
     int ranks;
     mtf_mpi_require(MPI_Comm_size(run->domain, &ranks), "MPI_Comm_size");
     chunk->transfers = mtf_stage_transfers_new(run->transfers, &place);
@@ -166,10 +159,31 @@ static void open_chunk(const MtfStageRun *run, MtfStageChunk *chunk, const MtfSt
                                      .data = how->data,
                                      .transport = { .communicators = chunk->communicators,
                                                     .max_message = MTF_MAX_MESSAGE } };
-    if (mtf_pipeline_is_whole(run->pipeline))
-        return;
-    chunk->executor.stages = chunk->transfers;
-    wait_with_progress(chunk);
+    if (!mtf_pipeline_is_whole(run->pipeline))
+        chunk->executor.stages = chunk->transfers;
+}
+
+static void open_windows(MtfStageRun *run) {
+    g_autofree const MtfArenaMemory **own = g_new(const MtfArenaMemory *, run->n_chunks);
+    for (int c = 0; c < run->n_chunks; c++)
+        own[c] = &run->workers[c]->memory;
+    run->windows = mtf_stage_windows_new(run->transfers, run->pipeline, own, run->n_chunks);
+}
+
+static void progress_all(void *user) {
+    const MtfStageRun *run = user;
+    for (int c = 0; c < run->n_chunks; c++)
+        mtf_stage_transfers_progress(run->chunks[c].transfers);
+}
+
+/* A rank of another stage may wait for a message of this one, and a rank of this stage for that one. */
+static void wait_with_progress(MtfStageRun *run) {
+    run->idle = (MtfProgressHook){ progress_all, run };
+    if (run->windows != NULL)
+        mtf_stage_windows_set_idle(run->windows, &run->idle);
+    for (int c = 0; c < run->n_chunks; c++)
+        if (run->chunks[c].slots[0].window != NULL)
+            mtf_window_exchange_set_idle(run->chunks[c].slots[0].window, &run->idle);
 }
 
 void mtf_stage_run_open(MtfStageRun *run, MPI_Comm control, const MtfStageHow *how) {
@@ -179,8 +193,13 @@ void mtf_stage_run_open(MtfStageRun *run, MPI_Comm control, const MtfStageHow *h
                     "MPI_Comm_set_errhandler");
     mtf_mpi_require(MPI_Comm_set_name(run->domain, MTF_CONTROL_NAME), "MPI_Comm_set_name");
     run->transfers = mtf_stage_communicator_new(control);
+    bool whole = mtf_pipeline_is_whole(run->pipeline);
+    if (!whole && !how->only_mpi)
+        open_windows(run);
     for (int c = 0; c < run->n_chunks; c++)
         open_chunk(run, &run->chunks[c], how);
+    if (!whole)
+        wait_with_progress(run);
 }
 
 /* The first slot owns the window and the arena that the others use. */
@@ -210,6 +229,7 @@ void mtf_stage_run_free(MtfStageRun *run) {
         return;
     for (int c = 0; c < run->n_chunks; c++)
         close_chunk(&run->chunks[c]);
+    mtf_stage_windows_free(run->windows);
     if (run->transfers != MPI_COMM_NULL)
         mtf_mpi_require(MPI_Comm_free(&run->transfers), "MPI_Comm_free");
     if (run->domain != MPI_COMM_NULL)

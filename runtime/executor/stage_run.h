@@ -45,7 +45,6 @@ typedef struct {
     int first_update;
     MtfStageTransfers *transfers;
     MtfCommunicators *communicators; /* of the domain */
-    MtfProgressHook idle;            /* what goes between stages goes on while the rank waits */
     MtfExecutor executor;            /* of no slot; owns what it counts in */
     int next_event,
         next; /* how far it has come in what is done once a step: events, instructions */
@@ -54,10 +53,12 @@ typedef struct {
 
 typedef struct {
     MtfPipelinePlan *pipeline;
-    MPI_Comm domain;    /* the ranks of this rank's domain */
-    MPI_Comm transfers; /* all ranks */
-    int number;         /* of the domain */
-    int rank;           /* in the domain: the processor of its stages' meshes */
+    MPI_Comm domain;          /* the ranks of this rank's domain */
+    MPI_Comm transfers;       /* all ranks */
+    MtfStageWindows *windows; /* between stages; NULL: none */
+    MtfProgressHook idle;     /* what goes between stages goes on while the rank waits */
+    int number;               /* of the domain */
+    int rank;                 /* in the domain: the processor of its stages' meshes */
     int n_chunks;
     MtfStageChunk *chunks;     /* in the order of their stages */
     const MtfWorker **workers; /* the first of each chunk; NULL until they are made */

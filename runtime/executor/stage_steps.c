@@ -288,14 +288,14 @@ void mtf_stage_run_update(MtfStageRun *run, int64_t step) {
  * is thrown away. */
 typedef struct {
     MtfExecutor executor;
-    int64_t sent;
+    MtfStageTraffic counted;
 } Aside;
 
 static Aside *put_aside(MtfStageRun *run) {
     Aside *aside = g_new(Aside, run->n_chunks);
     for (int c = 0; c < run->n_chunks; c++) {
         MtfStageChunk *chunk = &run->chunks[c];
-        aside[c] = (Aside){ chunk->executor, mtf_stage_transfers_sent(chunk->transfers) };
+        aside[c] = (Aside){ chunk->executor, mtf_stage_transfers_counted(chunk->transfers) };
         chunk->executor.counted = mtf_traffic_new(chunk->program);
         chunk->executor.times = NULL;
         chunk->executor.trace = NULL;
@@ -308,7 +308,7 @@ static Aside *put_aside(MtfStageRun *run) {
 static void take_back(MtfStageRun *run, Aside *aside) {
     for (int c = 0; c < run->n_chunks; c++) {
         MtfStageChunk *chunk = &run->chunks[c];
-        mtf_stage_transfers_set_sent(chunk->transfers, aside[c].sent);
+        mtf_stage_transfers_set_counted(chunk->transfers, aside[c].counted);
         mtf_traffic_free(chunk->executor.counted);
         chunk->executor = aside[c].executor;
     }

@@ -106,8 +106,11 @@ static bool map_memory(MtfGenerator *g, int p, GError **error) {
 static bool open_part(MtfGenerator *g, const MtfGeneratorSettings *s, const Reader *reader, int p,
                       GError **error) {
     Part *part = &reader->parts[p];
-    MtfStagePlace place = { reader->pipeline, part->program, g->stages[p], g->rank,
-                            mtf_executor_first_update(part->program) };
+    MtfStagePlace place = { .pipeline = reader->pipeline,
+                            .program = part->program,
+                            .stage = g->stages[p],
+                            .rank = g->rank,
+                            .first_update = mtf_executor_first_update(part->program) };
     part->worker =
         mtf_worker_new_at(part->program, part->arena, g->rank, s->seed, g->memory[p].base, error);
     if (part->worker == NULL)

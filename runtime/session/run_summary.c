@@ -255,19 +255,28 @@ static void append_stage_memory(GString *text, const MtfSession *session) {
                            equal ? "equal to the byte on every rank" : "NOT equal");
 }
 
-/* What ranks send to other stages in a step: as the plan's layouts say, and as was sent. */
+/* What ranks send to other stages in a step, and copy of others' arenas: as the plan's layouts say, and as it
+ * was counted. */
 static void append_transfers(GString *text, const MtfSession *session) {
-    double plan = 0, run = 0;
+    MtfStageTraffic plan = { 0 }, run = { 0 };
     for (int c = 0; c < session->stage->n_chunks; c++) {
         const MtfStageTransfers *transfers = session->stage->chunks[c].transfers;
-        plan += (double)mtf_stage_transfers_bytes(transfers);
-        run += (double)mtf_stage_transfers_sent(transfers) / (double)session->trained;
+        MtfStageTraffic planned = mtf_stage_transfers_planned(transfers);
+        MtfStageTraffic counted = mtf_stage_transfers_counted(transfers);
+        plan.sent += planned.sent * session->trained;
+        plan.copied += planned.copied * session->trained;
+        run.sent += counted.sent;
+        run.copied += counted.copied;
     }
-    bool equal = mtf_agree_largest(session->control, plan == run ? 0 : 1) == 0;
-    g_autofree char *predicted = format_bytes(mtf_agree_largest(session->control, plan));
-    g_autofree char *measured = format_bytes(mtf_agree_largest(session->control, run));
+    double steps = (double)session->trained;
+    bool equal = plan.sent == run.sent && plan.copied == run.copied;
+    bool all_equal = mtf_agree_largest(session->control, equal ? 0 : 1) == 0;
+    g_autofree char *predicted =
+        format_bytes(mtf_agree_largest(session->control, (double)plan.sent / steps));
+    g_autofree char *measured =
+        format_bytes(mtf_agree_largest(session->control, (double)run.sent / steps));
     g_string_append_printf(text, "  %-16s %12s %12s  %s\n", "sent to stages", predicted, measured,
-                           equal ? "equal to the byte on every rank" : "NOT equal");
+                           all_equal ? "equal to the byte on every rank" : "NOT equal");
 }
 
 char *mtf_pipeline_table(const MtfSession *session) {

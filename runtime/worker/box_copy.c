@@ -94,6 +94,13 @@ void mtf_box_copy_run(const MtfBoxCopy *copy, const void *from, void *to) {
         memmove(target, source, (size_t)copy->run);
 }
 
+int64_t mtf_box_copy_bytes(const MtfBoxCopy *copy) {
+    int64_t bytes = copy->run;
+    for (int l = 0; l < copy->n_loops; l++)
+        bytes *= copy->loops[l].size;
+    return bytes;
+}
+
 bool mtf_box_is_contiguous(int rank, const MtfRange *box, const MtfRange *frame, int64_t *offset) {
     MtfBoxCopy copy;
     mtf_box_copy_init(&copy, rank, 1, box, frame, box);

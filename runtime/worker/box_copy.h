@@ -35,6 +35,9 @@ void mtf_box_copy_init(MtfBoxCopy *copy, int rank, int64_t element_bytes, const 
 /* Copies. `from` and `to` may be one array when every element moves to a lower address or stays. */
 void mtf_box_copy_run(const MtfBoxCopy *copy, const void *from, void *to);
 
+/* The bytes that it copies. */
+int64_t mtf_box_copy_bytes(const MtfBoxCopy *copy);
+
 /* Elements of a box; 1 over no dimensions. */
 int64_t mtf_box_elements(int rank, const MtfRange *box);
 

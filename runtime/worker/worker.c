@@ -160,7 +160,8 @@ MtfWorker *mtf_worker_new_at(const MtfProgram *program, const MtfArena *arena, i
 MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int rank, uint64_t seed,
                           GError **error) {
     MtfArenaMemory memory;
-    if (!mtf_arena_memory_init(&memory, arena->bytes, exchanges(program), error))
+    bool shared = exchanges(program) || program->layout->execution.stage.in_flight > 0;
+    if (!mtf_arena_memory_init(&memory, arena->bytes, shared, error))
         return NULL;
     MtfWorker *worker = mtf_worker_new_at(program, arena, rank, seed, memory.base, error);
     if (worker != NULL)

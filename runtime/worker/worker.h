@@ -45,7 +45,7 @@ typedef struct {
 } MtfWorker;
 
 /* Makes the worker of processor `rank`; all variables are zero until mtf_worker_initialise. Its
- * arena is shared (arena_memory.h) when the program has collectives. Fails when memory cannot be
+ * arena is shared (arena_memory.h) when the program has collectives or is that of a stage. Fails when memory cannot be
  * mapped or a message is too long. */
 MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int rank, uint64_t seed,
                           GError **error);
