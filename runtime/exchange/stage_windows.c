@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/exchange/stage_windows.h"
 
-#include "layouts/pipeline/pipeline_delay.h"
 #include "runtime/support/mpi_check.h"
 
 struct MtfStageWindows {
@@ -31,9 +30,11 @@ static int most_arenas(const MtfPipelineOrder *order) {
 /* What is offered at once of one micro-batch: that of several steps where these overlap. */
 static int rounds_of(const MtfPipelinePlan *pipeline) {
     int most = 1;
-    for (int s = 0; mtf_pipeline_is_asynchronous(pipeline->schedule) && s < pipeline->order->stages;
-         s++)
-        most = MAX(most, mtf_pipeline_lookahead(pipeline->order, s) + 1);
+    for (int s = 0; s < pipeline->order->stages; s++) {
+        const MtfStageExecution *stage = &mtf_pipeline_stage(pipeline, s)->layout->execution.stage;
+        if (stage->weight_versions > 1)
+            most = MAX(most, stage->in_flight);
+    }
     return most;
 }
 
