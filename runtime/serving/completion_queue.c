@@ -48,6 +48,7 @@ struct MtfCompletionQueue {
     Choice **holders; /* by slot */
     int64_t vocabulary;
     double *row; /* scores of one slot */
+    bool *marks; /* of tokens (score_changes.h) */
     int64_t number;
 };
 
@@ -75,6 +76,7 @@ MtfCompletionQueue *mtf_completion_queue_new(const MtfCompletionQueueSettings *s
     q->holders = g_new0(Choice *, q->slots);
     q->vocabulary = mtf_generator_vocabulary(settings->generator);
     q->row = g_new0(double, q->vocabulary);
+    q->marks = g_new0(bool, q->vocabulary);
     return q;
 }
 
@@ -85,6 +87,7 @@ void mtf_completion_queue_free(MtfCompletionQueue *q) {
     g_ptr_array_unref(q->completions);
     g_free(q->holders);
     g_free(q->row);
+    g_free(q->marks);
     g_free(q);
 }
 
@@ -150,6 +153,18 @@ static bool make_choices(const MtfCompletionQueue *q, Completion *c, GError **er
     return true;
 }
 
+static bool check_biases(const MtfCompletionQueue *q, const GArray *biases, GError **error) {
+    for (guint i = 0; biases != NULL && i < biases->len; i++) {
+        int64_t token = g_array_index(biases, MtfTokenBias, i).token;
+        if (token >= q->vocabulary)
+            return mtf_input_error(error,
+                                   "the request: /logit_bias: token %" PRId64
+                                   " is not one of the model's %" PRId64,
+                                   token, q->vocabulary);
+    }
+    return true;
+}
+
 /* A conversation is a prompt, spelled by the model's template. */
 static bool spell_conversation(const MtfCompletionQueue *q, Completion *c, GError **error) {
     if (c->request.names == NULL)
@@ -171,7 +186,8 @@ static bool parse_request(const MtfCompletionQueue *q, Completion *c, GError **e
     MtfCompletionForm form = c->head.chat ? MTF_FORM_CHAT : MTF_FORM_TEXT;
     return mtf_completion_request_parse(&c->request, form, &q->settings.standard, body, length,
                                         error) &&
-           spell_conversation(q, c, error) && make_choices(q, c, error);
+           check_biases(q, c->request.changes.biases, error) && spell_conversation(q, c, error) &&
+           make_choices(q, c, error);
 }
 
 static void answer_error(MtfHttpCall *call, int status, const char *message) {
@@ -327,6 +343,7 @@ static int draw_token(MtfCompletionQueue *q, const Choice *choice) {
     const float *scores = mtf_generator_scores(q->settings.generator, choice->slot);
     for (int64_t i = 0; i < q->vocabulary; i++)
         q->row[i] = (double)scores[i];
+    mtf_score_changes_apply(&request->changes, choice->tokens, q->row, q->marks);
     return (int)mtf_sampling_draw_at(&request->sampling, q->row, q->vocabulary, request->seed,
                                      choice->index % request->choices, choice->tokens->len);
 }

@@ -177,6 +177,42 @@ static bool read_top_k(const MtfJson *value, MtfCompletionRequest *request, GErr
     return true;
 }
 
+static bool read_penalty(const MtfJson *value, double *penalty, GError **error) {
+    if (!mtf_json_number(value, penalty, error))
+        return false;
+    return (*penalty >= -2 && *penalty <= 2) ||
+           mtf_json_fail(value, error, "a number from -2 to 2 is expected");
+}
+
+static bool read_presence(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
+    return read_penalty(value, &request->changes.presence, error);
+}
+
+static bool read_frequency(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
+    return read_penalty(value, &request->changes.frequency, error);
+}
+
+/* {"TOKEN": BIAS, …} */
+static bool read_bias(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
+    MtfJson member;
+    if (!mtf_json_object(value, error))
+        return false;
+    if (mtf_json_length(value) > MTF_MAX_BIASES)
+        return mtf_json_fail(value, error, "at most %d tokens may have one", MTF_MAX_BIASES);
+    request->changes.biases = g_array_new(FALSE, FALSE, sizeof(MtfTokenBias));
+    for (bool more = mtf_json_first(value, &member); more; more = mtf_json_next(&member)) {
+        MtfTokenBias b;
+        if (!g_ascii_string_to_signed(mtf_json_key(&member), 10, 0, G_MAXINT, &b.token, NULL))
+            return mtf_json_fail(&member, error, "a token's number is expected as a name");
+        if (!mtf_json_number(&member, &b.bias, error))
+            return false;
+        if (!(b.bias >= -100 && b.bias <= 100))
+            return mtf_json_fail(&member, error, "a number from -100 to 100 is expected");
+        g_array_append_val(request->changes.biases, b);
+    }
+    return true;
+}
+
 static bool read_stop(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
     g_autoptr(GStrvBuilder) stops = g_strv_builder_new();
     MtfJson item = *value;
@@ -254,7 +290,7 @@ static bool read_name(const MtfJson *value, MtfCompletionRequest *request, GErro
     return mtf_json_string(value, &name, error);
 }
 
-/* A penalty of 0, no biases, nothing behind the gap: what the field does when it does nothing. */
+/* Nothing behind the gap, no tools: what the field does when it does nothing. */
 static bool expect_nothing(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
     const cJSON *node = value->node;
     (void)request;
@@ -297,9 +333,9 @@ static const struct {
     { "model", BOTH, read_name },
     { "user", BOTH, read_name },
     { "best_of", TEXT, expect_one },
-    { "presence_penalty", BOTH, expect_nothing },
-    { "frequency_penalty", BOTH, expect_nothing },
-    { "logit_bias", BOTH, expect_nothing },
+    { "presence_penalty", BOTH, read_presence },
+    { "frequency_penalty", BOTH, read_frequency },
+    { "logit_bias", BOTH, read_bias },
     { "logprobs", TEXT, read_likeliest },
     { "logprobs", CHAT, read_scores },
     { "top_logprobs", CHAT, read_top_scores },
@@ -371,6 +407,7 @@ void mtf_completion_request_clear(MtfCompletionRequest *request) {
     if (request->prompts != NULL)
         g_ptr_array_unref(request->prompts);
     cJSON_Delete(request->names);
+    g_clear_pointer(&request->changes.biases, g_array_unref);
     g_strfreev(request->stops);
     *request = (MtfCompletionRequest){ 0 };
 }

@@ -2,7 +2,8 @@
 /* A request for completions in one of OpenAI's forms, the body of POST /v1/completions:
  *
  *     {"prompt": "The quick", "max_tokens": 16, "temperature": 0.8, "top_p": 1, "top_k": 0,
- *      "seed": 0, "n": 1, "stop": ["\n"], "stream": false, "echo": false}
+ *      "seed": 0, "n": 1, "stop": ["\n"], "stream": false, "echo": false, "presence_penalty": 0,
+ *      "frequency_penalty": 0, "logit_bias": {"50256": -100}}
  *
  * or of POST /v1/chat/completions:
  *
@@ -14,6 +15,7 @@
 #define MTF_COMPLETION_REQUEST_H
 
 #include "runtime/serving/sampling.h"
+#include "runtime/serving/score_changes.h"
 
 #include <cjson/cJSON.h>
 
@@ -37,6 +39,7 @@ typedef struct {
     int64_t max_tokens; /* of a choice, at least 1; 0: as many as have room */
     int64_t choices;    /* of a prompt, at least 1: "n" */
     MtfSampling sampling;
+    MtfScoreChanges changes; /* before it is drawn */
     int64_t seed;
     char **stops; /* texts that end a choice and are not part of it; NULL-terminated */
     bool stream;  /* answer in pieces as they come */

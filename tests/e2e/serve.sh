@@ -126,6 +126,12 @@ cp "$work/out" "$work/scored"
 ask "{\"prompt\": \"$prompt\", $greedy, \"logprobs\": 2, \"stream\": true}" -N
 sed -n 's/^data: {/{/p' "$work/out" | jq -sc '[.[].choices[].logprobs.token_logprobs] | add' >"$work/pieces"
 claim "  a stream tells them all once" [ "$(cat "$work/pieces")" = "$(jq -c '.choices[0].logprobs.token_logprobs' "$work/scored")" ]
+# A token that is wanted more than any other is all that is said, and one that was said is said no more.
+ask "$(jq -cn --arg p "$prompt" '{prompt: $p, max_tokens: 5, temperature: 0, return_token_ids: true, logit_bias: {"65": 100}}')"
+claim "a bias decides what is said" has '[.choices[0].token_ids[] == 65] | all'
+ask "$(jq -cn --arg p "$prompt" '{prompt: $p, max_tokens: 5, temperature: 0, return_token_ids: true, logit_bias: {"65": 98, "66": 98},
+    presence_penalty: 2, frequency_penalty: 2}')"
+claim "penalties let tokens take turns" has '.choices[0].token_ids | unique | length > 1'
 stop=$(jq -Rsr '.[6:8]' "$work/whole")
 ask "$(jq -cn --arg p "$prompt" --arg s "$stop" '{prompt: $p, max_tokens: 12, temperature: 0, stop: $s}')"
 claim "a text that was named ends it" has '.choices[0].finish_reason == "stop"'
@@ -155,6 +161,7 @@ done <<'TABLE'
 400|/top_k|{"prompt": "a", "top_k": 1.5}
 400|/n|{"prompt": "a", "n": 1000}
 400|/stop|{"prompt": "a", "stop": ["", 3]}
+400|/logit_bias: token 999999 is not one|{"prompt": "a", "logit_bias": {"999999": 1}}
 400|/logprobs|{"prompt": "a", "logprobs": 21}
 400|leave out "echo"|{"prompt": "a", "logprobs": 1, "echo": true}
 400|/frobnicate|{"prompt": "a", "frobnicate": 1}

@@ -35,8 +35,13 @@ static void every_field_is_read(void **state) {
     parse(
         "{\"prompt\": \"a\", \"max_tokens\": 3, \"temperature\": 0, \"top_p\": 0.5, \"top_k\": 7, "
         "\"seed\": -2, \"n\": 4, \"stop\": [\"x\", \"yz\"], \"stream\": true, \"echo\": true, "
-        "\"return_token_ids\": true}",
+        "\"return_token_ids\": true, \"presence_penalty\": 0.5, \"frequency_penalty\": -2, "
+        "\"logit_bias\": {\"7\": -100, \"0\": 1.5}}",
         &r);
+    assert_true(r.changes.presence == 0.5 && r.changes.frequency == -2);
+    assert_int_equal(r.changes.biases->len, 2);
+    assert_int_equal(g_array_index(r.changes.biases, MtfTokenBias, 0).token, 7);
+    assert_true(g_array_index(r.changes.biases, MtfTokenBias, 1).bias == 1.5);
     assert_int_equal(r.max_tokens, 3);
     assert_true(r.sampling.temperature == 0 && r.sampling.top_p == 0.5 && r.sampling.top_k == 7);
     assert_int_equal(r.seed, -2);
@@ -130,7 +135,13 @@ static void what_is_wrong_is_said_with_its_place(void **state) {
         { "{\"prompt\": \"a\", \"stop\": 1}", "/stop" },
         { "{\"prompt\": \"a\", \"stream\": 1}", "/stream" },
         { "{\"prompt\": \"a\", \"best_of\": 2}", "/best_of" },
-        { "{\"prompt\": \"a\", \"presence_penalty\": 0.5}", "/presence_penalty" },
+        { "{\"prompt\": \"a\", \"presence_penalty\": 2.5}", "/presence_penalty: a number from -2" },
+        { "{\"prompt\": \"a\", \"frequency_penalty\": \"a\"}", "/frequency_penalty" },
+        { "{\"prompt\": \"a\", \"logit_bias\": {\"a\": 1}}", "/logit_bias/a: a token's number" },
+        { "{\"prompt\": \"a\", \"logit_bias\": {\"5\": 101}}",
+          "/logit_bias/5: a number from -100" },
+        { "{\"prompt\": \"a\", \"logit_bias\": []}", "/logit_bias" },
+        { "{\"prompt\": \"a\", \"suffix\": \"b\"}", "/suffix: this is not done here" },
         { "{\"prompt\": \"a\"} x", "the request" },
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
