@@ -133,6 +133,11 @@ GPtrArray *mtf_step_shares_of(const MtfPricer *pricer, const MtfProgram *program
         g_autofree char *name = g_strdup_printf("network over %s", axes);
         add_share(shares, name, wall[i]);
     }
+    int64_t rest = schedule->nanoseconds;
+    for (int i = 0; i < schedule->length; i++)
+        rest -= wall[i];
+    if (rest > 0)
+        add_share(shares, "waiting for the host", rest);
     g_ptr_array_sort(shares, compare_shares);
     return shares;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* What a step's time goes to: a kernel counts whole as what its price is made of most, a collective
- * for as long as nothing computes beside it, so that the shares add up to the step. */
+ * for as long as nothing computes beside it, and what is left is waiting for the host that launches them
+ * (of a software profile), so that the shares add up to the step. */
 #ifndef MTF_STEP_SHARES_H
 #define MTF_STEP_SHARES_H
 

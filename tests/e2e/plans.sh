@@ -11,6 +11,11 @@ claim "in the field's words" says "parallelism    data parallel 8"
 claim "with tokens a second and MFU" grep -q '^speed .* tokens/s, MFU [0-9.]* %' "$work/out"
 claim "and the memory against the limit" grep -q '^fits  *yes: .* of 67.65 GiB a device' "$work/out"
 claim "and what bounds the step" grep -q '^bound by  *[a-z ]* [0-9.]* %' "$work/out"
+shares() { # of the step, by what they go to, beside the step
+    tr -d '\n' <"$1" | sed 's/.*"shares": *{\([^}]*\)}.*/\1/' | tr ',' '\n' | awk -F: -v step="$(sed -n 's/.*"step_seconds": *\([0-9.e-]*\).*/\1/p' "$1" | head -n 1)" '
+        { sum += $NF } END { exit !(NR > 1 && sum / step > 0.999999 && sum / step < 1.000001) }'
+}
+claim "shares add up to the step, with what the host takes" shares "$work/gpt2.plan"
 claim "costs have SI prefixes" sh -c "! grep -qE '[0-9]{4,} ns' '$work/out'"
 run meshtf-plan search "$work/gpt2.json" --devices 8 --machine h100 --layouts rule --json
 claim "JSON says the same" says '"parallelism": "data parallel 8'
