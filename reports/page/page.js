@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Filters tables, opens what a filter finds and highlights the arrows of the box under the pointer; without
+// Filters tables, opens what a filter finds, scrolls wide pictures to where they begin and highlights the arrows of the box under the pointer; without
 // it everything is there. It holds neither an angle bracket that opens nor an ampersand, so that pages are
 // well formed as XML.
 document.querySelectorAll('input[data-table]').forEach(function(box){
@@ -26,6 +26,18 @@ document.querySelectorAll('.picture').forEach(function(picture){
     node.addEventListener('mouseenter',function(){show(name);});
     node.addEventListener('mouseleave',function(){show(null);});
   });
+});
+function begin(picture){
+  var box=picture.parentElement.getBoundingClientRect(),first=null;
+  picture.querySelectorAll('.node').forEach(function(node){
+    var here=node.getBoundingClientRect();
+    if(first===null||first.top>here.top){first=here;}
+  });
+  if(first!==null){picture.parentElement.scrollLeft+=first.left+first.width/2-box.left-box.width/2;}
+}
+document.querySelectorAll('.picture').forEach(begin);
+document.querySelectorAll('details').forEach(function(more){
+  more.addEventListener('toggle',function(){more.querySelectorAll('.picture').forEach(begin);},{once:true});
 });
 function follow(){
   var wanted=document.getElementById(location.hash.slice(1));
