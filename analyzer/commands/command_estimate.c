@@ -47,8 +47,9 @@ static cJSON *unsearched(const Estimate *e) {
     return search;
 }
 
-/* Lays the mesh as suits the program's traffic, unless the user wants it in order. */
-static void lay_mesh(Estimate *e, const MtfProgram *program) {
+/* Lays the mesh as suits the layout's traffic, unless the user wants it in order. */
+static void lay_mesh(Estimate *e, const MtfGraph *graph, const MtfLayout *layout) {
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     MtfMapping in_order = e->pricer.map.mapping;
     e->cost = e->in_order_cost = mtf_price_program(&e->pricer, program);
     if (e->options->in_order)
@@ -61,7 +62,7 @@ static void lay_mesh(Estimate *e, const MtfProgram *program) {
     e->cost = e->in_order_cost;
 }
 
-static void print_for_people(const Estimate *e, const MtfPlan *plan) {
+static void print_for_people(const Estimate *e, const MtfPlan *plan, const MtfProgram *program) {
     const MtfMesh *laid = &plan->layout->mesh;
     g_autofree char *mesh = mtf_mesh_format(laid);
     g_autofree char *mapping = mtf_mapping_format(laid, &e->pricer.map.mapping);
@@ -76,7 +77,7 @@ static void print_for_people(const Estimate *e, const MtfPlan *plan) {
                mapping, (double)e->in_order_cost / (double)e->cost);
     for (guint i = 0; i < e->inert->len; i++)
         printf("no effect      %s\n", (const char *)g_ptr_array_index(e->inert, i));
-    mtf_planning_print_notes(plan, &e->pricer);
+    mtf_planning_print_notes(plan, program, &e->pricer);
     fputs(tables, stdout);
 }
 
@@ -94,10 +95,10 @@ static void warn_unfit(const Estimate *e, const MtfPlan *plan) {
             needs, e->machine->name, has);
 }
 
-static bool print(const Estimate *e, const MtfPlan *plan) {
+static bool print(const Estimate *e, const MtfPlan *plan, const MtfProgram *program) {
     warn_unfit(e, plan);
     if (!e->options->json) {
-        print_for_people(e, plan);
+        print_for_people(e, plan, program);
         return true;
     }
     g_autofree char *text = mtf_json_print(plan->predicted);
@@ -163,14 +164,14 @@ static bool estimate(const Options *options, const char *path, GError **error) {
     if (layout == NULL || !check_even(options, graph, layout, error) ||
         !mtf_pricer_init(&e.pricer, machine, &layout->mesh, error))
         return false;
-    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
-    lay_mesh(&e, program);
-    mtf_planning_tune(graph, layout, &e.pricer, mtf_planning_room(machine));
-    mtf_layout_choose_algorithms(graph, layout, &e.pricer, options->collectives);
+    lay_mesh(&e, graph, layout);
+    g_autoptr(MtfProgram) program = mtf_planning_tune(
+        graph, layout, &e.pricer, mtf_planning_room(machine), options->collectives);
     layout->execution.kept = mtf_step_variant_kept(&variant, 0);
     g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
-        g_steal_pointer(&graph), g_steal_pointer(&layout), &e.pricer, unsearched(&e));
-    return mtf_planning_dump(plan, options->dump_after, options->json, error) && print(&e, plan) &&
+        g_steal_pointer(&graph), g_steal_pointer(&layout), program, &e.pricer, unsearched(&e));
+    return mtf_planning_dump(plan, options->dump_after, options->json, error) &&
+           print(&e, plan, program) &&
            (options->output == NULL || mtf_plan_save(plan, options->output, error));
 }
 

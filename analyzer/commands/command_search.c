@@ -300,9 +300,9 @@ static MtfPlan *plan_of(Run *run) {
             mtf_variant_frontier_to_json(found->frontier, found->variants));
     if (run->pipeline != NULL)
         cJSON_AddItemToObject(search_json, "pipeline", g_steal_pointer(&run->pipeline));
-    mtf_next_best_add(search_json, &found->answer, found->graph, found->layout, limit);
+    mtf_next_best_add(search_json, &found->answer, found->program, limit);
     return mtf_planning_plan_new(g_steal_pointer(&found->graph), g_steal_pointer(&found->layout),
-                                 &found->answer.pricer, search_json);
+                                 found->program, &found->answer.pricer, search_json);
 }
 
 /* The report reads the plan from a file: the user's, or one of its own. */

@@ -319,7 +319,7 @@ void mtf_search_print(const MtfSearchReport *report, const MtfPlan *plan) {
     print_alike(report);
     print_variant(report, plan);
     print_mapping(report, plan);
-    mtf_planning_print_notes(plan, &report->found->answer.pricer);
+    mtf_planning_print_notes(plan, report->found->program, &report->found->answer.pricer);
     print_proof(report);
     fputs(tables, stdout);
     print_frontier(report);

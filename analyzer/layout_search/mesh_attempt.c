@@ -106,6 +106,14 @@ static bool pose_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt, G
     return true;
 }
 
+/* Gives the best rules the order in which they fit. */
+static void order_rules(const MtfPlanSearch *search, const MtfMeshAttempt *attempt,
+                        MtfLayout *layout) {
+    g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
+    mtf_layout_improve_order(search->graph, layout, &program, &attempt->pricer,
+                             search->options->memory_limit);
+}
+
 static void gather_incumbents(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
                               const MtfLayout *known) {
     const MtfRuleAnswer *rules = &attempt->rules;
@@ -113,8 +121,7 @@ static void gather_incumbents(const MtfPlanSearch *search, MtfMeshAttempt *attem
     if (rules->found) {
         g_autoptr(MtfLayout) layout = mtf_plan_search_rules(search, &attempt->mesh, rules->rules);
         if (rules->other_order)
-            mtf_layout_improve_order(search->graph, layout, &attempt->pricer,
-                                     search->options->memory_limit);
+            order_rules(search, attempt, layout);
         mtf_incumbents_add(attempt->incumbents, MTF_RULE_LAYOUT, layout);
     }
     if (known != NULL)

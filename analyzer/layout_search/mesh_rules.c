@@ -19,9 +19,10 @@ static void try_other_order(const MtfPlanSearch *search, const GArray *meshes,
     if (mapping != NULL)
         pricer.map.mapping = *mapping;
     g_autoptr(MtfLayout) layout = mtf_plan_search_rules(search, &answer->mesh, answer->rules);
-    if (!mtf_layout_improve_order(search->graph, layout, &pricer, search->options->memory_limit))
-        return;
     g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
+    if (!mtf_layout_improve_order(search->graph, layout, &program, &pricer,
+                                  search->options->memory_limit))
+        return;
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
     answer->arena_bytes = arena->bytes;
     if (arena->bytes > search->options->memory_limit)

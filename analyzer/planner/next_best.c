@@ -28,9 +28,7 @@ static const MtfIncumbent *find_next(const MtfPlanAnswer *answer, const MtfGraph
 }
 
 /* Seconds of a step by what they go to. */
-static GHashTable *shares_of(const MtfPricer *pricer, const MtfGraph *graph,
-                             const MtfLayout *layout, double *step) {
-    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+static GHashTable *shares_of(const MtfPricer *pricer, const MtfProgram *program, double *step) {
     g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
     g_autofree int64_t *wall = mtf_step_wall(schedule, program);
     g_autoptr(GPtrArray) shares = mtf_step_shares_of(pricer, program, schedule, wall);
@@ -78,15 +76,16 @@ static char *decider(const char *share) {
                                                            : "what launching a kernel takes");
 }
 
-static void add_doubt(cJSON *object, const MtfPricer *pricer, const MtfGraph *graph,
-                      const MtfLayout *layout, const MtfIncumbent *next) {
+static void add_doubt(cJSON *object, const MtfPricer *pricer, const MtfProgram *program,
+                      const MtfIncumbent *next) {
     double step, other, most = 0;
-    g_autoptr(GHashTable) ours = shares_of(pricer, graph, layout, &step);
-    g_autoptr(GHashTable) its = shares_of(pricer, graph, next->layout, &other);
+    g_autoptr(MtfProgram) other_program = mtf_lower(program->graph, next->layout);
+    g_autoptr(GHashTable) ours = shares_of(pricer, program, &step);
+    g_autoptr(GHashTable) its = shares_of(pricer, other_program, &other);
     const char *widest = widest_share(its, ours, widest_share(ours, its, NULL, &most), &most);
     double longer = step > 0 ? other / step - 1 : 0;
     MtfDoubt doubt;
-    bool near = mtf_doubt_nearest(pricer->machine, mtf_graph_has_experts(graph), &doubt) &&
+    bool near = mtf_doubt_nearest(pricer->machine, mtf_graph_has_experts(program->graph), &doubt) &&
                 fabs(longer) < doubt.error;
     g_autofree char *measurement = decider(widest);
     mtf_json_add_number(object, "step_seconds", other);
@@ -96,11 +95,12 @@ static void add_doubt(cJSON *object, const MtfPricer *pricer, const MtfGraph *gr
         cJSON_AddStringToObject(object, "decided_by", measurement);
 }
 
-void mtf_next_best_add(cJSON *search, const MtfPlanAnswer *answer, const MtfGraph *graph,
-                       const MtfLayout *layout, int64_t memory_limit) {
+void mtf_next_best_add(cJSON *search, const MtfPlanAnswer *answer, const MtfProgram *program,
+                       int64_t memory_limit) {
+    const MtfGraph *graph = program->graph;
     if (answer->incumbents == NULL)
         return;
-    g_autofree char *words = mtf_parallelism_format(graph, layout);
+    g_autofree char *words = mtf_parallelism_format(graph, program->layout);
     const MtfIncumbent *next = find_next(answer, graph, words, memory_limit);
     if (next == NULL)
         return;
@@ -109,7 +109,7 @@ void mtf_next_best_add(cJSON *search, const MtfPlanAnswer *answer, const MtfGrap
     cJSON_AddStringToObject(object, "name", next->name);
     cJSON_AddStringToObject(object, "parallelism", its);
     mtf_json_add_integer(object, "memory_bytes", next->arena_bytes);
-    add_doubt(object, &answer->pricer, graph, layout, next);
+    add_doubt(object, &answer->pricer, program, next);
 }
 
 void mtf_next_best_print(const cJSON *search) {

@@ -14,6 +14,7 @@
 #include "cost/price/predict.h"
 #include "cost/price/schedule.h"
 #include "cost/summary/step_summary.h"
+#include "cost/tune/algorithm_choice.h"
 #include "cost/tune/bucket_choice.h"
 #include "cost/tune/order_search.h"
 #include "layouts/base/command_line.h"
@@ -285,16 +286,21 @@ bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMa
     return mtf_mapping_from_json(&root, mesh, &pricer->map, error);
 }
 
-void mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                       int64_t memory_limit) {
+MtfProgram *mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                              int64_t memory_limit, const char *collectives) {
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     if (layout->execution.order == NULL)
-        mtf_layout_improve_order(graph, layout, pricer, memory_limit);
+        mtf_layout_improve_order(graph, layout, &program, pricer, memory_limit);
     if (layout->execution.bucket_bytes == 0)
-        mtf_layout_choose_bucket(graph, layout, pricer, memory_limit);
+        mtf_layout_choose_bucket(graph, layout, &program, pricer, memory_limit);
+    if (collectives == NULL)
+        return g_steal_pointer(&program);
+    mtf_layout_choose_algorithms(graph, layout, pricer, collectives);
+    return mtf_lower(graph, layout);
 }
 
-MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                               cJSON *search) {
+MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfProgram *program,
+                               const MtfPricer *pricer, cJSON *search) {
     MtfPlan *plan = g_new0(MtfPlan, 1);
     plan->graph = graph;
     plan->layout = layout;
@@ -302,7 +308,6 @@ MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPric
     plan->machine = mtf_machine_to_json(pricer->machine);
     plan->mapping = mtf_mapping_to_json(&layout->mesh, &pricer->map.mapping);
     plan->search = search;
-    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     plan->predicted = mtf_predict(pricer, program);
     mtf_summary_add(plan->predicted, pricer, program,
                     (int64_t)mtf_json_number_of(search, "memory_limit",
@@ -362,8 +367,8 @@ static void print_unmeasured(const MtfPricer *pricer, const MtfProgram *program)
     }
 }
 
-void mtf_planning_print_notes(const MtfPlan *plan, const MtfPricer *pricer) {
-    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
+void mtf_planning_print_notes(const MtfPlan *plan, const MtfProgram *program,
+                              const MtfPricer *pricer) {
     if (plan->layout->execution.order != NULL)
         print_order(plan, program);
     if (plan->layout->execution.bucket_bytes > 0)

@@ -104,23 +104,25 @@ bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMa
 
 /* Gives a layout what a plan's has besides its placements: a better order of instructions where
  * that lowers the peak (as mtf_layout_improve_order says, of which `memory_limit` is the bytes of a
- * device), and buckets for small exchanges where they shorten the step. */
-void mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                       int64_t memory_limit);
+ * device), buckets for small exchanges where they shorten the step, and algorithms of collectives as
+ * mtf_layout_choose_algorithms reads `collectives`, or NULL. Returns what it is lowered to then. */
+MtfProgram *mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                              int64_t memory_limit, const char *collectives);
 
-/* Makes a plan of a settled layout: lowers, predicts, digests. What a device may hold is `search`'s
- * "memory_limit", else the machine's memory. Takes over graph, layout and
+/* Makes a plan of a settled layout, which is lowered to `program`: predicts, digests. What a device may hold is
+ * `search`'s "memory_limit", else the machine's memory. Takes over graph, layout and
  * `search`. */
-MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                               cJSON *search);
+MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfProgram *program,
+                               const MtfPricer *pricer, cJSON *search);
 
 /* Prints the program of a plan after the pass of that name, on standard error where standard output
  * is JSON's. Nothing for NULL. Fails where there is no such pass (layouts/program/passes.h). */
 bool mtf_planning_dump(const MtfPlan *plan, const char *pass, bool json, GError **error);
 
-/* Prints for people what is to be said of a plan beside its figures: the order of its instructions,
+/* Prints for people what is to be said of a plan, lowered to `program`, beside its figures: the order of its instructions,
  * where it is another than written ("for a peak of 15.4 MiB instead of 18.3 MiB"), and collectives
  * of sizes that the machine's calibration did not measure. */
-void mtf_planning_print_notes(const MtfPlan *plan, const MtfPricer *pricer);
+void mtf_planning_print_notes(const MtfPlan *plan, const MtfProgram *program,
+                              const MtfPricer *pricer);
 
 #endif

@@ -105,14 +105,15 @@ static MtfPlan *plan_again(const Known *known, const MtfGraph *graph,
     if (!same_order) {
         mtf_layout_set_order(layout, NULL, 0);
         layout->execution.bucket_bytes = 0;
-        mtf_planning_tune(graph, layout, &known->pricer, limit);
     }
-    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    g_autoptr(MtfProgram) program =
+        same_order ? mtf_lower(graph, layout)
+                   : mtf_planning_tune(graph, layout, &known->pricer, limit, NULL);
     if (!mtf_arena_fits(program, limit))
         return NULL;
     *seconds = same_order ? known->seconds : stage_seconds(&known->pricer, program);
-    return mtf_planning_plan_new(mtf_graph_copy(graph), g_steal_pointer(&layout), &known->pricer,
-                                 cJSON_Duplicate(known->search, true));
+    return mtf_planning_plan_new(mtf_graph_copy(graph), g_steal_pointer(&layout), program,
+                                 &known->pricer, cJSON_Duplicate(known->search, true));
 }
 
 static MtfPlan *plan_alike(const MtfStagePlanner *planner, const MtfGraph *graph,
@@ -169,12 +170,10 @@ static MtfPlan *plan_of(const MtfPlanAnswer *answer, const MtfGraph *stage, int6
     MtfGraph *graph = mtf_graph_copy(stage);
     MtfLayout *layout = mtf_plan_answer_layout(answer, graph);
     reduce_before_sending(graph, layout);
-    mtf_planning_tune(graph, layout, &answer->pricer, limit);
-    MtfPlan *plan = mtf_planning_plan_new(graph, layout, &answer->pricer,
-                                          mtf_plan_answer_to_json(answer, limit));
-    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
+    g_autoptr(MtfProgram) program = mtf_planning_tune(graph, layout, &answer->pricer, limit, NULL);
     *seconds = stage_seconds(&answer->pricer, program);
-    return plan;
+    return mtf_planning_plan_new(graph, layout, program, &answer->pricer,
+                                 mtf_plan_answer_to_json(answer, limit));
 }
 
 /* Gives the answer the standard layout; it has none where the problem lacks one of its strategies. */

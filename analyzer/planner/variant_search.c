@@ -153,16 +153,17 @@ static bool search_variant(Trial *trial, int frontier, GError **error) {
 void mtf_variant_answer_tune(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer) {
     if (answer->layout != NULL)
         return;
+    mtf_program_free(answer->program); /* of a layout that was dropped */
     answer->layout = mtf_plan_answer_layout(&answer->answer, answer->graph);
-    mtf_planning_tune(answer->graph, answer->layout, &answer->answer.pricer, options->memory_limit);
-    mtf_layout_choose_algorithms(answer->graph, answer->layout, &answer->answer.pricer,
-                                 options->collectives);
+    answer->program = mtf_planning_tune(answer->graph, answer->layout, &answer->answer.pricer,
+                                        options->memory_limit, options->collectives);
 }
 
 /* ---- Variants that are searched at once ---------------------------------------------------------- */
 
 static void clear_found(MtfVariantAnswer *found) {
     g_clear_pointer(&found->graph, mtf_graph_free);
+    g_clear_pointer(&found->program, mtf_program_free);
     g_clear_pointer(&found->layout, mtf_layout_free);
     mtf_plan_answer_clear(&found->answer);
 }
@@ -252,8 +253,7 @@ static bool exceeds_host(const MtfVariantSearchOptions *options, MtfVariantAnswe
     if (bytes_to_host(options, answer->graph, false) <= 0 || !answer->answer.found)
         return false;
     mtf_variant_answer_tune(options, answer);
-    g_autoptr(MtfProgram) program = mtf_lower(answer->graph, answer->layout);
-    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(answer->program);
     return !holds(options->machine, (double)arena->host_bytes);
 }
 

@@ -60,9 +60,10 @@ typedef struct {
     MtfGraph *graph;  /* its training graph; NULL: none was searched */
     MtfPlanAnswer answer;
     MtfLayout
-        *layout;      /* the answer's, settled: its order, buckets and algorithms chosen; or NULL */
-    GArray *frontier; /* MtfVariantPoint, over variants; NULL: not asked for */
-    bool given_up;    /* some variant, by its bound */
+        *layout; /* the answer's, settled: its order, buckets and algorithms chosen; or NULL */
+    MtfProgram *program; /* what that is lowered to, or NULL */
+    GArray *frontier;    /* MtfVariantPoint, over variants; NULL: not asked for */
+    bool given_up;       /* some variant, by its bound */
     double wall_seconds; /* of the search, without the comparison of variants */
 } MtfVariantAnswer;
 

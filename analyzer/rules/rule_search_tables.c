@@ -109,6 +109,13 @@ typedef struct {
     MtfLayout *layout; /* of the whole graph, scratch */
 } Fill;
 
+/* A term that is being priced: assignments that differ elsewhere alone lay its operation out alike. */
+typedef struct {
+    const MtfRuleTerm *term;
+    MtfLayout *alone;   /* scratch */
+    GHashTable *prices; /* GBytes: what the operation and its tensors lie by -> int64_t */
+} PricedTerm;
+
 static MtfPlacement settled(const MtfShape *shape, const MtfRules *rules) {
     MtfPlacement placement = mtf_placement_replicated();
     for (int i = 0; i < shape->rank; i++)
@@ -156,14 +163,34 @@ static void add_late_copies(const MtfRuleTerm *term, MtfProgram *program) {
     }
 }
 
-static int64_t price_term(const Fill *fill, const MtfRuleTerm *term, MtfLayout *alone) {
-    mtf_rules_derive(fill->tables->terms->scopes, fill->rules,
-                     (const int *)(const void *)term->visits->data, (int)term->visits->len,
-                     fill->layout);
-    take_layout(fill, term, alone);
-    g_autoptr(MtfProgram) program = mtf_lower_operation(term->alone.graph, alone, 0);
-    add_late_copies(term, program);
+static int64_t price_alone(const Fill *fill, const PricedTerm *priced) {
+    g_autoptr(MtfProgram) program =
+        mtf_lower_operation(priced->term->alone.graph, priced->alone, 0);
+    add_late_copies(priced->term, program);
     return mtf_price_program(fill->tables->pricer, program);
+}
+
+/* The placements of the operation's tensors and its strategy, which the price depends on. */
+static GBytes *layout_key(const MtfLayout *alone) {
+    gsize tensors = (gsize)alone->n_tensors * sizeof *alone->tensors;
+    guint8 *key = g_malloc(tensors + sizeof *alone->operations);
+    memcpy(key, alone->tensors, tensors);
+    memcpy(key + tensors, alone->operations, sizeof *alone->operations);
+    return g_bytes_new_take(key, tensors + sizeof *alone->operations);
+}
+
+static int64_t price_term(const Fill *fill, PricedTerm *priced) {
+    const GArray *visits = priced->term->visits;
+    mtf_rules_derive(fill->tables->terms->scopes, fill->rules,
+                     (const int *)(const void *)visits->data, (int)visits->len, fill->layout);
+    take_layout(fill, priced->term, priced->alone);
+    g_autoptr(GBytes) key = layout_key(priced->alone);
+    const int64_t *known = g_hash_table_lookup(priced->prices, key);
+    if (known != NULL)
+        return *known;
+    int64_t price = price_alone(fill, priced);
+    g_hash_table_insert(priced->prices, g_steal_pointer(&key), g_memdup2(&price, sizeof price));
+    return price;
 }
 
 /* Bytes of the slices of the term's outputs, as it keeps them; in the host's memory they take none. */
@@ -204,10 +231,13 @@ static void fill_term(Fill *fill, int index) {
     MtfRuleTable table = table_of(fill->tables, fill->allowed, &term->scope);
     g_autofree int64_t *slices = g_new0(int64_t, (gsize)table.n * MTF_MAX_OUTPUTS + 1);
     g_autoptr(MtfLayout) alone = mtf_layout_new(term->alone.graph, &fill->tables->mesh);
+    g_autoptr(GHashTable) prices =
+        g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, g_free);
+    PricedTerm priced = { term, alone, prices };
     alone->rules = g_strdup("");
     for (int k = 0; k < table.n; k++) {
         apply_row(&table, k, fill->rules);
-        table.nanoseconds[k] = price_term(fill, term, alone);
+        table.nanoseconds[k] = price_term(fill, &priced);
         measure_outputs(fill, term, slices + k * MTF_MAX_OUTPUTS);
     }
     reset_row(&table, fill->rules);

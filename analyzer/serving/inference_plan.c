@@ -153,10 +153,10 @@ static void make_plan(MtfGraph *graph, const MtfPlanSearchOptions *options,
                       MtfInferencePhase *phase) {
     MtfPlanAnswer *answer = &phase->answer;
     MtfLayout *layout = mtf_plan_answer_layout(answer, graph);
-    mtf_planning_tune(graph, layout, &answer->pricer, options->memory_limit);
-    phase->plan = mtf_planning_plan_new(graph, layout, &answer->pricer,
+    g_autoptr(MtfProgram) program =
+        mtf_planning_tune(graph, layout, &answer->pricer, options->memory_limit, NULL);
+    phase->plan = mtf_planning_plan_new(graph, layout, program, &answer->pricer,
                                         mtf_plan_answer_to_json(answer, options->memory_limit));
-    g_autoptr(MtfProgram) program = mtf_lower(phase->plan->graph, phase->plan->layout);
     phase->step_seconds = seconds_of(phase, program);
     phase->weight_bytes = bytes_of(program, MTF_MEMORY_VARIABLE);
     phase->cache_bytes = bytes_of(program, MTF_MEMORY_CACHE);

@@ -28,26 +28,32 @@ static int64_t arena_bytes(const MtfProgram *program) {
     return arena->bytes;
 }
 
-bool mtf_layout_choose_bucket(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                              int64_t limit) {
+bool mtf_layout_choose_bucket(const MtfGraph *graph, MtfLayout *layout, MtfProgram **program,
+                              const MtfPricer *pricer, int64_t limit) {
     g_assert(layout->execution.bucket_bytes == 0);
-    g_autoptr(MtfProgram) alone = mtf_lower(graph, layout);
-    if (!has_small(alone))
+    if (!has_small(*program))
         return false;
-    int64_t shortest = nanoseconds_of(pricer, alone), chosen = 0;
+    g_autoptr(MtfProgram) best = NULL;
+    int64_t shortest = nanoseconds_of(pricer, *program), chosen = 0;
     for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
         layout->execution.bucket_bytes = sizes[i];
         g_autoptr(MtfProgram) joined = mtf_lower(graph, layout);
-        if (mtf_program_length(joined) == mtf_program_length(alone))
+        if (mtf_program_length(joined) == mtf_program_length(*program))
             continue;
         int64_t nanoseconds = nanoseconds_of(pricer, joined);
         if (nanoseconds >= shortest)
             continue;
-        if (mtf_arena_fits(joined, limit) || mtf_arena_fits(joined, arena_bytes(alone))) {
+        if (mtf_arena_fits(joined, limit) || mtf_arena_fits(joined, arena_bytes(*program))) {
             shortest = nanoseconds;
             chosen = sizes[i];
+            mtf_program_free(best);
+            best = g_steal_pointer(&joined);
         }
     }
     layout->execution.bucket_bytes = chosen;
+    if (best != NULL) {
+        mtf_program_free(*program);
+        *program = g_steal_pointer(&best);
+    }
     return chosen > 0;
 }

@@ -103,31 +103,36 @@ static bool is_better(const MtfProgram *standard, int64_t standard_bytes, const 
 }
 
 /* Gives the layout, lowered to `standard` with an arena of `*bytes`, a better order if there is
- * one. */
-static bool improve_order(const MtfGraph *graph, MtfLayout *layout, const MtfProgram *standard,
-                          const MtfPricer *pricer, int64_t limit, int64_t *bytes) {
+ * one; returns what it is lowered to then, or NULL. */
+static MtfProgram *improve_order(const MtfGraph *graph, MtfLayout *layout,
+                                 const MtfProgram *standard, const MtfPricer *pricer, int64_t limit,
+                                 int64_t *bytes) {
     g_autoptr(MtfProgram) written = mtf_lower_as_written(graph, layout);
     int *order = mtf_order_search(written, NULL);
     mtf_layout_set_order(layout, order, mtf_program_length(written));
     if (order == NULL)
-        return false;
+        return NULL;
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     int64_t new_bytes;
     if (is_better(standard, *bytes, program, pricer, limit, &new_bytes)) {
         *bytes = new_bytes;
-        return true;
+        return g_steal_pointer(&program);
     }
     mtf_layout_set_order(layout, NULL, 0);
-    return false;
+    return NULL;
 }
 
-bool mtf_layout_improve_order(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                              int64_t limit) {
+bool mtf_layout_improve_order(const MtfGraph *graph, MtfLayout *layout, MtfProgram **program,
+                              const MtfPricer *pricer, int64_t limit) {
     g_assert(layout->execution.order == NULL);
-    g_autoptr(MtfProgram) standard = mtf_lower(graph, layout);
-    g_autoptr(MtfArena) arena = mtf_arena_pack(standard);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(*program);
     int64_t bytes = arena->bytes;
-    return improve_order(graph, layout, standard, pricer, limit, &bytes);
+    MtfProgram *better = improve_order(graph, layout, *program, pricer, limit, &bytes);
+    if (better == NULL)
+        return false;
+    mtf_program_free(*program);
+    *program = better;
+    return true;
 }
 
 /* Whether the worst instruction might fit in another order. */
@@ -144,6 +149,6 @@ int64_t mtf_layout_arena_bytes(const MtfGraph *graph, MtfLayout *layout, const M
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
     int64_t bytes = arena->bytes;
     if (bytes > limit && layout->execution.order == NULL && may_fit(program, limit))
-        improve_order(graph, layout, program, pricer, limit, &bytes);
+        mtf_program_free(improve_order(graph, layout, program, pricer, limit, &bytes));
     return bytes;
 }

@@ -24,9 +24,10 @@ int *mtf_order_search(const MtfProgram *program, int64_t *peak);
 
 /* Gives a layout a better order than lowering gives it by itself: one whose arena is smaller, and
  * whose schedule on the pricer's machine takes no longer, unless the written order does not fit
- * `limit` bytes. Returns whether it did; the layout must have no order yet. */
-bool mtf_layout_improve_order(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                              int64_t limit);
+ * `limit` bytes. Returns whether it did; the layout must have no order yet. `*program` is what the layout is
+ * lowered to, before and after. */
+bool mtf_layout_improve_order(const MtfGraph *graph, MtfLayout *layout, MtfProgram **program,
+                              const MtfPricer *pricer, int64_t limit);
 
 /* The bytes of the arena of a layout's program, as the layout was lowered: where they exceed
  * `limit` and its worst instruction might fit in another order, the layout is given a better one if

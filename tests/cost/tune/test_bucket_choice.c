@@ -47,7 +47,12 @@ static void case_clear(Case *c) {
 
 static bool choose(Case *c, int64_t limit) {
     assert_true(mtf_pricer_init(&c->pricer, c->machine, &c->layout->mesh, NULL));
-    return mtf_layout_choose_bucket(c->graph, c->layout, &c->pricer, limit);
+    g_autoptr(MtfProgram) program = mtf_lower(c->graph, c->layout);
+    bool chosen = mtf_layout_choose_bucket(c->graph, c->layout, &program, &c->pricer, limit);
+    g_autoptr(MtfProgram) again = mtf_lower(c->graph, c->layout);
+    g_autofree char *digest = mtf_program_digest(program), *other = mtf_program_digest(again);
+    assert_string_equal(digest, other);
+    return chosen;
 }
 
 static int64_t step_of(const Case *c, int64_t bucket_bytes, int64_t *arena_bytes) {
