@@ -76,11 +76,11 @@ static bool translate_inside(MtfOnnxTranslation *t, const MtfOnnxModel *graph) {
     return t->error == NULL;
 }
 
-/* Runs a graph from `inputs`, as many as it has, to `outputs`. */
+/* Runs a graph from `inputs`, as many as it has (NULL: none), to `outputs`. */
 static bool run_inside(MtfOnnxTranslation *t, const MtfOnnxModel *graph,
                        MtfOnnxValue *const *inputs, MtfOnnxValue **outputs) {
     guint first = t->all->len;
-    for (guint i = 0; i < graph->inputs->len; i++)
+    for (guint i = 0; inputs != NULL && i < graph->inputs->len; i++)
         g_hash_table_insert(t->values, ((MtfOnnxInput *)graph->inputs->pdata[i])->name, inputs[i]);
     take_initial_values(t, graph);
     if (t->error != NULL || !translate_inside(t, graph))
