@@ -221,40 +221,59 @@ static bool says(const MtfJson *object, const char *key, const char *word) {
            strcmp(value.node->valuestring, word) == 0;
 }
 
-/* Whether matrices are floats of eight bits beside scales of blocks, of rows or of all, which --init multiplies. */
-static bool is_scaled_floats(const MtfJson *q) {
-    bool packed = says(q, "quant_method", "compressed-tensors");
-    return says(q, "quant_method", "fp8") || says(q, "quant_method", "fbgemm_fp8") ||
-           (packed && says(q, "format", "float-quantized") && is_without(q, "kv_cache_scheme") &&
-            is_without(q, "sparsity_config") && is_without(q, "transform_config"));
+/* Whether all groups of compressed-tensors have integers of eight bits around 0. */
+static bool is_around_zero(const MtfJson *q) {
+    MtfJson groups, group, weights, bits, symmetric;
+    if (!mtf_json_find(q, "config_groups", &groups) || !cJSON_IsObject(groups.node))
+        return false;
+    for (bool more = mtf_json_first(&groups, &group); more; more = mtf_json_next(&group))
+        if (!cJSON_IsObject(group.node) || !mtf_json_find(&group, "weights", &weights) ||
+            !cJSON_IsObject(weights.node) || !mtf_json_find(&weights, "num_bits", &bits) ||
+            !cJSON_IsNumber(bits.node) || bits.node->valuedouble != 8 ||
+            !mtf_json_find(&weights, "symmetric", &symmetric) || !cJSON_IsTrue(symmetric.node))
+            return false;
+    return true;
 }
 
-/* Whether they are packed in four bits, as GPTQ and AWQ do, and MXFP4 with experts. */
+/* Whether matrices are numbers of eight bits beside scales of blocks, of rows or of all, which --init multiplies. */
+static bool is_scaled(const MtfJson *q) {
+    bool packed = says(q, "quant_method", "compressed-tensors");
+    return says(q, "quant_method", "fp8") || says(q, "quant_method", "fbgemm_fp8") ||
+           (packed &&
+            (says(q, "format", "float-quantized") ||
+             (says(q, "format", "int-quantized") && is_around_zero(q))) &&
+            is_without(q, "kv_cache_scheme") && is_without(q, "sparsity_config") &&
+            is_without(q, "transform_config"));
+}
+
+/* Whether they are packed, as GPTQ does in four bits or eight, AWQ in four, and MXFP4 with experts. */
 static bool is_packed(const MtfJson *q) {
     MtfJson bits;
-    bool four =
-        mtf_json_find(q, "bits", &bits) && cJSON_IsNumber(bits.node) && bits.node->valuedouble == 4;
+    bool has = mtf_json_find(q, "bits", &bits) && cJSON_IsNumber(bits.node);
+    bool four = has && bits.node->valuedouble == 4, eight = has && bits.node->valuedouble == 8;
     bool gemm =
         is_without(q, "version") || says(q, "version", "gemm") || says(q, "version", "GEMM");
     return says(q, "quant_method", "mxfp4") ||
-           (four && (says(q, "quant_method", "gptq") || (says(q, "quant_method", "awq") && gemm)));
+           ((four || eight) && says(q, "quant_method", "gptq")) ||
+           (four && says(q, "quant_method", "awq") && gemm);
 }
 
 static void read_quantization(MtfConfig *c) {
     MtfJson value;
     if (!mtf_config_find(c, "quantization_config", &value))
         return;
-    if (is_scaled_floats(&value))
+    if (is_scaled(&value))
         mtf_config_leave_out(c, "quantization_config",
                              "what is stored in eight bits is read as numbers");
     else if (is_packed(&value))
         mtf_config_leave_out(c, "quantization_config",
-                             "what is packed in four bits is read as numbers");
+                             "what is packed in few bits is read as numbers");
     else
         mtf_config_fail(
             c, "quantization_config",
             "quantized weights are not supported but fp8, fbgemm_fp8, "
-            "compressed-tensors' float-quantized, mxfp4, and gptq and awq (gemm) of 4 bits; "
+            "compressed-tensors' float-quantized and int-quantized (8 bits, symmetric), mxfp4, "
+            "gptq of 4 and 8 bits and awq (gemm) of 4; "
             "take the model's float weights");
 }
 

@@ -77,17 +77,19 @@ void mtf_packed_units_clear(MtfPackedUnits *units) {
     g_clear_pointer(&units->group, g_free);
 }
 
-/* Eight zeros a word. */
+/* As many zeros a word as numbers. */
 static bool read_zeros(const MtfPackedMatrix *m, float *zero, GError **error) {
-    gsize words = (gsize)(m->groups * m->out / 8);
+    int n = mtf_packed_numbers(m);
+    unsigned most = (1U << m->bits) - 1;
+    gsize words = (gsize)(m->groups * m->out / n);
     g_autofree guint32 *packed = g_new(guint32, words);
     if (!read_bytes(m->zeros.path, m->zeros.place, packed, words * sizeof *packed, error))
         return false;
     for (gsize w = 0; w < words; w++)
-        for (int k = 0; k < 8; k++) {
-            unsigned number = GUINT32_FROM_LE(packed[w]) >> 4 * k & 15;
-            zero[8 * w + (gsize)mtf_packed_output(m->packing, k)] =
-                (float)((number + (m->packing == MTF_PACKED_GPTQ)) & 15);
+        for (int k = 0; k < n; k++) {
+            unsigned number = GUINT32_FROM_LE(packed[w]) >> m->bits * k & most;
+            zero[(gsize)n * w + (gsize)mtf_packed_output(m->packing, k)] =
+                (float)((number + (m->packing == MTF_PACKED_GPTQ)) & most);
         }
     return true;
 }

@@ -39,12 +39,13 @@ static inline float mtf_block_scales_at(const MtfBlockScales *scales, const floa
 
 /* ---- Four bits ----------------------------------------------------------------------------- */
 
-/* Matrices of numbers of four bits, eight a word, that lie [in, out] where the model has [out, in]:
+/* Matrices of numbers of four bits, eight a word, or in GPTQ of eight, four a word, that lie [in, out] where the model has
+ * [out, in]; with n a word:
  *
- *     GPTQ   "w.qweight" [in / 8, out]   number k of word [r, o] is of input 8 r + k and output o
+ *     GPTQ   "w.qweight" [in / n, out]   number k of word [r, o] is of input n r + k and output o
  *     AWQ    "w.qweight" [in, out / 8]   number k of word [i, c] is of input i and output 8 c + (0 2 4 6 1 3 5 7)[k]
- *     both   "w.scales" [groups, out];  "w.qzeros" [groups, out / 8], of AWQ as above, else in order and, but in
- *            version 2 of the format, less 1 (of 16);  "w.g_idx" [in] of GPTQ, the group of each input, else i / group_size
+ *     both   "w.scales" [groups, out];  "w.qzeros" [groups, out / n], of AWQ as above, else in order and, but in
+ *            version 2 of the format, less 1 (of 16 or 256);  "w.g_idx" [in] of GPTQ, the group of each input, else i / group_size
  *
  *     value[o, i] = (number[i, o] - zero[group(i), o]) scale[group(i), o]
  *
@@ -73,6 +74,7 @@ typedef struct {
 
 typedef struct {
     MtfPacking packing; /* MTF_PACKED_NONE: the matrix is not packed */
+    int bits;           /* of a number: 4, or of GPTQ 8 */
     int64_t in, out, groups, group_size;
     int64_t experts; /* of MXFP4 */
     MtfStoredData scales, zeros, order;
@@ -98,6 +100,11 @@ bool mtf_expert_scales_read(const MtfPackedMatrix *matrix, int64_t expert, guint
 /* A number of an expert of MXFP4, of whose blocks and scales these are. */
 float mtf_expert_value(const MtfPackedMatrix *matrix, const guint8 *blocks, const guint8 *scales,
                        int64_t input, int64_t output);
+
+/* Numbers in a word. */
+static inline int mtf_packed_numbers(const MtfPackedMatrix *matrix) {
+    return 32 / matrix->bits;
+}
 
 /* The output within its eight that number k of a word is of. */
 static inline int mtf_packed_output(MtfPacking packing, int k) {

@@ -114,8 +114,8 @@ static bool says(const MtfJson *object, const char *key, const char *word) {
 
 /* How matrices of four bits lie, and in groups of how many inputs; -1 is all. */
 static bool read_packing(const MtfJson *quantization, MtfPublishedFolder *folder, GError **error) {
-    MtfJson size;
-    int64_t inputs = -1;
+    MtfJson size, bits;
+    int64_t inputs = -1, number = 4;
     if (says(quantization, "quant_method", "awq"))
         folder->packing = MTF_PACKED_AWQ;
     else if (says(quantization, "quant_method", "mxfp4"))
@@ -126,6 +126,10 @@ static bool read_packing(const MtfJson *quantization, MtfPublishedFolder *folder
     if (mtf_json_find(quantization, "group_size", &size) && !cJSON_IsNull(size.node) &&
         !mtf_json_integer(&size, -1, G_MAXINT, &inputs, error))
         return false;
+    if (folder->packing != MTF_PACKED_NONE && mtf_json_find(quantization, "bits", &bits) &&
+        !mtf_json_integer(&bits, 1, 16, &number, error))
+        return false;
+    folder->bits = (int)number;
     folder->group_size = MAX(0, inputs);
     return true;
 }
@@ -147,14 +151,15 @@ static bool read_quantization(MtfPublishedFolder *folder, GError **error) {
 }
 
 static void share_quantization(MtfPublishedFolder *folder, MPI_Comm control) {
-    int64_t said[5] = { folder->quantized, folder->block[0], folder->block[1], folder->packing,
-                        folder->group_size };
-    mtf_mpi_require(MPI_Bcast(said, 5, MPI_INT64_T, 0, control), "MPI_Bcast");
+    int64_t said[6] = { folder->quantized, folder->block[0],   folder->block[1],
+                        folder->packing,   folder->group_size, folder->bits };
+    mtf_mpi_require(MPI_Bcast(said, 6, MPI_INT64_T, 0, control), "MPI_Bcast");
     folder->quantized = said[0] != 0;
     folder->block[0] = said[1];
     folder->block[1] = said[2];
     folder->packing = (MtfPacking)said[3];
     folder->group_size = said[4];
+    folder->bits = (int)said[5];
 }
 
 /* Rank 0's lines on every rank; free with g_strfreev. */
@@ -331,19 +336,21 @@ static bool describe_packed(const MtfPublishedFolder *folder, const MtfStoredTen
                             MtfPackedMatrix *m) {
     bool along = folder->packing == MTF_PACKED_AWQ;
     if (stored->type != MTF_STORED_I32 || stored->rank != 2 || stored->dims[0] < 1 ||
-        stored->dims[1] < 1 || stored->dims[0] > G_MAXINT / 8 || stored->dims[1] > G_MAXINT / 8)
+        stored->dims[1] < 1 || stored->dims[0] > G_MAXINT / 8 || stored->dims[1] > G_MAXINT / 8 ||
+        (folder->bits != 4 && (along || folder->bits != 8)))
         return false;
-    *m = (MtfPackedMatrix){ .packing = folder->packing };
-    m->in = stored->dims[0] * (along ? 1 : 8);
-    m->out = stored->dims[1] * (along ? 8 : 1);
+    *m = (MtfPackedMatrix){ .packing = folder->packing, .bits = folder->bits };
+    int n = mtf_packed_numbers(m);
+    m->in = stored->dims[0] * (along ? 1 : n);
+    m->out = stored->dims[1] * (along ? n : 1);
     m->group_size = folder->group_size > 0 ? folder->group_size : m->in;
     m->groups = (m->in - 1) / m->group_size + 1;
     const MtfStoredTensor *scales = find_beside(folder, stored->name, "scales", &m->scales);
     const MtfStoredTensor *zeros = find_beside(folder, stored->name, "qzeros", &m->zeros);
     const MtfStoredTensor *order = find_beside(folder, stored->name, "g_idx", &m->order);
     return is_matrix(scales, m->groups, m->out) && mtf_stored_type_is_readable(scales->type) &&
-           is_matrix(zeros, m->groups, m->out / 8) && zeros->type == MTF_STORED_I32 &&
-           m->out % 8 == 0 && m->groups * m->out < G_MAXINT / 8 &&
+           is_matrix(zeros, m->groups, m->out / n) && zeros->type == MTF_STORED_I32 &&
+           m->out % n == 0 && m->groups * m->out < G_MAXINT / 8 &&
            (order == NULL || (order->type == MTF_STORED_I32 && order->rank == 1 &&
                               order->dims[0] == m->in && !along));
 }
@@ -398,7 +405,7 @@ const MtfStoredTensor *mtf_published_folder_packed(const MtfPublishedFolder *fol
         return stored;
     mtf_input_error(
         error,
-        "%s: \"%s\" is not packed in four bits beside scales (and zeros) of its groups of "
+        "%s: \"%s\" is not packed in few bits beside scales (and zeros) of its groups of "
         "inputs, as the folder's config.json says",
         (*file)->path, stored->name);
     return NULL;

@@ -24,6 +24,7 @@ typedef struct {
     bool quantized;     /* config.json says that matrices are in few bits */
     int64_t block[2];   /* rows and columns that have a scale; 0: not said */
     MtfPacking packing; /* of matrices of four bits */
+    int bits;           /* of their numbers */
     int64_t group_size; /* inputs that share their units; 0: all */
 } MtfPublishedFolder;
 

@@ -291,13 +291,15 @@ static void unpack_word(Mover *mover, const MtfPackedMatrix *m, MtfRange piece, 
                         int64_t row, int64_t column) {
     bool along = m->packing == MTF_PACKED_AWQ;
     float *values = (float *)(void *)mover->piece;
-    for (int k = 0; k < 8; k++, word >>= 4) {
-        int64_t input = along ? row : 8 * row + k;
-        int64_t output = along ? 8 * column + mtf_packed_output(m->packing, k) : column;
+    int n = mtf_packed_numbers(m);
+    guint32 most = (1U << m->bits) - 1;
+    for (int k = 0; k < n; k++, word >>= m->bits) {
+        int64_t input = along ? row : n * row + k;
+        int64_t output = along ? n * column + mtf_packed_output(m->packing, k) : column;
         int64_t element = output * m->in + input;
         if (element >= piece.begin && element < piece.end)
             values[element - piece.begin] =
-                mtf_packed_value(m, &mover->units, input, output, word & 15);
+                mtf_packed_value(m, &mover->units, input, output, word & most);
     }
 }
 
@@ -306,9 +308,10 @@ static void read_packed(Mover *mover, const Window *window, MtfRange piece) {
     const MtfPackedMatrix *m = &window->move->packed;
     bool along = m->packing == MTF_PACKED_AWQ;
     int64_t start = mover->of->data_start + window->stored->begin;
-    int64_t rows = along ? m->in : m->in / 8, width = along ? m->out / 8 : m->out;
-    int64_t first = piece.begin / m->in / (along ? 8 : 1);
-    int64_t n = (piece.end - 1) / m->in / (along ? 8 : 1) + 1 - first;
+    int64_t inputs = along ? 1 : mtf_packed_numbers(m), outputs = along ? mtf_packed_numbers(m) : 1;
+    int64_t rows = m->in / inputs, width = m->out / outputs;
+    int64_t first = piece.begin / m->in / outputs;
+    int64_t n = (piece.end - 1) / m->in / outputs + 1 - first;
     if (piece.end == piece.begin)
         return;
     g_autofree guint32 *words = g_new0(guint32, n);

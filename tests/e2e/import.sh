@@ -329,7 +329,9 @@ refuse "a window's layers stretched" '{"model_type":"gemma3_text","rope_paramete
 refuse "a factor of 0" '{"model_type":"granite","logits_scaling":0}' "/logits_scaling: a factor above 0"
 refuse "weights of three bits" '{"model_type":"llama","quantization_config":{"bits":3,"quant_method":"gptq"}}' "quantized weights"
 refuse "another version of AWQ" '{"model_type":"llama","quantization_config":{"bits":4,"quant_method":"awq","version":"gemv"}}' \
-    "gptq and awq (gemm) of 4 bits"
+    "gptq of 4 and 8 bits and awq (gemm) of 4"
+refuse "integers of eight bits that are not around 0" '{"model_type":"llama","quantization_config":{"quant_method":"compressed-tensors",
+    "format":"int-quantized","config_groups":{"group_0":{"weights":{"num_bits":8,"symmetric":false}}}}}' "int-quantized (8 bits, symmetric)"
 refuse "quantized weights" '{"model_type":"llama","quantization_config":{"bits":4}}' "quantized weights"
 refuse "weights of four bits" '{"model_type":"llama","quantization_config":{"quant_method":"compressed-tensors","format":"pack-quantized"}}' \
     "quantized weights"

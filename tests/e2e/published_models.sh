@@ -31,8 +31,8 @@ claim "and is told so" says_error "a table (.tsv) with a label, a tab and a text
 
 # Matrices in eight bits and a scale for each of their blocks, or of their rows, and in four bits: read as numbers, and
 # written as such.
-run $python $models write "$work" deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq llama-awq gpt_oss-mxfp4
-for type in deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq llama-awq gpt_oss-mxfp4; do
+run $python $models write "$work" deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq qwen2-gptq8 llama-awq llama-int8 gpt_oss-mxfp4
+for type in deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq qwen2-gptq8 llama-awq llama-int8 gpt_oss-mxfp4; do
     logits $type 1
     logits "$type" 3
     run grep quantization_config "$work/$type/out3/config.json"
@@ -108,7 +108,7 @@ for wrong in group_size qzeros scales; do
     run mpirun -n 3 meshtf-run "$work/llama-awq/p3.json" --data "$folder/in-tokens.npy" --init "$work/bad" --steps 1
     claim "a matrix of four bits with other $wrong is bad input" exits 2
 done
-claim "the sentence names the matrix" says_error "qweight\" is not packed in four bits beside scales"
+claim "the sentence names the matrix" says_error "qweight\" is not packed in few bits beside scales"
 cp "$work"/llama-gptq/*.safetensors "$work/llama-gptq/config.json" "$work/bad"
 run $python -c "import sys
 data = bytearray(open(sys.argv[1], 'rb').read())
@@ -124,7 +124,7 @@ cp "$work"/gpt_oss-mxfp4/*.safetensors "$work/gpt_oss-mxfp4/config.json" "$work/
 sed -i s/down_proj_scales/down_proj_scalez/ "$work/bad/model.safetensors"
 run mpirun -n 3 meshtf-run "$work/gpt_oss-mxfp4/p3.json" --data "$folder/in-tokens.npy" --init "$work/bad" --steps 1
 claim "experts in four bits without scales are bad input" exits 2
-claim "the sentence names them" says_error "down_proj_blocks\" is not packed in four bits beside scales"
+claim "the sentence names them" says_error "down_proj_blocks\" is not packed in few bits beside scales"
 # What a family's model learned is written with its config.json, and read as what it was.
 trained() { # FAMILY OPTION…
     run meshtf-plan model "$@" --batch 2 --length 16 -o "$work/g.json"

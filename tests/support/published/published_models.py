@@ -56,28 +56,30 @@ def in_blocks(value, rows, columns):
 
 
 def in_words(numbers, order):
-    """Numbers of four bits, eight a word along the last axis, the one for bits 4 k … of each eight by `order`."""
-    words = torch.zeros(*numbers.shape[:-1], numbers.shape[-1] // 8, dtype=torch.int64)
+    """Numbers of four bits, eight a word along the last axis, the one for bits 4 k … of each eight by `order`; of eight likewise."""
+    n = len(order)
+    words = torch.zeros(*numbers.shape[:-1], numbers.shape[-1] // n, dtype=torch.int64)
     for k, place in enumerate(order):
-        words |= numbers[..., place::8].long() << 4 * k
+        words |= numbers[..., place::n].long() << 32 // n * k
     return torch.where(words >= 2 ** 31, words - 2 ** 32, words).to(torch.int32)
 
 
 def in_four_bits(value, config, generator):
-    """A matrix as GPTQ and AWQ keep it, by the ending of its tensors' names, and the numbers that these say."""
+    """A matrix as GPTQ, in four bits or eight, and AWQ keep it, by the ending of its tensors' names, and the numbers that these say."""
     awq, (out, inputs) = config["quant_method"] == "awq", value.shape
     size = config["group_size"] if config["group_size"] > 0 else inputs
-    groups, order = -(-inputs // size), (0, 2, 4, 6, 1, 3, 5, 7) if awq else range(8)
+    in_order, most = range(32 // config["bits"]), 2 ** config["bits"]
+    groups, order = -(-inputs // size), (0, 2, 4, 6, 1, 3, 5, 7) if awq else in_order
     group = torch.arange(inputs) // size
     if config.get("desc_act"):
         group = group[torch.randperm(inputs, generator=generator)]
-    scales = ((torch.rand(groups, out, generator=generator) + 0.5) / (4 * math.sqrt(inputs))).to(torch.float16)
-    zeros = torch.randint(16, (groups, out), generator=generator)
-    numbers = torch.randint(16, (inputs, out), generator=generator)
+    scales = ((torch.rand(groups, out, generator=generator) + 0.5) / (most / 4 * math.sqrt(inputs))).to(torch.float16)
+    zeros = torch.randint(most, (groups, out), generator=generator)
+    numbers = torch.randint(most, (inputs, out), generator=generator)
     said = (numbers - zeros[group]) * scales[group].to(torch.float64)
     less = 0 if awq or config.get("checkpoint_format") == "gptq_v2" else 1
-    tensors = {"scales": scales, "qzeros": in_words((zeros - less) % 16, order),
-               "qweight": in_words(numbers, order) if awq else in_words(numbers.T, range(8)).T.contiguous()}
+    tensors = {"scales": scales, "qzeros": in_words((zeros - less) % most, order),
+               "qweight": in_words(numbers, order) if awq else in_words(numbers.T, in_order).T.contiguous()}
     if not awq:
         tensors["g_idx"] = group.to(torch.int32)
     return tensors, said.T.to(torch.float32)
@@ -111,7 +113,12 @@ class Weights:
             return said
         if self.quantization is None or "_proj" not in name or value.dim() != 2 or self.quantization["quant_method"] == "mxfp4":
             return value
-        if self.quantization.get("bits") == 4:
+        if self.quantization.get("format") == "int-quantized":
+            scales = (value.abs().amax(1, keepdim=True) / 127).to(torch.float32)
+            codes = torch.round(value / scales).to(torch.int16)
+            self.codes[name] = codes, name + "_scale", scales
+            return codes * scales
+        if "bits" in self.quantization:
             self.packed[name], said = in_four_bits(value, self.quantization, self.generator)
             return said
         blocks = self.quantization.get("weight_block_size")
@@ -148,7 +155,7 @@ def write_safetensors(path, tensors):
     header, data = {"__metadata__": {"format": "pt"}}, b""
     for name, value in tensors.items():
         dtype, kind = {torch.uint8: ("F8_E4M3", "u1"), torch.int32: ("I32", "<i4"),
-                       torch.float16: ("F16", "<f2"), torch.int8: ("U8", "i1")}.get(value.dtype, ("F32", "<f4"))
+                       torch.float16: ("F16", "<f2"), torch.int8: ("U8", "i1"), torch.int16: ("I8", "i1")}.get(value.dtype, ("F32", "<f4"))
         raw = value.numpy().astype(kind).tobytes()
         header[name] = {"dtype": dtype, "shape": list(value.shape),
                         "data_offsets": [len(data), len(data) + len(raw)]}
@@ -1621,6 +1628,12 @@ MODELS = {
         "bits": 4, "group_size": 8, "desc_act": True, "sym": False, "quant_method": "gptq"}}),
     "qwen2-gptq": (llama_like, {**LLAMA, "quantization_config": {
         "bits": 4, "group_size": -1, "desc_act": False, "checkpoint_format": "gptq_v2", "quant_method": "gptq"}}),
+    "qwen2-gptq8": (llama_like, {**LLAMA, "quantization_config": {
+        "bits": 8, "group_size": 8, "desc_act": True, "sym": True, "quant_method": "gptq"}}),
+    "llama-int8": (llama_like, {**LLAMA, "quantization_config": {
+        "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 8, "strategy": "channel", "type": "int", "symmetric": True},
+                                      "input_activations": {"num_bits": 8, "dynamic": True}}},
+        "format": "int-quantized", "ignore": ["lm_head"], "kv_cache_scheme": None, "quant_method": "compressed-tensors"}}),
     "llama-awq": (llama_like, {**LLAMA, "quantization_config": {
         "bits": 4, "group_size": 8, "zero_point": True, "version": "gemm", "quant_method": "awq"}}),
     "llama-fp8": (llama_like, {**LLAMA, "quantization_config": {
