@@ -67,7 +67,8 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
 void mtf_planning_warn_untrained(const MtfGraph *graph);
 
 /* The training graph of a graph, differentiated unless it is one already (it has updates), when it
- * cannot be divided any more. The result is in canonical order and free of composites. */
+ * cannot be divided any more; as the variant runs it (executed_graph.h). The result is in canonical order and free
+ * of composites. */
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       GError **error);
 

@@ -5,7 +5,7 @@
  *
  * Updates follow their gradients at once where nothing keeps them (early_updates.h); a graph of
  * micro-batches accumulates its loss and gradients (microbatch_graph.h, differentiate.h). The result is
- * what layouts are searched for, programs are lowered from and plans hold. */
+ * what plans hold; layouts are searched for it as it is run (layouts/execution/executed_graph.h). */
 #ifndef MTF_TRAINING_GRAPH_H
 #define MTF_TRAINING_GRAPH_H
 

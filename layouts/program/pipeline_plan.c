@@ -12,9 +12,7 @@
 
 #include <string.h>
 
-/* Of version 2 the graph has clones itself; since then they follow from what each stage recomputes. */
 #define VERSION 3
-#define OLDEST_VERSION 2
 
 /* The elements of each stage's lists stand on lines of their own. */
 #define PRINT_LEVELS 5
@@ -314,8 +312,7 @@ static bool check_first_device(const MtfPipelinePlan *pipeline, const MtfJson *w
                          domain, expected, expected);
 }
 
-static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, bool derived,
-                           GError **error) {
+static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, GError **error) {
     static const char *const keys[] = { "first_device", "mesh",           "machine",   "mapping",
                                         "layout",       "execution",      "predicted", "precision",
                                         "search",       "program_sha256", NULL };
@@ -324,19 +321,18 @@ static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, bool
     if (!mtf_json_keys(where, keys, error) || !check_first_device(pipeline, where, stage, error))
         return false;
     MtfStageExecution execution = mtf_pipeline_stage_execution(pipeline, stage);
-    MtfPlan *plan = mtf_plan_read_stage(where, mtf_pipeline_stage_graph(pipeline, stage),
-                                        &execution, derived, error);
+    MtfPlan *plan =
+        mtf_plan_read_stage(where, mtf_pipeline_stage_graph(pipeline, stage), &execution, error);
     return plan != NULL &&
            (mtf_pipeline_plan_add(pipeline, plan, &cause) || mtf_field_relay(where, cause, error));
 }
 
-static bool read_stages(MtfPipelinePlan *pipeline, const MtfJson *root, bool derived,
-                        GError **error) {
+static bool read_stages(MtfPipelinePlan *pipeline, const MtfJson *root, GError **error) {
     MtfJson list, child;
     if (!mtf_json_get_array(root, "stages", &list, error))
         return false;
     for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child))
-        if (!read_one_stage(pipeline, &child, derived, error))
+        if (!read_one_stage(pipeline, &child, error))
             return false;
     return true;
 }
@@ -374,7 +370,7 @@ static MtfGraph *read_training_graph(const MtfJson *root, MtfJson *where, GError
     return g_steal_pointer(&graph);
 }
 
-static MtfGraph *read_whole_graph(const MtfJson *root, bool derives, GError **error) {
+static MtfGraph *read_whole_graph(const MtfJson *root, GError **error) {
     MtfJson where;
     GError *cause = NULL;
     g_autoptr(MtfGraph) graph = read_training_graph(root, &where, error);
@@ -382,7 +378,7 @@ static MtfGraph *read_whole_graph(const MtfJson *root, bool derives, GError **er
     g_autofree MtfKept *kept = graph == NULL ? NULL : read_kept_of_stages(root, stages, error);
     if (kept == NULL)
         return NULL;
-    if (derives && !mtf_graph_execute(graph, kept, stages, &cause)) {
+    if (!mtf_graph_execute(graph, kept, stages, &cause)) {
         mtf_field_relay(&where, cause, error);
         return NULL;
     }
@@ -401,20 +397,18 @@ MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error
                                         "software",
                                         NULL };
     const char *schedule;
-    int64_t version;
     MtfJson predicted;
-    if (!mtf_json_versions(root, "meshtf_pipeline_plan", OLDEST_VERSION, VERSION, &version,
-                           error) ||
+    if (!mtf_json_version(root, "meshtf_pipeline_plan", VERSION, error) ||
         !mtf_json_keys(root, keys, error) ||
         !mtf_json_get_string(root, "schedule", &schedule, error))
         return NULL;
     g_autoptr(MtfPipelineOrder) order = read_pipeline_order(root, error);
-    MtfGraph *graph = order == NULL ? NULL : read_whole_graph(root, version == VERSION, error);
+    MtfGraph *graph = order == NULL ? NULL : read_whole_graph(root, error);
     if (graph == NULL)
         return NULL;
     g_autoptr(MtfPipelinePlan) pipeline =
         mtf_pipeline_plan_new(graph, schedule, g_steal_pointer(&order), error);
-    if (pipeline == NULL || !read_stages(pipeline, root, version == VERSION, error))
+    if (pipeline == NULL || !read_stages(pipeline, root, error))
         return NULL;
     if (mtf_json_find(root, "predicted", &predicted))
         pipeline->predicted = cJSON_Duplicate(predicted.node, true);

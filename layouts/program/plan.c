@@ -472,13 +472,13 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
 }
 
 MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph,
-                             const MtfStageExecution *execution, bool derived, GError **error) {
+                             const MtfStageExecution *execution, GError **error) {
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
     plan->graph = mtf_graph_copy(graph);
     if (!read_mesh(stage, plan, error))
         return NULL;
     plan->layout->execution.stage = *execution;
-    if (!read_layout(stage, plan, derived, error) || !read_precision(stage, plan, error) ||
+    if (!read_layout(stage, plan, true, error) || !read_precision(stage, plan, error) ||
         !read_execution(stage, plan, false, error) || !read_body(stage, plan, error))
         return NULL;
     mark_near(plan);

@@ -43,10 +43,9 @@ char *mtf_plan_print(const MtfPlan *plan);
  * digest names tensors by number. */
 bool mtf_plan_save(const MtfPlan *plan, const char *path, GError **error);
 /* The plan of one pipeline stage, of which the file holds everything but the graph, a copy of which
- * it takes, and what the schedule asks of it. `derived`: the file's graph is the training graph, to which the
- * execution added what is laid out as a rule like that which it does over again. */
+ * it takes, and what the schedule asks of it. */
 MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph,
-                             const MtfStageExecution *execution, bool derived, GError **error);
+                             const MtfStageExecution *execution, GError **error);
 
 /* Parts of a plan's file, for pipelines (pipeline_plan.h): what of the forward pass is kept, the micro-batches
  * of a graph, read and written, and everything behind the graph. */
