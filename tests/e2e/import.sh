@@ -261,6 +261,7 @@ refuse "a share above 1" '{"model_type":"llama","attention_dropout":1.5}' "/atte
 refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known for model type llama"
 refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, openai-gpt"
 refuse "a bart with norms before its branches" '{"model_type":"bart","normalize_before":true}' "/normalize_before: only false is supported"
+refuse "waves of an odd width" '{"model_type":"pegasus","d_model":3,"encoder_attention_heads":1,"decoder_attention_heads":1}' "/d_model: an even number"
 refuse "a translator of two tables" '{"model_type":"marian","share_encoder_decoder_embeddings":false}' "/share_encoder_decoder_embeddings: only true"
 refuse "chunks in a layer that looks at all" '{"model_type":"llama4","text_config":{"model_type":"llama4_text","num_hidden_layers":1,
     "no_rope_layers":[0],"layer_types":["chunked_attention"]}}' "/text_config/layer_types/0: full_attention is expected"

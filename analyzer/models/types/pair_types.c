@@ -226,12 +226,12 @@ static void read_bart_stack(MtfConfig *c, const MtfArchitecture *n, MtfStack *s,
 }
 
 /* Keys of one meaning for both sides. */
-static void read_bart_whole(MtfConfig *c, MtfArchitecture *n) {
+static void read_bart_whole(MtfConfig *c, MtfArchitecture *n, bool scaled) {
     n->epsilon = 1e-5;
     n->spread = mtf_config_number(c, "init_std", 0.02);
     n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
     mtf_config_integer(c, "num_hidden_layers", 0, 0);
-    if (mtf_config_flag(c, "scale_embedding", false))
+    if (mtf_config_flag(c, "scale_embedding", scaled))
         n->embedding_scale = sqrt((double)n->d_model);
 }
 
@@ -244,6 +244,7 @@ typedef struct {
     bool norm_first;     /* norms before branches, and one behind each side; else behind sums */
     bool norm_embedding; /* with their positions */
     bool waves;          /* for learned positions */
+    bool scaled;         /* embeddings, where it is left out */
 } Kin;
 
 /* A norm behind each sum is where others have one before each branch. */
@@ -280,7 +281,9 @@ static void read_kin(MtfConfig *c, MtfArchitecture *n, const Kin *kin) {
     n->waves = kin->waves;
     read_bart_stack(c, n, &n->encoder, false, &kin->side);
     read_bart_stack(c, n, &n->decoder, true, &kin->side);
-    read_bart_whole(c, n);
+    read_bart_whole(c, n, kin->scaled);
+    if (kin->waves && (n->d_model % 2 != 0 || n->d_model < 4))
+        mtf_config_fail(c, "d_model", "an even number from 4 on is expected");
     MtfStack *const sides[] = { &n->encoder, &n->decoder };
     for (int i = 0; i < 2 && !kin->norm_first; i++)
         norm_behind_sums(&sides[i]->names);
@@ -300,25 +303,31 @@ static void read_kin(MtfConfig *c, MtfArchitecture *n, const Kin *kin) {
 /* Rows of positions are counted from 2. */
 static void read_bart(MtfConfig *c, MtfArchitecture *n) {
     n->first_position = 2;
-    read_kin(c, n, &(Kin){ 50265, 1024, 1024, { 12, 16, 4096 }, false, true, false });
+    read_kin(c, n, &(Kin){ 50265, 1024, 1024, { 12, 16, 4096 }, false, true, false, false });
+}
+
+/* PLBART: BART for programs. */
+static void read_plbart(MtfConfig *c, MtfArchitecture *n) {
+    n->first_position = 2;
+    read_kin(c, n, &(Kin){ 50005, 768, 1024, { 6, 12, 3072 }, false, true, false, true });
 }
 
 static void read_mbart(MtfConfig *c, MtfArchitecture *n) {
     n->first_position = 2;
-    read_kin(c, n, &(Kin){ 50265, 1024, 1024, { 12, 16, 4096 }, true, true, false });
+    read_kin(c, n, &(Kin){ 50265, 1024, 1024, { 12, 16, 4096 }, true, true, false, false });
 }
 
 static void read_blenderbot(MtfConfig *c, MtfArchitecture *n) {
-    read_kin(c, n, &(Kin){ 8008, 2560, 128, { 24, 32, 10240 }, true, false, false });
+    read_kin(c, n, &(Kin){ 8008, 2560, 128, { 24, 32, 10240 }, true, false, false, false });
 }
 
 static void read_pegasus(MtfConfig *c, MtfArchitecture *n) {
-    read_kin(c, n, &(Kin){ 50265, 1024, 1024, { 12, 16, 4096 }, true, false, true });
+    read_kin(c, n, &(Kin){ 50265, 1024, 1024, { 12, 16, 4096 }, true, false, true, false });
 }
 
 /* Marian, the translators of OPUS, whose two languages share their table. */
 static void read_marian(MtfConfig *c, MtfArchitecture *n) {
-    read_kin(c, n, &(Kin){ 58101, 1024, 1024, { 12, 16, 4096 }, false, false, true });
+    read_kin(c, n, &(Kin){ 58101, 1024, 1024, { 12, 16, 4096 }, false, false, true, false });
     expect_flag(c, "share_encoder_decoder_embeddings", true);
     mtf_type_derived(c, "decoder_vocab_size", n->vocab);
 }
@@ -327,7 +336,7 @@ static void read_marian(MtfConfig *c, MtfArchitecture *n) {
 static void read_m2m_100(MtfConfig *c, MtfArchitecture *n) {
     n->first_position = 2;
     n->waves_to_end = true;
-    read_kin(c, n, &(Kin){ 128112, 1024, 1024, { 12, 16, 4096 }, true, false, true });
+    read_kin(c, n, &(Kin){ 128112, 1024, 1024, { 12, 16, 4096 }, true, false, true, true });
     n->head_bias = false;
     n->head_bias_row = NULL;
 }
@@ -344,7 +353,7 @@ static void read_whisper(MtfConfig *c, MtfArchitecture *n) {
     n->max_positions = n->context = mtf_config_size(c, "max_target_positions", 448);
     read_bart_stack(c, n, &n->encoder, false, &standard);
     read_bart_stack(c, n, &n->decoder, true, &standard);
-    read_bart_whole(c, n);
+    read_bart_whole(c, n, false);
     n->encoder.k_bias = n->decoder.k_bias = false;
     n->embedding = "model.decoder.embed_tokens";
     n->head = "proj_out";
@@ -355,6 +364,7 @@ const MtfArchitectureType mtf_pair_types[] = {
     { "mt5", read_mt5 },
     { "switch_transformers", read_switch },
     { "bart", read_bart },
+    { "plbart", read_plbart },
     { "mbart", read_mbart },
     { "blenderbot", read_blenderbot },
     { "pegasus", read_pegasus },

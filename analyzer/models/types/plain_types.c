@@ -222,6 +222,35 @@ static void read_xglm(MtfConfig *c, MtfArchitecture *n) {
         mtf_config_fail(c, "add_cross_attention", "only false is supported");
 }
 
+/* BioGPT: OPT's layers, and embeddings times the root of their width. */
+static void read_biogpt(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 42384);
+    n->d_model = mtf_config_size(c, "hidden_size", 1024);
+    n->context = mtf_config_size(c, "max_position_embeddings", 1024);
+    n->first_position = 2;
+    n->max_positions = n->context + n->first_position;
+    n->epsilon = 1e-5; /* of all norms, whatever "layer_norm_eps" says */
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    s->layers = mtf_config_count(c, "num_hidden_layers", 24);
+    s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 16);
+    s->d_ff = mtf_config_size(c, "intermediate_size", 4096);
+    s->activation = mtf_config_activation(c, "hidden_act", "gelu");
+    mtf_type_divide_heads(c, n, "num_attention_heads");
+    mtf_type_all_biases(s, true);
+    s->names = (MtfStackNames){ OPT_NAMES };
+    s->names.layer = "biogpt.layers.%d.";
+    s->names.final_norm = "biogpt.layer_norm";
+    s->names.positions = "biogpt.embed_positions";
+    n->embedding = "biogpt.embed_tokens";
+    n->head = "output_projection";
+    mtf_type_drop(n, 0.1);
+    mtf_type_ignore(c, (const char *const[]){ "layer_norm_eps", NULL });
+    if (mtf_config_flag(c, "scale_embedding", true))
+        n->embedding_scale = sqrt((double)n->d_model);
+}
+
 /* Kinds of layers, [[["global", "local"], 12]]: each list so many times. */
 static void read_neo_kinds(MtfConfig *c, const MtfJson *kinds, int64_t times, int64_t layers,
                            int64_t *layer, MtfLayerSet local) {
@@ -341,10 +370,17 @@ static void read_codegen(MtfConfig *c, MtfArchitecture *n) {
 }
 
 const MtfArchitectureType mtf_plain_types[] = {
-    { "gpt2", read_gpt2 },         { "openai-gpt", read_openai_gpt },
-    { "stablelm", read_stablelm }, { "starcoder2", read_starcoder2 },
-    { "nemotron", read_nemotron }, { "phi", read_phi },
-    { "opt", read_opt },           { "xglm", read_xglm },
-    { "gpt_neo", read_gpt_neo },   { "gptj", read_gptj },
-    { "codegen", read_codegen },   { NULL, NULL },
+    { "gpt2", read_gpt2 },
+    { "openai-gpt", read_openai_gpt },
+    { "stablelm", read_stablelm },
+    { "starcoder2", read_starcoder2 },
+    { "nemotron", read_nemotron },
+    { "phi", read_phi },
+    { "opt", read_opt },
+    { "xglm", read_xglm },
+    { "biogpt", read_biogpt },
+    { "gpt_neo", read_gpt_neo },
+    { "gptj", read_gptj },
+    { "codegen", read_codegen },
+    { NULL, NULL },
 };

@@ -1007,6 +1007,23 @@ def xglm(w, c, tokens):
     return plain_norm(w, c, p + "layer_norm", x) @ table.T
 
 
+def biogpt(w, c, tokens):
+    """OPT's layers on scaled embeddings; positions are learned, the first in row 2."""
+    h, heads, p = c["hidden_size"], c["num_attention_heads"], "biogpt."
+    c = {**c, "layer_norm_eps": 1e-5}
+    table = w(p + "embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    rows = w(p + "embed_positions.weight", c["max_position_embeddings"] + 2, h, scale=0.3)
+    x = math.sqrt(h) * table[tokens] + rows[2:2 + len(tokens)]
+    for i in range(c["num_hidden_layers"]):
+        q = f"{p}layers.{i}."
+        y = plain_norm(w, c, q + "self_attn_layer_norm", x)
+        parts = [heads_of(linear(w, q + f"self_attn.{n}_proj", y, h, True), heads) for n in "qkv"]
+        x = x + linear(w, q + "self_attn.out_proj", joined(attend(*parts, 1 / math.sqrt(h // heads))), h, True)
+        y = plain_norm(w, c, q + "final_layer_norm", x)
+        x = x + linear(w, q + "fc2", gelu(linear(w, q + "fc1", y, c["intermediate_size"], True)), h, True)
+    return plain_norm(w, c, p + "layer_norm", x) @ table.T
+
+
 def opt_350m(w, c, p, tokens):
     """Norms behind both parts and none at the end; embeddings of another width than the layers."""
     h, heads, narrow = c["hidden_size"], c["num_attention_heads"], c["word_embed_proj_dim"]
@@ -1414,8 +1431,8 @@ def bart(w, c, tokens, read=None):
     h, kind = c["d_model"], c["model_type"]
     act = {"gelu": gelu, "relu": torch.relu, "swish": torch.nn.functional.silu}[c["activation_function"]]
     table = w("model.shared.weight", c["vocab_size"], h, scale=0.5)
-    first = 2 if kind in ("bart", "mbart", "m2m_100") else 0
-    norm_first = kind not in ("bart", "marian")
+    first = 2 if kind in ("bart", "plbart", "mbart", "m2m_100") else 0
+    norm_first = kind not in ("bart", "plbart", "marian")
 
     def norm(name, x):
         return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), w(name + ".bias", h, scale=0.2), 1e-5)
@@ -1436,7 +1453,7 @@ def bart(w, c, tokens, read=None):
 
     def stack(name, text, source):
         x = table[text] * (math.sqrt(h) if c.get("scale_embedding") else 1) + places(name, len(text))
-        if kind in ("bart", "mbart"):
+        if kind in ("bart", "plbart", "mbart"):
             x = norm(f"model.{name}.layernorm_embedding", x)
         for i in range(c[name + "_layers"]):
             p, heads = f"model.{name}.layers.{i}.", c[name + "_attention_heads"]
@@ -1586,6 +1603,8 @@ MODELS = {
     "granitemoeshared": (newer, {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2, "shared_intermediate_size": 20,
                                  "attention_multiplier": 0.3, "embedding_multiplier": 2.0, "logits_scaling": 3.0,
                                  "residual_multiplier": 0.7, "rope_theta": 1e4}),
+    "biogpt": (biogpt, {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40, "vocab_size": 50,
+                        "max_position_embeddings": 32, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "scale_embedding": True}),
     "phimoe": (phimoe, {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2, "attention_bias": True, "lm_head_bias": True,
                         "router_jitter_noise": 0.2, "input_jitter_noise": 0.01, "sliding_window": 7, "rope_theta": 1e4}),
     "llama4_text": (llama4, {**LLAMA, "num_hidden_layers": 4, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
@@ -1717,6 +1736,7 @@ MODELS = {
                                  "encoder_sparse_step": 2, "decoder_sparse_step": 1, "router_bias": False,
                                  "router_dtype": "float32", "router_jitter_noise": 0.01}),
     "bart": (bart, {**BART, "normalize_before": False, "normalize_embedding": True, "add_final_layer_norm": False}),
+    "plbart": (bart, {**BART, "scale_embedding": True}),
     "mbart": (bart, {**BART, "scale_embedding": True, "activation_function": "relu"}),
     "blenderbot": (bart, {**BART, "scale_embedding": True}),
     "pegasus": (bart, {**BART, "scale_embedding": True, "activation_function": "relu"}),
