@@ -28,6 +28,12 @@ static bool divides(const MtfGraph *graph, int dim, int parts) {
     return dimension->unpadded == 0 && dimension->size % parts == 0;
 }
 
+/* Where queries look back only, stripes have all as much to do in every turn; of parts of neighbours the last
+ * one works in all turns and the first in one. A window ends the turns of neighbours early. */
+static bool stripes(const MtfAttributes *a) {
+    return a->causal != 0 && a->window == 0 && a->rate == 0;
+}
+
 bool mtf_operation_rings(const MtfGraph *graph, const MtfOperation *op, int parts) {
     const MtfOperationRow *row = mtf_operation_row(op->kind);
     const MtfAttributes *a = &op->attributes;
@@ -39,8 +45,8 @@ bool mtf_operation_rings(const MtfGraph *graph, const MtfOperation *op, int part
         return false;
     int rank = mtf_graph_tensor(graph, op->inputs[K])->shape.rank;
     bool alike = mtf_graph_size(graph, a->query) == mtf_graph_size(graph, a->memory);
-    return rank < MTF_MAX_RANK && (a->causal == 0 || alike) && divides(graph, a->query, parts) &&
-           divides(graph, a->memory, parts);
+    return rank < MTF_MAX_RANK && (a->causal == 0 || alike || stripes(a)) &&
+           divides(graph, a->query, parts) && divides(graph, a->memory, parts);
 }
 
 /* The nearest query of a part looks back turn m - (m - 1) positions, m being those of a part. */
@@ -49,12 +55,6 @@ static int turns_of(const MtfGraph *graph, const MtfAttributes *a, int parts) {
     if (a->window == 0)
         return parts;
     return 1 + (int)MIN((double)parts - 1, (a->window - 2 + m) / m);
-}
-
-/* Where queries look back only, stripes have all as much to do in every turn; of parts of neighbours the last
- * one works in all turns and the first in one. A window ends the turns of neighbours early. */
-static bool stripes(const MtfAttributes *a) {
-    return a->causal != 0 && a->window == 0 && a->rate == 0;
 }
 
 /* ---- Parts ----------------------------------------------------------------------------------- */

@@ -34,7 +34,7 @@
 #define MTF_MAX_RING 256
 
 /* Whether attention, or its gradient, can be computed by a ring of so many parts: they divide queries and memory,
- * which are equally many where it is causal, what is added to scores is alike for all queries, and it is in no
+ * which are equally many where it is causal and in parts of neighbours, what is added to scores is alike for all queries, and it is in no
  * loop. What is dropped is what attention that is whole drops. */
 bool mtf_operation_rings(const MtfGraph *graph, const MtfOperation *op, int parts);
 

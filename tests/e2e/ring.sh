@@ -56,6 +56,29 @@ claim "the sentence says how many" says_error 'must be auto or 1 to 256'
 run meshtf-plan search "$work/g.json" --devices 4 --stages 2 --machine cpu-host --ring 2 --exportable megatron
 claim "Megatron's flags have no rings" bad_input
 
+# Queries and memory of different lengths, the later ones of which some queries or nobody sees.
+cat >"$work/lengths.json" <<'EOF'
+{"meshtf_graph": 1, "name": "lengths", "dimensions": {"b": 2, "h": 2, "length": 24, "memory_length": 12, "d": 8}, "variables": [
+  {"name": "q", "dims": ["b", "length", "h", "d"], "dtype": "float64", "init": {"normal": 1}},
+  {"name": "k", "dims": ["b", "memory_length", "d"], "dtype": "float64", "init": {"normal": 1}},
+  {"name": "v", "dims": ["b", "memory_length", "d"], "dtype": "float64", "init": {"normal": 1}}], "operations": [
+  {"name": "y", "op": "attention", "inputs": ["q", "k", "v"], "query": "length", "memory": "memory_length", "dimension": "d", "factor": 0.7, "causal": 1},
+  {"name": "s", "op": "square", "inputs": ["y"]}, {"name": "loss", "op": "reduce_mean", "inputs": ["s"], "dims": []}],
+ "loss": "loss", "optimizer": {"kind": "sgd", "rate": 5}}
+EOF
+of_lengths() { # GRAPH PARTS LAYOUT: losses of four steps
+    meshtf-plan estimate "$1" --machine cpu-host --precision f64 --mesh "r:$2" --ring "$2" --layout "$3" -o "$work/l.plan" >/dev/null
+    mpirun -n "$2" meshtf-run "$work/l.plan" --steps 4 --metrics "$work/l.jsonl" >/dev/null
+    sed 's/.*"loss": *\([0-9.e-]*\).*/\1/' "$work/l.jsonl"
+}
+sed 's/"length": 24, "memory_length": 12/"length": 12, "memory_length": 24/' "$work/lengths.json" >"$work/longer.json"
+for graph in lengths longer; do
+    of_lengths "$work/$graph.json" 1 '' >"$work/whole.losses"
+    of_lengths "$work/$graph.json" 3 "$(along r)" >"$work/turned.losses"
+    claim "$graph: rings give the losses of the whole" sh -c "test \$(wc -l <'$work/whole.losses') = 4 &&
+        paste '$work/whole.losses' '$work/turned.losses' | awk '{ d = \$1 / \$2 - 1; if (d > 1e-10 || d < -1e-10) exit 1 }'"
+done
+
 # Rings inside the stages of a pipeline: one head, so that positions are what is left to split.
 meshtf-plan model transformer-lm --preset tiny --attention blockwise --length 2048 --batch 2 --heads 1 -o "$work/one.json" >/dev/null
 pipeline() { # PLAN RANKS OPTION...
