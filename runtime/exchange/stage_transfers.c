@@ -164,7 +164,7 @@ MtfStageTransfers *mtf_stage_transfers_new(MPI_Comm communicator, const MtfStage
     t->pipeline = place->pipeline;
     t->windows = place->windows;
     t->program = place->program;
-    t->slots = place->program->layout->execution.stage.in_flight;
+    t->slots = MAX(1, place->program->layout->execution.stage.in_flight);
     t->microbatches = place->program->microbatches;
     t->events = g_array_new(FALSE, FALSE, sizeof(Event));
     for (int i = 0; i < (int)place->pipeline->split->transfers->len; i++)
