@@ -12,7 +12,8 @@ claim "with tokens a second and MFU" grep -q '^speed .* tokens/s, MFU [0-9.]* %'
 claim "and the memory against the limit" grep -q '^fits  *yes: .* of 67.65 GiB a device' "$work/out"
 claim "and what bounds the step" grep -q '^bound by  *[a-z ]* [0-9.]* %' "$work/out"
 shares() { # of the step, by what they go to, beside the step
-    tr -d '\n' <"$1" | sed 's/.*"shares": *{\([^}]*\)}.*/\1/' | tr ',' '\n' | awk -F: -v step="$(sed -n 's/.*"step_seconds": *\([0-9.e-]*\).*/\1/p' "$1" | head -n 1)" '
+    step=$(sed -n 's/.*"step_seconds": *\([0-9.e-]*\).*/\1/p' "$1" | head -n 1)
+    tr -d '\n' <"$1" | sed 's/.*"shares": *{\([^}]*\)}.*/\1/' | tr ',' '\n' | awk -F: -v step="$step" '
         { sum += $NF } END { exit !(NR > 1 && sum / step > 0.999999 && sum / step < 1.000001) }'
 }
 claim "shares add up to the step, with what the host takes" shares "$work/gpt2.plan"
