@@ -155,7 +155,7 @@ static bool check_plan(const File *file, cJSON *report, GError **error) {
     cJSON_AddStringToObject(report, "rules",
                             plan->layout->rules != NULL ? plan->layout->rules : "(free layout)");
     cJSON_AddStringToObject(report, "precision", plan->precision);
-    g_autofree char *step = mtf_graph_step_format(plan->graph);
+    g_autofree char *step = mtf_plan_step_format(plan);
     cJSON_AddStringToObject(report, "variant", step);
     mtf_json_add_integer(report, "instructions", mtf_program_length(program));
     return true;

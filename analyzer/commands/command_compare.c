@@ -4,7 +4,6 @@
 #include "analyzer/commands/report_child.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
-#include "layouts/graph/microbatches.h"
 #include "layouts/program/plan.h"
 
 #include <inttypes.h>
@@ -119,7 +118,7 @@ static void print_legend(const Column *columns, int n) {
         const MtfPlan *plan = columns[c].plan;
         g_autofree char *name = column_name(c);
         g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
-        g_autofree char *step = mtf_graph_step_format(plan->graph);
+        g_autofree char *step = mtf_plan_step_format(plan);
         printf("%-3s %s\n    %s on %s, mesh %s, %s, layout %s\n", name, columns[c].path,
                plan->graph->name, machine_name(plan), *mesh != '\0' ? mesh : "of one processor",
                step,

@@ -29,6 +29,20 @@ char *mtf_plan_recomputation(const MtfPlan *plan) {
     return mtf_recompute_format(kept->recompute, kept->recomputed_layers);
 }
 
+char *mtf_plan_step_format(const MtfPlan *plan) {
+    const MtfKept *kept = &plan->layout->execution.kept;
+    g_autofree char *recompute = mtf_plan_recomputation(plan);
+    g_autofree char *offload = mtf_offload_format(kept->offload, kept->offloaded_layers);
+    bool recomputes = kept->recompute != MTF_RECOMPUTE_NONE;
+    bool offloads = kept->offload != MTF_OFFLOAD_NONE;
+    g_autofree char *step = mtf_graph_step_format(plan->graph);
+    if (!recomputes && !offloads)
+        return g_steal_pointer(&step);
+    return g_strdup_printf("%s (%s%s%s%s%s)", step, recomputes ? "recompute " : "",
+                           recomputes ? recompute : "", recomputes && offloads ? ", " : "",
+                           offloads ? "offload " : "", offloads ? offload : "");
+}
+
 void mtf_plan_free(MtfPlan *plan) {
     if (plan == NULL)
         return;

@@ -60,6 +60,10 @@ void mtf_plan_add_software(cJSON *root, const MtfPlan *plan);
 /* What the plan's backward pass recomputes, as mtf_recompute_format has it; free with g_free. */
 char *mtf_plan_recomputation(const MtfPlan *plan);
 
+/* How the plan's step is done, for people: "in one piece, 96 operations recomputed (recompute layers:3)"; free with
+ * g_free. */
+char *mtf_plan_step_format(const MtfPlan *plan);
+
 void mtf_plan_free(MtfPlan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPlan, mtf_plan_free)
 

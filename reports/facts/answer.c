@@ -7,7 +7,6 @@
 #include "cost/summary/unaligned_products.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
-#include "layouts/graph/microbatches.h"
 #include "reports/facts/closest_rules.h"
 
 #include <math.h>
@@ -186,7 +185,7 @@ GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     add(lines, "parallelism", mtf_parallelism_format(facts->plan->graph, facts->plan->layout));
     add_mesh(lines, facts);
     add(lines, "layout", layout_text(facts));
-    add(lines, "variant", mtf_graph_step_format(facts->plan->graph));
+    add(lines, "variant", mtf_plan_step_format(facts->plan));
     add_time(lines, facts);
     add(lines, "limited by", limits_text(facts));
     add_unaligned(lines, facts);

@@ -3,7 +3,6 @@
 #include "cost/price/predict.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
-#include "layouts/graph/microbatches.h"
 #include "layouts/inference/generation_graph.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/gemm_peak.h"
@@ -53,7 +52,7 @@ static char *format_pipeline(const MtfPipelinePlan *pipeline) {
 static void say_plan(const MtfSession *session) {
     g_autofree char *mesh = mtf_mesh_format(&session->program->layout->mesh);
     g_autofree char *memory = mtf_bytes_format((double)session->arena->bytes);
-    g_autofree char *step = mtf_graph_step_format(session->plan->graph);
+    g_autofree char *step = mtf_plan_step_format(session->plan);
     g_autofree char *model = mtf_session_has_stages(session)
                                  ? format_pipeline(session->stage->pipeline)
                                  : g_strdup_printf("%" PRId64 " parameters, ",

@@ -396,7 +396,9 @@ static MtfPlan *layers_plan(void) {
 static void what_is_kept_stands_beside_the_training_graph(void **state) {
     (void)state;
     g_autoptr(MtfPlan) plan = layers_plan();
-    g_autofree char *text = mtf_plan_print(plan);
+    g_autofree char *text = mtf_plan_print(plan), *step = mtf_plan_step_format(plan);
+    assert_string_equal(step, "in one piece, 6 operations recomputed, 3 results waiting with the "
+                              "host (recompute layers:3, offload layers)");
     assert_non_null(strstr(text, "\"recompute\": \"layers:3\""));
     assert_non_null(strstr(text, "\"offload\": \"layers\""));
     assert_null(strstr(text, "recompute/"));
