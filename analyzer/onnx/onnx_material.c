@@ -211,6 +211,26 @@ static MtfOnnxValue *make_again(MtfOnnxTranslation *t, MtfOnnxValue *value) {
     return made == NULL ? NULL : become(value, mtf_onnx_material(t, made));
 }
 
+static MtfOnnxValue *make_pattern(MtfOnnxTranslation *t, MtfOnnxValue *value);
+
+/* Truths as those numbers that are not 0. */
+static MtfOnnxValue *make_truths(MtfOnnxTranslation *t, MtfOnnxValue *value) {
+    MtfOnnxValue *numbers = mtf_onnx_known_new(t, MTF_ONNX_INT32, value->rank, value->sizes);
+    if (numbers == NULL)
+        return NULL;
+    memcpy(numbers->known, value->known, (gsize)mtf_onnx_elements(value) * sizeof(double));
+    numbers = make_pattern(t, numbers);
+    return numbers == NULL ? NULL : become(value, mtf_onnx_cast(t, numbers, MTF_ONNX_BOOL));
+}
+
+/* Known elements that are a range or a triangle, or NULL. */
+static MtfOnnxValue *make_pattern(MtfOnnxTranslation *t, MtfOnnxValue *value) {
+    if (value->type == MTF_ONNX_BOOL)
+        return make_truths(t, value);
+    MtfOnnxValue *range = only_axis(value) >= 0 ? make_range(t, value) : NULL;
+    return range != NULL || t->error != NULL ? range : make_triangle(t, value);
+}
+
 /* Whether all of the known elements are the same. */
 static bool are_alike(const MtfOnnxValue *value) {
     int64_t n = mtf_onnx_elements(value), i = 1;
@@ -233,11 +253,7 @@ MtfOnnxValue *mtf_onnx_material(MtfOnnxTranslation *t, MtfOnnxValue *value) {
     value->uniform |= known && exact && !value->uniform && are_alike(value);
     if (known && (value->uniform || single) && (value->stored == NULL || single || !value->trained))
         return make_constant(t, value);
-    MtfOnnxValue *pattern = NULL;
-    if (known && exact && only_axis(value) >= 0)
-        pattern = make_range(t, value);
-    if (known && exact && pattern == NULL)
-        pattern = make_triangle(t, value);
+    MtfOnnxValue *pattern = known && exact ? make_pattern(t, value) : NULL;
     if (pattern != NULL || t->error != NULL)
         return pattern;
     return value->stored != NULL ? make_variable(t, value, !value->trained) : make_again(t, value);

@@ -12,8 +12,10 @@ claim "import tells the parameters of an ONNX file" says '"parameters": 88'
 run meshtf-plan check "$linear"
 claim "check knows an ONNX file" says 'ONNX model'
 run meshtf-plan check "$cases/node/test_if/model.onnx"
-claim "control flow is refused by node" exits 2
-claim "  with the operator's name" says_error "control flow"
+claim "branches are read" exits 0
+run meshtf-plan check "$cases/node/test_optional_has_element/model.onnx"
+claim "what is no tensor is refused" exits 2
+claim "  with the input's name" says_error 'input "optional_input" is no tensor of numbers'
 head -c 60 "$linear" >"$work/cut.onnx"
 run meshtf-plan import "$work/cut.onnx" -o "$work/x.json"
 claim "a file that is cut off is refused" exits 2

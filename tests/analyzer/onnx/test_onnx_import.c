@@ -139,6 +139,21 @@ static void truths_are_bools(void **state) {
     assert_string_equal(format(graph, "y"), "f32[batch:2, features:5]");
 }
 
+/* A known list of 0 and 1, and a known triangle: neither a range nor a choice of bools is one of numbers. */
+static void known_truths_are_bools(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "batch,3,2");
+    mtf_make_tensor(g, "pair", MTF_ONNX_BOOL, "2", (double[]){ 0, 1 });
+    mtf_make_tensor(g, "triangle", MTF_ONNX_BOOL, "3,2", (double[]){ 1, 0, 1, 1, 1, 1 });
+    mtf_make_tensor(g, "zero", MTF_ONNX_FLOAT, "", (double[]){ 0 });
+    mtf_make_node(g, "Where", "pair,x,zero", "a", "");
+    mtf_make_node(g, "Where", "triangle,a,zero", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "batch,3,2");
+    g_autoptr(MtfGraph) graph = import(g, NULL);
+    assert_string_equal(format(graph, "y"), "f32[batch:2, length:3, features:2]");
+}
+
 /* Reshape to [shape(x)[0], shape(x)[1], 2, 3] as exporters write it. */
 static void shape_arithmetic_is_worked_out(void **state) {
     (void)state;
@@ -518,6 +533,7 @@ int main(void) {
         cmocka_unit_test(two_axes_of_one_tensor_keep_different_names),
         cmocka_unit_test(integers_keep_their_bits),
         cmocka_unit_test(truths_are_bools),
+        cmocka_unit_test(known_truths_are_bools),
         cmocka_unit_test(shape_arithmetic_is_worked_out),
         cmocka_unit_test(a_triangle_of_constants_becomes_a_comparison),
         cmocka_unit_test(a_loss_makes_an_inference_graph_one_to_train),
