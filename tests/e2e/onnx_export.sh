@@ -26,7 +26,7 @@ if [ -e "$linear" ]; then
 else
     skip "libonnx-testdata is not installed"
 fi
-for family in llama resnet unet bert; do
+for family in llama resnet unet bert lstm-lm; do
     meshtf-plan model $family --preset tiny -o "$work/$family.json" >"$work/out"
     meshtf-plan search "$work/$family.json" --mesh 'r:2;c:2' --machine cpu-host --even -o "$work/f.json" >"$work/out"
     run meshtf-plan export "$work/f.json" --to onnx -o "$work/$family.onnx"

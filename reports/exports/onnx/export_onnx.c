@@ -2,7 +2,8 @@
 #include "reports/exports/onnx/export_onnx.h"
 
 #include "layouts/base/error.h"
-#include "reports/exports/onnx/onnx_nodes.h"
+#include "layouts/graph/loops.h"
+#include "reports/exports/onnx/onnx_loop_nodes.h"
 #include "reports/exports/onnx/stored_weights.h"
 
 #include <inttypes.h>
@@ -23,20 +24,8 @@ static const MtfTensor *tensor_of(const Export *e, int tensor) {
 /* ---- Values ---------------------------------------------------------------------------------- */
 
 static void put_info(Export *e, uint32_t field, int tensor) {
-    const MtfTensor *t = tensor_of(e, tensor);
-    GByteArray *info = g_byte_array_new(), *type = g_byte_array_new(), *inner = g_byte_array_new(),
-               *shape = g_byte_array_new();
-    for (int i = 0; i < t->shape.rank; i++) {
-        GByteArray *dim = g_byte_array_new();
-        mtf_wire_put_varint(dim, 1, (uint64_t)mtf_graph_size(e->nodes.graph, t->shape.dims[i]));
-        mtf_node_put_inner(shape, 1, dim);
-    }
-    mtf_wire_put_varint(inner, 1, (uint64_t)mtf_node_type_of(t->dtype));
-    mtf_node_put_inner(inner, 2, shape);
-    mtf_node_put_inner(type, 1, inner);
-    mtf_wire_put_string(info, 1, t->name);
-    mtf_node_put_inner(info, 2, type);
-    mtf_node_put_inner(e->nodes.message, field, info);
+    mtf_node_put_inner(e->nodes.message, field,
+                       mtf_onnx_info(e->nodes.graph, tensor, tensor_of(e, tensor)->name));
 }
 
 /* {"location": FILE, "offset": N, "length": N}: the elements are in the checkpoint. */
@@ -115,15 +104,22 @@ static const MtfOnnxWriter *find_writer(int kind) {
     return NULL;
 }
 
-static bool write_operation(Export *e) {
-    const MtfOperation *op = mtf_node_operation(&e->nodes);
-    const MtfOnnxWriter *writer = op->loop == 0 ? find_writer(op->kind) : NULL;
-    e->nodes.steps = 0;
+static bool write_operation(MtfOnnxNodes *e) {
+    const MtfOperation *op = mtf_node_operation(e);
+    const MtfOnnxWriter *writer = find_writer(op->kind);
+    e->steps = 0;
     return writer != NULL
-               ? writer->write(&e->nodes)
-               : mtf_input_error(e->nodes.error, "operation \"%s\" (%s%s) has no form in ONNX here",
-                                 op->name, mtf_operation_row(op->kind)->name,
-                                 op->loop != 0 ? ", of a loop" : "");
+               ? writer->write(e)
+               : mtf_input_error(e->error, "operation \"%s\" (%s) has no form in ONNX here",
+                                 op->name, mtf_operation_row(op->kind)->name);
+}
+
+/* The operation at hand; of a loop its first writes all, behind which its last is at hand. */
+static bool write_next(MtfOnnxNodes *e) {
+    if (mtf_operation_loop_part(e->graph, e->operation) == MTF_LOOP_BEGINS)
+        return true;
+    return mtf_node_operation(e)->loop != 0 ? mtf_onnx_write_loop(e, write_operation)
+                                            : write_operation(e);
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */
@@ -153,11 +149,24 @@ static bool is_needed(const Export *e, const MtfOperation *op) {
     return false;
 }
 
+/* Of a loop that makes something needed, all results are. */
+static void mark_loop(Export *e, int operation) {
+    int begin, end;
+    bool needed = false;
+    mtf_onnx_loop_span(e->nodes.graph, operation, &begin, &end);
+    for (int i = begin; i < end; i++)
+        needed |= is_needed(e, mtf_graph_operation(e->nodes.graph, i));
+    for (int i = begin; needed && i < end; i++)
+        e->needed[mtf_graph_operation(e->nodes.graph, i)->outputs[0]] = true;
+}
+
 static void mark_needed(Export *e, const GArray *outputs) {
     for (guint i = 0; i < outputs->len; i++)
         e->needed[g_array_index(outputs, int, i)] = true;
     for (int i = (int)e->nodes.graph->operations->len - 1; i >= 0; i--) {
         const MtfOperation *op = mtf_graph_operation(e->nodes.graph, i);
+        if (op->loop != 0)
+            mark_loop(e, i);
         for (int k = 0; k < op->n_inputs && is_needed(e, op); k++)
             e->needed[op->inputs[k]] = true;
     }
@@ -173,9 +182,9 @@ static bool write_graph(Export *e, const GArray *outputs) {
         if (e->needed[t] && tensor->source == MTF_SOURCE_VARIABLE && !put_variable(e, t))
             return false;
     }
-    for (int o = 0; o < (int)graph->operations->len; o++) {
+    for (int o = 0; o < (int)graph->operations->len; o = e->nodes.operation + 1) {
         e->nodes.operation = o;
-        if (is_needed(e, mtf_graph_operation(graph, o)) && !write_operation(e))
+        if (is_needed(e, mtf_graph_operation(graph, o)) && !write_next(&e->nodes))
             return false;
     }
     for (guint i = 0; i < outputs->len; i++)

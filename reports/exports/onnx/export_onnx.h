@@ -9,7 +9,8 @@
  *     what a loss compares        ──►  the model's output
  *
  * The operations' writers are tables in the files onnx_KIND_nodes.c, of elementwise, sum, place, attention
- * and window operations; what stands in none of them (tokens sent to experts, loops) is refused by name. */
+ * and window operations; what stands in none of them (tokens sent to experts) is refused by name. A loop is a
+ * Scan (onnx_loop_nodes.h). */
 #ifndef MTF_EXPORT_ONNX_H
 #define MTF_EXPORT_ONNX_H
 

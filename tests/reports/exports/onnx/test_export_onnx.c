@@ -183,6 +183,23 @@ static void functions_that_are_not_drawn(void **state) {
     seen[MTF_OP_IN_TRAIN_PHASE] = seen[MTF_OP_DROPOUT] = true;
 }
 
+/* Forwards and backwards, with a state that nobody reads behind the loop, and elements in the middle. */
+static void loops_are_scans(void **state) {
+    (void)state;
+    for (int reverse = 0; reverse < 2; reverse++) {
+        g_autofree char *loop = g_strdup_printf(
+            "{'loop': {'name': 'l', 'dimension': 't', %s'carry': [{'name': 's', 'init': 'w', "
+            "'next': 'new'}, {'name': 'c', 'init': 'w', 'next': 'further'}], 'inputs': [{'name': "
+            "'xt', 'of': 'x'}], 'outputs': [{'name': 'all', 'of': 'new'}, {'name': 'far', 'of': "
+            "'further'}], 'operations': [{'name': 'sum', 'op': 'add', 'inputs': ['s', 'xt']}, "
+            "{'name': 'further', 'op': 'multiply', 'inputs': ['c', 'sum']}, {'name': 'more', 'op': "
+            "'tanh', 'inputs': ['further']}, {'name': 'new', 'op': 'add', 'inputs': ['more', "
+            "'w']}]}}",
+            reverse ? "'reverse': true, " : "");
+        check_text("'a': 3, 't': 5, 'h': 2", X("'a', 't', 'h'") W("'a', 'h'"), loop);
+    }
+}
+
 #define CONV_DIMS \
     "'n': 2, 'm': 2, 'h': 7, 'w': 5, 'hh': 4, 'ww': 5, 'kh': 3, 'kw': 2, 'c': 3, 'd': 2, 'g': 2"
 #define ROWS(FROM, TO) \
@@ -247,6 +264,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_computes_the_same),
         cmocka_unit_test(functions_that_are_not_drawn),
+        cmocka_unit_test(loops_are_scans),
         cmocka_unit_test(windows_of_every_kind),
         cmocka_unit_test(what_has_no_form_is_refused_by_name),
         cmocka_unit_test(every_writer_was_tried),
