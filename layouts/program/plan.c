@@ -17,7 +17,7 @@
 
 #define DIGEST_LENGTH 64
 
-/* Of version 3 the graph has clones and copies itself; since then they follow from the execution. */
+/* Of version 3 the graph of a plan that recomputes or offloads has clones and copies itself, which is refused. */
 #define VERSION 4
 #define OLDEST_VERSION 3
 
@@ -158,7 +158,7 @@ bool mtf_plan_read_kept(const MtfJson *root, MtfKept *kept, GError **error) {
 }
 
 /* Reads the training graph, with the examples of one micro-batch, and adds what the execution adds. */
-static bool read_graph(const MtfJson *root, MtfPlan *plan, bool derives, GError **error) {
+static bool read_graph(const MtfJson *root, MtfPlan *plan, GError **error) {
     MtfJson where, execution;
     MtfKept kept;
     GError *cause = NULL;
@@ -168,7 +168,7 @@ static bool read_graph(const MtfJson *root, MtfPlan *plan, bool derives, GError 
         !mtf_json_get_object(root, "execution", &execution, error) ||
         !mtf_plan_read_microbatches(&execution, plan->graph, error))
         return false;
-    return !derives || mtf_graph_execute(plan->graph, &kept, 1, &cause) ||
+    return mtf_graph_execute(plan->graph, &kept, 1, &cause) ||
            mtf_field_relay(&execution, cause, error);
 }
 
@@ -352,18 +352,21 @@ static bool read_bucket(const MtfJson *execution, MtfPlan *plan, GError **error)
                                      &plan->layout->execution.bucket_bytes, error);
 }
 
-/* Lays out what the execution added like its originals; these come first. */
-static void lay_out_added(MtfPlan *plan) {
+/* Lays out what the execution added like its originals; these come first. Returns whether it added any. */
+static bool lay_out_added(MtfPlan *plan) {
     MtfLayout *layout = plan->layout;
+    bool any = false;
     for (int i = 0; i < layout->n_operations; i++) {
         int original = original_of(plan, i);
         if (original < 0)
             continue;
+        any = true;
         int result = mtf_graph_operation(plan->graph, i)->outputs[0];
         layout->operations[i] = layout->operations[original];
         layout->tensors[result] =
             layout->tensors[mtf_graph_operation(plan->graph, original)->outputs[0]];
     }
+    return any;
 }
 
 static bool read_maps(const MtfPlan *plan, const MtfJson *layout, GError **error) {
@@ -372,7 +375,7 @@ static bool read_maps(const MtfPlan *plan, const MtfJson *layout, GError **error
 }
 
 /* What was added is as its originals are, which must be known for that, unless it is named itself. */
-static bool read_layout(const MtfJson *root, MtfPlan *plan, bool derived, GError **error) {
+static bool read_layout(const MtfJson *root, MtfPlan *plan, GError **error) {
     static const char *const keys[] = { "rules", "tensors", "gathered_copies", "operations", NULL };
     MtfJson where, gathered_copies;
     GError *cause = NULL;
@@ -381,11 +384,8 @@ static bool read_layout(const MtfJson *root, MtfPlan *plan, bool derived, GError
         (mtf_json_find(&where, "gathered_copies", &gathered_copies) &&
          !read_map(plan, &where, "gathered_copies", read_gathered_copies, error)))
         return false;
-    if (derived) {
-        lay_out_added(plan);
-        if (!read_maps(plan, &where, error))
-            return false;
-    }
+    if (lay_out_added(plan) && !read_maps(plan, &where, error))
+        return false;
     return mtf_layout_check(plan->graph, plan->layout, &cause) ||
            mtf_field_relay(&where, cause, error);
 }
@@ -476,8 +476,8 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
         return NULL;
     }
     if (!mtf_json_versions(root, "meshtf_plan", OLDEST_VERSION, VERSION, &version, error) ||
-        !mtf_json_keys(root, keys, error) || !read_graph(root, plan, version == VERSION, error) ||
-        !read_mesh(root, plan, error) || !read_layout(root, plan, version == VERSION, error) ||
+        !mtf_json_keys(root, keys, error) || !read_graph(root, plan, error) ||
+        !read_mesh(root, plan, error) || !read_layout(root, plan, error) ||
         !read_precision(root, plan, error) || !read_execution(root, plan, true, error) ||
         !read_body(root, plan, error) || !read_software(root, error))
         return NULL;
@@ -492,7 +492,7 @@ MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph,
     if (!read_mesh(stage, plan, error))
         return NULL;
     plan->layout->execution.stage = *execution;
-    if (!read_layout(stage, plan, true, error) || !read_precision(stage, plan, error) ||
+    if (!read_layout(stage, plan, error) || !read_precision(stage, plan, error) ||
         !read_execution(stage, plan, false, error) || !read_body(stage, plan, error))
         return NULL;
     mark_near(plan);
