@@ -179,6 +179,17 @@ static int64_t merged_bound(const MtfPlanAnswer *answer) {
     return mtf_plan_answer_is_free(answer) ? answer->free.bound : answer->rules.bound;
 }
 
+/* An incumbent that fits, as expanded, where it is cheaper. */
+static Expanded cheaper(const Expansion *expansion, MtfIncumbents *incumbents, Expanded expanded) {
+    int64_t limit = expansion->options->memory_limit;
+    const MtfIncumbent *best = mtf_incumbents_best(incumbents, limit);
+    if (best == NULL || (expanded.arena_bytes <= limit && best->cost >= expanded.cost))
+        return expanded;
+    mtf_layout_free(expanded.layout);
+    return (Expanded){ mtf_layout_copy(best->layout), best->cost, best->arena_bytes,
+                       best->step_seconds };
+}
+
 /* The cheapest layout, which rules no longer describe. */
 static void take_cheapest(const Expansion *expansion, MtfPlanAnswer *answer, Expanded cheapest) {
     mtf_free_answer_clear(&answer->free);
@@ -216,6 +227,18 @@ static void take_fastest(const Expansion *expansion, MtfPlanAnswer *answer) {
         answer->alike.alike = (MtfAlikePrice){ fastest.cost, fastest.step_seconds };
 }
 
+/* An incumbent that fits, where its step is shorter still. */
+static void take_faster_incumbent(const Expansion *expansion, MtfPlanAnswer *answer) {
+    const MtfIncumbent *fastest =
+        mtf_incumbents_fastest(answer->incumbents, expansion->options->memory_limit);
+    if (fastest == NULL || fastest->step_seconds >= answer->step_seconds)
+        return;
+    mtf_layout_free(answer->fastest);
+    answer->fastest = mtf_layout_copy(fastest->layout);
+    answer->fastest_cost = fastest->cost;
+    answer->step_seconds = fastest->step_seconds;
+}
+
 static const MtfAxisMerge *find_merge(const MtfMergedMeshes *merged, const MtfMesh *mesh) {
     for (guint i = 0; i < merged->merges->len; i++)
         if (mtf_mesh_equal(&g_array_index(merged->merges, MtfAxisMerge, i).mesh, mesh))
@@ -244,6 +267,8 @@ void mtf_merged_answer_expand(const MtfMergedMeshes *merged, const MtfGraph *gra
     MtfIncumbents *incumbents = expand_incumbents(&expansion, answer->incumbents);
     mtf_incumbents_free(answer->incumbents);
     answer->incumbents = incumbents;
-    take_cheapest(&expansion, answer, expand_layout(&expansion, layout));
+    take_cheapest(&expansion, answer,
+                  cheaper(&expansion, incumbents, expand_layout(&expansion, layout)));
     take_fastest(&expansion, answer);
+    take_faster_incumbent(&expansion, answer);
 }

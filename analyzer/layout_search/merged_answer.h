@@ -5,8 +5,10 @@
  *                 ▲                                                            │
  *                 └───────── expanded: layout, mapping, prices ◄───────────────┘
  *
- * so that its plan is no worse than the best of them. What is proven of merged meshes is no bound of the
- * mesh itself, where the axes of a merge may go different ways: the answer carries both. Among several
+ * What moves over a merged axis may have to go axis by axis on the mesh itself (a reduce-scatter over three
+ * axes is three), which takes more messages: layouts are priced again there, and what was found, the best
+ * rules and the layouts made by hand compete by those prices. What is proven of merged meshes is no bound of
+ * the mesh itself, where the axes of a merge may go different ways: the answer carries both. Among several
  * meshes those of many axes are left out, since their merges are among the others. */
 #ifndef MTF_MERGED_ANSWER_H
 #define MTF_MERGED_ANSWER_H

@@ -13,6 +13,9 @@ claim "its plan is sound" exits 0
 run meshtf-plan search "$work/demo.json" --mesh 'a:2;b:2;c:2;d:2;e:2;f:2' --max-mesh-dims 6 --seconds 5
 claim "so are six axes" exits 0
 claim "the merged mesh is named with its gap" says "the mesh whose plan it is, gap"
+run meshtf-plan search transformer-small --mesh 'a:2;b:2;c:2;d:2' --seconds 5 --json
+claim "what a merge found is priced on the mesh itself" says '"merged": '
+claim "and no layout made by hand is faster there" sh -c "! grep -q '\"longer\":-' '$work/out'"
 
 run meshtf-plan model gpt --preset gpt3-175b --batch 1536 -o "$work/g.json"
 run meshtf-plan search "$work/g.json" --devices 8192 --machine tpu-v5p --precision bf16
