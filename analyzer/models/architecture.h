@@ -42,9 +42,8 @@ typedef struct {
     const char *before_attention, *on_attention, *after_attention; /* norms */
     const char *before_ffn, *on_ffn, *after_ffn;
     const char *cross_q, *cross_k, *cross_v, *cross_o, *before_cross, *after_cross;
-    const char *buckets; /* table of relative positions, in layer 0 */
-    const char *
-        sinks; /* a number of each head that takes a share of its queries' attention; its whole name */
+    const char *buckets;        /* table of relative positions, in layer 0 */
+    const char *sinks;          /* each head's score of nothing; its whole name */
     const char *final_norm;     /* with its own prefix */
     const char *positions;      /* likewise */
     const char *embedding_norm; /* likewise */
@@ -94,12 +93,11 @@ typedef struct {
     double scale;           /* of the scores; 1 / sqrt(d_kv) in most models */
     bool scale_by_layer;    /* which is divided by the number of the layer, from 1 */
     double softcap;         /* of the scores: s -> cap tanh(s / cap); 0: none */
-    int64_t
-        window; /* positions that a query sees, its own included, on each side that it looks to */
-    int64_t
-        chunk; /* layers that turn look no further back than to the last multiple of it; 0: they do */
-    int64_t
-        temper_places; /* queries of layers that do not turn grow by `temper` ln(1 + floor(place / this)), place from 1; 0: not so */
+    int64_t window; /* positions that a query sees on each side it looks to, its own included */
+    int64_t chunk;  /* layers that turn look back to the last multiple of it; 0: further */
+    /* Queries of layers that do not turn are multiplied by 1 + temper ln(1 + floor(place / temper_places)), the first
+     * place being 1; 0: by nothing. */
+    int64_t temper_places;
     double temper;
     bool first_unnormed; /* layer 0 has no norm before attention */
     MtfWindowRule window_rule;
@@ -133,14 +131,13 @@ typedef struct {
     uint64_t dense_layers[4];
     double expert_scale;     /* of what experts make together; 0: 1 */
     bool choice_bias_is_row; /* files keep it as a matrix of one row */
-    bool gate_on_input; /* experts read a token times its share, and all of what they make counts */
-    bool experts_in_first;  /* files keep theirs as [experts, in, out], without a suffix */
-    bool experts_alternate; /* in a tensor of both, outputs of the gate and the others take turns */
-    bool expert_bias;       /* of experts and their router */
-    double
-        gate_limit; /* gates g of experts stay below it and are g sigmoid(1.702 g), the others within it, plus 1; 0: not so */
-    bool renormalise;   /* shares of the chosen experts add up to 1 */
-    MtfRouting routing; /* how tokens are sent to experts; sizes are those above */
+    bool gate_on_input;      /* experts read a token times its share, and what they make is added */
+    bool experts_in_first;   /* files keep theirs as [experts, in, out], without a suffix */
+    bool experts_alternate;  /* outputs of gate and up take turns in a tensor of both */
+    bool expert_bias;        /* of experts and their router */
+    double gate_limit;       /* of gate and up, which are multiplied as gpt-oss does; 0: neither */
+    bool renormalise;        /* shares of the chosen experts add up to 1 */
+    MtfRouting routing;      /* how tokens are sent to experts; sizes are those above */
     MtfStackNames names;
 } MtfStack;
 
@@ -200,10 +197,9 @@ typedef struct {
     const char *embedding, *token_type_table, *widening; /* in files */
     const char *narrowing; /* before a tied head; NULL: `widening` the other way round */
     const char *head, *pooler_name;
-    const char
-        *head_bias_row;      /* the bias that files keep as a matrix of one row, and do not train */
-    MtfHeadLayer head_layer; /* of encoders */
-    bool head_layer_bare;    /* without a bias */
+    const char *head_bias_row; /* that bias where files keep it as one row, which nobody trains */
+    MtfHeadLayer head_layer;   /* of encoders */
+    bool head_layer_bare;      /* without a bias */
     MtfStack encoder, decoder; /* one of them, or both */
 } MtfArchitecture;
 

@@ -47,8 +47,7 @@ typedef struct {
     bool biased;      /* shares are compared with a number of each expert added, but not used so */
     bool sigmoid;     /* shares are sigmoids of the scores, not their softmax */
     bool renormalise; /* gates of a token add up to 1 */
-    double
-        margin; /* a choice's share is of the experts not better than it, and worse by at most this part of either's score (Phi-3.5-MoE); 0: of all */
+    double margin;    /* of SparseMixer (routing.c); 0: shares are of all experts */
     double auxiliary, z_loss, jitter;
 } MtfRouting;
 
