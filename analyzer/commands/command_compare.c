@@ -4,7 +4,7 @@
 #include "analyzer/commands/report_child.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
-#include "layouts/program/plan.h"
+#include "layouts/program/pipeline_plan.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -12,14 +12,17 @@
 #include <string.h>
 
 #define LETTERS 26
+/* Those of `rows` that plans of one mesh have. */
+#define ROWS_OF_MESHES 11
 
 typedef enum { UNIT_SECONDS, UNIT_BYTES, UNIT_NANOSECONDS, UNIT_PERCENT, UNIT_TIMES } Unit;
 
 /* One plan, NaN where it does not say. */
 typedef struct {
     const char *path;
-    MtfPlan *plan;
-    double values[16]; /* as `rows` has them */
+    MtfPipelinePlan *pipeline; /* NULL: of one mesh */
+    MtfPlan *plan;             /* of a pipeline its first stage's, borrowed */
+    double values[16];         /* as `rows` has them */
 } Column;
 
 static const struct {
@@ -38,6 +41,9 @@ static const struct {
     { "cost", "cost", UNIT_NANOSECONDS },
     { "bound", "bound", UNIT_NANOSECONDS },
     { "gap", "gap", UNIT_PERCENT },
+    /* Of pipelines alone: */
+    { "bubble", "bubble", UNIT_PERCENT },
+    { "between stages", "sent_bytes", UNIT_BYTES },
 };
 
 /* ---- Reading ------------------------------------------------------------------------------- */
@@ -72,15 +78,72 @@ static double value_of(const MtfPlan *plan, const char *key) {
     return isnan(predicted) ? number_of(plan->search, key) : predicted;
 }
 
+/* What the stages of the fullest domain need of a device. */
+static double peak_of_pipeline(const MtfPipelinePlan *pipeline) {
+    double most = 0;
+    for (int rank = 0; rank < pipeline->order->ranks; rank++) {
+        double bytes = 0;
+        for (int s = 0; s < pipeline->order->stages; s++)
+            if (pipeline->order->rank_of_stage[s] == rank)
+                bytes += number_of(mtf_pipeline_stage(pipeline, s)->predicted, "peak_memory_bytes");
+        most = fmax(most, bytes);
+    }
+    return most;
+}
+
+/* Of the tensors that stages hand each other in a step. */
+static double sent_bytes(const MtfPipelinePlan *pipeline) {
+    double bytes = 0;
+    for (guint i = 0; i < pipeline->split->transfers->len; i++) {
+        const MtfStageTransfer *t = &g_array_index(pipeline->split->transfers, MtfStageTransfer, i);
+        const MtfGraph *graph = g_ptr_array_index(pipeline->split->graphs, t->from);
+        bytes += (double)mtf_graph_tensor_bytes(graph, t->sent) *
+                 (t->once ? 1 : pipeline->order->microbatches);
+    }
+    return bytes;
+}
+
+static double value_of_pipeline(const MtfPipelinePlan *pipeline, const char *key) {
+    if (strcmp(key, "peak_memory_bytes") == 0)
+        return peak_of_pipeline(pipeline);
+    if (strcmp(key, "sent_bytes") == 0)
+        return sent_bytes(pipeline);
+    if (strcmp(key, "memory_limit") == 0)
+        return value_of(mtf_pipeline_stage(pipeline, 0), key);
+    return number_of(pipeline->predicted, key);
+}
+
+static bool load_column(Column *column, GError **error) {
+    if (!mtf_pipeline_plan_is(column->path)) {
+        column->plan = mtf_plan_load(column->path, error);
+        return column->plan != NULL;
+    }
+    column->pipeline = mtf_pipeline_plan_load(column->path, error);
+    if (column->pipeline != NULL)
+        column->plan = mtf_pipeline_stage(column->pipeline, 0);
+    return column->pipeline != NULL;
+}
+
 static bool read_column(Column *column, const char *path, const Column *first, GError **error) {
     column->path = path;
-    column->plan = mtf_plan_load(path, error);
-    if (column->plan == NULL)
+    if (!load_column(column, error))
         return false;
     for (gsize r = 0; r < G_N_ELEMENTS(rows); r++)
         column->values[r] = rows[r].unit == UNIT_TIMES ? column->values[0] / first->values[0]
-                                                       : value_of(column->plan, rows[r].key);
+                            : column->pipeline != NULL
+                                ? value_of_pipeline(column->pipeline, rows[r].key)
+                                : value_of(column->plan, rows[r].key);
     return true;
+}
+
+static void column_clear(Column *column) {
+    if (column->pipeline == NULL)
+        mtf_plan_free(column->plan);
+    mtf_pipeline_plan_free(column->pipeline);
+}
+
+static const MtfGraph *graph_of(const Column *column) {
+    return column->pipeline != NULL ? column->pipeline->graph : column->plan->graph;
 }
 
 static const char *machine_name(const MtfPlan *plan) {
@@ -113,19 +176,40 @@ static char *column_name(int column) {
                             : g_strdup_printf("%c%d", 'A' + column % LETTERS, column / LETTERS);
 }
 
+/* How a plan runs its model: "mesh rows:2, 4 micro-batches …, layout free". Free with g_free. */
+static char *format_way(const Column *column) {
+    const MtfPipelinePlan *pipeline = column->pipeline;
+    const MtfPlan *plan = column->plan;
+    if (pipeline != NULL)
+        return g_strdup_printf("%d stages on %d devices, schedule %s, %d micro-batches",
+                               (int)pipeline->stages->len, mtf_pipeline_devices(pipeline),
+                               pipeline->schedule, pipeline->order->microbatches);
+    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    g_autofree char *step = mtf_plan_step_format(plan);
+    const char *rules = plan->layout->rules;
+    return g_strdup_printf("mesh %s, %s, layout %s", *mesh != '\0' ? mesh : "of one processor",
+                           step,
+                           rules == NULL    ? "free"
+                           : *rules == '\0' ? "replicated"
+                                            : rules);
+}
+
 static void print_legend(const Column *columns, int n) {
     for (int c = 0; c < n; c++) {
-        const MtfPlan *plan = columns[c].plan;
         g_autofree char *name = column_name(c);
-        g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
-        g_autofree char *step = mtf_plan_step_format(plan);
-        printf("%-3s %s\n    %s on %s, mesh %s, %s, layout %s\n", name, columns[c].path,
-               plan->graph->name, machine_name(plan), *mesh != '\0' ? mesh : "of one processor",
-               step,
-               plan->layout->rules == NULL    ? "free"
-               : *plan->layout->rules == '\0' ? "replicated"
-                                              : plan->layout->rules);
+        g_autofree char *way = format_way(&columns[c]);
+        printf("%-3s %s\n    %s on %s, %s\n", name, columns[c].path, graph_of(&columns[c])->name,
+               machine_name(columns[c].plan), way);
     }
+}
+
+/* Whether a plan says something of the row; rows of meshes are shown beside any. */
+static bool is_shown(const Column *columns, int n, gsize row) {
+    bool shown = false;
+    for (int c = 0; c < n; c++)
+        shown |= isfinite(columns[c].values[row]) ||
+                 (columns[c].pipeline == NULL && row < ROWS_OF_MESHES);
+    return shown;
 }
 
 static void print_table(const Column *columns, int n) {
@@ -136,6 +220,8 @@ static void print_table(const Column *columns, int n) {
         printf(" %12s", name);
     }
     for (gsize r = 0; r < G_N_ELEMENTS(rows); r++) {
+        if (!is_shown(columns, n, r))
+            continue;
         printf("\n%-14s", rows[r].name);
         for (int c = 0; c < n; c++) {
             g_autofree char *text = format_value(columns[c].values[r], rows[r].unit);
@@ -147,22 +233,35 @@ static void print_table(const Column *columns, int n) {
 
 /* ---- For machines -------------------------------------------------------------------------- */
 
+static void add_way(cJSON *object, const Column *column) {
+    const MtfPipelinePlan *pipeline = column->pipeline;
+    const MtfLayout *layout = column->plan->layout;
+    if (pipeline != NULL) {
+        mtf_json_add_integer(object, "stages", (int)pipeline->stages->len);
+        mtf_json_add_integer(object, "devices", mtf_pipeline_devices(pipeline));
+        cJSON_AddStringToObject(object, "schedule", pipeline->schedule);
+        mtf_json_add_integer(object, "microbatches", pipeline->order->microbatches);
+        return;
+    }
+    g_autofree char *mesh = mtf_mesh_format(&layout->mesh);
+    cJSON_AddStringToObject(object, "mesh", mesh);
+    if (layout->rules != NULL)
+        cJSON_AddStringToObject(object, "layout", layout->rules);
+    else
+        cJSON_AddNullToObject(object, "layout");
+}
+
 static void print_json(const Column *columns, int n) {
     cJSON *list = cJSON_CreateArray();
     for (int c = 0; c < n; c++) {
-        const MtfPlan *plan = columns[c].plan;
-        g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
         cJSON *object = cJSON_CreateObject();
         cJSON_AddStringToObject(object, "plan", columns[c].path);
-        cJSON_AddStringToObject(object, "graph", plan->graph->name);
-        cJSON_AddStringToObject(object, "machine", machine_name(plan));
-        cJSON_AddStringToObject(object, "mesh", mesh);
-        if (plan->layout->rules != NULL)
-            cJSON_AddStringToObject(object, "layout", plan->layout->rules);
-        else
-            cJSON_AddNullToObject(object, "layout");
+        cJSON_AddStringToObject(object, "graph", graph_of(&columns[c])->name);
+        cJSON_AddStringToObject(object, "machine", machine_name(columns[c].plan));
+        add_way(object, &columns[c]);
         for (gsize r = 0; r < G_N_ELEMENTS(rows); r++)
-            mtf_json_add_number(object, rows[r].key, columns[c].values[r]);
+            if (r < ROWS_OF_MESHES || columns[c].pipeline != NULL)
+                mtf_json_add_number(object, rows[r].key, columns[c].values[r]);
         cJSON_AddItemToArray(list, object);
     }
     mtf_json_say(list);
@@ -171,7 +270,7 @@ static void print_json(const Column *columns, int n) {
 /* Plans of different models or batches are no alternatives to one another: warns on standard error. */
 static void warn_of_other_models(const Column *columns, int n) {
     for (int c = 1; c < n; c++) {
-        const MtfGraph *first = columns[0].plan->graph, *other = columns[c].plan->graph;
+        const MtfGraph *first = graph_of(&columns[0]), *other = graph_of(&columns[c]);
         int64_t ours = mtf_graph_parameters(first), its = mtf_graph_parameters(other);
         double items = number_of(columns[0].plan->predicted, "items_per_step");
         double its_items = number_of(columns[c].plan->predicted, "items_per_step");
@@ -197,7 +296,7 @@ static bool print_plans(char **paths, int n, bool json, GError **error) {
         (json ? print_json : print_table)(columns, n);
     }
     for (int c = 0; c < n; c++)
-        mtf_plan_free(columns[c].plan);
+        column_clear(&columns[c]);
     return good;
 }
 
@@ -222,10 +321,11 @@ int mtf_command_compare(int argc, char **argv) {
     };
     GError *error = NULL;
     int status = 0;
-    if (!mtf_command_line_parse(&argc, &argv, entries, "PLAN PLAN…",
-                                "Sets plans side by side; ratios are to the first.\n\n"
-                                "  meshtf-plan compare free.json rules.json -o out",
-                                1, G_MAXINT, &error))
+    if (!mtf_command_line_parse(
+            &argc, &argv, entries, "PLAN PLAN…",
+            "Sets plans side by side, of one mesh or of stages; ratios are to the first.\n\n"
+            "  meshtf-plan compare free.json rules.json -o out",
+            1, G_MAXINT, &error))
         return mtf_command_line_fail("meshtf-plan compare", error);
     if (print_plans(argv + 1, argc - 1, json, &error) && folder != NULL)
         status = write_page(argv + 1, argc - 1, folder, &error);

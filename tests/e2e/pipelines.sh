@@ -185,8 +185,10 @@ run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 4 --fronti
 claim "options that pipelines do not have are bad input" says_error "--frontier does not go with --stages yet"
 run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 4 --memory 1KiB
 claim "stages that fit nowhere are status 3" exits 3
-run meshtf-plan search "$mlp" --devices 5 --stages 2
-claim "devices that stages cannot share evenly are bad input" bad_input
+run meshtf-plan search "$mlp" --devices 1 --stages 2
+claim "fewer devices than stages are bad input" bad_input
+run meshtf-plan search "$mlp" --devices 5 --stages 2 --exportable megatron
+claim "and so are unequal stages for Megatron-LM" bad_input
 sed 's/0F0,/0F1,/' "$work/2-gpipe.json" >"$work/broken.json"
 run mpirun -n 2 meshtf-run "$work/broken.json" --steps 1
 claim "an order that misses a pass is bad input" exits 2
@@ -207,6 +209,16 @@ plan searched "$mlp" --devices 4 --microbatches 4 --precision f64 --stages 2
 claim "it says what its cut was chosen by" says "the cut is the best under layouts made by hand"
 train searched 4
 claim "a cut that was searched for gives the losses of the whole" same "$work/whole.metrics" "$work/searched.metrics" 1e-10
+plan uneven "$mlp" --devices 3 --microbatches 4 --precision f64 --stages 2
+claim "stages may have unequal devices" says "pipeline       2 stages on 3 devices"
+train uneven 3
+claim "which give the losses of the whole" same "$work/whole.metrics" "$work/uneven.metrics" 1e-10
+claim "with the plan's memory and transfers" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
+run meshtf-plan compare "$work/searched.json" "$work/uneven.json" "$work/whole.json"
+claim "pipelines are compared with each other and with one mesh" says "2 stages on 3 devices, schedule 1f1b, 4 micro-batches"
+claim "by their bubbles" says "bubble  "
+run meshtf-plan compare "$work/searched.json" "$work/whole.json" --json
+claim "the whole has no stages" sh -c "jq -e '.[0].stages == 2 and .[0].bubble > 0 and (.[1] | has(\"stages\") or has(\"bubble\") | not)' '$work/out'"
 run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages auto --json
 claim "the number of stages is searched for" exits 0
 run meshtf-plan search "$mlp" --machine cpu-host --devices 2 --stages 2 --microbatches 4 --report "$work/alone"
