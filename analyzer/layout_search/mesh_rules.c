@@ -53,6 +53,7 @@ bool mtf_mesh_rules(const MtfPlanSearch *search, const GArray *meshes, const Mtf
         .mapping = mapping,
         .stage = options->stage,
         .memory_limit = options->memory_limit,
+        .draft = !options->rules_only,
         .pins = options->pins,
         .forbids = options->forbids,
         .gap = options->has_gap ? options->gap : 0,
@@ -113,6 +114,7 @@ static bool note_unlimited_rules(const MtfPlanSearch *search, const GArray *mesh
     MtfRuleSearchOptions rule_options = { .machine = options->machine,
                                           .memory_limit = INT64_MAX,
                                           .modelled = true,
+                                          .draft = true,
                                           .pins = options->pins,
                                           .forbids = options->forbids,
                                           .control = &part };

@@ -122,6 +122,7 @@ static void price_rules(const Variants *variants, Trial *trial, int64_t limit, b
     MtfRuleSearchOptions search = { .machine = options->machine,
                                     .memory_limit = limit,
                                     .modelled = !packed,
+                                    .draft = true,
                                     .pins = options->pins,
                                     .forbids = options->forbids,
                                     .control = options->control };

@@ -11,6 +11,9 @@
 
 #define MOST_TIGHTENINGS 40
 
+/* Of the work of a program, what one may take whose answer is only where a search over free layouts begins. */
+#define DRAFT_SHARE 16
+
 typedef struct {
     const MtfGraph *graph;
     const MtfRuleSearchOptions *options;
@@ -307,6 +310,8 @@ static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, M
     search->answer->stopped |= attempt.tables == NULL;
     if (attempt.tables != NULL) {
         attempt.program = mtf_rule_program_new(attempt.tables);
+        if (search->options->draft)
+            attempt.program->work /= DRAFT_SHARE;
         done = step(&attempt, error);
     }
     *bound = MAX(attempt.bound, floor);

@@ -26,6 +26,7 @@ typedef struct {
     MtfStageExecution stage;    /* how the layouts are run */
     int64_t memory_limit;       /* bytes of one device */
     bool modelled;              /* what arenas surely need stands for them: nothing is lowered */
+    bool draft;                 /* free layouts follow: integer programs may take little work */
     const char *const *pins;    /* "d_ff:cols": the dimension lies on that axis; NULL-terminated */
     const char *const *forbids; /* the dimension does not lie on that axis; both may be NULL */
     double gap;                 /* stop a program when (cost - bound) <= gap cost */

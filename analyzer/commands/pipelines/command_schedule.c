@@ -264,9 +264,11 @@ static void draw_rank(const Answer *answer, int rank, int width) {
 
 static void print_picture(const Answer *answer, int steps) {
     const MtfPipelineRun *run = answer->run;
-    printf("%s: %d stages of %d chunk%s, %d micro-batches\n", answer->name, answer->order->ranks,
-           answer->the_case.chunks, answer->the_case.chunks > 1 ? "s" : "",
-           answer->order->microbatches);
+    const MtfPipelineOrder *order = answer->order;
+    printf("%s: %d stage%s of %d chunk%s, %d micro-batch%s\n", answer->name, order->ranks,
+           order->ranks > 1 ? "s" : "", answer->the_case.chunks,
+           answer->the_case.chunks > 1 ? "s" : "", order->microbatches,
+           order->microbatches > 1 ? "es" : "");
     printf("  makespan %.10g, span %.10g, ideal %.10g, bubble %.2f %%, %d steps with messages\n",
            run->makespan, run->span, run->ideal, 100 * run->bubble, steps);
     if (answer->searched)

@@ -47,7 +47,8 @@ static bool read_dtype(const char *text, int64_t *bytes, GError **error) {
             return true;
         }
     return mtf_input_error(
-        error, "--dtype \"%s\" is not one of f32, f64, bf16, f16, i32, int8, fp8", text);
+        error, "--dtype \"%s\" is not one of f32, f64, bf16, f16, i32, int64, bool, int8, fp8",
+        text);
 }
 
 static bool check_given(const char *name, const char *text, GError **error) {
