@@ -222,6 +222,14 @@ static void append_title(GString *html, const MtfViewBox *box) {
     g_string_append(html, "</TD></TR>");
 }
 
+static void append_rows(GString *html, const GArray *rows) {
+    for (guint i = 0; i < rows->len; i++) {
+        const MtfViewRow *row = &g_array_index(rows, MtfViewRow, i);
+        append_cells(html, row->name, row->cells);
+        append_notes(html, row->notes, "");
+    }
+}
+
 static char *box_label(const MtfViewBox *box) {
     GString *html = g_string_new("<TABLE BORDER=\"1\" CELLBORDER=\"0\" CELLSPACING=\"0\" "
                                  "CELLPADDING=\"3\" BGCOLOR=\"white\" COLOR=\"");
@@ -232,11 +240,7 @@ static char *box_label(const MtfViewBox *box) {
         if (box->tensor >= 0)
             append_cells(html, NULL, box->cells);
     }
-    for (guint i = 0; i < box->rows->len; i++) {
-        const MtfViewRow *row = &g_array_index(box->rows, MtfViewRow, i);
-        append_cells(html, row->name, row->cells);
-        append_notes(html, row->notes, "");
-    }
+    append_rows(html, box->rows);
     append_notes(html, box->notes,
                  box->kind == MTF_BOX_OPERATION && box->tensor >= 0 ? "then " : "");
     g_string_append(html, "</TABLE>");
@@ -352,17 +356,10 @@ static void draw_box(Drawing *drawing, int index) {
         agsubnode(loop, node, 1);
 }
 
-/* The classes of an arrow name the boxes at its ends, for highlighting. */
-static void draw_arrow(Drawing *drawing, const MtfViewArrow *arrow) {
-    Agedge_t *edge =
-        agedge(drawing->graph, drawing->nodes[arrow->from], drawing->nodes[arrow->to], NULL, 1);
-    drawing->touched[arrow->from] = drawing->touched[arrow->to] = true;
-    g_autofree char *ends = g_strdup_printf("at-n%d at-n%d", arrow->from, arrow->to);
-    set(edge, "class", ends);
+/* A transfer's arrow is as wide as its time is a share of the costliest's. */
+static void weigh_arrow(const Drawing *drawing, const MtfViewArrow *arrow, Agedge_t *edge) {
     const MtfViewBox *from = &g_array_index(drawing->view->boxes, MtfViewBox, arrow->from);
     const MtfViewBox *to = &g_array_index(drawing->view->boxes, MtfViewBox, arrow->to);
-    if (arrow->nanoseconds == 0)
-        return;
     char width[G_ASCII_DTOSTR_BUF_SIZE];
     double share = (double)arrow->nanoseconds / (double)MAX(drawing->costliest, 1);
     g_ascii_formatd(width, sizeof width, "%.2f", 1 + 4 * sqrt(MIN(share, 1)));
@@ -371,6 +368,17 @@ static void draw_arrow(Drawing *drawing, const MtfViewArrow *arrow) {
     const MtfViewBox *pill = from->kind == MTF_BOX_TRANSFER ? from : to;
     if (pill->notes->len > 0)
         set_text(edge, "edgetooltip", g_ptr_array_index(pill->notes, 0));
+}
+
+/* The classes of an arrow name the boxes at its ends, for highlighting. */
+static void draw_arrow(Drawing *drawing, const MtfViewArrow *arrow) {
+    Agedge_t *edge =
+        agedge(drawing->graph, drawing->nodes[arrow->from], drawing->nodes[arrow->to], NULL, 1);
+    drawing->touched[arrow->from] = drawing->touched[arrow->to] = true;
+    g_autofree char *ends = g_strdup_printf("at-n%d at-n%d", arrow->from, arrow->to);
+    set(edge, "class", ends);
+    if (arrow->nanoseconds > 0)
+        weigh_arrow(drawing, arrow, edge);
 }
 
 /* Boxes without arrows would make one endless line: they are set in columns of each section. */

@@ -79,17 +79,21 @@ static void choose_sections(const MtfStepParts *parts, GPtrArray *pictures) {
     }
 }
 
+static char *write_section(const MtfStepParts *parts, const int *anchors,
+                           const MtfSectionPicture *picture, GError **error) {
+    g_autoptr(MtfPartitionView) view =
+        mtf_partition_view_section(parts, picture->part, picture->phase);
+    g_autofree char *name =
+        g_strdup_printf("part_%d_%s", picture->part, mtf_part_phase_name(picture->phase));
+    const MtfDotStyle style = { name, anchors, "", false };
+    return mtf_dot_graph(view, &style, error);
+}
+
 static char *write_sections(const MtfStepParts *parts, const int *anchors,
                             const GPtrArray *pictures, GError **error) {
     GString *text = g_string_new(NULL);
     for (guint i = 0; i < pictures->len; i++) {
-        const MtfSectionPicture *picture = g_ptr_array_index(pictures, i);
-        g_autoptr(MtfPartitionView) view =
-            mtf_partition_view_section(parts, picture->part, picture->phase);
-        g_autofree char *name =
-            g_strdup_printf("part_%d_%s", picture->part, mtf_part_phase_name(picture->phase));
-        const MtfDotStyle style = { name, anchors, "", false };
-        g_autofree char *dot = mtf_dot_graph(view, &style, error);
+        g_autofree char *dot = write_section(parts, anchors, g_ptr_array_index(pictures, i), error);
         if (dot == NULL) {
             g_string_free(text, TRUE);
             return NULL;

@@ -21,6 +21,15 @@ static char *entry_of(const MtfMesh *mesh, unsigned axes) {
     return g_string_free(text, FALSE);
 }
 
+static void append_entries(GString *text, const MtfMesh *mesh, const MtfShape *shape,
+                           const MtfPlacement *placement) {
+    for (int i = 0; i < shape->rank; i++) {
+        unsigned axes = mtf_placement_split_axes(placement, shape->dims[i]);
+        g_autofree char *entry = entry_of(mesh, axes);
+        g_string_append_printf(text, "%s%s", i > 0 ? ", " : "", entry);
+    }
+}
+
 static void append_spec(GString *text, const MtfStepFacts *facts, int tensor) {
     const MtfLayout *layout = facts->plan->layout;
     const MtfTensor *t = mtf_graph_tensor(facts->plan->graph, tensor);
@@ -33,11 +42,7 @@ static void append_spec(GString *text, const MtfStepFacts *facts, int tensor) {
         return;
     }
     g_string_append_printf(text, "    %s: P(", name);
-    for (int i = 0; i < t->shape.rank; i++) {
-        unsigned axes = mtf_placement_split_axes(placement, t->shape.dims[i]);
-        g_autofree char *entry = entry_of(&layout->mesh, axes);
-        g_string_append_printf(text, "%s%s", i > 0 ? ", " : "", entry);
-    }
+    append_entries(text, &layout->mesh, &t->shape, placement);
     g_string_append(text, "),\n");
 }
 

@@ -79,6 +79,11 @@ static void append_spec(GString *text, const MtfStepFacts *facts, int tensor) {
     g_string_append(text, " }\n");
 }
 
+/* Number k of the operation's inputs and, behind them, its outputs. */
+static int operand_of(const MtfOperation *op, int k) {
+    return k < op->n_inputs ? op->inputs[k] : op->outputs[k - op->n_inputs];
+}
+
 static void append_node(GString *text, const MtfStepFacts *facts, int operation) {
     const MtfGraph *graph = facts->plan->graph;
     const MtfOperation *op = mtf_graph_operation(graph, operation);
@@ -86,16 +91,16 @@ static void append_node(GString *text, const MtfStepFacts *facts, int operation)
     g_string_append_printf(text, "  node { name: %s op_type: \"%s\" domain: \"meshtf\"\n", name,
                            mtf_operation_row(op->kind)->name);
     for (int k = 0; k < op->n_inputs + op->n_outputs; k++) {
-        bool in = k < op->n_inputs;
-        int tensor = in ? op->inputs[k] : op->outputs[k - op->n_inputs];
-        g_autofree char *operand = mtf_export_quote(mtf_graph_tensor(graph, tensor)->name);
-        g_string_append_printf(text, "    %s: %s\n", in ? "input" : "output", operand);
+        const char *role = k < op->n_inputs ? "input" : "output";
+        g_autofree char *operand =
+            mtf_export_quote(mtf_graph_tensor(graph, operand_of(op, k))->name);
+        g_string_append_printf(text, "    %s: %s\n", role, operand);
     }
     g_string_append(text, "    device_configurations { configuration_id: \"mesh\"\n");
     if (op->stage > 0)
         g_string_append_printf(text, "      pipeline_stage: %d\n", op->stage - 1);
     for (int k = 0; k < op->n_inputs + op->n_outputs; k++)
-        append_spec(text, facts, k < op->n_inputs ? op->inputs[k] : op->outputs[k - op->n_inputs]);
+        append_spec(text, facts, operand_of(op, k));
     g_string_append(text, "    } }\n");
 }
 

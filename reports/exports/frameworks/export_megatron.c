@@ -113,15 +113,7 @@ static bool fail_free(const MtfStepFacts *facts, GError **error) {
     return false;
 }
 
-void mtf_megatron_append_execution(GString *text, const MtfPlan *plan,
-                                   const MtfFrameworkPlan *framework) {
-    const MtfParallelism *p = &framework->parallelism;
-    if (strcmp(plan->precision, "bf16") == 0)
-        g_string_append(text, " --bf16");
-    if (p->sequence_parallel && p->degree[MTF_PARALLEL_TENSOR] > 1)
-        g_string_append(text, " --sequence-parallel");
-    if (p->zero == 1)
-        g_string_append(text, " --use-distributed-optimizer");
+static void append_recomputation(GString *text, const MtfFrameworkPlan *framework) {
     if (framework->recomputes == MTF_RECOMPUTE_LAYERS && framework->recomputed_layers > 0)
         g_string_append_printf(text,
                                " --recompute-granularity full --recompute-method block "
@@ -132,6 +124,18 @@ void mtf_megatron_append_execution(GString *text, const MtfPlan *plan,
                               "--recompute-num-layers 1");
     if (framework->recomputes == MTF_RECOMPUTE_CHEAP)
         g_string_append(text, " --recompute-granularity selective");
+}
+
+void mtf_megatron_append_execution(GString *text, const MtfPlan *plan,
+                                   const MtfFrameworkPlan *framework) {
+    const MtfParallelism *p = &framework->parallelism;
+    if (strcmp(plan->precision, "bf16") == 0)
+        g_string_append(text, " --bf16");
+    if (p->sequence_parallel && p->degree[MTF_PARALLEL_TENSOR] > 1)
+        g_string_append(text, " --sequence-parallel");
+    if (p->zero == 1)
+        g_string_append(text, " --use-distributed-optimizer");
+    append_recomputation(text, framework);
 }
 
 char *mtf_export_megatron(const MtfStepFacts *facts, GError **error) {

@@ -69,6 +69,17 @@ bool mtf_framework_recomputation(const MtfPlan *plan, MtfFrameworkPlan *p, GErro
                                   "none)");
 }
 
+static bool split_batch(const MtfPlan *plan, int batch, MtfFrameworkPlan *found, GError **error) {
+    int64_t parts = (int64_t)found->parallelism.degree[MTF_PARALLEL_DATA] *
+                    plan->layout->execution.microbatches;
+    found->batch = mtf_graph_step_size(plan->graph, batch);
+    found->micro_batch = found->batch / parts;
+    if (found->batch % parts != 0)
+        return mtf_input_error(error, "a batch of %" PRId64 " does not divide by %" PRId64,
+                               found->batch, parts);
+    return true;
+}
+
 bool mtf_framework_plan(const MtfPlan *plan, const char *framework, MtfFrameworkPlan *found,
                         GError **error) {
     const MtfGraph *graph = plan->graph;
@@ -81,12 +92,6 @@ bool mtf_framework_plan(const MtfPlan *plan, const char *framework, MtfFramework
         return mtf_input_error(error, "%s does not train in f64", framework);
     if (!check_kind(plan, framework, &found->parallelism, error))
         return false;
-    int64_t parts = (int64_t)found->parallelism.degree[MTF_PARALLEL_DATA] *
-                    plan->layout->execution.microbatches;
-    found->batch = mtf_graph_step_size(graph, batch);
-    found->micro_batch = found->batch / parts;
-    if (found->batch % parts != 0)
-        return mtf_input_error(error, "a batch of %" PRId64 " does not divide by %" PRId64,
-                               found->batch, parts);
-    return mtf_framework_recomputation(plan, found, error);
+    return split_batch(plan, batch, found, error) &&
+           mtf_framework_recomputation(plan, found, error);
 }

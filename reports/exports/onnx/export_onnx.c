@@ -62,10 +62,8 @@ static bool put_stored(Export *e, int t) {
     return true;
 }
 
-/* A number everywhere: ConstantOfShape. */
-static void put_filled(Export *e, const MtfTensor *t, double value) {
-    g_autofree char *list = g_strconcat(t->name, "/shape", NULL);
-    const char *inputs[] = { list };
+/* The tensor's sizes as a stored list of the name. */
+static void put_sizes(Export *e, const MtfTensor *t, const char *list) {
     double sizes[MTF_MAX_RANK];
     for (int i = 0; i < t->shape.rank; i++)
         sizes[i] = (double)mtf_graph_size(e->nodes.graph, t->shape.dims[i]);
@@ -73,6 +71,13 @@ static void put_filled(Export *e, const MtfTensor *t, double value) {
         mtf_node_numbers(MTF_ONNX_INT64, sizes, 1, (const int64_t[]){ t->shape.rank });
     mtf_wire_put_string(shape, 8, list);
     mtf_node_put_inner(e->nodes.message, MTF_ONNX_INITIALIZER, shape);
+}
+
+/* A number everywhere: ConstantOfShape. */
+static void put_filled(Export *e, const MtfTensor *t, double value) {
+    g_autofree char *list = g_strconcat(t->name, "/shape", NULL);
+    const char *inputs[] = { list };
+    put_sizes(e, t, list);
     GByteArray *attribute = g_byte_array_new();
     mtf_wire_put_string(attribute, 1, "value");
     mtf_node_put_inner(
@@ -172,16 +177,23 @@ static void mark_needed(Export *e, const GArray *outputs) {
     }
 }
 
-static bool write_graph(Export *e, const GArray *outputs) {
-    const MtfGraph *graph = e->nodes.graph;
-    mtf_wire_put_string(e->nodes.message, GRAPH_NAME, graph->name);
-    for (int t = 0; t < (int)graph->tensors->len; t++) {
+/* What comes from outside: the inputs, and the variables with what they begin as. */
+static bool put_sources(Export *e) {
+    for (int t = 0; t < (int)e->nodes.graph->tensors->len; t++) {
         const MtfTensor *tensor = tensor_of(e, t);
         if (e->needed[t] && tensor->source == MTF_SOURCE_INPUT)
             put_info(e, INPUT, t);
         if (e->needed[t] && tensor->source == MTF_SOURCE_VARIABLE && !put_variable(e, t))
             return false;
     }
+    return true;
+}
+
+static bool write_graph(Export *e, const GArray *outputs) {
+    const MtfGraph *graph = e->nodes.graph;
+    mtf_wire_put_string(e->nodes.message, GRAPH_NAME, graph->name);
+    if (!put_sources(e))
+        return false;
     for (int o = 0; o < (int)graph->operations->len; o = e->nodes.operation + 1) {
         e->nodes.operation = o;
         if (is_needed(e, mtf_graph_operation(graph, o)) && !write_next(&e->nodes))
@@ -208,10 +220,23 @@ static char *format_meshes(const MtfOnnxNodes *nodes, int *devices) {
     return g_string_free(text, FALSE);
 }
 
+static void put_mesh(GByteArray *model, const char *text) {
+    GByteArray *entry = g_byte_array_new();
+    mtf_wire_put_string(entry, 1, "mesh");
+    mtf_wire_put_string(entry, 2, text);
+    mtf_node_put_inner(model, 14, entry);
+}
+
+static void put_configuration(GByteArray *model, int devices) {
+    GByteArray *configuration = g_byte_array_new();
+    mtf_wire_put_string(configuration, 1, "mesh");
+    mtf_wire_put_varint(configuration, 2, (uint64_t)devices);
+    mtf_node_put_inner(model, 26, configuration);
+}
+
 /* ModelProto around the graph. */
 static GByteArray *wrap(const Export *e) {
-    GByteArray *model = g_byte_array_new(), *opset = g_byte_array_new(),
-               *configuration = g_byte_array_new();
+    GByteArray *model = g_byte_array_new(), *opset = g_byte_array_new();
     int devices;
     g_autofree char *text = format_meshes(&e->nodes, &devices);
     mtf_wire_put_varint(model, 1, 11);
@@ -219,13 +244,8 @@ static GByteArray *wrap(const Export *e) {
     mtf_wire_put_varint(opset, 2, 17);
     mtf_node_put_inner(model, 8, opset);
     mtf_wire_put_message(model, 7, e->nodes.message);
-    GByteArray *entry = g_byte_array_new();
-    mtf_wire_put_string(entry, 1, "mesh");
-    mtf_wire_put_string(entry, 2, text);
-    mtf_node_put_inner(model, 14, entry);
-    mtf_wire_put_string(configuration, 1, "mesh");
-    mtf_wire_put_varint(configuration, 2, (uint64_t)devices);
-    mtf_node_put_inner(model, 26, configuration);
+    put_mesh(model, text);
+    put_configuration(model, devices);
     return model;
 }
 

@@ -67,18 +67,19 @@ static const char *without_masked(MtfOnnxNodes *e, const char *shares, const cha
     return mtf_node_three(e, "Where", seen, shares, mtf_node_number(e, type, 0));
 }
 
+static bool refuse(MtfOnnxNodes *e, const char *why) {
+    return mtf_input_error(e->error, "operation \"%s\" cannot be said in ONNX: %s",
+                           mtf_node_operation(e)->name, why);
+}
+
 static bool write_attention(MtfOnnxNodes *e) {
     const MtfOperation *op = mtf_node_operation(e);
     MtfShape scores = *shape_of(e, 0);
     mtf_shape_remove(&scores, op->attributes.dimension);
     if (e->needed[op->outputs[1]])
-        return mtf_input_error(
-            e->error, "operation \"%s\" cannot be said in ONNX: its \"lse\" is read", op->name);
+        return refuse(e, "its \"lse\" is read");
     if (!mtf_shape_append(&scores, op->attributes.memory))
-        return mtf_input_error(e->error,
-                               "operation \"%s\" cannot be said in ONNX: its scores have too many "
-                               "dimensions",
-                               op->name);
+        return refuse(e, "its scores have too many dimensions");
     const char *s = scores_of(e, &scores), *shares = softmax(e, s);
     if (op->n_inputs > 3)
         shares = without_masked(e, shares, s);

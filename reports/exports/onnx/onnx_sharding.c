@@ -67,14 +67,12 @@ static int holder_of(const MtfPlan *plan, int tensor, int part) {
 }
 
 GByteArray *mtf_onnx_sharding(const MtfPlan *plan, int tensor, const char *name, int first) {
-    const MtfMesh *mesh = &plan->layout->mesh;
     int rank = mtf_graph_tensor(plan->graph, tensor)->shape.rank, parts = 1;
-    for (int a = 0; a < mesh->n_axes; a++)
-        if (mtf_axis_is_partial(plan->layout->tensors[tensor].axis[a]))
-            return NULL;
+    if (mtf_placement_partial_axes(&plan->layout->tensors[tensor]) != 0)
+        return NULL;
     for (int i = 0; i < rank; i++)
         parts *= parts_along(plan, tensor, i);
-    bool alone = parts == mtf_mesh_size(mesh);
+    bool alone = parts == mtf_mesh_size(&plan->layout->mesh);
     GByteArray *spec = g_byte_array_new();
     mtf_wire_put_string(spec, 1, name);
     for (int part = 0; part < parts; part++)

@@ -14,15 +14,22 @@ struct MtfStoredWeights {
     int64_t data; /* where it begins */
 };
 
+/* 8 bytes, the least first. */
+static bool read_length(FILE *file, uint64_t *length) {
+    guint8 front[8];
+    if (fread(front, 1, sizeof front, file) != sizeof front)
+        return false;
+    *length = 0;
+    for (int i = 7; i >= 0; i--)
+        *length = *length << 8 | front[i];
+    return true;
+}
+
 /* 8 bytes, the length of the JSON behind them; the data follow it. */
 static char *read_header(const char *path, int64_t *length, GError **error) {
-    guint8 front[8] = { 0 };
     uint64_t n = 0;
     FILE *file = fopen(path, "rb");
-    bool good = file != NULL && fread(front, 1, sizeof front, file) == sizeof front;
-    for (int i = 7; i >= 0; i--)
-        n = n << 8 | front[i];
-    good = good && n < 100000000;
+    bool good = file != NULL && read_length(file, &n) && n < 100000000;
     char *text = good ? g_malloc(n + 1) : NULL;
     good = good && fread(text, 1, n, file) == n;
     if (file != NULL)
