@@ -177,6 +177,15 @@ static char *function_name(const char *program) {
     return g_strdelimit(g_strconcat("_", program, NULL), "-", '_');
 }
 
+/* The first word is a command. */
+static void complete_command_bash(const char *const *commands) {
+    puts("    if [[ $COMP_CWORD == 1 ]]; then");
+    fputs("        mapfile -t COMPREPLY < <(compgen -W '", stdout);
+    for (int i = 0; commands[i] != NULL; i += 2)
+        printf("%s ", commands[i]);
+    puts("--help --version' -- \"$word\")\n        return\n    fi\n    case ${COMP_WORDS[1]} in");
+}
+
 static void open_bash(const MtfManualProgram *program) {
     g_autofree char *function = function_name(program->name);
     printf("# Completion of %s for bash, written by %s --completion=bash.\n"
@@ -186,15 +195,10 @@ static void open_bash(const MtfManualProgram *program) {
            "    if [[ $word == = ]]; then word=; fi\n"
            "    if [[ $before == = ]]; then before=${COMP_WORDS[COMP_CWORD-2]}; fi\n",
            program->name, program->name, function);
-    if (program->commands == NULL) {
+    if (program->commands == NULL)
         puts("    case only in");
-        return;
-    }
-    puts("    if [[ $COMP_CWORD == 1 ]]; then");
-    fputs("        mapfile -t COMPREPLY < <(compgen -W '", stdout);
-    for (int i = 0; program->commands[i] != NULL; i += 2)
-        printf("%s ", program->commands[i]);
-    puts("--help --version' -- \"$word\")\n        return\n    fi\n    case ${COMP_WORDS[1]} in");
+    else
+        complete_command_bash(program->commands);
 }
 
 static void describe_bash(const char *name, const GOptionEntry *entries) {
@@ -240,24 +244,28 @@ static void print_zsh(const char *text) {
     }
 }
 
-static void open_zsh(const MtfManualProgram *program) {
-    g_autofree char *function = function_name(program->name);
-    printf("#compdef %s\n# Completion of %s for zsh, written by %s --completion=zsh.\n"
-           "%s() {\n",
-           program->name, program->name, program->name, function);
-    if (program->commands == NULL) {
-        puts("    case only in");
-        return;
-    }
+/* The first word is a command. */
+static void complete_command_zsh(const char *const *commands) {
     puts("    if (( CURRENT == 2 )); then\n        local -a commands\n        commands=(");
-    for (int i = 0; program->commands[i] != NULL; i += 2) {
-        printf("            '%s:", program->commands[i]);
-        print_zsh(program->commands[i + 1]);
+    for (int i = 0; commands[i] != NULL; i += 2) {
+        printf("            '%s:", commands[i]);
+        print_zsh(commands[i + 1]);
         puts("'");
     }
     puts("        )\n        _describe command commands\n        return\n    fi\n"
          "    local command=$words[2]\n    shift words\n    (( CURRENT-- ))\n"
          "    case $command in");
+}
+
+static void open_zsh(const MtfManualProgram *program) {
+    g_autofree char *function = function_name(program->name);
+    printf("#compdef %s\n# Completion of %s for zsh, written by %s --completion=zsh.\n"
+           "%s() {\n",
+           program->name, program->name, program->name, function);
+    if (program->commands == NULL)
+        puts("    case only in");
+    else
+        complete_command_zsh(program->commands);
 }
 
 static void print_zsh_values(const GOptionEntry *entry) {

@@ -21,23 +21,22 @@ struct MtfJsonDocument {
     cJSON *root;
 };
 
+static bool check_opened(int fd, const char *path, GError **error) {
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return mtf_input_error(error, "%s: cannot be opened: %s", path, g_strerror(errno));
+    return !S_ISDIR(status.st_mode) ||
+           mtf_input_error(error, "%s: is a folder, where a file is expected", path);
+}
+
 static gzFile open_input(const char *path, GError **error) {
     int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
-    struct stat status;
-    if (fd < 0 || fstat(fd, &status) < 0) {
-        mtf_input_error(error, "%s: cannot be opened: %s", path, g_strerror(errno));
-        return NULL;
-    }
-    if (S_ISDIR(status.st_mode)) {
-        close(fd);
-        mtf_input_error(error, "%s: is a folder, where a file is expected", path);
-        return NULL;
-    }
-    gzFile input = gzdopen(fd, "rb");
-    if (input == NULL) {
-        close(fd);
+    bool opened = check_opened(fd, path, error);
+    gzFile input = opened ? gzdopen(fd, "rb") : NULL;
+    if (opened && input == NULL)
         mtf_failure(error, "%s: cannot be read: out of memory", path);
-    }
+    if (input == NULL && fd >= 0)
+        close(fd);
     return input;
 }
 
@@ -412,6 +411,15 @@ bool mtf_json_optional_integer(const MtfJson *object, const char *key, int64_t l
            mtf_json_integer(&member, low, high, value, error);
 }
 
+static bool fail_version(const MtfJson *version, int64_t found, int64_t oldest, int64_t newest,
+                         GError **error) {
+    g_autofree char *older =
+        oldest < newest ? g_strdup_printf("%" PRId64 " to ", oldest) : g_strdup("");
+    return mtf_json_fail(version, error,
+                         "version %" PRId64 " is not %s%" PRId64 ", the one%s this program reads",
+                         found, older, newest, oldest < newest ? "s" : "");
+}
+
 bool mtf_json_versions(const MtfJson *root, const char *key, int64_t oldest, int64_t newest,
                        int64_t *version, GError **error) {
     MtfJson child;
@@ -423,13 +431,8 @@ bool mtf_json_versions(const MtfJson *root, const char *key, int64_t oldest, int
     if (!mtf_json_integer(&child, 0, MTF_JSON_MAX_INTEGER, &found, error))
         return false;
     *version = found;
-    if (found >= oldest && found <= newest)
-        return true;
-    g_autofree char *older =
-        oldest < newest ? g_strdup_printf("%" PRId64 " to ", oldest) : g_strdup("");
-    return mtf_json_fail(&child, error,
-                         "version %" PRId64 " is not %s%" PRId64 ", the one%s this program reads",
-                         found, older, newest, oldest < newest ? "s" : "");
+    return (found >= oldest && found <= newest) ||
+           fail_version(&child, found, oldest, newest, error);
 }
 
 bool mtf_json_version(const MtfJson *root, const char *key, int64_t version, GError **error) {

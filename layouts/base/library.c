@@ -73,6 +73,14 @@ static bool looks_like_file(const char *name) {
            g_str_has_suffix(name, ".gz");
 }
 
+static void fail_unknown(const char *kind, const char *name, GStrv known, GError **error) {
+    g_autofree char *list = g_strjoinv(", ", known);
+    g_autofree char *small = g_ascii_strdown(name, -1);
+    g_autofree char *hint = mtf_did_you_mean(small, (const char *const *)known);
+    mtf_input_error(error, "\"%s\" is neither a file nor one of the library's %s (%s)%s", name,
+                    kind, list, hint);
+}
+
 char *mtf_library_find(const char *kind, const char *name, GError **error) {
     if (looks_like_file(name))
         return g_strdup(name);
@@ -86,11 +94,7 @@ char *mtf_library_find(const char *kind, const char *name, GError **error) {
     }
     if (g_file_test(name, G_FILE_TEST_IS_REGULAR))
         return g_strdup(name);
-    g_autofree char *list = g_strjoinv(", ", known);
-    g_autofree char *small = g_ascii_strdown(name, -1);
-    g_autofree char *hint = mtf_did_you_mean(small, (const char *const *)known);
-    mtf_input_error(error, "\"%s\" is neither a file nor one of the library's %s (%s)%s", name,
-                    kind, list, hint);
+    fail_unknown(kind, name, known, error);
     return NULL;
 }
 

@@ -20,14 +20,20 @@
 
 /* ---- dimensions ---- */
 
+/* The names of all dimensions, with a NULL behind them. */
+static GPtrArray *dimension_names(const MtfGraph *graph) {
+    GPtrArray *names = g_ptr_array_new();
+    for (guint i = 0; i < graph->dimensions->len; i++)
+        g_ptr_array_add(names, mtf_graph_dimension(graph, (int)i)->name);
+    g_ptr_array_add(names, NULL);
+    return names;
+}
+
 static bool check_overrides(const MtfGraph *graph, const MtfJson *where,
                             const MtfSizeOverrides *overrides, GError **error) {
     if (overrides == NULL || overrides->names == NULL)
         return true;
-    g_autoptr(GPtrArray) known = g_ptr_array_new();
-    for (guint i = 0; i < graph->dimensions->len; i++)
-        g_ptr_array_add(known, mtf_graph_dimension(graph, (int)i)->name);
-    g_ptr_array_add(known, NULL);
+    g_autoptr(GPtrArray) known = dimension_names(graph);
     for (int i = 0; overrides->names[i] != NULL; i++) {
         const char *name = overrides->names[i];
         g_autofree char *hint = mtf_did_you_mean(name, (const char *const *)known->pdata);
@@ -273,6 +279,16 @@ static bool read_repeats(MtfGraph *graph, const MtfJson *root, GError **error) {
     return true;
 }
 
+static bool check_loop(const MtfGraph *graph, const MtfJson *where, const char *name, int dim,
+                       GError **error) {
+    for (guint i = 0; i < graph->loops->len; i++)
+        if (strcmp(g_array_index(graph->loops, MtfLoop, i).name, name) == 0)
+            return mtf_json_fail(where, error, "two loops are called \"%s\"", name);
+    return (mtf_tensor_name_is_legal(name) && mtf_graph_size(graph, dim) <= MTF_MAX_ITERATIONS) ||
+           mtf_json_fail(where, error, "a loop has a name and runs at most %d times",
+                         MTF_MAX_ITERATIONS);
+}
+
 /* The loops that operations of the file name. */
 static bool read_loop(MtfGraph *graph, const MtfJson *where, GError **error) {
     static const char *const keys[] = { "name", "dimension", "reverse", NULL };
@@ -284,14 +300,9 @@ static bool read_loop(MtfGraph *graph, const MtfJson *where, GError **error) {
         !mtf_json_get(where, "dimension", &dimension, error) ||
         !mtf_field_dimension(graph, &dimension, &dim, error) ||
         (mtf_json_find(where, "reverse", &reverse) &&
-         !mtf_json_boolean(&reverse, &backwards, error)))
+         !mtf_json_boolean(&reverse, &backwards, error)) ||
+        !check_loop(graph, where, name, dim, error))
         return false;
-    for (guint i = 0; i < graph->loops->len; i++)
-        if (strcmp(g_array_index(graph->loops, MtfLoop, i).name, name) == 0)
-            return mtf_json_fail(where, error, "two loops are called \"%s\"", name);
-    if (!mtf_tensor_name_is_legal(name) || mtf_graph_size(graph, dim) > MTF_MAX_ITERATIONS)
-        return mtf_json_fail(where, error, "a loop has a name and runs at most %d times",
-                             MTF_MAX_ITERATIONS);
     mtf_graph_add_loop(graph, name, dim, backwards);
     return true;
 }

@@ -146,6 +146,12 @@ static bool declare_variable(MtfLinker *linker, const Scope *scope, const MtfVar
     return true;
 }
 
+/* The first result is called as its operation, each other has a suffix too. */
+static const char *result_name(MtfLinker *linker, const char *name, const char *suffix) {
+    g_autofree char *suffixed = g_strdup_printf("%s/%s", name, suffix);
+    return g_string_chunk_insert(linker->strings, suffixed);
+}
+
 static bool declare_operation(MtfLinker *linker, const Scope *scope, const MtfOperationText *text,
                               GError **error) {
     const MtfOperationRow *row = mtf_operation_row(text->kind);
@@ -153,11 +159,7 @@ static bool declare_operation(MtfLinker *linker, const Scope *scope, const MtfOp
     Declaration declaration = { text, scope, name, WAITING };
     g_array_append_val(linker->declarations, declaration);
     for (int k = 0; k < row->n_outputs; k++) {
-        const char *output = name;
-        if (k > 0) {
-            g_autofree char *suffixed = g_strdup_printf("%s/%s", name, row->suffixes[k]);
-            output = g_string_chunk_insert(linker->strings, suffixed);
-        }
+        const char *output = k == 0 ? name : result_name(linker, name, row->suffixes[k]);
         if (!check_new(linker, &text->where, output, error))
             return false;
         g_hash_table_insert(linker->results, (gpointer)output,
@@ -183,12 +185,9 @@ static bool declare_variables(MtfLinker *linker, const Scope *scope, GError **er
     return true;
 }
 
-/* A carried value shadows nothing of its own block. */
-static bool check_carries(const MtfBlockText *block, GError **error) {
-    if (block->carries->len > MAX_CARRIED)
-        return mtf_json_fail(&block->carry_list, error, "a block carries at most %d values",
-                             MAX_CARRIED);
-    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+/* What `block` itself calls by a name. */
+static GHashTable *own_names(const MtfBlockText *block) {
+    GHashTable *names = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < block->variables->len; i++)
         g_hash_table_add(names, (char *)g_array_index(block->variables, MtfVariableText, i).name);
     for (guint i = 0; i < block->items->len; i++) {
@@ -196,6 +195,15 @@ static bool check_carries(const MtfBlockText *block, GError **error) {
         if (mtf_operation_row(item->kind)->loop != MTF_LOOP_HANDS_ON)
             g_hash_table_add(names, (char *)item->name);
     }
+    return names;
+}
+
+/* A carried value shadows nothing of its own block. */
+static bool check_carries(const MtfBlockText *block, GError **error) {
+    if (block->carries->len > MAX_CARRIED)
+        return mtf_json_fail(&block->carry_list, error, "a block carries at most %d values",
+                             MAX_CARRIED);
+    g_autoptr(GHashTable) names = own_names(block);
     for (guint i = 0; i < block->carries->len; i++) {
         const MtfCarryText *carry = &g_array_index(block->carries, MtfCarryText, i);
         if (!g_hash_table_add(names, (char *)carry->name))
@@ -354,6 +362,18 @@ static bool carry_states(MtfLinker *linker, Scope *scope) {
     return true;
 }
 
+/* The last iteration's value goes by the name of the block too. */
+static bool add_alias(MtfLinker *linker, const Scope *last, const MtfBlockText *block,
+                      const MtfCarryText *carry, GError **error) {
+    g_autofree char *alias = g_strdup_printf("%s/%s", block->name, carry->name);
+    if (!check_new(linker, &carry->where, alias, error))
+        return false;
+    const char *value = outer_name(linker, last, carry->next);
+    g_hash_table_insert(linker->aliases, g_string_chunk_insert(linker->strings, alias),
+                        (gpointer)value);
+    return true;
+}
+
 /* Hands the values of `block` from iteration to iteration; the last ones become aliases. */
 static bool hand_on(MtfLinker *linker, Scope *const *scopes, const MtfBlockText *block,
                     GError **error) {
@@ -364,15 +384,9 @@ static bool hand_on(MtfLinker *linker, Scope *const *scopes, const MtfBlockText 
     for (int j = 1; j < block->count; j++)
         for (guint c = 0; c < block->carries->len; c++)
             scopes[j]->carried[c] = outer_name(linker, scopes[j - 1], carry_at(block, c)->next);
-    for (guint c = 0; c < block->carries->len; c++) {
-        const MtfCarryText *carry = carry_at(block, c);
-        g_autofree char *alias = g_strdup_printf("%s/%s", block->name, carry->name);
-        if (!check_new(linker, &carry->where, alias, error))
+    for (guint c = 0; c < block->carries->len; c++)
+        if (!add_alias(linker, scopes[block->count - 1], block, carry_at(block, c), error))
             return false;
-        const char *value = outer_name(linker, scopes[block->count - 1], carry->next);
-        g_hash_table_insert(linker->aliases, g_string_chunk_insert(linker->strings, alias),
-                            (gpointer)value);
-    }
     return true;
 }
 
@@ -408,24 +422,27 @@ static const MtfTensor *tensor_named(const MtfLinker *linker, const char *name, 
     return mtf_graph_tensor(linker->graph, *tensor);
 }
 
+static bool check_carried_shape(MtfLinker *linker, const Scope *first, const MtfCarryText *carry,
+                                GError **error) {
+    int init_id, next_id;
+    const MtfTensor *init = tensor_named(linker, carry->init, &init_id);
+    const MtfTensor *next = tensor_named(linker, outer_name(linker, first, carry->next), &next_id);
+    if (mtf_shape_equal(&init->shape, &next->shape) && init->dtype == next->dtype)
+        return true;
+    g_autofree char *from = mtf_graph_tensor_format(linker->graph, init_id);
+    g_autofree char *to = mtf_graph_tensor_format(linker->graph, next_id);
+    return mtf_json_fail(&carry->where, error,
+                         "carried value \"%s\" begins as \"%s\" %s but goes on as \"%s\" %s; "
+                         "both must be the same",
+                         carry->name, carry->init, from, carry->next, to);
+}
+
 /* Iterations are alike only if a carried value keeps its dimensions and type. */
 static bool check_carried_shapes(MtfLinker *linker, Scope *const *scopes, const MtfBlockText *block,
                                  GError **error) {
-    for (guint c = 0; c < block->carries->len; c++) {
-        const MtfCarryText *carry = carry_at(block, c);
-        int init_id, next_id;
-        const MtfTensor *init = tensor_named(linker, carry->init, &init_id);
-        const MtfTensor *next =
-            tensor_named(linker, outer_name(linker, scopes[0], carry->next), &next_id);
-        if (mtf_shape_equal(&init->shape, &next->shape) && init->dtype == next->dtype)
-            continue;
-        g_autofree char *from = mtf_graph_tensor_format(linker->graph, init_id);
-        g_autofree char *to = mtf_graph_tensor_format(linker->graph, next_id);
-        return mtf_json_fail(&carry->where, error,
-                             "carried value \"%s\" begins as \"%s\" %s but goes on as \"%s\" %s; "
-                             "both must be the same",
-                             carry->name, carry->init, from, carry->next, to);
-    }
+    for (guint c = 0; c < block->carries->len; c++)
+        if (!check_carried_shape(linker, scopes[0], carry_at(block, c), error))
+            return false;
     return true;
 }
 

@@ -387,8 +387,17 @@ static bool read_variables(const MtfGraph *graph, const MtfJson *object, MtfBloc
     return true;
 }
 
-static bool read_carries(MtfBlockText *block, GError **error) {
+static bool read_carry(const MtfJson *where, MtfCarryText *carry, GError **error) {
     static const char *const keys[] = { "name", "init", "next", NULL };
+    *carry = (MtfCarryText){ .where = *where };
+    return mtf_json_keys(where, keys, error) &&
+           mtf_json_get_string(where, "name", &carry->name, error) &&
+           mtf_json_get_string(where, "init", &carry->init, error) &&
+           mtf_json_get_string(where, "next", &carry->next, error);
+}
+
+static bool read_carries(MtfBlockText *block, GError **error) {
+    MtfCarryText carry;
     MtfJson child;
     if (!mtf_json_find(&block->body, "carry", &block->carry_list))
         return true;
@@ -396,11 +405,7 @@ static bool read_carries(MtfBlockText *block, GError **error) {
         return false;
     bool more = mtf_json_first(&block->carry_list, &child);
     for (; more; more = mtf_json_next(&child)) {
-        MtfCarryText carry = { .where = child };
-        if (!mtf_json_keys(&child, keys, error) ||
-            !mtf_json_get_string(&child, "name", &carry.name, error) ||
-            !mtf_json_get_string(&child, "init", &carry.init, error) ||
-            !mtf_json_get_string(&child, "next", &carry.next, error))
+        if (!read_carry(&child, &carry, error))
             return false;
         g_array_append_val(block->carries, carry);
     }
@@ -455,26 +460,30 @@ static MtfOperationText *add_part(MtfBlockText *block, const MtfJson *where, int
     return text;
 }
 
+static bool read_element(MtfBlockText *block, const MtfJson *where, int kind, GError **error) {
+    static const char *const keys[] = { "name", "of", NULL };
+    const char *name, *of;
+    if (!mtf_json_keys(where, keys, error) || !mtf_json_get_string(where, "name", &name, error) ||
+        !mtf_json_get_string(where, "of", &of, error))
+        return false;
+    MtfOperationText *text = add_part(block, where, kind, name, 1);
+    text->inputs[0] = of;
+    text->attributes.dimension = block->dimension;
+    return true;
+}
+
 /* "inputs" or "outputs": elements of tensors along the loop's dimension. `list`, of the block, becomes
  * their place. */
 static bool read_elements(MtfBlockText *block, const char *key, MtfJson *list, int kind,
                           GError **error) {
-    static const char *const keys[] = { "name", "of", NULL };
     MtfJson child;
-    const char *name, *of;
     if (!mtf_json_find(&block->body, key, list))
         return true;
     if (!mtf_json_array(list, error))
         return false;
-    for (bool more = mtf_json_first(list, &child); more; more = mtf_json_next(&child)) {
-        if (!mtf_json_keys(&child, keys, error) ||
-            !mtf_json_get_string(&child, "name", &name, error) ||
-            !mtf_json_get_string(&child, "of", &of, error))
+    for (bool more = mtf_json_first(list, &child); more; more = mtf_json_next(&child))
+        if (!read_element(block, &child, kind, error))
             return false;
-        MtfOperationText *text = add_part(block, &child, kind, name, 1);
-        text->inputs[0] = of;
-        text->attributes.dimension = block->dimension;
-    }
     return true;
 }
 

@@ -129,23 +129,24 @@ static void add_unless(cJSON *object, const char *key, int value, int standard) 
         mtf_json_add_number(object, key, value);
 }
 
+static cJSON *window_to_json(const MtfGraph *graph, const MtfWindow *window) {
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "from", mtf_graph_dimension(graph, window->from)->name);
+    cJSON_AddStringToObject(object, "to", mtf_graph_dimension(graph, window->to)->name);
+    if (window->kernel >= 0)
+        cJSON_AddStringToObject(object, "kernel", mtf_graph_dimension(graph, window->kernel)->name);
+    else
+        mtf_json_add_number(object, "size", window->size);
+    add_unless(object, "stride", window->stride, 1);
+    add_unless(object, "dilation", window->dilation, 1);
+    mtf_json_add_number(object, "before", window->before);
+    mtf_json_add_number(object, "after", window->after);
+    return object;
+}
+
 cJSON *mtf_windows_to_json(const MtfGraph *graph, const MtfAttributes *attributes) {
     cJSON *list = cJSON_CreateArray();
-    for (int w = 0; w < attributes->n_windows; w++) {
-        const MtfWindow *window = &attributes->windows[w];
-        cJSON *object = cJSON_CreateObject();
-        cJSON_AddStringToObject(object, "from", mtf_graph_dimension(graph, window->from)->name);
-        cJSON_AddStringToObject(object, "to", mtf_graph_dimension(graph, window->to)->name);
-        if (window->kernel >= 0)
-            cJSON_AddStringToObject(object, "kernel",
-                                    mtf_graph_dimension(graph, window->kernel)->name);
-        else
-            mtf_json_add_number(object, "size", window->size);
-        add_unless(object, "stride", window->stride, 1);
-        add_unless(object, "dilation", window->dilation, 1);
-        mtf_json_add_number(object, "before", window->before);
-        mtf_json_add_number(object, "after", window->after);
-        cJSON_AddItemToArray(list, object);
-    }
+    for (int w = 0; w < attributes->n_windows; w++)
+        cJSON_AddItemToArray(list, window_to_json(graph, &attributes->windows[w]));
     return list;
 }

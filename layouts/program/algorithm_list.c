@@ -56,26 +56,40 @@ cJSON *mtf_algorithms_to_json(const MtfLayout *layout) {
     return object;
 }
 
+static bool read_item(const MtfJson *item, const MtfProgram *program, int algorithm,
+                      unsigned char *algorithms, GError **error) {
+    int64_t index;
+    if (!mtf_json_integer(item, 0, mtf_program_length(program) - 1, &index, error))
+        return false;
+    if (!mtf_instruction_takes_algorithm(program, (int)index, algorithm))
+        return mtf_json_fail(item, error,
+                             "instruction %" PRId64 " is no collective that goes by \"%s\"", index,
+                             mtf_exchange_algorithm_name(algorithm));
+    if (algorithms[index] != MTF_EXCHANGE_DIRECT)
+        return mtf_json_fail(item, error, "instruction %" PRId64 " has an algorithm already",
+                             index);
+    algorithms[index] = (unsigned char)algorithm;
+    return true;
+}
+
 /* One list: the instructions that go by `algorithm`. */
 static bool read_list(const MtfJson *list, const MtfProgram *program, int algorithm,
                       unsigned char *algorithms, GError **error) {
     MtfJson item;
     if (!mtf_json_array(list, error))
         return false;
-    for (bool more = mtf_json_first(list, &item); more; more = mtf_json_next(&item)) {
-        int64_t index;
-        if (!mtf_json_integer(&item, 0, mtf_program_length(program) - 1, &index, error))
+    for (bool more = mtf_json_first(list, &item); more; more = mtf_json_next(&item))
+        if (!read_item(&item, program, algorithm, algorithms, error))
             return false;
-        if (!mtf_instruction_takes_algorithm(program, (int)index, algorithm))
-            return mtf_json_fail(&item, error,
-                                 "instruction %" PRId64 " is no collective that goes by \"%s\"",
-                                 index, mtf_exchange_algorithm_name(algorithm));
-        if (algorithms[index] != MTF_EXCHANGE_DIRECT)
-            return mtf_json_fail(&item, error, "instruction %" PRId64 " has an algorithm already",
-                                 index);
-        algorithms[index] = (unsigned char)algorithm;
-    }
     return true;
+}
+
+/* An object whose keys are names of algorithms. */
+static bool check_names(const MtfJson *where, GError **error) {
+    const char *names[MTF_EXCHANGE_ALGORITHMS + 1] = { 0 };
+    for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++)
+        names[a] = mtf_exchange_algorithm_name(a);
+    return mtf_json_object(where, error) && mtf_json_keys(where, names, error);
 }
 
 bool mtf_algorithms_read(const MtfJson *where, const MtfGraph *graph, MtfLayout *layout,
@@ -83,14 +97,11 @@ bool mtf_algorithms_read(const MtfJson *where, const MtfGraph *graph, MtfLayout 
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     int n = mtf_program_length(program);
     g_autofree unsigned char *algorithms = g_new0(unsigned char, n);
-    const char *names[MTF_EXCHANGE_ALGORITHMS + 1] = { 0 };
-    for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++)
-        names[a] = mtf_exchange_algorithm_name(a);
-    if (!mtf_json_object(where, error) || !mtf_json_keys(where, names, error))
+    if (!check_names(where, error))
         return false;
     for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++) {
         MtfJson list;
-        if (mtf_json_find(where, names[a], &list) &&
+        if (mtf_json_find(where, mtf_exchange_algorithm_name(a), &list) &&
             !read_list(&list, program, a, algorithms, error))
             return false;
     }
