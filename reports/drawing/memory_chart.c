@@ -163,6 +163,17 @@ static int end_of_phase(const MtfStepFacts *facts, int i) {
     return end;
 }
 
+static void draw_phase(GString *page, const char *name, double x, double width) {
+    mtf_markup(page,
+               "<g><title>%s</title><rect class=\"band\" x=\"%.1f\" y=\"%.0f\" "
+               "width=\"%.1f\" height=\"16\"/>",
+               name, x, TOP + HEIGHT + 3, width);
+    if (width > 62)
+        mtf_markup(page, "<text class=\"small\" x=\"%.1f\" y=\"%.0f\">%s</text>", x + 5,
+                   TOP + HEIGHT + 15, name);
+    g_string_append(page, "</g>");
+}
+
 /* Phases as a band under the time axis; those too short for their name go without. */
 static void draw_phases(GString *page, const Chart *chart) {
     const MtfSchedule *schedule = chart->facts->schedule;
@@ -171,17 +182,8 @@ static void draw_phases(GString *page, const Chart *chart) {
         end = end_of_phase(chart->facts, i);
         double x = LEFT + (double)schedule->starts[i] * scale;
         double width = (double)MAX(schedule->ends[end - 1] - schedule->starts[i], 0) * scale;
-        if (width < 1)
-            continue;
-        const char *name = mtf_phase_name(phase_of(chart->facts, i));
-        mtf_markup(page,
-                   "<g><title>%s</title><rect class=\"band\" x=\"%.1f\" y=\"%.0f\" "
-                   "width=\"%.1f\" height=\"16\"/>",
-                   name, x, TOP + HEIGHT + 3, width);
-        if (width > 62)
-            mtf_markup(page, "<text class=\"small\" x=\"%.1f\" y=\"%.0f\">%s</text>", x + 5,
-                       TOP + HEIGHT + 15, name);
-        g_string_append(page, "</g>");
+        if (width >= 1)
+            draw_phase(page, mtf_phase_name(phase_of(chart->facts, i)), x, width);
     }
 }
 

@@ -525,17 +525,20 @@ void mtf_partition_view_free(MtfPartitionView *view) {
     g_free(view);
 }
 
+static void append_slice(GString *text, const MtfPlan *plan, int tensor) {
+    const MtfLayout *layout = plan->layout;
+    g_autofree char *notation =
+        mtf_tensor_notation(plan->graph, &layout->mesh, tensor, &layout->tensors[tensor]);
+    g_autofree char *local = mtf_tensor_local_shape(plan->graph, layout, tensor);
+    g_string_append_printf(text, "\n%s\nslice %s", notation, local);
+}
+
 char *mtf_view_box_tooltip(const MtfPartitionView *view, const MtfViewBox *box) {
     const MtfPlan *plan = view->parts->facts->plan;
-    const MtfLayout *layout = plan->layout;
     GString *text = g_string_new(box->tensor >= 0 ? mtf_graph_tensor(plan->graph, box->tensor)->name
                                                   : box->title);
-    if (box->tensor >= 0) {
-        g_autofree char *notation = mtf_tensor_notation(plan->graph, &layout->mesh, box->tensor,
-                                                        &layout->tensors[box->tensor]);
-        g_autofree char *local = mtf_tensor_local_shape(plan->graph, layout, box->tensor);
-        g_string_append_printf(text, "\n%s\nslice %s", notation, local);
-    }
+    if (box->tensor >= 0)
+        append_slice(text, plan, box->tensor);
     for (guint i = 0; i < box->notes->len; i++)
         g_string_append_printf(text, "\n%s", (char *)g_ptr_array_index(box->notes, i));
     if (box->nanoseconds > 0) {

@@ -78,6 +78,13 @@ static void add_time(GPtrArray *lines, const MtfStepFacts *facts) {
                         flops, peak > 0 ? 100 * rate / peak : 0, precision));
 }
 
+static char *decision_text(const cJSON *next) {
+    if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(next, "within_doubt")))
+        return g_strdup("");
+    return g_strdup_printf("; nearer than predictions are to measured runs: measure %s to decide",
+                           mtf_json_text_of(next, "decided_by"));
+}
+
 /* What else could be done, and at what price. */
 static void add_next_best(GPtrArray *lines, const cJSON *search) {
     const cJSON *next = cJSON_GetObjectItemCaseSensitive(search, "next_best");
@@ -86,17 +93,12 @@ static void add_next_best(GPtrArray *lines, const cJSON *search) {
         return;
     }
     double longer = mtf_json_number_of(next, "longer", 0);
-    bool near = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(next, "within_doubt"));
     g_autofree char *step = mtf_seconds_format(mtf_json_number_of(next, "step_seconds", 0));
-    g_autofree char *doubt =
-        near ? g_strdup_printf("; nearer than predictions are to measured runs: measure %s to "
-                               "decide",
-                               mtf_json_text_of(next, "decided_by"))
-             : g_strdup("");
+    g_autofree char *decision = decision_text(next);
     add(lines, "next best",
         g_strdup_printf("%s (%s): %s, %.3g %% %s%s", mtf_json_text_of(next, "name"),
                         mtf_json_text_of(next, "parallelism"), step, 100 * fabs(longer),
-                        longer < 0 ? "shorter" : "longer", doubt));
+                        longer < 0 ? "shorter" : "longer", decision));
 }
 
 /* What stages would do, where they were searched, too. */
@@ -180,6 +182,11 @@ static void add_unaligned(GPtrArray *lines, const MtfStepFacts *facts) {
     cJSON_Delete(unaligned);
 }
 
+static char *doubt_text(const MtfStepFacts *facts) {
+    char *doubt = mtf_doubt_format(facts->machine, mtf_graph_has_experts(facts->plan->graph));
+    return doubt != NULL ? doubt : g_strdup("the machine's kernels and collectives were measured");
+}
+
 GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     GPtrArray *lines = g_ptr_array_new_with_free_func(free_line);
     add(lines, "parallelism", mtf_parallelism_format(facts->plan->graph, facts->plan->layout));
@@ -194,11 +201,7 @@ GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     add(lines, "proof", proof_text(facts->plan->search));
     add_next_best(lines, facts->plan->search);
     add_stages(lines, facts);
-    g_autofree char *doubt =
-        mtf_doubt_format(facts->machine, mtf_graph_has_experts(facts->plan->graph));
-    add(lines, "doubt",
-        doubt != NULL ? g_steal_pointer(&doubt)
-                      : g_strdup("the machine's kernels and collectives were measured"));
+    add(lines, "doubt", doubt_text(facts));
     return lines;
 }
 

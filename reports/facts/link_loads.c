@@ -33,6 +33,17 @@ static int compare_pieces(const void *left, const void *right) {
     return (a->stride > b->stride) - (a->stride < b->stride);
 }
 
+/* Lengthens the last stretch where the piece goes on from it, else begins another. */
+static void add_piece(GArray *stretches, const MtfMappingPiece *piece) {
+    MtfMappingPiece *last =
+        stretches->len > 0 ? &g_array_index(stretches, MtfMappingPiece, stretches->len - 1) : NULL;
+    if (last != NULL && last->physical_axis == piece->physical_axis &&
+        last->stride * last->size == piece->stride)
+        last->size *= piece->size;
+    else
+        g_array_append_val(stretches, *piece);
+}
+
 /* The group's pieces of physical axes; those that continue one another are one stretch. */
 static GArray *stretches_of(const MtfMapping *mapping, unsigned axes) {
     g_autoptr(GArray) pieces = g_array_new(FALSE, FALSE, sizeof(MtfMappingPiece));
@@ -41,17 +52,8 @@ static GArray *stretches_of(const MtfMapping *mapping, unsigned axes) {
         if (mapping->piece[i].size > 1 && (axes >> mapping->piece[i].mesh_axis & 1) != 0)
             g_array_append_val(pieces, mapping->piece[i]);
     g_array_sort(pieces, compare_pieces);
-    for (guint i = 0; i < pieces->len; i++) {
-        const MtfMappingPiece *piece = &g_array_index(pieces, MtfMappingPiece, i);
-        MtfMappingPiece *last = stretches->len > 0
-                                    ? &g_array_index(stretches, MtfMappingPiece, stretches->len - 1)
-                                    : NULL;
-        if (last != NULL && last->physical_axis == piece->physical_axis &&
-            last->stride * last->size == piece->stride)
-            last->size *= piece->size;
-        else
-            g_array_append_val(stretches, *piece);
-    }
+    for (guint i = 0; i < pieces->len; i++)
+        add_piece(stretches, &g_array_index(pieces, MtfMappingPiece, i));
     return stretches;
 }
 
@@ -101,6 +103,12 @@ static void load_switches(MtfLinkLoads *loads, const MtfMeshMap *map, const MtfT
 
 /* ---- Entry --------------------------------------------------------------------------------- */
 
+static void find_busiest(MtfLinkLoads *loads) {
+    for (int p = 0; p < loads->axes; p++)
+        for (int64_t i = 0; i < (loads->switched ? 1 : loads->axis[p].size); i++)
+            loads->axis[p].busiest = MAX(loads->axis[p].busiest, loads->axis[p].bytes[i]);
+}
+
 MtfLinkLoads *mtf_link_loads_new(const MtfStepFacts *facts) {
     const MtfMeshMap *map = &facts->pricer.map;
     MtfLinkLoads *loads = g_new0(MtfLinkLoads, 1);
@@ -115,9 +123,7 @@ MtfLinkLoads *mtf_link_loads_new(const MtfStepFacts *facts) {
     for (guint i = 0; i < facts->traffic->len; i++)
         (loads->switched ? load_switches : load_torus)(
             loads, map, &g_array_index(facts->traffic, MtfTrafficRow, i));
-    for (int p = 0; p < loads->axes; p++)
-        for (int64_t i = 0; i < (loads->switched ? 1 : loads->axis[p].size); i++)
-            loads->axis[p].busiest = MAX(loads->axis[p].busiest, loads->axis[p].bytes[i]);
+    find_busiest(loads);
     return loads;
 }
 

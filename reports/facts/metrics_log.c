@@ -55,18 +55,25 @@ static bool add_line(GArray *records, const char *name, const char *line, GError
     return true;
 }
 
+/* The text of the file at `path`; what stands behind the last line's end is left out. */
+static bool add_lines(GArray *records, const char *path, const char *text, GError **error) {
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (int i = 0; lines[i] != NULL && lines[i + 1] != NULL; i++) {
+        g_autofree char *name = g_strdup_printf("%s line %d", path, i + 1);
+        if (*lines[i] != '\0' && !add_line(records, name, lines[i], error))
+            return false;
+    }
+    return true;
+}
+
 GArray *mtf_metrics_log_load(const char *path, GError **error) {
     gsize length;
     g_autofree char *text = mtf_file_read(path, &length, error);
     if (text == NULL)
         return NULL;
     g_autoptr(GArray) records = g_array_new(FALSE, TRUE, sizeof(MtfMetricsRecord));
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    for (int i = 0; lines[i] != NULL && lines[i + 1] != NULL; i++) {
-        g_autofree char *name = g_strdup_printf("%s line %d", path, i + 1);
-        if (*lines[i] != '\0' && !add_line(records, name, lines[i], error))
-            return NULL;
-    }
+    if (!add_lines(records, path, text, error))
+        return NULL;
     if (records->len == 0) {
         mtf_input_error(error, "%s holds no step: it must be what meshtf-run --metrics wrote",
                         path);

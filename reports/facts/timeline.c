@@ -71,12 +71,18 @@ static int *choose_threads(const MtfStepFacts *facts) {
     return threads;
 }
 
+static void add_collective(cJSON *args, const MtfStepFacts *facts,
+                           const MtfInstruction *instruction) {
+    g_autofree char *axes =
+        mtf_mesh_mask_format(&facts->plan->layout->mesh, instruction->reshard.axes);
+    cJSON_AddStringToObject(args, "axes", axes);
+    mtf_json_add_integer(args, "payload_bytes", instruction->payload_bytes);
+    mtf_json_add_integer(args, "tensors", instruction->n_inputs);
+}
+
 static void add_step(cJSON *events, const MtfStepFacts *facts, int index, int thread) {
     const MtfInstruction *instruction = mtf_program_instruction(facts->program, index);
     const char *tensor = mtf_reshard_tensor(facts->program, instruction)->name;
-    bool collective = mtf_step_facts_is_collective(facts, index);
-    g_autofree char *axes =
-        mtf_mesh_mask_format(&facts->plan->layout->mesh, instruction->reshard.axes);
     g_autofree char *name =
         g_strjoin(" ", mtf_reshard_row(instruction->reshard.kind)->name, tensor, NULL);
     cJSON *args = add_complete(events, name, thread, facts->schedule->starts[index],
@@ -84,11 +90,8 @@ static void add_step(cJSON *events, const MtfStepFacts *facts, int index, int th
     cJSON_AddStringToObject(args, "tensor", tensor);
     cJSON_AddStringToObject(args, "for",
                             mtf_graph_operation(facts->plan->graph, instruction->operation)->name);
-    if (collective) {
-        cJSON_AddStringToObject(args, "axes", axes);
-        mtf_json_add_integer(args, "payload_bytes", instruction->payload_bytes);
-        mtf_json_add_integer(args, "tensors", instruction->n_inputs);
-    }
+    if (mtf_step_facts_is_collective(facts, index))
+        add_collective(args, facts, instruction);
     mtf_json_add_integer(args, "instruction", index);
 }
 
@@ -132,14 +135,18 @@ static void add_phases(cJSON *events, const MtfStepFacts *facts) {
     }
 }
 
-char *mtf_timeline_print(const MtfStepFacts *facts) {
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddStringToObject(root, "displayTimeUnit", "ms");
-    cJSON *events = cJSON_AddArrayToObject(root, "traceEvents");
+static void name_threads(cJSON *events) {
     add_name(events, "process_name", THREAD_STEP, "predicted step, every rank alike");
     add_name(events, "thread_name", THREAD_STEP, "step");
     add_name(events, "thread_name", THREAD_COMPUTE, "compute");
     add_name(events, "thread_name", THREAD_NETWORK, "network");
+}
+
+char *mtf_timeline_print(const MtfStepFacts *facts) {
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "displayTimeUnit", "ms");
+    cJSON *events = cJSON_AddArrayToObject(root, "traceEvents");
+    name_threads(events);
     g_autofree int *threads = choose_threads(facts);
     add_phases(events, facts);
     for (int i = 0; i < facts->schedule->length; i++) {

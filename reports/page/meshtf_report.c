@@ -51,6 +51,15 @@ static bool write_texts(const char *folder, const MtfStepFacts *facts, const Mtf
            write_text(folder, "index.html", page, error);
 }
 
+static void add_measured(cJSON *root, const GArray *run) {
+    cJSON *measured = cJSON_AddObjectToObject(root, "measured");
+    const MtfMetricsRecord *last = &g_array_index(run, MtfMetricsRecord, run->len - 1);
+    mtf_json_add_integer(measured, "steps", run->len);
+    mtf_json_add_number(measured, "step_seconds", mtf_metrics_median_seconds(run));
+    mtf_json_add_number(measured, "communication_seconds", mtf_metrics_median_communication(run));
+    mtf_json_add_number(measured, "loss", last->loss);
+}
+
 /* The report's figures for machines: what the plan predicts, priced anew, and what was measured. */
 static void print_json(const MtfStepFacts *facts, const GArray *run) {
     g_autofree char *mesh = mtf_mesh_format(&facts->plan->layout->mesh);
@@ -60,15 +69,8 @@ static void print_json(const MtfStepFacts *facts, const GArray *run) {
     cJSON_AddStringToObject(root, "mesh", mesh);
     mtf_json_add_integer(root, "memory_limit", facts->limit);
     cJSON_AddItemToObject(root, "predicted", mtf_predict(&facts->pricer, facts->program));
-    if (run != NULL) {
-        cJSON *measured = cJSON_AddObjectToObject(root, "measured");
-        const MtfMetricsRecord *last = &g_array_index(run, MtfMetricsRecord, run->len - 1);
-        mtf_json_add_integer(measured, "steps", run->len);
-        mtf_json_add_number(measured, "step_seconds", mtf_metrics_median_seconds(run));
-        mtf_json_add_number(measured, "communication_seconds",
-                            mtf_metrics_median_communication(run));
-        mtf_json_add_number(measured, "loss", last->loss);
-    }
+    if (run != NULL)
+        add_measured(root, run);
     mtf_json_say(root);
 }
 
@@ -136,9 +138,8 @@ static bool write_pipeline(const char *path, const Options *options, GError **er
         !mtf_pipeline_plan_save(pipeline, copy, error))
         return false;
     g_autofree char *page = mtf_page_pipeline(facts, folders);
-    if (options->json) {
+    if (options->json)
         mtf_json_say(cJSON_Duplicate(pipeline->predicted, true));
-    }
     return write_text(options->output, "index.html", page, error);
 }
 
@@ -177,6 +178,15 @@ static char *export_plan(const MtfPlan *plan, const Options *options, GError **e
     return facts != NULL ? mtf_export(facts, &request, error) : NULL;
 }
 
+static char *text_in_json(const char *form, const char *text) {
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "form", form);
+    cJSON_AddStringToObject(object, "text", text);
+    char *printed = mtf_json_print(object);
+    cJSON_Delete(object);
+    return printed;
+}
+
 static bool write_export(const char *plan_path, const Options *options, GError **error) {
     bool pipeline = mtf_pipeline_plan_is(plan_path);
     if (strcmp(options->form, "onnx") == 0)
@@ -188,12 +198,9 @@ static bool write_export(const char *plan_path, const Options *options, GError *
         pipeline ? export_pipeline(plan_path, options, error) : export_plan(plan, options, error);
     const char *path = options->output != NULL ? options->output : "-";
     if (text != NULL && options->json) {
-        cJSON *object = cJSON_CreateObject();
-        cJSON_AddStringToObject(object, "form", options->form);
-        cJSON_AddStringToObject(object, "text", text);
-        g_free(text);
-        text = mtf_json_print(object);
-        cJSON_Delete(object);
+        char *plain = g_steal_pointer(&text);
+        text = text_in_json(options->form, plain);
+        g_free(plain);
     }
     return text != NULL && mtf_file_write(path, text, strlen(text), error);
 }

@@ -203,21 +203,25 @@ static void summarize_run(GString *text, const MtfStepFacts *facts, const GArray
                            last->step);
 }
 
-char *mtf_summary_print(const MtfStepFacts *facts, const GArray *run) {
-    g_autoptr(GPtrArray) lines = mtf_answer_lines(facts);
+static void summarize_peak(GString *text, const MtfStepFacts *facts) {
     g_autoptr(GPtrArray) peak = mtf_peak_rows(facts);
-    GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "%-14s %s\n", "graph", facts->plan->graph->name);
-    for (guint i = 0; i < lines->len; i++) {
-        const MtfAnswerLine *line = g_ptr_array_index(lines, i);
-        g_string_append_printf(text, "%-14s %s\n", line->word, line->text);
-    }
     for (guint i = 0; i < MIN(peak->len, SUMMARY_PEAK_ROWS); i++) {
         const MtfPeakRow *row = g_ptr_array_index(peak, i);
         g_autofree char *bytes = mtf_bytes_format((double)row->bytes);
         g_string_append_printf(text, "%-14s %12s  %s (%s)\n", i == 0 ? "at the peak" : "", bytes,
                                row->name, mtf_memory_name(row->memory));
     }
+}
+
+char *mtf_summary_print(const MtfStepFacts *facts, const GArray *run) {
+    g_autoptr(GPtrArray) lines = mtf_answer_lines(facts);
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "%-14s %s\n", "graph", facts->plan->graph->name);
+    for (guint i = 0; i < lines->len; i++) {
+        const MtfAnswerLine *line = g_ptr_array_index(lines, i);
+        g_string_append_printf(text, "%-14s %s\n", line->word, line->text);
+    }
+    summarize_peak(text, facts);
     if (run != NULL)
         summarize_run(text, facts, run);
     return g_string_free(text, FALSE);

@@ -128,21 +128,23 @@ static void add_times(const Comparison *c) {
     clear_bars(&bars);
 }
 
+static void add_peak(Bars *bars, int plan, const MtfStepFacts *facts) {
+    const int64_t *live = facts->live + facts->peak * MTF_MEMORY_KINDS;
+    double peak = (double)mtf_step_facts_live(facts, facts->peak);
+    for (int k = 0; k < MTF_MEMORY_KINDS; k++) {
+        MtfMemoryKind kind = (MtfMemoryKind)k;
+        if (live[k] > 0)
+            bars->areas[add_value(bars, plan, mtf_memory_name(kind), (double)live[k])] =
+                mtf_memory_area(kind);
+    }
+    if ((double)facts->limit < 4 * peak)
+        bars->marks[plan] = (double)facts->limit;
+}
+
 static void add_memory(const Comparison *c) {
     Bars bars = new_bars(c->n);
-    for (int p = 0; p < c->n; p++) {
-        const MtfStepFacts *facts = c->plans[p].facts;
-        const int64_t *live = facts->live + facts->peak * MTF_MEMORY_KINDS;
-        double peak = (double)mtf_step_facts_live(facts, facts->peak);
-        for (int k = 0; k < MTF_MEMORY_KINDS; k++) {
-            MtfMemoryKind kind = (MtfMemoryKind)k;
-            if (live[k] > 0)
-                bars.areas[add_value(&bars, p, mtf_memory_name(kind), (double)live[k])] =
-                    mtf_memory_area(kind);
-        }
-        if ((double)facts->limit < 4 * peak)
-            bars.marks[p] = (double)facts->limit;
-    }
+    for (int p = 0; p < c->n; p++)
+        add_peak(&bars, p, c->plans[p].facts);
     g_string_append(c->page, "</section>\n<section id=\"memory\"><h2>What the memory holds at the "
                              "peak</h2>\n");
     draw_bars(c, &bars, "memory at the peak", mtf_bytes_format);

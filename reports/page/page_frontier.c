@@ -177,6 +177,16 @@ static void draw_line(GString *page, const GArray *points, const Range *bytes,
     g_string_free(path, TRUE);
 }
 
+/* A square for what is known beside the search, else a circle. */
+static void draw_mark(GString *page, PointKind kind, double x, double y) {
+    if (kind == POINT_KNOWN)
+        mtf_markup(page, "<rect x=\"%.1f\" y=\"%.1f\" width=\"16\" height=\"16\" rx=\"2\"/>", x - 8,
+                   y - 8);
+    else
+        mtf_markup(page, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"/>", x, y,
+                   kind == POINT_CHOSEN ? 11 : 8);
+}
+
 static void draw_point(GString *page, const Point *point, const Range *bytes,
                        const Range *seconds) {
     static const char *const classes[] = { "of-frontier", "of-known", "of-chosen" };
@@ -185,12 +195,7 @@ static void draw_point(GString *page, const Point *point, const Range *bytes,
     g_autofree char *time = mtf_seconds_format(point->seconds);
     mtf_markup(page, "<g class=\"%s\"><title>%s: %s, %s</title>", classes[point->kind], point->name,
                memory, time);
-    if (point->kind == POINT_KNOWN)
-        mtf_markup(page, "<rect x=\"%.1f\" y=\"%.1f\" width=\"16\" height=\"16\" rx=\"2\"/>", x - 8,
-                   y - 8);
-    else
-        mtf_markup(page, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"/>", x, y,
-                   point->kind == POINT_CHOSEN ? 11 : 8);
+    draw_mark(page, point->kind, x, y);
     mtf_markup(page,
                "<text class=\"small\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%d</text>"
                "</g>\n",

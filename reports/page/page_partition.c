@@ -35,16 +35,11 @@ static int64_t costliest_section(const MtfStepParts *parts) {
     return costliest;
 }
 
-/* Time as a bar, what the network takes of it apart; the words say the same. */
-static void add_figures(GString *page, const MtfPartFigures *figures, int64_t costliest) {
+/* As long as the part's time is a share of the costliest's; the network's share stands last. */
+static void draw_time(GString *page, const MtfPartFigures *figures, int64_t costliest) {
     g_autofree char *time = mtf_seconds_format((double)figures->nanoseconds / 1e9);
-    g_autofree char *payload = mtf_bytes_format((double)figures->payload);
     double local = BAR * (double)(figures->nanoseconds - figures->network) / (double)costliest;
     double network = BAR * (double)figures->network / (double)costliest;
-    if (figures->operations == 0) {
-        g_string_append(page, "<td class=\"soft\">–</td>");
-        return;
-    }
     mtf_markup(page,
                "<td><b>%s</b><svg class=\"bar2\" width=\"%.0f\" height=\"8\" role=\"img\" "
                "aria-label=\"%.0f %% network\"><rect class=\"compute\" width=\"%.1f\" "
@@ -52,6 +47,16 @@ static void add_figures(GString *page, const MtfPartFigures *figures, int64_t co
                "height=\"8\"/></svg>",
                time, BAR, 100 * (double)figures->network / (double)MAX(figures->nanoseconds, 1),
                local, local, network);
+}
+
+/* Time as a bar, what the network takes of it apart; the words say the same. */
+static void add_figures(GString *page, const MtfPartFigures *figures, int64_t costliest) {
+    g_autofree char *payload = mtf_bytes_format((double)figures->payload);
+    if (figures->operations == 0) {
+        g_string_append(page, "<td class=\"soft\">–</td>");
+        return;
+    }
+    draw_time(page, figures, costliest);
     if (figures->collectives > 0)
         mtf_markup(page, "<span class=\"soft\">%" PRId64 " collective%s · %s</span>",
                    figures->collectives, figures->collectives == 1 ? "" : "s", payload);
@@ -132,19 +137,22 @@ static int costliest_kind(const MtfStepParts *parts) {
     return best;
 }
 
-static void add_kind(GString *page, const MtfStepParts *parts, const MtfDrawings *drawings,
-                     int kind) {
+static void add_summary(GString *page, const MtfStepParts *parts, int kind) {
     int layers;
-    const MtfStepFacts *facts = parts->facts;
     int64_t nanoseconds = time_of_kind(parts, kind, &layers);
     g_autofree char *time = mtf_seconds_format((double)nanoseconds / 1e9);
-    mtf_markup(page, "<details class=\"part\" id=\"part-%d\"", kind);
-    g_string_append(page, kind == costliest_kind(parts) ? " open=\"\">" : ">");
     mtf_markup(page, "<summary><b>%s</b>", mtf_step_part(parts, kind)->title);
     if (layers > 1)
         mtf_markup(page, " <span class=\"times\">× %d</span>", layers);
     mtf_markup(page, " <span class=\"soft\">%s, %.1f %% of the step</span></summary>", time,
-               100 * (double)nanoseconds / (double)MAX(facts->schedule->nanoseconds, 1));
+               100 * (double)nanoseconds / (double)MAX(parts->facts->schedule->nanoseconds, 1));
+}
+
+static void add_kind(GString *page, const MtfStepParts *parts, const MtfDrawings *drawings,
+                     int kind) {
+    mtf_markup(page, "<details class=\"part\" id=\"part-%d\"", kind);
+    g_string_append(page, kind == costliest_kind(parts) ? " open=\"\">" : ">");
+    add_summary(page, parts, kind);
     if (mtf_drawings_find(drawings, kind, 0) == NULL)
         g_string_append(page, "<p>There is no drawing: Graphviz' dot did not make one, or too "
                               "many layers differ.</p>");

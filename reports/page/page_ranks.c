@@ -172,6 +172,17 @@ static double over_ranks(const MtfRunTrace *trace, int kind, double *most) {
     return sum / MAX(trace->ranks, 1);
 }
 
+static void add_calls(GString *page, const MtfStepFacts *facts, const MtfRunTrace *trace,
+                      int kind) {
+    if (kind >= 0)
+        mtf_markup(page,
+                   "<td class=\"n\">%" G_GINT64_FORMAT "</td><td class=\"n\">%.4g</td></tr>\n",
+                   predicted_calls(facts, kind),
+                   mtf_run_trace_calls(trace, 0, kind) / steps_of(facts, trace));
+    else
+        g_string_append(page, "<td class=\"n\">–</td><td class=\"n\">–</td></tr>\n");
+}
+
 static void add_kind(GString *page, const MtfStepFacts *facts, const MtfRunTrace *trace,
                      int place) {
     int kind = place == MTF_RESHARD_KINDS ? -1 : place;
@@ -186,12 +197,7 @@ static void add_kind(GString *page, const MtfStepFacts *facts, const MtfRunTrace
                color_of(place), name_of(place), plan, run, longest);
     g_autofree char *ratio = mtf_ratio_format(mean, predicted);
     mtf_markup(page, "<td class=\"n\">%s</td>", ratio);
-    if (kind >= 0)
-        mtf_markup(page,
-                   "<td class=\"n\">%" G_GINT64_FORMAT "</td><td class=\"n\">%.4g</td></tr>\n",
-                   predicted_calls(facts, kind), mtf_run_trace_calls(trace, 0, kind) / steps);
-    else
-        g_string_append(page, "<td class=\"n\">–</td><td class=\"n\">–</td></tr>\n");
+    add_calls(page, facts, trace, kind);
 }
 
 static void add_idle(GString *page, const MtfStepFacts *facts, const MtfRunTrace *trace) {

@@ -6,17 +6,20 @@
 #include "layouts/layers/layers.h"
 #include "reports/markup/markup.h"
 
+/* The operation's name with a star for its layer's number. */
+static char *starred(const MtfGraph *graph, const char *name) {
+    int operation = mtf_graph_find_operation(graph, name);
+    return operation < 0
+               ? g_strdup(name)
+               : mtf_layer_star(graph, name, mtf_graph_operation(graph, operation)->layer);
+}
+
 /* One row for an operation that several layers have, as long as they would choose alike. */
 static void add_row(GString *page, const MtfStepFacts *facts, const cJSON *decision,
                     GHashTable *shown) {
     double seconds = mtf_json_number_of(decision, "nanoseconds", 0) / 1e9;
     g_autofree char *time = mtf_seconds_format(seconds);
-    const MtfGraph *graph = facts->plan->graph;
-    const char *own = mtf_tree_text(decision, "operation");
-    int operation = mtf_graph_find_operation(graph, own);
-    g_autofree char *name =
-        operation < 0 ? g_strdup(own)
-                      : mtf_layer_star(graph, own, mtf_graph_operation(graph, operation)->layer);
+    g_autofree char *name = starred(facts->plan->graph, mtf_tree_text(decision, "operation"));
     if (!g_hash_table_add(shown, g_strjoin("\n", name, mtf_tree_text(decision, "strategy"),
                                            mtf_tree_text(decision, "next_best"), NULL)))
         return;
