@@ -405,6 +405,16 @@ static bool check_use(const MtfExpression *expression, GStrv arguments, GError *
     return true;
 }
 
+/* A sum with nothing behind it. */
+static int read_whole(Reader *r) {
+    int last = read_sum(r);
+    skip_spaces(r);
+    if (r->error == NULL && *r->at != '\0')
+        fail_at(r, r->at,
+                *r->at == ')' ? "this parenthesis closes nothing" : "a sign should stand here");
+    return last;
+}
+
 MtfExpression *mtf_expression_read(const char *text, const char *arguments, int n_inputs,
                                    GError **error) {
     g_auto(GStrv) names = g_strsplit(arguments, " ", -1);
@@ -412,11 +422,7 @@ MtfExpression *mtf_expression_read(const char *text, const char *arguments, int 
         return NULL;
     g_autoptr(GArray) terms = g_array_new(FALSE, FALSE, sizeof(MtfExpressionTerm));
     Reader r = { .text = text, .at = text, .arguments = names, .terms = terms };
-    int last = read_sum(&r);
-    skip_spaces(&r);
-    if (r.error == NULL && *r.at != '\0')
-        fail_at(&r, r.at,
-                *r.at == ')' ? "this parenthesis closes nothing" : "a sign should stand here");
+    int last = read_whole(&r);
     if (r.error != NULL) {
         g_propagate_error(error, r.error);
         return NULL;

@@ -381,13 +381,8 @@ void mtf_graph_copy_dimensions(MtfGraph *to, const MtfGraph *from) {
     }
 }
 
-MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
-    MtfGraph *copy = mtf_graph_new_like(graph);
-    mtf_graph_copy_dimensions(copy, graph);
-    for (int i = 0; i < (int)graph->tensors->len; i++)
-        append_tensor(copy, mtf_graph_tensor(graph, i));
-    copy_operations(copy, graph);
-    g_array_append_vals(copy->updates, graph->updates->data, graph->updates->len);
+/* The repeats and the loops, under their numbers. */
+static void copy_iterated(MtfGraph *copy, const MtfGraph *graph) {
     for (guint i = 0; i < graph->repeats->len; i++) {
         const MtfRepeat *repeat = &g_array_index(graph->repeats, MtfRepeat, i);
         mtf_graph_add_repeat(copy, repeat->name, repeat->count);
@@ -396,6 +391,16 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
         const MtfLoop *loop = &g_array_index(graph->loops, MtfLoop, i);
         mtf_graph_add_loop(copy, loop->name, loop->dimension, loop->reverse);
     }
+}
+
+MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
+    MtfGraph *copy = mtf_graph_new_like(graph);
+    mtf_graph_copy_dimensions(copy, graph);
+    for (int i = 0; i < (int)graph->tensors->len; i++)
+        append_tensor(copy, mtf_graph_tensor(graph, i));
+    copy_operations(copy, graph);
+    g_array_append_vals(copy->updates, graph->updates->data, graph->updates->len);
+    copy_iterated(copy, graph);
     copy->loss = graph->loss;
     copy_optimizer(copy, graph);
     return copy;

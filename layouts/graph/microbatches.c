@@ -70,6 +70,16 @@ static bool has_examples(const MtfTensor *tensor) {
     return tensor->source == MTF_SOURCE_INPUT && tensor->feed != MTF_FEED_TRANSFER_ONCE;
 }
 
+/* Whether everything that has examples has `dim`. */
+static bool is_shared(const MtfGraph *graph, int dim) {
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (has_examples(tensor) && mtf_shape_find(&tensor->shape, dim) < 0)
+            return false;
+    }
+    return true;
+}
+
 int mtf_graph_find_batch(const MtfGraph *graph) {
     const MtfTensor *first = NULL;
     int batch = mtf_graph_batch(graph);
@@ -78,16 +88,9 @@ int mtf_graph_find_batch(const MtfGraph *graph) {
     for (int t = 0; first == NULL && t < (int)graph->tensors->len; t++)
         if (has_examples(mtf_graph_tensor(graph, t)))
             first = mtf_graph_tensor(graph, t);
-    for (int i = 0; first != NULL && i < first->shape.rank; i++) {
-        bool shared = true;
-        for (int t = 0; t < (int)graph->tensors->len; t++) {
-            const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-            shared &=
-                !has_examples(tensor) || mtf_shape_find(&tensor->shape, first->shape.dims[i]) >= 0;
-        }
-        if (shared)
+    for (int i = 0; first != NULL && i < first->shape.rank; i++)
+        if (is_shared(graph, first->shape.dims[i]))
             return first->shape.dims[i];
-    }
     return -1;
 }
 
