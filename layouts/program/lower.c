@@ -508,6 +508,14 @@ static MtfProgram *program_new(const MtfGraph *graph, const MtfLayout *layout, g
     return program;
 }
 
+static void find_updated(Lowering *lowering) {
+    const GArray *updates = lowering->graph->updates;
+    for (guint i = 0; i < updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(updates, MtfUpdate, i);
+        lowering->updated_variable[update->value] = update->variable;
+    }
+}
+
 static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLayout *layout,
                           guint n_operations) {
     guint n = graph->tensors->len;
@@ -523,10 +531,7 @@ static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLa
         .stacks = g_array_new(FALSE, FALSE, sizeof(Kept)),
     };
     mtf_kernel_measures_init(&lowering->measures, graph, &layout->mesh, n_operations > 1);
-    for (guint i = 0; i < graph->updates->len; i++) {
-        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
-        lowering->updated_variable[update->value] = update->variable;
-    }
+    find_updated(lowering);
 }
 
 static void lowering_clear(Lowering *lowering) {
@@ -538,14 +543,18 @@ static void lowering_clear(Lowering *lowering) {
     g_array_unref(lowering->stacks);
 }
 
+static void find_last_readers(Lowering *lowering) {
+    for (int i = 0; i < (int)lowering->graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(lowering->graph, i);
+        for (int k = 0; k < op->n_inputs; k++)
+            lowering->last_reader[op->inputs[k]] = i;
+    }
+}
+
 MtfProgram *mtf_program_emit(const MtfGraph *graph, const MtfLayout *layout) {
     Lowering lowering;
     lowering_init(&lowering, graph, layout, graph->operations->len);
-    for (int i = 0; i < (int)graph->operations->len; i++) {
-        const MtfOperation *op = mtf_graph_operation(graph, i);
-        for (int k = 0; k < op->n_inputs; k++)
-            lowering.last_reader[op->inputs[k]] = i;
-    }
+    find_last_readers(&lowering);
     for (int t = 0; t < (int)graph->tensors->len; t++)
         if (mtf_graph_tensor(graph, t)->producer < 0)
             stored_buffer(&lowering, t);

@@ -451,6 +451,13 @@ static cJSON *training_graph_to_json(const MtfPipelinePlan *pipeline) {
     return mtf_graph_to_json(training);
 }
 
+static cJSON *stages_to_json(const MtfPipelinePlan *pipeline) {
+    cJSON *stages = cJSON_CreateArray();
+    for (guint s = 0; s < pipeline->stages->len; s++)
+        cJSON_AddItemToArray(stages, stage_to_json(pipeline, (int)s));
+    return stages;
+}
+
 bool mtf_pipeline_plan_save(const MtfPipelinePlan *pipeline, const char *path, GError **error) {
     cJSON *root = cJSON_CreateObject();
     mtf_json_add_integer(root, "meshtf_pipeline_plan", VERSION);
@@ -461,9 +468,7 @@ bool mtf_pipeline_plan_save(const MtfPipelinePlan *pipeline, const char *path, G
     g_autofree char *order = mtf_pipeline_format(pipeline->order);
     cJSON_AddStringToObject(root, "schedule", pipeline->schedule);
     cJSON_AddStringToObject(root, "order", order);
-    cJSON *stages = cJSON_AddArrayToObject(root, "stages");
-    for (guint s = 0; s < pipeline->stages->len; s++)
-        cJSON_AddItemToArray(stages, stage_to_json(pipeline, (int)s));
+    cJSON_AddItemToObject(root, "stages", stages_to_json(pipeline));
     if (pipeline->predicted != NULL)
         cJSON_AddItemToObject(root, "predicted", mtf_json_printable(pipeline->predicted));
     g_autofree char *text = mtf_json_print_levels(root, PRINT_LEVELS);
