@@ -268,6 +268,13 @@ static char *network_text(const MtfNetwork *network) {
     return g_string_free(text, FALSE);
 }
 
+static void add_alternative(cJSON *list, const MtfCollectivePrice *price) {
+    cJSON *item = cJSON_CreateObject();
+    cJSON_AddStringToObject(item, "algorithm", price->algorithm);
+    mtf_json_add_number(item, "seconds", price->seconds);
+    cJSON_AddItemToArray(list, item);
+}
+
 static void print_json(const Query *query, const MtfCollectivePrice *price, double bound,
                        const GArray *prices) {
     cJSON *root = cJSON_CreateObject();
@@ -279,13 +286,8 @@ static void print_json(const Query *query, const MtfCollectivePrice *price, doub
     cJSON_AddStringToObject(root, "algorithm", price->algorithm);
     mtf_json_add_number(root, "bound", bound);
     cJSON *list = cJSON_AddArrayToObject(root, "alternatives");
-    for (guint i = 0; i < prices->len; i++) {
-        const MtfCollectivePrice *other = &g_array_index(prices, MtfCollectivePrice, i);
-        cJSON *item = cJSON_CreateObject();
-        cJSON_AddStringToObject(item, "algorithm", other->algorithm);
-        mtf_json_add_number(item, "seconds", other->seconds);
-        cJSON_AddItemToArray(list, item);
-    }
+    for (guint i = 0; i < prices->len; i++)
+        add_alternative(list, &g_array_index(prices, MtfCollectivePrice, i));
     mtf_json_say(root);
 }
 

@@ -187,23 +187,25 @@ static void print_plan(const MtfPlan *plan, const GArray *rows) {
     putchar('\n');
 }
 
+static void add_plan_row(cJSON *list, const MtfMesh *mesh, const MtfPlanSimulationRow *row) {
+    cJSON *item = cJSON_CreateObject();
+    g_autofree char *axes = mtf_mesh_mask_format(mesh, row->axes);
+    cJSON_AddStringToObject(item, "collective", mtf_collective_kind_name(row->kind));
+    cJSON_AddStringToObject(item, "axes", axes);
+    mtf_json_add_number(item, "calls", row->calls);
+    mtf_json_add_number(item, "bytes", row->bytes);
+    mtf_json_add_number(item, "seconds", row->seconds);
+    cJSON_AddStringToObject(item, "algorithm", row->chosen);
+    cJSON_AddStringToObject(item, "simulated_algorithm", row->simulated_algorithm);
+    mtf_json_add_number(item, "formula", row->formula);
+    mtf_json_add_number(item, "simulated", row->simulated);
+    cJSON_AddItemToArray(list, item);
+}
+
 static void print_plan_json(const MtfPlan *plan, const GArray *rows) {
     cJSON *list = cJSON_CreateArray();
-    for (guint i = 0; i < rows->len; i++) {
-        const MtfPlanSimulationRow *row = &g_array_index(rows, MtfPlanSimulationRow, i);
-        cJSON *item = cJSON_CreateObject();
-        g_autofree char *axes = mtf_mesh_mask_format(&plan->layout->mesh, row->axes);
-        cJSON_AddStringToObject(item, "collective", mtf_collective_kind_name(row->kind));
-        cJSON_AddStringToObject(item, "axes", axes);
-        mtf_json_add_number(item, "calls", row->calls);
-        mtf_json_add_number(item, "bytes", row->bytes);
-        mtf_json_add_number(item, "seconds", row->seconds);
-        cJSON_AddStringToObject(item, "algorithm", row->chosen);
-        cJSON_AddStringToObject(item, "simulated_algorithm", row->simulated_algorithm);
-        mtf_json_add_number(item, "formula", row->formula);
-        mtf_json_add_number(item, "simulated", row->simulated);
-        cJSON_AddItemToArray(list, item);
-    }
+    for (guint i = 0; i < rows->len; i++)
+        add_plan_row(list, &plan->layout->mesh, &g_array_index(rows, MtfPlanSimulationRow, i));
     mtf_json_say(list);
 }
 
