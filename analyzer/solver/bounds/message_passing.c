@@ -208,14 +208,6 @@ MTF_FOR_EACH_UNIT static void add(double *restrict numbers, const double *restri
         numbers[i] += others[i];
 }
 
-/* Of two lists of numbers. */
-MTF_FOR_EACH_UNIT static void subtract(const double *restrict numbers,
-                                       const double *restrict others, double *restrict differences,
-                                       int count) {
-    for (int i = 0; i < count; i++)
-        differences[i] = numbers[i] - others[i];
-}
-
 /* theta = own priced costs and all incoming messages; notes its minimum. */
 static void gather(MtfNodeState *node_state) {
     memcpy(node_state->theta, node_state->priced,
@@ -230,19 +222,12 @@ static void fill(double *numbers, int count, double number) {
         numbers[i] = number;
 }
 
-/* The offsets of a message's rows: what the cheapest value of each has to send. Rows are numbered as they turn
- * up, so that as many as there are values are those values. */
+/* The offsets of a message's rows: what the cheapest value of each has to send. */
 static void find_offsets(const MtfMessages *messages, const MtfNodeState *node_state,
                          const MtfHalfEdge *half_edge) {
     double *offsets = messages->offsets;
-    int values = node_state->values, rows = half_edge->rows;
-    if (rows == values) {
-        subtract(messages->shared, half_edge->in, offsets, values);
-        fill(offsets + values, mtf_distinct_filled(rows) - values, INFINITY);
-        return;
-    }
-    fill(offsets, mtf_distinct_filled(rows), INFINITY);
-    for (int p = 0; p < values; p++) {
+    fill(offsets, mtf_distinct_filled(half_edge->rows), INFINITY);
+    for (int p = 0; p < node_state->values; p++) {
         double offset = messages->shared[p] - half_edge->in[p];
         int row = half_edge->row_of[p];
         offsets[row] = offset < offsets[row] ? offset : offsets[row];
