@@ -155,6 +155,17 @@ static void add_payments(MtfPointBound *bound, int v, const MtfInt128 *prefix, E
         g_ptr_array_unref(spans);
 }
 
+static void add_messages(MtfPointBound *bound, int v, Exact *theta) {
+    const MtfCertifiedNode *node = &bound->problem->nodes[v];
+    for (guint k = 0; k < node->edges->len; k++) {
+        int e = g_array_index(node->edges, int, k);
+        bool second = mtf_certified_edge_at(bound->problem, e)->a != v;
+        const int64_t *message = bound->point->message[2 * e + second];
+        for (int p = 0; p < node->values; p++)
+            theta[p] = sum_of(bound, theta[p], exact_message(message, p));
+    }
+}
+
 static void find_node(MtfPointBound *bound, int v, const MtfInt128 *prefix) {
     const MtfCertifiedNode *node = &bound->problem->nodes[v];
     NodeTerms *terms = &bound->nodes[v];
@@ -162,13 +173,7 @@ static void find_node(MtfPointBound *bound, int v, const MtfInt128 *prefix) {
     for (int p = 0; p < node->values; p++)
         terms->theta[p] = exact_cost(bound, node->cost[p]);
     add_payments(bound, v, prefix, terms->theta);
-    for (guint k = 0; k < node->edges->len; k++) {
-        int e = g_array_index(node->edges, int, k);
-        bool second = mtf_certified_edge_at(bound->problem, e)->a != v;
-        const int64_t *message = bound->point->message[2 * e + second];
-        for (int p = 0; p < node->values; p++)
-            terms->theta[p] = sum_of(bound, terms->theta[p], exact_message(message, p));
-    }
+    add_messages(bound, v, terms->theta);
     terms->least = infinite;
     for (int p = 0; p < node->values; p++)
         terms->least = less_of(bound->point, terms->least, terms->theta[p]);
@@ -212,25 +217,30 @@ static void find_edge(MtfPointBound *bound, int e) {
     bound->bound = sum_of(bound, bound->bound, terms->least);
 }
 
+static Exact above(MtfPointBound *bound, Exact value, Exact least) {
+    return value.is_infinite ? value : difference_of(bound, value, least);
+}
+
+/* How far value p of node v is above the least of its own terms and of each of its edges. */
+static Exact regret_of(MtfPointBound *bound, int v, int p) {
+    const MtfCertifiedNode *node = &bound->problem->nodes[v];
+    Exact regret = above(bound, bound->nodes[v].theta[p], bound->nodes[v].least);
+    for (guint k = 0; k < node->edges->len; k++) {
+        int e = g_array_index(node->edges, int, k);
+        bool second = mtf_certified_edge_at(bound->problem, e)->a != v;
+        Exact low = bound->edges[e].low[second][p];
+        regret = sum_of(bound, regret, above(bound, low, bound->edges[e].least));
+    }
+    return regret;
+}
+
 /* By how much the bound rises with each value; only of a finite bound. */
 static void find_regrets(MtfPointBound *bound, int v) {
     const MtfCertifiedNode *node = &bound->problem->nodes[v];
     NodeTerms *terms = &bound->nodes[v];
     terms->regret = g_new(Exact, (gsize)node->values + 1);
-    for (int p = 0; p < node->values; p++) {
-        Exact regret = terms->theta[p];
-        if (!regret.is_infinite)
-            regret = difference_of(bound, regret, terms->least);
-        for (guint k = 0; k < node->edges->len; k++) {
-            int e = g_array_index(node->edges, int, k);
-            bool second = mtf_certified_edge_at(bound->problem, e)->a != v;
-            Exact low = bound->edges[e].low[second][p];
-            if (!low.is_infinite)
-                low = difference_of(bound, low, bound->edges[e].least);
-            regret = sum_of(bound, regret, low);
-        }
-        terms->regret[p] = regret;
-    }
+    for (int p = 0; p < node->values; p++)
+        terms->regret[p] = regret_of(bound, v, p);
 }
 
 static void find_bound(MtfPointBound *bound) {
