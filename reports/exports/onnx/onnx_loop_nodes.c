@@ -200,7 +200,7 @@ bool mtf_onnx_write_loop(MtfOnnxNodes *e, bool (*write)(MtfOnnxNodes *e)) {
     bool good = write_loop(&l, write);
     e->operation = l.end - 1;
     for (gsize i = 0; i < G_N_ELEMENTS(lists); i++)
-        g_array_unref(*lists[i]);
+        g_clear_pointer(lists[i], g_array_unref);
     g_ptr_array_unref(l.inputs);
     g_ptr_array_unref(l.outputs);
     g_byte_array_unref(l.body);
