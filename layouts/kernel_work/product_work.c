@@ -224,13 +224,12 @@ static MtfProductWork convolution_work(const MtfGraph *graph, const MtfOperation
     double *places = &work.m;
     for (int i = 0; i < iteration->n; i++) {
         int dim = iteration->index[i].dim;
-        bool in_a = mtf_shape_find(a, dim) >= 0 || iteration->index[i].other_dim >= 0;
         bool in_b = mtf_shape_find(b, dim) >= 0;
         bool made = mtf_shape_find(result, dim) >= 0;
-        double *side = !made ? &work.k : in_a == in_b ? &work.calls : in_a ? &work.m : &work.n;
         /* Places within a window of a filter that is made belong to x's channels. */
-        if (made && !in_a && !in_b)
-            side = &work.m;
+        bool in_a =
+            mtf_shape_find(a, dim) >= 0 || iteration->index[i].other_dim >= 0 || (made && !in_b);
+        double *side = !made ? &work.k : in_a && in_b ? &work.calls : in_a ? &work.m : &work.n;
         *side *= (double)sizes[i];
         if (iteration->index[i].other_dim >= 0)
             places = side;
