@@ -36,9 +36,6 @@ int mtf_loop_condition(const MtfGraph *graph, int loop);
 /* What the operation is for a loop. */
 MtfLoopPart mtf_operation_loop_part(const MtfGraph *graph, int operation);
 
-/* The operations of a loop are [*begin, *end); both 0 when it has none. */
-void mtf_loop_operations(const MtfGraph *graph, int loop, int *begin, int *end);
-
 /* For each loop, from 1, its first operation and the one behind its last. Clear it with
  * mtf_loop_spans_clear. */
 typedef struct {
