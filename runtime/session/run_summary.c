@@ -5,7 +5,6 @@
 #include "layouts/base/quantile.h"
 #include "runtime/session/session_checkpoints.h"
 #include "runtime/support/agreement.h"
-#include "runtime/support/resident_memory.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -115,11 +114,11 @@ static void append_host(GString *text, const MtfSession *session) {
                            exact ? "equal to the byte on every rank" : "NOT equal on some rank");
 }
 
-/* What of it no arena holds is the program, MPI, BLAS; without a window the messages that MPI
- * copies. Ranks agree after each has looked, so all arenas are mapped while any looks. */
+/* As the last step's line has it: parts of pages change with what other processes map, libraries
+ * too. What of it no arena holds is the program, MPI, BLAS; without a window the messages that MPI
+ * copies. */
 static void append_resident(GString *text, const MtfSession *session) {
-    int64_t own = mtf_resident_bytes(mtf_stage_run_shares_memory(session->stage));
-    double resident = mtf_agree_largest(session->control, (double)own);
+    double resident = (double)session->records[session->trained - 1].resident_bytes;
     g_autofree char *all = format_bytes(resident);
     g_autofree char *beside =
         format_bytes(resident - (double)session->arena->bytes - (double)session->arena->host_bytes);
