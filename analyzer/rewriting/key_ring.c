@@ -19,6 +19,8 @@ typedef struct {
     int query, memory; /* positions within one */
     bool striped;      /* part p of P has positions p, p + P, …, not neighbours */
     int bias;          /* added to scores, in parts; or -1 */
+    int met;           /* where it differs from query to query, its parts along memory; else -1 */
+    int own;           /* then: the numbers of the parts of queries */
 } Ring;
 
 /* ---- Which ----------------------------------------------------------------------------------- */
@@ -34,18 +36,26 @@ static bool stripes(const MtfAttributes *a) {
     return a->causal != 0 && a->window == 0 && a->rate == 0;
 }
 
+/* Tensors get a dimension more for each of queries and memory that they have. */
+static bool has_room(const MtfGraph *graph, const MtfOperation *op) {
+    const MtfAttributes *a = &op->attributes;
+    for (int k = 0; k < op->n_inputs; k++) {
+        const MtfShape *shape = &mtf_graph_tensor(graph, op->inputs[k])->shape;
+        int more = (mtf_shape_find(shape, a->query) >= 0) + (mtf_shape_find(shape, a->memory) >= 0);
+        if (shape->rank + more > MTF_MAX_RANK)
+            return false;
+    }
+    return true;
+}
+
 bool mtf_operation_rings(const MtfGraph *graph, const MtfOperation *op, int parts) {
     const MtfOperationRow *row = mtf_operation_row(op->kind);
     const MtfAttributes *a = &op->attributes;
     bool back = row->products == MTF_PRODUCTS_ATTENTION_GRAD;
-    int bias = back ? INPUTS : O; /* an input, where there are so many */
-    if (!(row->in_parts || back) || op->loop != 0 || a->parts >= 0 ||
-        (op->n_inputs > bias &&
-         mtf_shape_find(&mtf_graph_tensor(graph, op->inputs[bias])->shape, a->query) >= 0))
+    if (!(row->in_parts || back) || op->loop != 0 || a->parts >= 0)
         return false;
-    int rank = mtf_graph_tensor(graph, op->inputs[K])->shape.rank;
     bool alike = mtf_graph_size(graph, a->query) == mtf_graph_size(graph, a->memory);
-    return rank < MTF_MAX_RANK && (a->causal == 0 || alike || stripes(a)) &&
+    return has_room(graph, op) && (a->causal == 0 || alike || stripes(a)) &&
            divides(graph, a->query, parts) && divides(graph, a->memory, parts);
 }
 
@@ -69,18 +79,21 @@ static char *name_of(const Ring *r, int turn, const char *what) {
     return g_strdup_printf("%s/%d/%s", r->name, turn, what);
 }
 
-/* A tensor along positions of queries or of memory, with those in parts. */
+/* A tensor along positions of queries or of memory, with those in parts; along memory in parts of their own where it
+ * has both. */
 static int divided(Ring *r, const char *what, int tensor) {
     const MtfAttributes *a = &r->op->attributes;
     MtfShape whole = shape_of(r, tensor), shape = { 0 };
+    bool both = mtf_shape_find(&whole, a->query) >= 0 && mtf_shape_find(&whole, a->memory) >= 0;
     for (int i = 0; i < whole.rank; i++) {
         int dim = whole.dims[i];
         bool along = dim == a->query || dim == a->memory;
+        int parts = both && dim == a->memory ? r->met : r->parts;
         if (along && !r->striped)
-            mtf_shape_append(&shape, r->parts);
+            mtf_shape_append(&shape, parts);
         mtf_shape_append(&shape, !along ? dim : dim == a->query ? r->query : r->memory);
         if (along && r->striped)
-            mtf_shape_append(&shape, r->parts);
+            mtf_shape_append(&shape, parts);
     }
     g_autofree char *name = name_of(r, 0, what);
     return MTF_BUILD(r->b, MTF_OP_RESHAPE, name, &shape, tensor);
@@ -96,6 +109,36 @@ static int divided_bias(Ring *r, int tensor) {
     mtf_shape_append(&shape, r->memory);
     g_autofree char *name = name_of(r, 0, "added/last");
     return MTF_BUILD(r->b, MTF_OP_TRANSPOSE, name, &shape, parts);
+}
+
+/* An int32, of the type of the numbers of parts. */
+static int whole_number(Ring *r, int turn, const char *what, int64_t value) {
+    g_autofree char *name = name_of(r, turn, what);
+    return mtf_build_constant(r->b, name, MTF_I32, (double)value);
+}
+
+static int numbers_of_parts(Ring *r) {
+    MtfShape shape = { .rank = 1, .dims = { r->parts } };
+    g_autofree char *name = name_of(r, 0, "own");
+    r->b->has_dtype = true;
+    r->b->dtype = MTF_I32;
+    return mtf_build(r->b, MTF_OP_RANGE, name, &shape, 0, NULL);
+}
+
+/* What is added where part p of P meets part (p + P - turn) mod P: it stays with its queries, and each turn takes
+ * from it what belongs to the memory that is there. */
+static int added_in(Ring *r, int turn) {
+    if (r->met < 0)
+        return r->bias;
+    g_autofree char *ahead = name_of(r, turn, "ahead"), *met = name_of(r, turn, "met"),
+                    *name = name_of(r, turn, "added/met");
+    int further = whole_number(r, turn, "parts_less_turn", r->n_parts - turn);
+    int sum = MTF_BUILD(r->b, MTF_OP_ADD, ahead, NULL, r->own, further);
+    int n = whole_number(r, turn, "n_parts", r->n_parts);
+    int ids = MTF_BUILD(r->b, MTF_OP_MODULO, met, NULL, sum, n);
+    MtfShape shape = shape_of(r, r->bias);
+    mtf_shape_remove(&shape, r->met);
+    return MTF_BUILD(r->b, MTF_OP_EMBEDDING, name, &shape, r->bias, ids);
 }
 
 /* What the parts made as one, like what the operation made. */
@@ -122,7 +165,7 @@ static int turn_by(Ring *r, int turn, const char *what, int tensor, int by) {
 static void hand_on(Ring *r, int turn, int *inputs) {
     inputs[K] = turn_by(r, turn, "keys", inputs[K], 1);
     inputs[V] = turn_by(r, turn, "values", inputs[V], 1);
-    if (r->bias >= 0)
+    if (r->bias >= 0 && r->met < 0)
         r->bias = turn_by(r, turn, "added", r->bias, 1);
 }
 
@@ -134,7 +177,7 @@ static int meet(Ring *r, MtfOperationKind kind, int turn, int n_inputs, const in
     int all[INPUTS + 1];
     memcpy(all, inputs, (gsize)n_inputs * sizeof *all);
     if (r->bias >= 0)
-        all[n_inputs++] = r->bias;
+        all[n_inputs++] = added_in(r, turn);
     *a = r->op->attributes;
     a->query = r->query;
     a->memory = r->memory;
@@ -146,6 +189,17 @@ static int meet(Ring *r, MtfOperationKind kind, int turn, int n_inputs, const in
     return mtf_build(r->b, (int)kind, name, NULL, n_inputs, all);
 }
 
+/* What is added to scores, `tensor`, is handed on with memory where it is alike for all queries. */
+static void begin_bias(Ring *r, int tensor) {
+    const MtfAttributes *a = &r->op->attributes;
+    MtfShape shape = shape_of(r, tensor);
+    if (mtf_shape_find(&shape, a->query) >= 0) {
+        r->met = mtf_dimension_below(r->b, a->memory, "met", r->n_parts);
+        r->own = numbers_of_parts(r);
+    }
+    r->bias = divided_bias(r, tensor);
+}
+
 static Ring ring_of(MtfBuilder *b, const MtfOperation *op, char *name, int parts) {
     const MtfAttributes *a = &op->attributes;
     int bias = mtf_operation_row(op->kind)->in_parts ? O : INPUTS;
@@ -155,7 +209,8 @@ static Ring ring_of(MtfBuilder *b, const MtfOperation *op, char *name, int parts
                .n_parts = parts,
                .turns = turns_of(b->graph, a, parts),
                .striped = stripes(a),
-               .bias = -1 };
+               .bias = -1,
+               .met = -1 };
     r.parts = mtf_dimension_below(b, a->query, "parts", parts);
     r.turned = mtf_dimension_below(b, a->query, "turned", parts);
     r.query =
@@ -163,7 +218,7 @@ static Ring ring_of(MtfBuilder *b, const MtfOperation *op, char *name, int parts
     r.memory =
         mtf_dimension_below(b, a->memory, "within", mtf_graph_size(b->graph, a->memory) / parts);
     if (op->n_inputs > bias)
-        r.bias = divided_bias(&r, op->inputs[bias]);
+        begin_bias(&r, op->inputs[bias]);
     return r;
 }
 

@@ -24,6 +24,9 @@
  * attention", 2023). With a sliding window they are neighbours, and the turns end as soon as no query looks so
  * far; so they are where shares are dropped, which are drawn for neighbours at once.
  *
+ * A bias along queries and memory stays with its queries, all memory's parts beside each other (MEMORY/met), and each
+ * turn takes from it what belongs to the part at hand.
+ *
  *     neighbours  0 0 0 0 1 1 1 1 2 2 2 2     stripes  0 1 2 0 1 2 0 1 2 0 1 2 */
 #ifndef MTF_KEY_RING_H
 #define MTF_KEY_RING_H
@@ -34,8 +37,7 @@
 #define MTF_MAX_RING 256
 
 /* Whether attention, or its gradient, can be computed by a ring of so many parts: they divide queries and memory,
- * which are equally many where it is causal and in parts of neighbours, what is added to scores is alike for all queries, and it is in no
- * loop. What is dropped is what attention that is whole drops. */
+ * which are equally many where it is causal and in parts of neighbours, and it is in no loop. What is dropped is what attention that is whole drops. */
 bool mtf_operation_rings(const MtfGraph *graph, const MtfOperation *op, int parts);
 
 /* Rewrites attention and its gradients in a graph without composites (a training graph or one that runs

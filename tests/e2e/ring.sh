@@ -72,9 +72,16 @@ of_lengths() { # GRAPH PARTS LAYOUT: losses of four steps
     sed 's/.*"loss": *\([0-9.e-]*\).*/\1/' "$work/l.jsonl"
 }
 sed 's/"length": 24, "memory_length": 12/"length": 12, "memory_length": 24/' "$work/lengths.json" >"$work/longer.json"
-for graph in lengths longer; do
+# A learned bias of every pair, of which each part takes what belongs to the keys it meets: it stays with its queries,
+# so that memory is split in parts alone.
+pairs='{"name": "w", "dims": ["h", "length", "memory_length"], "dtype": "float64", "init": {"normal": 1}}'
+sed "s/^  {\"name\": \"v\"/  $pairs,&/; s/\"v\"\], \"query\"/\"v\", \"w\"], \"query\"/" \
+    "$work/longer.json" >"$work/biased.json"
+for graph in lengths longer biased; do
+    layout=$(along r)
+    [ $graph != biased ] || layout='length:r;length/parts:r;length/turned:r'
     of_lengths "$work/$graph.json" 1 '' >"$work/whole.losses"
-    of_lengths "$work/$graph.json" 3 "$(along r)" >"$work/turned.losses"
+    of_lengths "$work/$graph.json" 3 "$layout" >"$work/turned.losses"
     claim "$graph: rings give the losses of the whole" sh -c "test \$(wc -l <'$work/whole.losses') = 4 &&
         paste '$work/whole.losses' '$work/turned.losses' | awk '{ d = \$1 / \$2 - 1; if (d > 1e-10 || d < -1e-10) exit 1 }'"
 done
