@@ -72,10 +72,7 @@ static void copy_row(const MtfNest *nest, void *out, const void *in, int64_t byt
 void mtf_operand_copy(const MtfOperand *out, const MtfOperand *in) {
     int64_t bytes = mtf_dtype_bytes(out->dtype);
     MtfNest nest;
-    mtf_nest_init(&nest);
-    mtf_nest_add_loops(&nest, out);
-    mtf_nest_add(&nest, out);
-    mtf_nest_add(&nest, in);
+    mtf_nest_over(&nest, out, 2, (const MtfOperand *[]){ out, in });
     bool more = mtf_nest_first(&nest);
     int turned = more && nest.step[1] > 1 ? find_contiguous_loop(&nest) : -1;
     Transpose t = { .rows = 0 };

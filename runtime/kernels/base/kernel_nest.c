@@ -12,6 +12,11 @@ int64_t mtf_operand_elements(const MtfOperand *operand) {
     return elements;
 }
 
+void mtf_operand_clear(const MtfOperand *operand, int64_t first, int64_t n) {
+    if (n > 0)
+        memset(mtf_operand_at(operand, first), 0, (size_t)(n * mtf_dtype_bytes(operand->dtype)));
+}
+
 int mtf_operand_find(const MtfOperand *operand, int dim) {
     for (int i = 0; i < operand->rank; i++)
         if (operand->dims[i] == dim)
@@ -33,17 +38,20 @@ int mtf_operand_find_lacking(const MtfOperand *whole, const MtfOperand *part) {
     return -1;
 }
 
+void mtf_operand_append(MtfOperand *to, const MtfOperand *from, int position) {
+    int i = to->rank++;
+    to->dims[i] = from->dims[position];
+    to->size[i] = from->size[position];
+    to->begin[i] = from->begin[position];
+    to->global[i] = from->global[position];
+}
+
 MtfOperand mtf_operand_without(const MtfOperand *operand, int dim) {
     MtfOperand rest = *operand;
     rest.rank = 0;
-    for (int i = 0; i < operand->rank; i++) {
-        if (operand->dims[i] == dim)
-            continue;
-        rest.dims[rest.rank] = operand->dims[i];
-        rest.size[rest.rank] = operand->size[i];
-        rest.begin[rest.rank] = operand->begin[i];
-        rest.global[rest.rank++] = operand->global[i];
-    }
+    for (int i = 0; i < operand->rank; i++)
+        if (operand->dims[i] != dim)
+            mtf_operand_append(&rest, operand, i);
     return rest;
 }
 
@@ -116,6 +124,13 @@ int mtf_nest_add(MtfNest *nest, const MtfOperand *operand) {
         stride *= operand->size[i];
     }
     return k;
+}
+
+void mtf_nest_over(MtfNest *nest, const MtfOperand *walked, int n, const MtfOperand *operands[]) {
+    mtf_nest_init(nest);
+    mtf_nest_add_loops(nest, walked);
+    for (int k = 0; k < n; k++)
+        mtf_nest_add(nest, operands[k]);
 }
 
 int mtf_nest_add_position(MtfNest *nest, const MtfOperand *operand, int dim) {
@@ -196,4 +211,11 @@ bool mtf_nest_next(MtfNest *nest) {
         nest->index[i] = 0;
     }
     return false;
+}
+
+int64_t mtf_nest_still(const MtfNest *nest, int first, int last) {
+    for (int k = first; k <= last; k++)
+        if (nest->step[k] != 0)
+            return 1;
+    return nest->count;
 }

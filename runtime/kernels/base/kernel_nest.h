@@ -10,9 +10,7 @@
  * Loops that are adjacent in the memory of all operands are merged and loops of one turn are
  * dropped, so the innermost loop is as long as can be. Use:
  *
- *     mtf_nest_init(&nest);
- *     mtf_nest_add_loops(&nest, y);           outermost first
- *     mtf_nest_add(&nest, y); …               operands 0, 1, …
+ *     mtf_nest_over(&nest, y, 3, (const MtfOperand *[]){ y, x, s });
  *     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
  *         … nest.count turns of the innermost loop, operand k at element nest.offset[k] and then
  *           nest.step[k] further each turn …
@@ -36,7 +34,10 @@ typedef struct {
     int64_t count;
 } MtfNest;
 
-/* A nest without loops. */
+/* A nest that walks the dimensions of `walked`, outermost first; operands 0 … `n` - 1. */
+void mtf_nest_over(MtfNest *nest, const MtfOperand *walked, int n, const MtfOperand *operands[]);
+
+/* By hand: a nest without loops, then its loops, then its operands. */
 void mtf_nest_init(MtfNest *nest);
 
 /* Appends a loop for each dimension of `operand` that has none yet. */
@@ -59,8 +60,22 @@ int mtf_nest_add_element_number(MtfNest *nest, const MtfOperand *operand);
 bool mtf_nest_first(MtfNest *nest);
 bool mtf_nest_next(MtfNest *nest);
 
-/* Elements of a slice. */
+/* Where operand `k` stands at turn `i` of the innermost loop; and all operands. */
+static inline int64_t mtf_nest_at(const MtfNest *nest, int k, int64_t i) {
+    return nest->offset[k] + i * nest->step[k];
+}
+static inline void mtf_nest_all_at(const MtfNest *nest, int64_t i, int64_t at[MTF_NEST_OPERANDS]) {
+    for (int k = 0; k < nest->n_operands; k++)
+        at[k] = mtf_nest_at(nest, k, i);
+}
+
+/* Turns of the innermost loop for which operands `first` … `last` stay where they are: all, or
+ * one. */
+int64_t mtf_nest_still(const MtfNest *nest, int first, int last);
+
+/* Elements of a slice; and zero for `n` of them from `first` on. */
 int64_t mtf_operand_elements(const MtfOperand *operand);
+void mtf_operand_clear(const MtfOperand *operand, int64_t first, int64_t n);
 
 /* The position of `dim` among the operand's dimensions, or -1; and the distance in elements of two
  * neighbours along the dimension at `position`. */
@@ -70,6 +85,9 @@ int64_t mtf_operand_stride(const MtfOperand *operand, int position);
 /* The position of the one dimension of `whole` that `part` lacks: a table's vocabulary, the logits'
  * classes. */
 int mtf_operand_find_lacking(const MtfOperand *whole, const MtfOperand *part);
+
+/* Gives `to` the dimension of `from` at `position` as its last. */
+void mtf_operand_append(MtfOperand *to, const MtfOperand *from, int position);
 
 /* `operand` at the first index along a dimension, which then makes no loop. */
 MtfOperand mtf_operand_without(const MtfOperand *operand, int dim);

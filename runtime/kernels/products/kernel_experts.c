@@ -88,11 +88,6 @@ static void multiply(const Matrix *a, const Matrix *b, const Matrix *c, MtfDtype
     mtf_product(&plan, operands, start, adds, mtf_onednn_gemm, NULL);
 }
 
-static void clear(const MtfOperand *operand, int64_t at, int64_t n) {
-    if (n > 0)
-        memset(mtf_operand_at(operand, at), 0, (size_t)(n * mtf_dtype_bytes(operand->dtype)));
-}
-
 /* What narrow operands are widened to, in the call's scratch. */
 typedef struct {
     float *matrix, *left, *right;
@@ -260,7 +255,7 @@ static void join_groups(const MtfKernelCall *call, const Rows *x, const Matrices
     Run run = { 0 };
     while (next_run(ids, w, mtf_operand_elements(ids), &run))
         if (run.expert < 0)
-            clear(y->operand, run.begin * y->width, (run.end - run.begin) * y->width);
+            mtf_operand_clear(y->operand, run.begin * y->width, (run.end - run.begin) * y->width);
     for (int64_t expert = 0; expert < w->held; expert++) {
         mtf_progress_hook_run(call->progress);
         join_expert(&g, ids, expert);
@@ -280,7 +275,7 @@ static void expert_einsum_kernel(const MtfKernelCall *call) {
     while (next_run(ids, &w, mtf_operand_elements(ids), &run)) {
         mtf_progress_hook_run(call->progress);
         if (run.expert < 0 || x.width == 0)
-            clear(y.operand, run.begin * y.width, (run.end - run.begin) * y.width);
+            mtf_operand_clear(y.operand, run.begin * y.width, (run.end - run.begin) * y.width);
         else if (mtf_operand_is_narrow(y.operand))
             narrow_run(&panels, &x, &w, &y, &run);
         else
@@ -333,7 +328,7 @@ static void gradient_of_expert(const Gradient *g, int64_t expert) {
             adds = true;
         }
     if (!adds)
-        clear(out, expert * size, size);
+        mtf_operand_clear(out, expert * size, size);
     else if (g->panels.matrix != NULL)
         mtf_bf16_round(mtf_operand_at(out, expert * size), g->panels.matrix, size);
 }

@@ -50,15 +50,11 @@ static void cache_update_kernel(const MtfKernelCall *call) {
     MtfOperand others = mtf_operand_without(x, a->from);
     others.rank -= runs;
     MtfNest nest;
-    mtf_nest_init(&nest);
-    mtf_nest_add_loops(&nest, &others);
-    mtf_nest_add(&nest, x);
-    mtf_nest_add(&nest, out);
-    mtf_nest_add(&nest, position);
+    mtf_nest_over(&nest, &others, 3, (const MtfOperand *[]){ x, out, position });
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
         for (int64_t i = 0; i < nest.count; i++) {
-            Place place = { nest.offset[0] + i * nest.step[0], nest.offset[1] + i * nest.step[1],
-                            ((const int32_t *)position->data)[nest.offset[2] + i * nest.step[2]] };
+            Place place = { mtf_nest_at(&nest, 0, i), mtf_nest_at(&nest, 1, i),
+                            ((const int32_t *)position->data)[mtf_nest_at(&nest, 2, i)] };
             copy_rows(&rows, &place);
         }
 }

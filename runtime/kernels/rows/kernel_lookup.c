@@ -60,17 +60,13 @@ static int32_t id_at(const MtfOperand *ids, int64_t offset) {
 static void look_up(const MtfOperand *out, const MtfOperand *ids, const Table *table) {
     const Loops *loops = loops_of(out);
     MtfNest nest;
-    mtf_nest_init(&nest);
-    mtf_nest_add_loops(&nest, out);
-    mtf_nest_add(&nest, out);
-    mtf_nest_add(&nest, ids);
-    mtf_nest_add(&nest, table->operand);
+    mtf_nest_over(&nest, out, 3, (const MtfOperand *[]){ out, ids, table->operand });
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest)) {
         /* One id for a row of elements, or one for each. */
-        int64_t run = nest.step[1] == 0 ? nest.count : 1;
+        int64_t run = mtf_nest_still(&nest, 1, 1);
         for (int64_t i = 0; i < nest.count; i += run) {
-            int32_t id = id_at(ids, nest.offset[1] + i * nest.step[1]);
-            const void *row = table_at(table, id, nest.offset[2] + i * nest.step[2]);
+            int32_t id = id_at(ids, mtf_nest_at(&nest, 1, i));
+            const void *row = table_at(table, id, mtf_nest_at(&nest, 2, i));
             loops->take(mtf_operand_at(out, nest.offset[0] + i), row, row != NULL, run,
                         nest.step[2]);
         }
@@ -89,17 +85,21 @@ static void label_logit_kernel(const MtfKernelCall *call) {
     look_up(&call->outputs[0], &in[1], &table);
 }
 
-static void clear(const MtfOperand *operand) {
-    int64_t bytes = mtf_operand_elements(operand) * mtf_dtype_bytes(operand->dtype);
-    if (bytes > 0)
-        memset(operand->data, 0, (size_t)bytes);
-}
-
 static MtfTerm term_of(const MtfOperand *operand) {
     MtfTerm term = { .rank = operand->rank };
     memcpy(term.dims, operand->dims, sizeof term.dims);
     memcpy(term.size, operand->size, sizeof term.size);
     return term;
+}
+
+/* What a strip is added to: zero, or the third input. */
+static void begin_strip(const MtfKernelCall *call, int64_t from, int64_t columns, float *sums) {
+    int64_t rows = call->outputs[0].size[0], width = call->outputs[0].size[1];
+    if (call->operation->n_inputs < 3)
+        memset(sums, 0, (size_t)(rows * columns) * sizeof *sums);
+    for (int64_t row = 0; call->operation->n_inputs == 3 && row < rows; row++)
+        mtf_bf16_widen(sums + row * columns, mtf_operand_at(&call->inputs[2], row * width + from),
+                       columns, 1);
 }
 
 /* Columns `from` … `from` + `columns` of a gradient in bfloat16: added up in float32, rounded once.
@@ -109,11 +109,7 @@ static void embedding_grad_strip(const MtfKernelCall *call, int64_t from, int64_
     int64_t rows = out->size[0], width = out->size[1], n = mtf_operand_elements(ids);
     Table table = table_of(out, 0);
     float *sums = call->scratch;
-    if (call->operation->n_inputs < 3)
-        memset(sums, 0, (size_t)(rows * columns) * sizeof *sums);
-    for (int64_t row = 0; call->operation->n_inputs == 3 && row < rows; row++)
-        mtf_bf16_widen(sums + row * columns, mtf_operand_at(&call->inputs[2], row * width + from),
-                       columns, 1);
+    begin_strip(call, from, columns, sums);
     for (int64_t i = 0; i < n; i++) {
         int32_t id = id_at(ids, i);
         if (holds(&table, id))
@@ -139,7 +135,7 @@ static void embedding_grad_strips(const MtfKernelCall *call) {
 /* What the gradient is added to, where it does not lie there already; or zero. */
 static void begin_sums(const MtfKernelCall *call, const MtfOperand *sums) {
     if (call->operation->n_inputs < 3)
-        clear(sums);
+        mtf_operand_clear(sums, 0, mtf_operand_elements(sums));
     else if (call->inputs[2].data != sums->data)
         mtf_operand_convert(sums, &call->inputs[2]);
 }
@@ -156,16 +152,12 @@ static void embedding_grad_kernel(const MtfKernelCall *call) {
     Table table = table_of(out, mtf_operand_find_lacking(out, dy));
     MtfNest nest;
     begin_sums(call, out);
-    mtf_nest_init(&nest);
-    mtf_nest_add_loops(&nest, dy);
-    mtf_nest_add(&nest, dy);
-    mtf_nest_add(&nest, ids);
-    mtf_nest_add(&nest, out);
+    mtf_nest_over(&nest, dy, 3, (const MtfOperand *[]){ dy, ids, out });
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest)) {
-        int64_t run = nest.step[1] == 0 ? nest.count : 1;
+        int64_t run = mtf_nest_still(&nest, 1, 1);
         for (int64_t i = 0; i < nest.count; i += run) {
-            int32_t id = id_at(ids, nest.offset[1] + i * nest.step[1]);
-            void *row = table_at(&table, id, nest.offset[2] + i * nest.step[2]);
+            int32_t id = id_at(ids, mtf_nest_at(&nest, 1, i));
+            void *row = table_at(&table, id, mtf_nest_at(&nest, 2, i));
             if (row != NULL)
                 loops->add_to(row, nest.step[2], mtf_operand_at(dy, nest.offset[0] + i),
                               nest.step[0], run);
@@ -180,17 +172,12 @@ static void take_labels_away(const MtfOperand *out, const MtfOperand *labels, co
     const Loops *loops = loops_of(out);
     Table table = table_of(out, mtf_operand_find_lacking(out, labels));
     MtfNest nest;
-    mtf_nest_init(&nest);
-    mtf_nest_add_loops(&nest, labels);
-    mtf_nest_add(&nest, labels);
-    mtf_nest_add(&nest, dy);
-    mtf_nest_add(&nest, mask != NULL ? mask : dy);
-    mtf_nest_add(&nest, out);
+    mtf_nest_over(&nest, labels, 4,
+                  (const MtfOperand *[]){ labels, dy, mask != NULL ? mask : dy, out });
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
         for (int64_t i = 0; i < nest.count; i++) {
-            int64_t at[4];
-            for (int k = 0; k < 4; k++)
-                at[k] = nest.offset[k] + i * nest.step[k];
+            int64_t at[MTF_NEST_OPERANDS];
+            mtf_nest_all_at(&nest, i, at);
             void *gradient = table_at(&table, id_at(labels, at[0]), at[3]);
             if (gradient != NULL)
                 loops->take_away(gradient, mtf_operand_at(dy, at[1]),
@@ -210,20 +197,14 @@ static void visit_labels(const CrossEntropy *c, const MtfOperand *of, float *kep
                          void (*visit)(const CrossEntropy *c, uint16_t *element, const int64_t *at,
                                        float *kept)) {
     Table table = table_of(of, mtf_operand_find_lacking(of, c->labels));
+    const MtfOperand *mask = c->mask != NULL ? c->mask : c->dy;
     MtfNest nest;
-    mtf_nest_init(&nest);
-    mtf_nest_add_loops(&nest, c->labels);
-    mtf_nest_add(&nest, c->labels);
-    mtf_nest_add(&nest, c->max);
-    mtf_nest_add(&nest, c->sum);
-    mtf_nest_add(&nest, c->dy);
-    mtf_nest_add(&nest, c->mask != NULL ? c->mask : c->dy);
-    mtf_nest_add(&nest, of);
+    mtf_nest_over(&nest, c->labels, 6,
+                  (const MtfOperand *[]){ c->labels, c->max, c->sum, c->dy, mask, of });
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
         for (int64_t i = 0; i < nest.count; i++, kept++) {
-            int64_t at[6];
-            for (int k = 0; k < 6; k++)
-                at[k] = nest.offset[k] + i * nest.step[k];
+            int64_t at[MTF_NEST_OPERANDS];
+            mtf_nest_all_at(&nest, i, at);
             uint16_t *element = table_at(&table, id_at(c->labels, at[0]), at[5]);
             if (element != NULL)
                 visit(c, element, at, kept);
@@ -283,10 +264,7 @@ static void keep_causal(const MtfKernelCall *call, double other) {
     const MtfAttributes *a = &call->operation->attributes;
     const Loops *loops = loops_of(out);
     MtfNest nest;
-    mtf_nest_init(&nest);
-    mtf_nest_add_loops(&nest, out);
-    mtf_nest_add(&nest, out);
-    mtf_nest_add(&nest, in);
+    mtf_nest_over(&nest, out, 2, (const MtfOperand *[]){ out, in });
     mtf_nest_add_position(&nest, out, a->query);
     mtf_nest_add_position(&nest, out, a->memory);
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
@@ -323,15 +301,12 @@ static void dropout_kernel(const MtfKernelCall *call) {
     const Loops *loops = loops_of(out);
     uint8_t keep[DROPOUT_BLOCK];
     MtfNest nest;
-    mtf_nest_init(&nest);
-    mtf_nest_add_loops(&nest, out);
-    mtf_nest_add(&nest, out);
-    mtf_nest_add(&nest, in);
+    mtf_nest_over(&nest, out, 2, (const MtfOperand *[]){ out, in });
     mtf_nest_add_element_number(&nest, out);
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
         for (int64_t at = 0; at < nest.count; at += DROPOUT_BLOCK) {
             int64_t n = MIN(DROPOUT_BLOCK, nest.count - at);
-            decide(&random, rate, nest.offset[2] + at * nest.step[2], nest.step[2], n, keep);
+            decide(&random, rate, mtf_nest_at(&nest, 2, at), nest.step[2], n, keep);
             loops->keep_scaled(mtf_operand_at(out, nest.offset[0] + at),
                                mtf_operand_at(in, nest.offset[1] + at), keep, 1 / (1 - rate), n);
         }

@@ -71,6 +71,12 @@ DEFINE_TURN(float, float, f32, SAME, SAME)
 DEFINE_TURN(double, double, f64, SAME, SAME)
 DEFINE_TURN(uint16_t, float, bf16, mtf_bf16_wide, mtf_bf16_rounded)
 
+typedef void (*Turn)(void *, const void *, const Pairs *, const Angles *);
+
+static Turn turn_of(MtfDtype dtype) {
+    return dtype == MTF_F64 ? turn_f64 : dtype == MTF_BF16 ? turn_bf16 : turn_f32;
+}
+
 static Pairs pairs_of(const MtfOperand *out, const MtfAttributes *a) {
     int at = mtf_operand_find(out, a->dimension);
     int64_t stride = mtf_operand_stride(out, at), features = out->size[at];
@@ -101,7 +107,7 @@ static void nest_begin(MtfNest *nest, const MtfKernelCall *call) {
 
 /* Input `k`, 1 or 2, at turn `i` of the nest. */
 static int64_t place_at(const MtfKernelCall *call, const MtfNest *nest, int k, int64_t i) {
-    return ((const int32_t *)call->inputs[k].data)[nest->offset[k + 2] + i * nest->step[k + 2]];
+    return ((const int32_t *)call->inputs[k].data)[mtf_nest_at(nest, k + 2, i)];
 }
 
 /* Where the text at hand begins: turn `i` of the nest. */
@@ -125,10 +131,7 @@ static int64_t text_length(const MtfKernelCall *call, const MtfNest *nest, int64
 static void turn_pairs(const MtfKernelCall *call, const Pairs *pairs, int64_t first) {
     const MtfOperand *out = &call->outputs[0], *in = &call->inputs[0];
     const MtfAttributes *a = &call->operation->attributes;
-    void (*turn)(void *, const void *, const Pairs *, const Angles *) =
-        out->dtype == MTF_F64    ? turn_f64
-        : out->dtype == MTF_BF16 ? turn_bf16
-                                 : turn_f32;
+    Turn turn = turn_of(out->dtype);
     Angles angles;
     MtfNest nest;
     angles_begin(&angles, a, first, pairs->rotated);
@@ -137,9 +140,9 @@ static void turn_pairs(const MtfKernelCall *call, const Pairs *pairs, int64_t fi
         for (int64_t i = 0; i < nest.count; i++) {
             int64_t begin = first_position(call, &nest, i);
             int64_t length = text_length(call, &nest, i);
-            angles_at(&angles, a, begin + nest.offset[2] + i * nest.step[2], length);
-            turn(mtf_operand_at(out, nest.offset[0] + i * nest.step[0]),
-                 mtf_operand_at(in, nest.offset[1] + i * nest.step[1]), pairs, &angles);
+            angles_at(&angles, a, begin + mtf_nest_at(&nest, 2, i), length);
+            turn(mtf_operand_at(out, mtf_nest_at(&nest, 0, i)),
+                 mtf_operand_at(in, mtf_nest_at(&nest, 1, i)), pairs, &angles);
         }
 }
 
@@ -152,8 +155,8 @@ static void copy_rest(const MtfKernelCall *call, const Pairs *pairs) {
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
         for (int64_t i = 0; i < nest.count; i++)
             for (int64_t f = pairs->rotated; f < pairs->features; f++)
-                memmove(mtf_operand_at(out, nest.offset[0] + i * nest.step[0] + f * pairs->along),
-                        mtf_operand_at(in, nest.offset[1] + i * nest.step[1] + f * pairs->along),
+                memmove(mtf_operand_at(out, mtf_nest_at(&nest, 0, i) + f * pairs->along),
+                        mtf_operand_at(in, mtf_nest_at(&nest, 1, i) + f * pairs->along),
                         (size_t)bytes);
 }
 

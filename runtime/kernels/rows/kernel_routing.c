@@ -230,24 +230,24 @@ static void slot_ids_kernel(const MtfKernelCall *call) {
     for (int64_t i = 0; i < mtf_operand_elements(out); i++)
         *integer_at(out, i) = -1;
     MtfNest nest;
-    mtf_nest_init(&nest);
-    mtf_nest_add_loops(&nest, slot);
-    mtf_nest_add(&nest, slot);
-    mtf_nest_add(&nest, chosen);
-    mtf_nest_add(&nest, out);
+    mtf_nest_over(&nest, slot, 3, (const MtfOperand *[]){ slot, chosen, out });
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
         for (int64_t i = 0; i < nest.count; i++) {
-            int64_t at = place_at(&places, *integer_at(slot, nest.offset[0] + i * nest.step[0]));
-            if (at >= 0)
-                *integer_at(out, at + nest.offset[2] + i * nest.step[2]) =
-                    *integer_at(chosen, nest.offset[1] + i * nest.step[1]);
+            int64_t place = place_at(&places, *integer_at(slot, mtf_nest_at(&nest, 0, i)));
+            if (place >= 0)
+                *integer_at(out, place + mtf_nest_at(&nest, 2, i)) =
+                    *integer_at(chosen, mtf_nest_at(&nest, 1, i));
         }
 }
 
-static void clear(const MtfOperand *operand) {
-    int64_t bytes = mtf_operand_elements(operand) * mtf_dtype_bytes(operand->dtype);
-    if (bytes > 0)
-        memset(operand->data, 0, (size_t)bytes);
+/* Through all slots, outermost, and the elements of a token or place `row`. */
+static void begin_moving(MtfNest *nest, const MtfOperand *slot, const MtfOperand *row,
+                         const MtfOperand *operands[4]) {
+    mtf_nest_init(nest);
+    mtf_nest_add_loops(nest, slot);
+    mtf_nest_add_loops(nest, row);
+    for (int k = 0; k < 4; k++)
+        mtf_nest_add(nest, operands[k]);
 }
 
 /* (x, slot[, gate]): operands slot, gate, x, places; one slot for a row of elements, or for each. */
@@ -257,20 +257,12 @@ static void dispatch_kernel(const MtfKernelCall *call) {
     const Loops *loops = loops_of(out);
     Places places = places_of(out, slot, x);
     MtfNest nest;
-    clear(out);
-    mtf_nest_init(&nest);
-    mtf_nest_add_loops(&nest, slot);
-    mtf_nest_add_loops(&nest, x);
-    mtf_nest_add(&nest, slot);
-    mtf_nest_add(&nest, gate);
-    mtf_nest_add(&nest, x);
-    mtf_nest_add(&nest, out);
+    mtf_operand_clear(out, 0, mtf_operand_elements(out));
+    begin_moving(&nest, slot, x, (const MtfOperand *[]){ slot, gate, x, out });
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest)) {
-        int64_t run = nest.step[0] == 0 ? nest.count : 1;
+        int64_t run = mtf_nest_still(&nest, 0, 0), at[MTF_NEST_OPERANDS];
         for (int64_t i = 0; i < nest.count; i += run) {
-            int64_t at[4];
-            for (int k = 0; k < 4; k++)
-                at[k] = nest.offset[k] + i * nest.step[k];
+            mtf_nest_all_at(&nest, i, at);
             int64_t place = place_at(&places, *integer_at(slot, at[0]));
             if (place >= 0)
                 loops->add_scaled(mtf_operand_at(out, place + at[3]), nest.step[3],
@@ -329,18 +321,11 @@ static void combine_kernel(const MtfKernelCall *call) {
                             stride_along(slot, slot->dims[k]),
                             stride_along(gate, slot->dims[k]) };
     MtfNest nest;
-    mtf_nest_init(&nest);
-    mtf_nest_add_loops(&nest, out);
-    mtf_nest_add(&nest, out);
-    mtf_nest_add(&nest, slot);
-    mtf_nest_add(&nest, gate);
-    mtf_nest_add(&nest, y);
+    mtf_nest_over(&nest, out, 4, (const MtfOperand *[]){ out, slot, gate, y });
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest)) {
-        int64_t run = nest.step[1] == 0 && nest.step[2] == 0 ? nest.count : 1;
+        int64_t run = mtf_nest_still(&nest, 1, 2), at[MTF_NEST_OPERANDS];
         for (int64_t i = 0; i < nest.count; i += run) {
-            int64_t at[4];
-            for (int o = 0; o < 4; o++)
-                at[o] = nest.offset[o] + i * nest.step[o];
+            mtf_nest_all_at(&nest, i, at);
             combine_run(&combining, at, nest.step, run);
         }
     }
@@ -353,20 +338,12 @@ static void combine_gate_grad_kernel(const MtfKernelCall *call) {
     const Loops *loops = loops_of(y);
     Places places = places_of(y, slot, dy);
     MtfNest nest;
-    clear(out);
-    mtf_nest_init(&nest);
-    mtf_nest_add_loops(&nest, slot);
-    mtf_nest_add_loops(&nest, dy);
-    mtf_nest_add(&nest, slot);
-    mtf_nest_add(&nest, out);
-    mtf_nest_add(&nest, y);
-    mtf_nest_add(&nest, dy);
+    mtf_operand_clear(out, 0, mtf_operand_elements(out));
+    begin_moving(&nest, slot, dy, (const MtfOperand *[]){ slot, out, y, dy });
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest)) {
-        int64_t run = nest.step[0] == 0 && nest.step[1] == 0 ? nest.count : 1;
+        int64_t run = mtf_nest_still(&nest, 0, 1), at[MTF_NEST_OPERANDS];
         for (int64_t i = 0; i < nest.count; i += run) {
-            int64_t at[4];
-            for (int k = 0; k < 4; k++)
-                at[k] = nest.offset[k] + i * nest.step[k];
+            mtf_nest_all_at(&nest, i, at);
             int64_t place = place_at(&places, *integer_at(slot, at[0]));
             if (place >= 0)
                 mtf_slice_set(out, at[1],

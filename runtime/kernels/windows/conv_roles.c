@@ -132,13 +132,9 @@ static MtfOperand in_order(const MtfKernelCall *call, const MtfOperand *operand,
         order.dims[order.n++] = window_dim(call, side, w);
     if (side != MTF_CONV_FILTER)
         append(&order, &lists[1]);
-    for (int i = 0; i < order.n; i++) {
-        int from = mtf_operand_find(operand, order.dims[i]);
-        other.dims[i] = operand->dims[from];
-        other.size[i] = operand->size[from];
-        other.begin[i] = operand->begin[from];
-        other.global[i] = operand->global[from];
-    }
+    other.rank = 0;
+    for (int i = 0; i < order.n; i++)
+        mtf_operand_append(&other, operand, mtf_operand_find(operand, order.dims[i]));
     return other;
 }
 

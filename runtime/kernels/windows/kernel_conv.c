@@ -144,7 +144,7 @@ static void convolve_plainly(const MtfKernelCall *call) {
         walk.data[s] = c.side[s]->data;
         walk.bytes[s] = mtf_dtype_bytes(c.side[s]->dtype);
     }
-    memset(sums.data, 0, (size_t)(elements * mtf_dtype_bytes(sums.dtype)));
+    mtf_operand_clear(&sums, 0, elements);
     if (c.n == 0)
         c.plain[c.n++] = (Plain){ .size = 1 };
     walk_windows(&walk, 0, (const int64_t[SIDES]){ 0, 0, 0 });
