@@ -152,6 +152,11 @@ static void add_products(Einsum *e, const MtfContraction *plan, const int stored
     e->workspace_bytes = MAX(e->workspace_bytes, action->products.workspace_bytes);
 }
 
+static void add_copy(Einsum *e, int out, int in) {
+    if (out != in)
+        add_action(e, run_copy, out, in, -1);
+}
+
 /* Products of two places, with copies of those that want another storage order. */
 static void contract(Einsum *e, const int places[MTF_TERMS]) {
     MtfTerm terms[MTF_TERMS];
@@ -168,11 +173,9 @@ static void contract(Einsum *e, const int places[MTF_TERMS]) {
         stored[t] =
             plan.packs[t] ? take(e, &plan.stored[t], operand_of(e, places[t])->dtype) : places[t];
     for (int t = 0; t < MTF_RESULT; t++)
-        if (plan.packs[t])
-            add_action(e, run_copy, stored[t], places[t], -1);
+        add_copy(e, stored[t], places[t]);
     add_products(e, &plan, stored);
-    if (plan.packs[MTF_RESULT])
-        add_action(e, run_copy, places[MTF_RESULT], stored[MTF_RESULT], -1);
+    add_copy(e, places[MTF_RESULT], stored[MTF_RESULT]);
 }
 
 /* Whether the left term has rows of its own, the right one columns, and both something to sum. */
@@ -300,13 +303,18 @@ static void plan_narrow(Einsum *e, const int *in, int n, int out) {
     }
 }
 
-static void *einsum_prepare(const MtfKernelCall *call, int64_t *workspace_bytes) {
-    int n = call->operation->n_inputs;
-    g_autofree int *in = g_new(int, n);
+static Einsum *einsum_new(int64_t scratch_limit) {
     Einsum *e = g_new0(Einsum, 1);
     e->places = g_array_new(FALSE, FALSE, sizeof(Place));
     e->actions = g_array_new(FALSE, TRUE, sizeof(Action));
-    e->scratch_limit = call->scratch_bytes;
+    e->scratch_limit = scratch_limit;
+    return e;
+}
+
+static void *einsum_prepare(const MtfKernelCall *call, int64_t *workspace_bytes) {
+    int n = call->operation->n_inputs;
+    g_autofree int *in = g_new(int, n);
+    Einsum *e = einsum_new(call->scratch_bytes);
     for (int k = 0; k < n; k++)
         in[k] = add_place(e, &call->inputs[k], k, 0);
     int out = add_place(e, &call->outputs[0], IN_OUTPUT, 0);

@@ -69,10 +69,12 @@ static void stand_at_row(Pool *p) {
     }
 }
 
-/* The next chunk, of this row or the next one; false behind the last. The first is asked for with
- * n = 0. */
+/* The next chunk, of this row or the next one; false behind the last. The first, if there is any, is
+ * asked for with n = 0. */
 static bool next_chunk(Pool *p) {
     int last = p->made->rank - 1;
+    if (mtf_operand_elements(p->made) == 0)
+        return false;
     p->begin += p->n;
     if (p->n > 0 && p->begin == p->made->size[last]) {
         int i = last - 1;
@@ -176,13 +178,17 @@ static double share_of(const Pool *p, int64_t place, bool counted) {
     return n > 0 ? 1 / (double)n : 0;
 }
 
-/* The shares of windows over the last dimension from `first` on. */
-static void inner_shares(const Pool *p, int64_t first, int64_t n, bool counted, double *shares) {
+/* The shares of windows over the last dimension from `first` on, in `shares`; NULL where no window
+ * goes over it. */
+static double *inner_shares(const Pool *p, int64_t first, int64_t n, bool counted, double *shares) {
+    if (p->inner < 0)
+        return NULL;
     const MtfWindowLoop *loop = &p->nest.loop[p->inner];
     for (int64_t i = 0; i < n; i++) {
         int64_t elements = elements_of(loop, loop->small.begin + first + i, counted);
         shares[i] = elements > 0 ? 1 / (double)elements : 0;
     }
+    return shares;
 }
 
 /* ---- Loops for each type ------------------------------------------------------------------- */
@@ -269,16 +275,10 @@ static const Loops *loops_of(const MtfOperand *operand) {
 
 /* ---- Kernels ------------------------------------------------------------------------------- */
 
-static bool is_empty(const Pool *p) {
-    return mtf_operand_elements(p->made) == 0;
-}
-
 static void max_pool_kernel(const MtfKernelCall *call) {
     Pool p = pool_of(call);
     const Loops *loops = loops_of(p.made);
     double largest[CHUNK];
-    if (is_empty(&p))
-        return;
     while (next_chunk(&p)) {
         int64_t number = chunk_number(&p);
         int32_t *index = mtf_operand_at(&call->outputs[1], number);
@@ -296,8 +296,6 @@ static void max_pool_grad_kernel(const MtfKernelCall *call) {
     Pool p = pool_of(call);
     const Loops *loops = loops_of(p.made);
     double sums[CHUNK];
-    if (is_empty(&p))
-        return;
     while (next_chunk(&p)) {
         Stretch s;
         loops->clear(sums, 0, p.n);
@@ -314,18 +312,15 @@ static void average_pool_kernel(const MtfKernelCall *call) {
     const Loops *loops = loops_of(p.made);
     bool counted = call->operation->attributes.counted != 0;
     double sums[CHUNK], shares[CHUNK];
-    if (is_empty(&p))
-        return;
     while (next_chunk(&p)) {
         Stretch s;
         loops->clear(sums, 0, p.n);
         for (int64_t place = 0; place < p.places; place++)
             if (find_stretch(&p, place, &s))
                 loops->add(sums, mtf_operand_at(p.read, s.other), NULL, 1, &s);
-        if (p.inner >= 0)
-            inner_shares(&p, p.begin, p.n, counted, shares);
-        loops->store(mtf_operand_at(p.made, chunk_number(&p)), sums, p.inner >= 0 ? shares : NULL,
-                     share_of(&p, 0, counted), p.n);
+        loops->store(mtf_operand_at(p.made, chunk_number(&p)), sums,
+                     inner_shares(&p, p.begin, p.n, counted, shares), share_of(&p, 0, counted),
+                     p.n);
     }
 }
 
@@ -334,19 +329,14 @@ static void average_pool_grad_kernel(const MtfKernelCall *call) {
     const Loops *loops = loops_of(p.made);
     bool counted = call->operation->attributes.counted != 0;
     double sums[CHUNK], shares[CHUNK];
-    if (is_empty(&p))
-        return;
     while (next_chunk(&p)) {
         Stretch s;
         loops->clear(sums, 0, p.n);
-        for (int64_t place = 0; place < p.places; place++) {
-            if (!find_stretch(&p, place, &s))
-                continue;
-            if (p.inner >= 0)
-                inner_shares(&p, s.window, s.n, counted, shares);
-            loops->add(sums, mtf_operand_at(p.read, s.other), p.inner >= 0 ? shares : NULL,
-                       share_of(&p, place, counted), &s);
-        }
+        for (int64_t place = 0; place < p.places; place++)
+            if (find_stretch(&p, place, &s))
+                loops->add(sums, mtf_operand_at(p.read, s.other),
+                           inner_shares(&p, s.window, s.n, counted, shares),
+                           share_of(&p, place, counted), &s);
         loops->store(mtf_operand_at(p.made, chunk_number(&p)), sums, NULL, 1, p.n);
     }
 }

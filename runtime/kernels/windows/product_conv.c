@@ -38,17 +38,20 @@ static int64_t product_along(const Prepared *p, int side) {
     return product;
 }
 
+static void set_channels(Prepared *p, const MtfConvOperand *filter) {
+    int grouped = filter->rank - p->c.windows - 2;
+    p->groups = grouped > 0 ? filter->size[0] : 1;
+    p->written = filter->size[grouped];
+    p->read = filter->size[grouped + 1];
+}
+
 void *mtf_product_conv_prepare(const MtfConvolution *c, int64_t *workspace_bytes) {
     if (c->side[c->made].dtype != MTF_F64 || c->windows == 0)
         return NULL;
     Prepared *p = g_new0(Prepared, 1);
-    const MtfConvOperand *filter = &c->side[FILTER];
-    int grouped = filter->rank - c->windows - 2;
     p->c = *c;
     p->examples = c->side[LARGE].size[0];
-    p->groups = grouped > 0 ? filter->size[0] : 1;
-    p->written = filter->size[grouped];
-    p->read = filter->size[grouped + 1];
+    set_channels(p, &c->side[FILTER]);
     p->places = product_along(p, FILTER);
     p->positions = product_along(p, SMALL);
     p->tile = MIN(p->positions, MAX(LEAST_TILE, TILE_ELEMENTS / (p->read * p->places)));
