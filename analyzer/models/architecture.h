@@ -83,6 +83,7 @@ static inline bool mtf_layers_have(const MtfLayerSet layers, int64_t layer) {
 /* A stack of equal layers. */
 typedef struct {
     int64_t layers, heads, kv_heads, d_kv, d_ff; /* heads: of queries, a multiple of kv_heads */
+    bool one_for_all;                            /* the first layer's weights are all layers' */
     int64_t d_latent;       /* features that keys and values of all heads come from; 0: from x */
     int64_t d_query_latent; /* likewise of queries */
     int64_t d_turned,

@@ -36,11 +36,20 @@ static char *format_outputs(const MtfAssembly *m, const MtfLinear *linear) {
                            linear->total);
 }
 
+/* A variable of the part that is built; of layers that share their weights, the first one's. */
+static int own_variable(MtfAssembly *m, const char *name, const MtfShape *shape, MtfInitKind init,
+                        double value) {
+    int first = -1;
+    if (m->p->b.layer.block > 0 && m->p->b.layer.iteration > 0 && m->stack->one_for_all)
+        first = mtf_parts_find_in_first_layer(m->p, name);
+    return first >= 0 ? first : mtf_parts_variable(m->p, name, shape, init, value);
+}
+
 static int add_bias(MtfAssembly *m, const MtfLinear *linear, int y) {
     g_autofree char *name = g_strdup_printf("%s_bias", linear->name);
     g_autofree char *sum = g_strdup_printf("%s_biased", linear->name);
     g_autofree char *outputs = format_outputs(m, linear);
-    int bias = mtf_parts_variable(m->p, name, &linear->out, MTF_INIT_CONSTANT, 0);
+    int bias = own_variable(m, name, &linear->out, MTF_INIT_CONSTANT, 0);
     keep_place(m, bias, linear->file, ".bias", outputs);
     return mtf_parts_add(m->p, sum, y, bias);
 }
@@ -68,7 +77,7 @@ int mtf_assembly_linear(MtfAssembly *m, const MtfLinear *linear, int x) {
     MtfShape shape = in_first ? linear->in : linear->out;
     append_shape(&shape, in_first ? &linear->out : &linear->in);
     double spread = linear->spread > 0 ? linear->spread : 1 / sqrt(fmax(1, (double)inputs));
-    int w = mtf_parts_variable(m->p, weight, &shape, MTF_INIT_NORMAL, spread);
+    int w = own_variable(m, weight, &shape, MTF_INIT_NORMAL, spread);
     keep_place(m, w, linear->file, ".weight", sizes);
     MtfShape result = linear_shape(m, linear, x);
     int y = mtf_parts_einsum(m->p, linear->name, &result, x, w);
@@ -86,10 +95,10 @@ static char *format_sizes(const MtfAssembly *m, const MtfShape *shape, int from)
 
 static int variable_with_suffix(MtfAssembly *m, const char *name, const char *file,
                                 const char *suffix, const MtfShape *shape, const MtfInit *init) {
-    int variable = mtf_parts_variable(m->p, name, shape, init->kind, init->value);
+    int kept = own_variable(m, name, shape, init->kind, init->value);
     g_autofree char *sizes = format_sizes(m, shape, 0);
-    keep_place(m, variable, file, suffix, sizes);
-    return variable;
+    keep_place(m, kept, file, suffix, sizes);
+    return kept;
 }
 
 int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int dim, bool is_row) {

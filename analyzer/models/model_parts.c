@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/models/model_parts.h"
 
+#include <string.h>
+
 MtfParts *mtf_parts_new(void) {
     MtfParts *parts = g_new0(MtfParts, 1);
     parts->b = mtf_builder(mtf_graph_new("model"), MTF_PHASE_FORWARD);
@@ -47,6 +49,17 @@ static char *full_name(const MtfParts *parts, const char *name) {
         g_string_append_printf(text, "%s/", (char *)parts->prefixes->pdata[i]);
     g_string_append(text, name);
     return g_string_free(text, FALSE);
+}
+
+int mtf_parts_find_in_first_layer(const MtfParts *parts, const char *name) {
+    const MtfGraph *graph = parts->b.graph;
+    if (parts->b.error != NULL || parts->b.layer.block == 0)
+        return -1;
+    g_autofree char *full = full_name(parts, name);
+    const char *block = g_array_index(graph->repeats, MtfRepeat, parts->b.layer.block - 1).name;
+    g_autofree char *this_layer = g_strdup_printf("%s/%d/", block, parts->b.layer.iteration);
+    g_autofree char *first = g_strdup_printf("%s/0/%s", block, full + strlen(this_layer));
+    return g_str_has_prefix(full, this_layer) ? mtf_graph_find_tensor(graph, first) : -1;
 }
 
 int mtf_parts_dimension(MtfParts *parts, const char *name, int64_t size) {

@@ -48,7 +48,8 @@ for type in $types; do
     [ "$type" = whisper ] && on="1 ${RANKS#1}" || on=$RANKS
     for ranks in $on; do
         case $type in
-        bert | roberta | xlm-roberta | camembert | electra | distilbert | modernbert | vit | deit)
+        bert | roberta | xlm-roberta | camembert | electra | distilbert | ernie | megatron-bert | roberta-prelayernorm | data2vec-text | \
+            xlm-roberta-xl | mpnet | albert | modernbert | eurobert | nomic_bert | esm | vit | deit)
             logits "$type" "$ranks"
             run meshtf-plan search "$work/$type" --infer decode --devices "$ranks" --machine cpu-host -o "$work/x.json"
             claim "$type: it does not generate, and says so" bad_input

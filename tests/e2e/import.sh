@@ -167,6 +167,14 @@ count electra-small 13483008 '{"model_type":"electra","hidden_size":256,"interme
   "embedding_size":128,"summary_last_dropout":0.1}'
 count distilbert-base 66362880 '{"model_type":"distilbert","qa_dropout":0.1,"seq_classif_dropout":0.2,"sinusoidal_pos_embds":false,
   "tie_weights_":true}'
+# Published: ALBERT's layer is counted once; ESM-2 without its 661 numbers of contacts; EuroBERT without a head.
+count albert-base 11683584 '{"model_type":"albert","hidden_size":768,"num_attention_heads":12,"intermediate_size":3072,
+  "classifier_dropout_prob":0.1,"net_structure_type":0}'
+count mpnet-base 109486464 '{"model_type":"mpnet","vocab_size":30527,"max_position_embeddings":514}'
+count esm2-650m $((651043254 - 661)) '{"model_type":"esm","architectures":["EsmForMaskedLM"],"hidden_size":1280,"num_hidden_layers":33,
+  "num_attention_heads":20,"intermediate_size":5120,"position_embedding_type":"rotary","token_dropout":true,"mask_token_id":32}'
+count eurobert-210m 211766016 '{"model_type":"eurobert","mask_token":"<|mask|>"}'
+count nomic-embed 136731648 '{"model_type":"nomic_bert"}'
 for size in '20b 20914757184 24 32' '120b 116829156672 36 128'; do
     # Name, count, layers and experts are split into words on purpose.
     # shellcheck disable=SC2086
@@ -267,6 +275,10 @@ refuse "chunks in a layer that looks at all" '{"model_type":"llama4","text_confi
     "no_rope_layers":[0],"layer_types":["chunked_attention"]}}' "/text_config/layer_types/0: full_attention is expected"
 refuse "SparseMixer of one expert" '{"model_type":"phimoe","num_experts_per_tok":1}' "two experts of a token"
 refuse "a ModernBERT whose norms have biases" '{"model_type":"modernbert","norm_bias":true}' "/norm_bias: only false"
+refuse "ALBERT of two groups of layers" '{"model_type":"albert","num_hidden_groups":2}' "/num_hidden_groups: only 1"
+refuse "an odd number of buckets" '{"model_type":"mpnet","relative_attention_num_buckets":7}' "/relative_attention_num_buckets: an even number"
+refuse "ERNIE with tasks" '{"model_type":"ernie","use_task_id":true}' "/use_task_id: only false"
+refuse "proteins placed by distances" '{"model_type":"esm","position_embedding_type":"relative_key"}' "/position_embedding_type: only \"rotary\""
 refuse "another choice of experts" '{"model_type":"deepseek_v2","topk_method":"noaux_tc"}' "/topk_method: only greedy and"
 refuse "groups of unequal size" '{"model_type":"deepseek_v3","n_group":7}' "/n_group: 256 experts should lie in equal groups of two"
 refuse "groups with too few experts" '{"model_type":"deepseek_v3","n_group":128,"topk_group":3}' "/topk_group: 3 groups should have"

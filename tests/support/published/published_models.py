@@ -768,7 +768,8 @@ HEAD_NORMS = {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "hunyuan
 
 
 # Types that every_model_type.sh alone tries: they keep their tensors as others do.
-GENERATED_ALONE = {"xglm"} | set(TRAITS) - {"granitemoeshared", "minimax_m2", "granitemoe", "ernie4_5_moe", "persimmon", "apertus"} | {"qwen2_vl", "qwen2_5_vl"}
+GENERATED_ALONE = {"xglm"} | set(TRAITS) - {"granitemoeshared", "minimax_m2", "granitemoe", "ernie4_5_moe", "persimmon", "apertus"} | {
+    "qwen2_vl", "qwen2_5_vl", "ernie", "megatron-bert", "data2vec-text", "xlm-roberta-xl", "eurobert", "nomic_bert"}
 
 
 def all_experts_in_one(w, c, p, x):
@@ -1189,10 +1190,23 @@ def tells(c, what):
     return any(name.endswith(what) for name in c.get("architectures", []))
 
 
+# Kin of BERT: where their tensors are, whether positions count from behind the padding's (number 1), where norms stand that a layer
+# begins its parts with, and the last one; whose head they have.
+BERT_KIN = {
+    "bert": ("bert.", False, None, "bert"), "ernie": ("ernie.", False, None, "bert"), "electra": ("electra.", False, None, "electra"),
+    "roberta": ("roberta.", True, None, "roberta"), "xlm-roberta": ("roberta.", True, None, "roberta"),
+    "camembert": ("roberta.", True, None, "roberta"), "data2vec-text": ("data2vec_text.", True, None, "roberta"),
+    "mpnet": ("mpnet.", True, None, "roberta"),
+    "megatron-bert": ("bert.", False, ("attention.ln", "ln", "encoder.ln"), "bert"),
+    "roberta-prelayernorm": ("roberta_prelayernorm.", True, ("attention.LayerNorm", "intermediate.LayerNorm", "LayerNorm"), "roberta"),
+    "xlm-roberta-xl": ("roberta.", True, ("attention.self_attn_layer_norm", "LayerNorm", "encoder.LayerNorm"), "roberta"),
+}
+
+
 def bert_head(w, c, x, p, table):
     """Scores of tokens by the embedding, behind the layer of the type where there is one, or a text's class."""
     h, narrow = c["hidden_size"], table.shape[1]
-    kind = "roberta" if "roberta" in p else c["model_type"]
+    kind = BERT_KIN[c["model_type"]][3]
     classes = len(c.get("id2label", "..."[:2]))
     if tells(c, "ForSequenceClassification"):
         if kind == "bert":
@@ -1213,37 +1227,137 @@ def bert_head(w, c, x, p, table):
     return (x @ w(p + "embeddings_project.weight", h, narrow) if narrow != h else x) @ table.T
 
 
+def bert_embeddings(w, c, p, tokens, first, width):
+    """Tokens, positions from number `first` on and the first segment, and their table."""
+    e = p + "embeddings."
+    table = w(e + "word_embeddings.weight", c["vocab_size"], width, scale=0.5)
+    x = table[tokens] + w(e + "position_embeddings.weight", c["max_position_embeddings"], width, scale=0.3)[first:first + len(tokens)]
+    if c["model_type"] != "mpnet":
+        x = x + w(e + "token_type_embeddings.weight", c["type_vocab_size"], width, scale=0.3)[0]
+    return x, table
+
+
 def bert(w, c, tokens):
     """The encoder, and what it tells."""
-    h, n = c["hidden_size"], c["num_attention_heads"]
-    kind = c["model_type"]
-    narrow = c.get("embedding_size", h)
+    h, n, kind = c["hidden_size"], c["num_attention_heads"], c["model_type"]
+    p, counts_on, before, _ = BERT_KIN[kind]
+    narrow, attn = c.get("embedding_size", h), "attention.self."
+    parts, behind = ("query", "key", "value", "attention.output.dense"), "attention.output.LayerNorm"
+    if kind == "roberta" and "architectures" not in c:
+        p = ""
 
     def norm(name, x):
-        return layer_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1),
-                          w(name + ".bias", x.shape[-1], scale=0.2), c["layer_norm_eps"])
+        return plain_norm(w, c, name, x)
 
-    counts_on = kind in ("roberta", "xlm-roberta", "camembert")  # positions, from behind the padding's
-    first = c["pad_token_id"] + 1 if counts_on else 0
-    bare = kind == "roberta" and "architectures" not in c
-    p = "" if bare else ("roberta" if counts_on else kind) + "."
-    e = p + "embeddings."
-    table = w(e + "word_embeddings.weight", c["vocab_size"], narrow, scale=0.5)
-    places = w(e + "position_embeddings.weight", c["max_position_embeddings"], narrow, scale=0.3)
-    types = w(e + "token_type_embeddings.weight", c["type_vocab_size"], narrow, scale=0.3)
-    x = norm(e + "LayerNorm", table[tokens] + places[first:first + len(tokens)] + types[0])
+    x, table = bert_embeddings(w, c, p, tokens, (2 if kind == "mpnet" else c["pad_token_id"] + 1) if counts_on else 0, narrow)
+    x = x if kind in ("megatron-bert", "xlm-roberta-xl") else norm(p + "embeddings.LayerNorm", x)
     if narrow != h:
         x = linear(w, p + "embeddings_project", x, h, True)
+    bias = None
+    if kind == "mpnet":
+        attn, parts, behind = "attention.attn.", ("q", "k", "v", "attention.attn.o"), "attention.LayerNorm"
+        place = torch.arange(len(tokens))
+        buckets = t5_bucket(place[None, :] - place[:, None], True, c["relative_attention_num_buckets"], 128)
+        bias = w(p + "encoder.relative_attention_bias.weight", c["relative_attention_num_buckets"], n)[buckets].permute(2, 0, 1)
     for i in range(c["num_hidden_layers"]):
         q = f"{p}encoder.layer.{i}."
-        parts = [heads_of(linear(w, q + "attention.self." + name, x, h, True), n)
-                 for name in ("query", "key", "value")]
+        y = norm(q + before[0], x) if before else x
+        seen = [heads_of(linear(w, q + attn + name, y, h, True), n) for name in parts[:3]]
+        y = joined(attend(*seen, 1 / math.sqrt(h // n), causal=False, bias=bias))
+        x = x + linear(w, q + parts[3], y, h, True)
+        x = x if before else norm(q + behind, x)
+        y = norm(q + before[1], x) if before else x
+        x = x + linear(w, q + "output.dense", gelu(linear(w, q + "intermediate.dense", y, c["intermediate_size"], True)), h, True)
+        x = x if before else norm(q + "output.LayerNorm", x)
+    return bert_head(w, c, norm(p + before[2], x) if before else x, p, table)
+
+
+def albert(w, c, tokens):
+    """A layer that is gone through again and again, between a narrow embedding and what it tells."""
+    h, n, narrow, a = c["hidden_size"], c["num_attention_heads"], c["embedding_size"], "albert."
+    x, table = bert_embeddings(w, c, a, tokens, 0, narrow)
+    x = linear(w, a + "encoder.embedding_hidden_mapping_in", plain_norm(w, c, a + "embeddings.LayerNorm", x), h, True)
+    p = a + "encoder.albert_layer_groups.0.albert_layers.0."
+    for _ in range(c["num_hidden_layers"]):
+        parts = [heads_of(linear(w, p + "attention." + name, x, h, True), n) for name in ("query", "key", "value")]
+        y = linear(w, p + "attention.dense", joined(attend(*parts, 1 / math.sqrt(h // n), causal=False)), h, True)
+        x = plain_norm(w, c, p + "attention.LayerNorm", x + y)
+        y = linear(w, p + "ffn_output", gelu_tanh(linear(w, p + "ffn", x, c["intermediate_size"], True)), h, True)
+        x = plain_norm(w, c, p + "full_layer_layer_norm", x + y)
+    if tells(c, "ForSequenceClassification"):
+        return linear(w, "classifier", torch.tanh(linear(w, a + "pooler", x[:1], h, True)), len(c["id2label"]), True)
+    if tells(c, "ForMaskedLM"):
+        x = plain_norm(w, c, "predictions.LayerNorm", gelu_tanh(linear(w, "predictions.dense", x, narrow, True)))
+        return x @ table.T + w("predictions.bias", c["vocab_size"], scale=0.3)
+    linear(w, a + "pooler", x[:1], h, True)
+    return x @ w(a + "encoder.embedding_hidden_mapping_in.weight", h, narrow) @ table.T
+
+
+def eurobert(w, c, tokens):
+    """Llama that sees both sides, and has a head or reads its embedding backward."""
+    h, n, kv = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
+    width, f = h // n, c["intermediate_size"]
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["rms_norm_eps"])
+
+    table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        y, a = norm(p + "input_layernorm", x), p + "self_attn."
+        q, k, v = (heads_of(linear(w, f"{a}{name}_proj", y, m * width), m) for name, m in (("q", n), ("k", kv), ("v", kv)))
+        y = joined(attend(rotate(q, c), rotate(k, c), v, 1 / math.sqrt(width), causal=False))
+        x = x + linear(w, a + "o_proj", y, h)
+        y = norm(p + "post_attention_layernorm", x)
+        x = x + linear(w, p + "mlp.down_proj", silu(linear(w, p + "mlp.gate_proj", y, f)) * linear(w, p + "mlp.up_proj", y, f), h)
+    x = norm("model.norm", x)
+    return linear(w, "lm_head", x, c["vocab_size"]) if tells(c, "ForMaskedLM") else x @ table.T
+
+
+def nomic_bert(w, c, tokens):
+    h, n, f, p = c["hidden_size"], c["num_attention_heads"], c["intermediate_size"], "nomic_bert."
+    table = w(p + "embeddings.word_embeddings.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens] + w(p + "embeddings.token_type_embeddings.weight", c["type_vocab_size"], h, scale=0.3)[0]
+    x = plain_norm(w, c, p + "emb_ln", x)
+    for i in range(c["num_hidden_layers"]):
+        q = f"{p}encoder.layers.{i}."
+        parts = [heads_of(part, n) for part in linear(w, q + "attn.Wqkv", x, 3 * h).split(h, -1)]
+        y = joined(attend(rotate(parts[0], c), rotate(parts[1], c), parts[2], 1 / math.sqrt(h // n), causal=False))
+        x = plain_norm(w, c, q + "norm1", x + linear(w, q + "attn.out_proj", y, h))
+        y = linear(w, q + "mlp.fc11", x, f) * silu(linear(w, q + "mlp.fc12", x, f))
+        x = plain_norm(w, c, q + "norm2", x + linear(w, q + "mlp.fc2", y, h))
+    if not tells(c, "ForMaskedLM"):
+        return x @ table.T
+    x = silu(linear(w, "cls.predictions.transform.dense", x, h, True))
+    return plain_norm(w, c, "cls.predictions.transform.layer_norm", x) @ table.T + w("cls.predictions.bias", c["vocab_size"], scale=0.3)
+
+
+def esm(w, c, tokens):
+    """Of proteins: embeddings scaled by the share of tokens that training showed."""
+    h, n, p = c["hidden_size"], c["num_attention_heads"], "esm."
+    turns = c["position_embedding_type"] == "rotary"
+    table = w(p + "embeddings.word_embeddings.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens] * (1 - 0.15 * 0.8 if c["token_dropout"] else 1)
+    if not turns:
+        x = x + w(p + "embeddings.position_embeddings.weight", c["max_position_embeddings"], h)[c["pad_token_id"] + 1:][:len(tokens)]
+    if c.get("emb_layer_norm_before"):
+        x = plain_norm(w, c, p + "embeddings.layer_norm", x)
+    for i in range(c["num_hidden_layers"]):
+        q = f"{p}encoder.layer.{i}."
+        y = plain_norm(w, c, q + "attention.LayerNorm", x)
+        parts = [heads_of(linear(w, q + "attention.self." + name, y, h, True), n) for name in ("query", "key", "value")]
+        if turns:
+            parts[:2] = (rotate(part, c) for part in parts[:2])
         y = joined(attend(*parts, 1 / math.sqrt(h // n), causal=False))
-        x = norm(q + "attention.output.LayerNorm",
-                 x + linear(w, q + "attention.output.dense", y, h, True))
-        y = gelu(linear(w, q + "intermediate.dense", x, c["intermediate_size"], True))
-        x = norm(q + "output.LayerNorm", x + linear(w, q + "output.dense", y, h, True))
-    return bert_head(w, c, x, p, table)
+        x = x + linear(w, q + "attention.output.dense", y, h, True)
+        y = gelu(linear(w, q + "intermediate.dense", plain_norm(w, c, q + "LayerNorm", x), c["intermediate_size"], True))
+        x = x + linear(w, q + "output.dense", y, h, True)
+    x = plain_norm(w, c, p + "encoder.emb_layer_norm_after", x)
+    if not tells(c, "ForMaskedLM"):
+        return x @ table.T
+    x = plain_norm(w, c, "lm_head.layer_norm", gelu(linear(w, "lm_head.dense", x, h, True)))
+    return x @ table.T + w("lm_head.bias", c["vocab_size"], scale=0.3)
 
 
 def distilbert(w, c, tokens):
@@ -1483,6 +1597,7 @@ BERT = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
         "layer_norm_eps": 1e-12, "type_vocab_size": 2, "hidden_act": "gelu", "pad_token_id": 0}
 DISTILBERT = {"dim": 24, "hidden_dim": 40, "n_layers": 2, "n_heads": 3, "vocab_size": 50, "activation": "gelu",
               "max_position_embeddings": 32, "sinusoidal_pos_embds": False, "tie_weights_": True, "qa_dropout": 0.1}
+ALBERT = {**BERT, "embedding_size": 16, "hidden_act": "gelu_new", "num_hidden_layers": 3, "num_hidden_groups": 1, "inner_group_num": 1}
 CLASSES = {"id2label": {str(i): "x" for i in range(3)}}
 T5 = {"d_model": 24, "d_kv": 10, "d_ff": 40, "num_layers": 2, "num_decoder_layers": 1,
       "num_heads": 3, "vocab_size": 256, "layer_norm_epsilon": 1e-6, "feed_forward_proj": "relu",
@@ -1670,6 +1785,22 @@ MODELS = {
     "roberta-classes": (bert, {**BERT, **CLASSES, "pad_token_id": 1, "architectures": ["RobertaForSequenceClassification"]}),
     "electra-tokens": (bert, {**BERT, "embedding_size": 16, "architectures": ["ElectraForMaskedLM"]}),
     "electra-classes": (bert, {**BERT, **CLASSES, "embedding_size": 16, "architectures": ["ElectraForSequenceClassification"]}),
+    "ernie": (bert, {**BERT, "task_type_vocab_size": 3, "use_task_id": False}),
+    "megatron-bert": (bert, {**BERT, "architectures": ["MegatronBertForMaskedLM"]}),
+    "roberta-prelayernorm": (bert, {**BERT, "pad_token_id": 1}),
+    "data2vec-text": (bert, {**BERT, "pad_token_id": 1, "architectures": ["Data2VecTextForMaskedLM"]}),
+    "xlm-roberta-xl": (bert, {**BERT, "pad_token_id": 1, "layer_norm_eps": 1e-5, "architectures": ["XLMRobertaXLForMaskedLM"]}),
+    "mpnet": (bert, {**BERT, "pad_token_id": 0, "relative_attention_num_buckets": 16, "architectures": ["MPNetForMaskedLM"]}),
+    "albert": (albert, ALBERT),
+    "albert-tokens": (albert, {**ALBERT, "architectures": ["AlbertForMaskedLM"]}),
+    "albert-classes": (albert, {**ALBERT, **CLASSES, "architectures": ["AlbertForSequenceClassification"]}),
+    "eurobert": (eurobert, {**LLAMA, "architectures": ["EuroBertForMaskedLM"], "clf_pooling": "late", "rope_theta": 100.0}),
+    "nomic_bert": (nomic_bert, {**BERT, "hidden_act": "silu", "rope_theta": 100.0,
+                                "architectures": ["NomicBertForMaskedLM"]}),
+    "esm": (esm, {**BERT, "pad_token_id": 1, "position_embedding_type": "rotary", "token_dropout": True, "mask_token_id": 32,
+                  "rope_theta": 1e4, "architectures": ["EsmForMaskedLM"]}),
+    "esm-placed": (esm, {**BERT, "pad_token_id": 1, "position_embedding_type": "absolute", "token_dropout": False,
+                         "emb_layer_norm_before": True}),
     "distilbert-tokens": (distilbert, {**DISTILBERT, "architectures": ["DistilBertForMaskedLM"]}),
     "distilbert-classes": (distilbert, {**DISTILBERT, **CLASSES, "architectures": ["DistilBertForSequenceClassification"]}),
     "distilbert": (distilbert, DISTILBERT),
@@ -1758,7 +1889,7 @@ MODELS = {
 
 def type_of(kind):
     """The model type of a variant, "t5" of "t5-new"."""
-    return kind if kind in ("xlm-roberta", "openai-gpt") else kind.split("-")[0]
+    return kind if kind in BERT_KIN or kind == "openai-gpt" else kind.split("-")[0]
 
 
 def write_words(folder, vocabulary, begins, ends):

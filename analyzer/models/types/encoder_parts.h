@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What encoders of texts and of pictures have in common: sizes, and the heads that classes of transformers put on
+ * them. */
+#ifndef MTF_ENCODER_PARTS_H
+#define MTF_ENCODER_PARTS_H
+
+#include "analyzer/models/types/type_parts.h"
+
+/* What a class of transformers puts on an encoder: a layer, then scores of tokens by the tied table, or of classes. */
+typedef struct {
+    const char *ending; /* of the class's name; NULL ends a list */
+    MtfHeadLayer layer;
+    const char *scores; /* in files */
+    bool classes;
+} MtfEncoderHead;
+
+/* Features of each of the encoder's heads and the scale of scores, from the width at `width`, a multiple of `key`. */
+void mtf_encoder_divide_heads(MtfConfig *config, MtfArchitecture *network, const char *key,
+                              const char *width);
+
+/* Sizes of an encoder, in the names that BERT and ViT share. */
+void mtf_encoder_sizes(MtfConfig *config, MtfArchitecture *network);
+
+/* Biases of all its matrices. */
+void mtf_encoder_all_biases(MtfStack *stack);
+
+/* The stack that was read as a decoder, for which alone rotary positions are read, sees both sides. */
+void mtf_encoder_from_decoder(MtfArchitecture *network);
+
+/* As many classes as the config names. */
+int64_t mtf_encoder_classes(MtfConfig *config, int64_t standard);
+
+/* The head that "architectures" names, or NULL. */
+const MtfEncoderHead *mtf_encoder_find_head(MtfConfig *config, const MtfEncoderHead *heads);
+
+/* Puts it there. Without a head that is known the text itself is learned, through the embedding. */
+void mtf_encoder_head(MtfConfig *config, MtfArchitecture *network, const MtfEncoderHead *heads);
+
+#endif
