@@ -3,6 +3,7 @@
  * differentiated too, since that is the first thing every other command does with it. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/import/model_import.h"
+#include "analyzer/import/preset_import.h"
 #include "analyzer/planner/planning.h"
 #include "analyzer/training/live_graph.h"
 #include "analyzer/training/training_graph.h"
@@ -127,13 +128,14 @@ static bool check_model(const File *file, cJSON *report, GError **error) {
     return check_training(report, graph, error);
 }
 
-/* An ONNX file's graph, sound where all of it can be translated. */
-static bool check_onnx(const MtfImport *import, cJSON *report, GError **error) {
+/* The graph of an ONNX file, sound where all of it can be translated, or of a known model. */
+static bool check_imported(const MtfImport *import, const char *kind, cJSON *report,
+                           GError **error) {
     g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(MtfGraph) graph = mtf_import_load(import, said, error);
     if (graph == NULL)
         return false;
-    cJSON_AddStringToObject(report, "kind", "ONNX model");
+    cJSON_AddStringToObject(report, "kind", kind);
     add_graph(report, graph);
     g_ptr_array_add(said, NULL);
     g_autofree char *text = g_strjoinv("; ", (char **)said->pdata);
@@ -254,7 +256,9 @@ static bool read_and_check(File *file, cJSON *report, GError **error) {
     g_autofree char *path = find_file(name);
     gsize length;
     if (mtf_onnx_is_path(path))
-        return check_onnx(file->import, report, error);
+        return check_imported(file->import, "ONNX model", report, error);
+    if (mtf_is_preset(path))
+        return check_imported(file->import, "known model", report, error);
     g_autofree char *text = mtf_file_read(path, &length, error);
     if (text == NULL)
         return false;

@@ -68,7 +68,7 @@ static void print_for_people(const Estimate *e, const MtfPlan *plan, const MtfPr
     g_autofree char *mapping = mtf_mapping_format(laid, &e->pricer.map.mapping);
     g_autofree char *tables = mtf_predicted_format(plan->predicted);
     g_autofree char *summary = mtf_summary_format(plan->predicted);
-    mtf_planning_print_machine(plan, e->machine, e->options->machine != NULL,
+    mtf_planning_print_machine(plan->precision, e->machine, e->options->machine != NULL,
                                e->options->precision);
     fputs(summary, stdout);
     printf("mesh           %s\nlayout         %s\n", mesh, mtf_layout_title(plan->layout));
@@ -217,7 +217,8 @@ int mtf_command_estimate(int argc, char **argv) {
         TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
         MTF_SOFTWARE_OPTION(o.software),
         MTF_COLLECTIVES_OPTION(o.collectives),
-        TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
+        TEXT("precision", 0, precision, "f32, f64 or bf16 (the machine's own for graphs in f32)",
+             "P"),
         { "microbatches", 0, 0, G_OPTION_ARG_INT, &o.microbatches,
           "Run the batch in M micro-batches (1)", "M" },
         TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",

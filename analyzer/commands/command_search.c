@@ -666,9 +666,13 @@ static bool search_training(Run *run, const char *path, GError **error) {
 
 static const char summary[] = "Finds the layout with the shortest predicted training step "
                               "that fits, over all meshes of N processors, and proves it. Their "
-                              "axes are called all; rows and cols; or planes, rows and cols.\n\n"
+                              "axes are called all; rows and cols; or planes, rows and cols.\n"
+                              "GRAPH is a graph's file, a folder with a model's config.json, an "
+                              "ONNX file, or the name of a known model or graph (meshtf-plan model "
+                              "--help and meshtf-plan graphs list them).\n\n"
                               "  meshtf-plan search g.json --devices 512 --machine tpu-v2 -o "
-                              "p.json --report out";
+                              "p.json --report out\n"
+                              "  meshtf-plan search llama2-7b --devices 16 --machine h100";
 
 int mtf_command_search(int argc, char **argv) {
     Options o = { .max_axes = 2, .gap = NAN };
@@ -696,7 +700,8 @@ int mtf_command_search(int argc, char **argv) {
         CONTEXT_OPTIONS,
         MTF_COLLECTIVES_OPTION(o.collectives),
         PIPELINE_OPTIONS,
-        TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
+        TEXT("precision", 0, precision, "f32, f64 or bf16 (the machine's own for graphs in f32)",
+             "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap,
               "Stop within this share of the optimum (0; for large graphs 0.005)", "G"),

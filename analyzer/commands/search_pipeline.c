@@ -420,8 +420,8 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
     g_autofree char *recompute = recomputation_text(search);
     g_autoptr(GString) parts = g_string_new(NULL);
     mtf_step_variant_say_parts(parts, form);
-    mtf_planning_print_machine(mtf_pipeline_stage(pipeline, 0), search->machine, o->machine != NULL,
-                               o->precision);
+    mtf_planning_print_machine(mtf_pipeline_stage(pipeline, 0)->precision, search->machine,
+                               o->machine != NULL, o->precision);
     printf("pipeline       %d stages on %d devices, schedule %s, %d micro-batches, recomputation "
            "%s%s%s\n",
            (int)pipeline->stages->len, mtf_pipeline_devices(pipeline), pipeline->schedule,

@@ -311,7 +311,8 @@ void mtf_search_print(const MtfSearchReport *report, const MtfPlan *plan) {
     g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
     g_autofree char *tables = mtf_predicted_format(plan->predicted);
     g_autofree char *summary = mtf_summary_format(plan->predicted);
-    mtf_planning_print_machine(plan, report->machine, report->machine_named, report->precision);
+    mtf_planning_print_machine(plan->precision, report->machine, report->machine_named,
+                               report->precision);
     fputs(summary, stdout);
     mtf_next_best_print(plan->search);
     print_stages(report, plan);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/import/model_import.h"
 
+#include "analyzer/import/preset_import.h"
 #include "analyzer/import/weight_names.h"
 #include "analyzer/models/architecture_config.h"
 #include "analyzer/onnx/onnx_import.h"
@@ -204,6 +205,8 @@ MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **err
         mtf_input_error(error, "--batch and --length must be at least 1");
         return NULL;
     }
+    if (mtf_is_preset(import->path))
+        return mtf_preset_import(import, said, error);
     g_autofree char *file = mtf_import_file(import->path);
     if (mtf_onnx_is_path(file) && import->dropout != NULL) {
         mtf_input_error(error,

@@ -78,6 +78,39 @@ const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const 
     return NULL;
 }
 
+/* "llama3-8b", "dlrm-tiny": the preset, behind its family unless that is said already. */
+static char *full_name(const MtfModelFamily *family, const MtfModelPreset *preset) {
+    bool said = g_str_has_prefix(preset->name, family->name) ||
+                (preset->config != NULL && strcmp(preset->name, "tiny") != 0);
+    return said ? g_strdup(preset->name) : g_strdup_printf("%s-%s", family->name, preset->name);
+}
+
+static bool is_named(const MtfModelFamily *family, const MtfModelPreset *preset, const char *name) {
+    g_autofree char *full = full_name(family, preset);
+    g_autofree char *plain = plain_name("", full), *given = plain_name("", name);
+    return g_ascii_strcasecmp(plain, given) == 0;
+}
+
+const MtfModelPreset *mtf_model_find(const char *name, const MtfModelFamily **family) {
+    for (int f = 0; (*family = mtf_model_families()[f]) != NULL; f++)
+        for (const MtfModelPreset *preset = (*family)->presets; preset->name != NULL; preset++)
+            if (is_named(*family, preset, name))
+                return preset;
+    return NULL;
+}
+
+char **mtf_model_names(void) {
+    g_autoptr(GStrvBuilder) names = g_strv_builder_new();
+    for (int f = 0; mtf_model_families()[f] != NULL; f++) {
+        const MtfModelFamily *family = mtf_model_families()[f];
+        for (const MtfModelPreset *preset = family->presets; preset->name != NULL; preset++) {
+            g_autofree char *name = full_name(family, preset);
+            g_strv_builder_add(names, name);
+        }
+    }
+    return g_strv_builder_end(names);
+}
+
 #define OFFSET(field) offsetof(MtfModelSettings, field)
 #define SIZE(name, field, help) \
     { name, MTF_SETTING_INTEGER, OFFSET(field), 1, 1e9, NULL, help, false }
@@ -325,13 +358,6 @@ static MtfGraph *build_config(const MtfModelPreset *preset, const MtfModelSettin
     if (graph != NULL && as_said)
         graph->config = g_steal_pointer(&config);
     return graph;
-}
-
-/* "llama3-8b", "dlrm-tiny": the preset, behind its family unless that is said already. */
-static char *full_name(const MtfModelFamily *family, const MtfModelPreset *preset) {
-    bool said = g_str_has_prefix(preset->name, family->name) ||
-                (preset->config != NULL && strcmp(preset->name, "tiny") != 0);
-    return said ? g_strdup(preset->name) : g_strdup_printf("%s-%s", family->name, preset->name);
 }
 
 MtfGraph *mtf_model_build(const MtfModelFamily *family, const MtfModelPreset *preset,

@@ -97,6 +97,13 @@ const MtfModelFamily *mtf_model_family_find(const char *name, GError **error);
 const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const char *name,
                                             GError **error);
 
+/* The preset that a graph's name "FAMILY-PRESET" means, "llama2-7b" or "resnet-50"; case and dashes make no
+ * difference. NULL where it is none; of presets called alike the first family's. */
+const MtfModelPreset *mtf_model_find(const char *name, const MtfModelFamily **family);
+
+/* All such names, NULL-terminated; free with g_strfreev. */
+char **mtf_model_names(void);
+
 typedef enum {
     MTF_SETTING_INTEGER,
     MTF_SETTING_NUMBER,

@@ -20,7 +20,6 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
-#include "layouts/base/library.h"
 #include "layouts/execution/executed_graph.h"
 #include "layouts/graph/stage_split.h"
 #include "layouts/kernel_work/fusable.h"
@@ -45,26 +44,10 @@ static bool wants_bfloat16(const char *precision) {
     return precision != NULL && mtf_dtype_from_name(precision, &dtype) && dtype == MTF_BF16;
 }
 
-/* A path as it is; what is none is the name of a graph of the library, or an error. Free with g_free. */
-static char *find_graph(const char *path, GError **error) {
-    GError *cause = NULL;
-    if (g_file_test(path, G_FILE_TEST_EXISTS) || strcmp(path, "-") == 0)
-        return g_strdup(path);
-    char *found = mtf_library_find("graphs", path, &cause);
-    if (cause != NULL)
-        mtf_input_error(
-            error,
-            "%s; meshtf-plan model writes the graphs of known models (meshtf-plan model "
-            "--help lists them)",
-            cause->message);
-    g_clear_error(&cause);
-    return found;
-}
-
 static MtfGraph *load_or_import(const MtfPlanningGraph *request, const MtfSizeOverrides *sizes,
                                 GError **error) {
     g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
-    g_autofree char *path = find_graph(request->path, error);
+    g_autofree char *path = mtf_import_find(request->path, error);
     if (path == NULL)
         return NULL;
     MtfImport import = { .path = path,
@@ -173,10 +156,9 @@ const char *mtf_planning_precision(const MtfGraph *graph) {
     return "f32";
 }
 
-const char *mtf_planning_precision_for(const MtfMachine *machine, const MtfGraph *graph,
-                                       const char *asked) {
-    if (asked != NULL || *machine->precision == '\0' || mtf_graph_is_training(graph) ||
-        graph->loss < 0)
+const char *mtf_planning_inference_precision(const MtfMachine *machine, const MtfGraph *graph,
+                                             const char *asked) {
+    if (asked != NULL || *machine->precision == '\0')
         return asked;
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         MtfDtype dtype = mtf_graph_tensor(graph, t)->dtype;
@@ -186,13 +168,19 @@ const char *mtf_planning_precision_for(const MtfMachine *machine, const MtfGraph
     return machine->precision;
 }
 
-void mtf_planning_print_machine(const MtfPlan *plan, const MtfMachine *machine, bool named,
+const char *mtf_planning_precision_for(const MtfMachine *machine, const MtfGraph *graph,
+                                       const char *asked) {
+    bool as_written = mtf_graph_is_training(graph) || graph->loss < 0;
+    return as_written ? asked : mtf_planning_inference_precision(machine, graph, asked);
+}
+
+void mtf_planning_print_machine(const char *precision, const MtfMachine *machine, bool named,
                                 const char *asked) {
-    bool natural = asked == NULL && strcmp(plan->precision, machine->precision) == 0;
+    bool natural = asked == NULL && strcmp(precision, machine->precision) == 0;
     printf("machine        %s%s\nsoftware       %s\nprecision      %s (%s)\n", machine->name,
            named ? ""
                  : " (no --machine given); meshtf-plan machines lists those that plans can be for",
-           mtf_machine_software_name(machine), plan->precision,
+           mtf_machine_software_name(machine), precision,
            asked != NULL ? "as asked for"
            : natural     ? "the machine's own; --precision says otherwise"
                          : "the graph's own");

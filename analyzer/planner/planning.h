@@ -80,9 +80,13 @@ const char *mtf_planning_precision(const MtfGraph *graph);
 const char *mtf_planning_precision_for(const MtfMachine *machine, const MtfGraph *graph,
                                        const char *asked);
 
+/* That of inference, which needs no loss. */
+const char *mtf_planning_inference_precision(const MtfMachine *machine, const MtfGraph *graph,
+                                             const char *asked);
+
 /* Prints for people, before anything else, what a plan was priced for: the machine (`named`: by the
- * user) and the precision (`asked` by the user, or NULL). */
-void mtf_planning_print_machine(const MtfPlan *plan, const MtfMachine *machine, bool named,
+ * user) and the plan's precision (`asked` by the user, or NULL). */
+void mtf_planning_print_machine(const char *precision, const MtfMachine *machine, bool named,
                                 const char *asked);
 
 /* The machine of that name or file, the standard one for NULL, with the software profile of that name

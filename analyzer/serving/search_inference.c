@@ -33,10 +33,11 @@ typedef struct {
     MtfInferenceSizes sizes;
     MtfMachine *machine;
     MtfGraph *written;
-    int stages;        /* of a pipeline; 1: none */
-    MtfGraph *cut;     /* the written graph, whose operations have those stages */
-    GArray *tried;     /* Tried, where any number of stages will do */
-    GArray *meshes[2]; /* MtfMesh; by MtfInferKind, as phases */
+    const char *precision; /* asked for, or the machine's own; NULL: as written */
+    int stages;            /* of a pipeline; 1: none */
+    MtfGraph *cut;         /* the written graph, whose operations have those stages */
+    GArray *tried;         /* Tried, where any number of stages will do */
+    GArray *meshes[2];     /* MtfMesh; by MtfInferKind, as phases */
     int64_t memory_limit, cache_limit;
     MtfInferencePhase phase[2];       /* by MtfInferKind: prefill and decode, as far as wanted */
     MtfInferencePipeline pipeline[2]; /* instead, with --stages */
@@ -121,7 +122,10 @@ static bool load(Run *run, GError **error) {
                                  .quiet = true,
                                  .sizes_of_models = true };
     run->written = mtf_planning_graph_load(&request, error);
-    return run->written != NULL;
+    if (run->written == NULL)
+        return false;
+    run->precision = mtf_planning_inference_precision(run->machine, run->written, o->precision);
+    return true;
 }
 
 /* Where any number of stages will do, the search cuts the graph and shapes the meshes itself. */
@@ -225,7 +229,7 @@ static bool search_phase(Run *run, MtfInferKind kind, GError **error) {
     MtfInferenceSizes sizes = run->sizes;
     if (run->kind == MTF_INFER_PREFILL)
         sizes.generate = o->generate;
-    MtfInferenceTypes types = { .precision = o->precision, .int8_weights = o->weights != NULL };
+    MtfInferenceTypes types = { .precision = run->precision, .int8_weights = o->weights != NULL };
     MtfGraph *graph = mtf_inference_graph(run->cut, kind, &sizes, &types, error);
     if (graph == NULL)
         return false;
@@ -524,10 +528,15 @@ static void add_tried(cJSON *object, const GArray *tried) {
     }
 }
 
+static const char *planned_precision(const Run *run) {
+    return run->precision != NULL ? run->precision : mtf_planning_precision(run->written);
+}
+
 static void print_as_json(const Run *run) {
     cJSON *object = kind_to_json(run, main_kind(run));
     cJSON_AddStringToObject(object, "machine", run->machine->name);
     cJSON_AddStringToObject(object, "infer", mtf_infer_kind_name(run->kind));
+    cJSON_AddStringToObject(object, "precision", planned_precision(run));
     if (run->options->weights != NULL)
         cJSON_AddStringToObject(object, "weights", run->options->weights);
     mtf_json_add_integer(object, "parameters", mtf_graph_parameters(run->written));
@@ -560,7 +569,7 @@ static void print_phase(const Run *run, MtfInferKind kind) {
     g_autofree char *tables = mtf_predicted_format(phase->plan->predicted);
     printf("\n%-15smesh %s, layout %s\n", mtf_infer_kind_name(kind), mesh,
            mtf_layout_title(phase->plan->layout));
-    printf("%-15s%s for %" PRId64 " examples; weights %s, caches %s a device\n", "a step", step,
+    printf("%-15s%s for a batch of %" PRId64 "; weights %s, caches %s a device\n", "a step", step,
            run->sizes.batch, weights, caches);
     fputs(tables, stdout);
 }
@@ -569,7 +578,7 @@ static void print_stages(const Run *run, MtfInferKind kind) {
     const MtfInferencePipeline *p = &run->pipeline[kind];
     g_autofree char *step = mtf_seconds_format(p->step_seconds);
     g_autofree char *slowest = mtf_seconds_format(p->slowest_seconds);
-    printf("\n%-15s%d stages; a step %s for %" PRId64 " examples, the slowest stage %s\n",
+    printf("\n%-15s%d stages; a step %s for a batch of %" PRId64 ", the slowest stage %s\n",
            mtf_infer_kind_name(kind), p->stages, step, run->sizes.batch, slowest);
     for (int s = 0; s < p->stages; s++) {
         const MtfInferencePhase *phase = &p->phases[s];
@@ -614,8 +623,9 @@ static void print_tried(const Run *run) {
 }
 
 static void print_for_people(const Run *run) {
-    printf("machine        %s%s\n", run->machine->name,
-           run->options->machine == NULL ? " (no --machine given)" : "");
+    const MtfSearchInference *o = run->options;
+    mtf_planning_print_machine(planned_precision(run), run->machine, o->machine != NULL,
+                               o->precision);
     printf("examples       %" PRId64 ", a context of %" PRId64 ", %" PRId64 " tokens more\n",
            run->sizes.batch, run->sizes.context, run->sizes.generate);
     printf("tokens         %.5g a second\n", tokens_per_second(run));

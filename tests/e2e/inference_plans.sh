@@ -149,8 +149,9 @@ room=0
 for devices in 2 4; do
     before=$room
     run meshtf-plan search "$work/llama3-70b" --infer decode --batch 8 --context 2176 --machine a100 \
-        --devices $devices --precision bf16 --json
+        --devices $devices --json
     claim "it fits $devices" exits 0
+    claim "in the machine's own precision" says '"precision": "bf16"'
     room=$(number max_context)
 done
 claim "four have more than nine times the room of two" test "$room" -gt $((9 * before))

@@ -25,7 +25,14 @@ plans gpt-small --mesh 'dp:2;tp:2' --pin batch:dp --recompute full --machine cpu
 plans mlp --devices 3
 plans gpt-small --devices 4 --frontier 3 --machine cpu-host --gap 0.05
 refused 'did you mean "h100"' search gpt-small --devices 8 --machine H100
-refused "meshtf-plan model" search gpt2 --devices 8
+plans vit-tiny --devices 4 --batch 16 --machine cpu-host
+plans MLP-mnist --devices 2 --dim batch=48
+refused "meshtf-plan model" search gpt-1t --devices 8
+refused 'did you mean "llama2-7b"' search llama2-7 --devices 8
+refused "has no parameter --length" search resnet50 --devices 8 --length 128
+run meshtf-plan check llama2-7b --length 512
+claim "check takes names of known models" says "parameters                     6738415616"
+claim "and their sizes" says " length=512 "
 refused "6144 devices a slice" search gpt-small --devices 8192 --machine tpu-v5p
 refused "name:value" search gpt-small --mesh dp=4,tp=2
 refused "must be rule or free" search gpt-small --devices 8 --layouts megatron
