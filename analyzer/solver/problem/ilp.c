@@ -174,6 +174,14 @@ static void load_variables(Run *run) {
     }
 }
 
+/* What makes the largest coefficient 1. */
+static double scale_of(const Term *terms, int count) {
+    double largest = 0;
+    for (int k = 0; k < count; k++)
+        largest = fmax(largest, fabs(terms[k].coefficient));
+    return largest > 0 ? 1 / largest : 1;
+}
+
 /* Hands row `index` to GLPK, divided by its largest coefficient. The two lists belong to the run:
  * GLPK may jump out of here. */
 static void load_row(Run *run, glp_prob *problem, int index) {
@@ -181,10 +189,7 @@ static void load_row(Run *run, glp_prob *problem, int index) {
     const Term *terms = terms_of(run->ilp, row);
     int *columns = run->columns = g_renew(int, run->columns, row->count + 1);
     double *coefficients = run->coefficients = g_renew(double, run->coefficients, row->count + 1);
-    double largest = 0;
-    for (int k = 0; k < row->count; k++)
-        largest = fmax(largest, fabs(terms[k].coefficient));
-    double scale = largest > 0 ? 1 / largest : 1;
+    double scale = scale_of(terms, row->count);
     int count = 0;
     for (int k = 0; k < row->count; k++) {
         if (terms[k].coefficient == 0)

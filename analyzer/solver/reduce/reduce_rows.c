@@ -70,14 +70,20 @@ static void append_piece(MtfCore *core, GArray *pieces, MtfCorePiece piece) {
     g_array_append_val(pieces, piece);
 }
 
-static void cut_pieces(MtfCore *core, MtfCoreNode *node) {
-    guint count = 2 * node->pieces->len;
-    g_autofree int *borders = g_new(int, count);
+/* Where pieces begin and end, in order: `count` of them. */
+static int *borders_of(const MtfCoreNode *node, guint count) {
+    int *borders = g_new(int, count);
     for (guint k = 0; k < node->pieces->len; k++) {
         borders[2 * k] = piece_at(node, k)->first;
         borders[2 * k + 1] = piece_at(node, k)->last;
     }
     qsort(borders, count, sizeof *borders, compare_ints);
+    return borders;
+}
+
+static void cut_pieces(MtfCore *core, MtfCoreNode *node) {
+    guint count = 2 * node->pieces->len;
+    g_autofree int *borders = borders_of(node, count);
     GArray *cut = g_array_new(FALSE, FALSE, sizeof(MtfCorePiece));
     for (guint i = 0; i + 1 < count; i++) {
         if (borders[i] == borders[i + 1])
@@ -200,6 +206,14 @@ static int choose_rows(const MtfCore *core, bool *keep) {
     return kept;
 }
 
+static void renumber_pieces(const MtfCoreNode *node, const int *new_row) {
+    for (guint k = 0; k < node->pieces->len; k++) {
+        MtfCorePiece *piece = piece_at(node, k);
+        piece->first = new_row[piece->first];
+        piece->last = new_row[piece->last];
+    }
+}
+
 static void renumber_rows(MtfCore *core, const bool *keep) {
     g_autofree int *new_row = g_new(int, core->rows + 1);
     int count = 0;
@@ -210,14 +224,9 @@ static void renumber_rows(MtfCore *core, const bool *keep) {
         count += keep[r];
     }
     new_row[core->rows] = count;
-    for (int v = 0; v < core->node_count; v++) {
-        const MtfCoreNode *node = &core->nodes[v];
-        for (guint k = 0; node->alive && k < node->pieces->len; k++) {
-            MtfCorePiece *piece = piece_at(node, k);
-            piece->first = new_row[piece->first];
-            piece->last = new_row[piece->last];
-        }
-    }
+    for (int v = 0; v < core->node_count; v++)
+        if (core->nodes[v].alive)
+            renumber_pieces(&core->nodes[v], new_row);
     core->rows = count;
     mtf_certify_rows(core);
 }

@@ -312,6 +312,14 @@ static int64_t own_bound(const MtfBranching *b, int64_t regret) {
     return b->cutoff - below;
 }
 
+static guint8 *save_open(const MtfBranching *b) {
+    guint8 *saved = g_new(guint8, b->value_count + 1), *open = saved;
+    for (int j = 0; j < b->messages->count; j++)
+        for (int p = 0; p < state_at(b, j)->values; p++)
+            *open++ = state_at(b, j)->priced[p] < INFINITY;
+    return saved;
+}
+
 static void add_branch(MtfBranching *b, int i) {
     const MtfNodeState *spot = state_at(b, i);
     const int64_t *regret = mtf_exact_bound_regrets(b->exact, spot->node);
@@ -322,11 +330,7 @@ static void add_branch(MtfBranching *b, int i) {
             branch.children[branch.count++] = (Child){ p, MAX(b->parent, own), own };
         }
     qsort(branch.children, (gsize)branch.count, sizeof(Child), compare_children);
-    branch.open = g_new(guint8, b->value_count + 1);
-    guint8 *open = branch.open;
-    for (int j = 0; j < b->messages->count; j++)
-        for (int p = 0; p < state_at(b, j)->values; p++)
-            *open++ = state_at(b, j)->priced[p] < INFINITY;
+    branch.open = save_open(b);
     if (b->saved + b->state_size <= MOST_SAVED) {
         branch.state = mtf_messages_save(b->messages, NULL);
         b->saved += b->state_size;

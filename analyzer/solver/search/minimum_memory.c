@@ -72,12 +72,9 @@ static int compare_held(const void *left, const void *right) {
     return a->node - b->node;
 }
 
-static void note_choice(const MtfLayoutProblem *problem, const int *choice,
-                        MtfInfeasibility *infeasibility) {
-    MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
-    infeasibility->enough =
-        value.peak > MTF_LAYOUT_MAX_COST * 512 ? INT64_MAX : (int64_t)value.peak;
-    infeasibility->time = value.peak_time;
+/* Names the nodes that are in memory at infeasibility->time. */
+static void note_nodes(const MtfLayoutProblem *problem, const int *choice,
+                       MtfInfeasibility *infeasibility) {
     int count = mtf_layout_problem_node_count(problem);
     g_autofree Held *held = g_new(Held, count + 1);
     infeasibility->node_count = 0;
@@ -92,6 +89,15 @@ static void note_choice(const MtfLayoutProblem *problem, const int *choice,
     infeasibility->nodes = g_new(int, infeasibility->node_count + 1);
     for (int i = 0; i < infeasibility->node_count; i++)
         infeasibility->nodes[i] = held[i].node;
+}
+
+static void note_choice(const MtfLayoutProblem *problem, const int *choice,
+                        MtfInfeasibility *infeasibility) {
+    MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
+    infeasibility->enough =
+        value.peak > MTF_LAYOUT_MAX_COST * 512 ? INT64_MAX : (int64_t)value.peak;
+    infeasibility->time = value.peak_time;
+    note_nodes(problem, choice, infeasibility);
 }
 
 /* Tries one limit; true when it narrowed the interval. */
@@ -114,20 +120,25 @@ static bool try_limit(MtfLayoutProblem *problem, int64_t limit, const MtfSearchC
     return true;
 }
 
+/* The smallest of a node's possible strategies, or any where none is possible. */
+static int smallest_strategy(const MtfLayoutNode *node) {
+    int best = 0;
+    for (int s = 1; s < node->strategies; s++) {
+        bool possible = node->costs[s] < MTF_IMPOSSIBLE;
+        bool smaller = node->usages[s] < node->usages[best];
+        if (possible && (smaller || node->costs[best] >= MTF_IMPOSSIBLE))
+            best = s;
+    }
+    return best;
+}
+
 /* Every node at its smallest possible usage: no limit below that peak can do, and where nothing is
  * impossible about the choice, that limit does. */
 static void try_smallest(const MtfLayoutProblem *problem, MtfInfeasibility *infeasibility) {
     int count = mtf_layout_problem_node_count(problem);
     g_autofree int *choice = g_new0(int, count + 1);
-    for (int v = 0; v < count; v++) {
-        const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
-        for (int s = 1; s < node->strategies; s++) {
-            bool possible = node->costs[s] < MTF_IMPOSSIBLE;
-            bool smaller = node->usages[s] < node->usages[choice[v]];
-            if (possible && (smaller || node->costs[choice[v]] >= MTF_IMPOSSIBLE))
-                choice[v] = s;
-        }
-    }
+    for (int v = 0; v < count; v++)
+        choice[v] = smallest_strategy(mtf_layout_problem_node(problem, v));
     MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
     if (value.peak <= INT64_MAX)
         infeasibility->needed = MAX(infeasibility->needed, (int64_t)value.peak);
@@ -165,6 +176,14 @@ MtfInfeasibility mtf_minimum_memory(const MtfLayoutProblem *problem,
     return infeasibility;
 }
 
+static void append_nodes(GString *text, const MtfInfeasibility *infeasibility) {
+    g_string_append(text, infeasibility->node_count > 1 ? "s" : "");
+    for (int i = 0; i < MIN(NAMED_NODES, infeasibility->node_count); i++)
+        g_string_append_printf(text, "%s %d", i > 0 ? "," : "", infeasibility->nodes[i]);
+    if (infeasibility->node_count > NAMED_NODES)
+        g_string_append_printf(text, " and %d more", infeasibility->node_count - NAMED_NODES);
+}
+
 bool mtf_infeasibility_explain(const MtfLayoutProblem *problem,
                                const MtfInfeasibility *infeasibility, GError **error) {
     g_autoptr(GString) text = g_string_new("no layout fits: ");
@@ -177,11 +196,7 @@ bool mtf_infeasibility_explain(const MtfLayoutProblem *problem,
                                "is %" PRId64 "; it is reached at time %" PRId64 " by node",
                                mtf_layout_problem_limit(problem), infeasibility->needed,
                                infeasibility->enough, infeasibility->time);
-        g_string_append(text, infeasibility->node_count > 1 ? "s" : "");
-        for (int i = 0; i < MIN(NAMED_NODES, infeasibility->node_count); i++)
-            g_string_append_printf(text, "%s %d", i > 0 ? "," : "", infeasibility->nodes[i]);
-        if (infeasibility->node_count > NAMED_NODES)
-            g_string_append_printf(text, " and %d more", infeasibility->node_count - NAMED_NODES);
+        append_nodes(text, infeasibility);
     }
     g_set_error_literal(error, MTF_ERROR, MTF_ERROR_FIT, text->str);
     return false;
