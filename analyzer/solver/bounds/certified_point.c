@@ -33,10 +33,8 @@ void mtf_certify_point(MtfCertificate *certificate, const MtfExactBound *exact,
         if (mtf_exact_bound_price(exact, r) > 0)
             mtf_certificate_two(certificate, "price", core->row_time[r],
                                 mtf_exact_bound_price(exact, r));
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        if (edge->a < 0)
-            continue;
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
         certify_message(certificate, core, exact, (int)e, edge->a);
         certify_message(certificate, core, exact, (int)e, edge->b);
     }

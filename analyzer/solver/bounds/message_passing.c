@@ -96,6 +96,13 @@ static void sort_half_edges(MtfNodeState *node_state, int position) {
     node_state->share = 1.0 / MAX(1, MAX(node_state->behind, node_state->ahead));
 }
 
+static void add_edges(MtfMessages *messages) {
+    for (int e = -1; mtf_core_next_edge(messages->core, &e);)
+        add_edge(messages, e);
+    for (int i = 0; i < messages->count; i++)
+        sort_half_edges(&messages->node_states[i], i);
+}
+
 static MtfMessages *new_messages(const MtfCore *core, const MtfLayerQuotient *quotient) {
     MtfMessages *messages = g_new0(MtfMessages, 1);
     messages->core = core;
@@ -108,11 +115,7 @@ static MtfMessages *new_messages(const MtfCore *core, const MtfLayerQuotient *qu
     messages->price = new_block(messages, (gsize)core->rows);
     messages->prefix = new_block(messages, (gsize)core->rows + 1);
     make_node_states(messages);
-    for (guint e = 0; e < core->edges->len; e++)
-        if (mtf_core_edge(core, (int)e)->a >= 0)
-            add_edge(messages, (int)e);
-    for (int i = 0; i < messages->count; i++)
-        sort_half_edges(&messages->node_states[i], i);
+    add_edges(messages);
     mtf_messages_set_prices(messages, messages->price);
     return messages;
 }

@@ -49,10 +49,9 @@ static void graph_init(Graph *graph, const MtfCore *core, int count) {
         graph->node[at] = v;
         spot[v] = at++;
     }
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        if (edge->a >= 0)
-            make_near(graph, spot[edge->a], spot[edge->b]);
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
+        make_near(graph, spot[edge->a], spot[edge->b]);
     }
 }
 

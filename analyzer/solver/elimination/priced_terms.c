@@ -90,7 +90,7 @@ static MtfInt128 add_node(MtfPricedTerms *terms, const Prices *prices, int v) {
 static MtfInt128 add_edge(MtfPricedTerms *terms, int e) {
     const MtfCore *core = terms->core;
     const MtfCoreEdge *edge = mtf_core_edge(core, e);
-    gsize count = (gsize)core->nodes[edge->a].values * (gsize)core->nodes[edge->b].values;
+    gsize count = mtf_core_edge_entries(core, edge);
     g_autofree MtfInt128 *costs = g_new(MtfInt128, count);
     g_autofree bool *possible = g_new(bool, count);
     for (gsize i = 0; i < count; i++) {
@@ -108,9 +108,8 @@ static MtfInt128 add_all(MtfPricedTerms *terms, const Prices *prices) {
     for (int v = 0; v < core->node_count; v++)
         if (core->nodes[v].alive)
             base += add_node(terms, prices, v);
-    for (guint e = 0; e < core->edges->len; e++)
-        if (mtf_core_edge(core, (int)e)->a >= 0)
-            base += add_edge(terms, (int)e);
+    for (int e = -1; mtf_core_next_edge(core, &e);)
+        base += add_edge(terms, e);
     return base;
 }
 

@@ -35,10 +35,9 @@ int mtf_core_components(const MtfCore *core, int *component) {
     g_autofree int *parent = g_new(int, core->node_count + 1);
     for (int v = 0; v < core->node_count; v++)
         parent[v] = v;
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        if (edge->a >= 0)
-            unite(parent, edge->a, edge->b);
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
+        unite(parent, edge->a, edge->b);
     }
     unite_rows(core, parent);
     int count = 0;

@@ -213,10 +213,8 @@ static void number_layers(Search *search, int seed) {
  * neighbour that is neither of a layer nor shared by all. */
 static int find_reach(const Search *search) {
     int reach = 0;
-    for (guint e = 0; e < search->core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(search->core, (int)e);
-        if (edge->a < 0)
-            continue;
+    for (int e = -1; mtf_core_next_edge(search->core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(search->core, e);
         int a = search->layer[edge->a], b = search->layer[edge->b];
         bool inside =
             (a > search->first && a < search->last) || (b > search->first && b < search->last);
@@ -337,12 +335,11 @@ static void quotient_nodes(MtfLayerQuotient *quotient, const Cut *cut) {
 
 static void quotient_edges(MtfLayerQuotient *quotient, const Cut *cut) {
     const MtfCore *whole = quotient->whole;
-    for (guint e = 0; e < whole->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(whole, (int)e);
-        int a, b;
+    for (guint e = 0; e < whole->edges->len; e++)
         quotient->edge[e] = -1;
-        if (edge->a < 0)
-            continue;
+    for (int e = -1; mtf_core_next_edge(whole, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(whole, e);
+        int a, b;
         represent_edge(cut, edge, &a, &b);
         quotient->edge[e] = mtf_core_find_edge(quotient->core, a, b);
         if (quotient->edge[e] < 0)

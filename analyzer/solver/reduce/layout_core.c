@@ -22,6 +22,18 @@ MtfCoreEdge *mtf_core_edge(const MtfCore *core, int edge) {
     return &g_array_index(core->edges, MtfCoreEdge, edge);
 }
 
+bool mtf_core_next_edge(const MtfCore *core, int *edge) {
+    int count = (int)core->edges->len;
+    for (++*edge; *edge < count; ++*edge)
+        if (mtf_core_edge(core, *edge)->a >= 0)
+            return true;
+    return false;
+}
+
+gsize mtf_core_edge_entries(const MtfCore *core, const MtfCoreEdge *edge) {
+    return (gsize)core->nodes[edge->a].values * (gsize)core->nodes[edge->b].values;
+}
+
 int mtf_core_other_end(const MtfCoreEdge *edge, int node) {
     return edge->a == node ? edge->b : edge->a;
 }
@@ -384,17 +396,16 @@ MtfCore *mtf_core_copy(const MtfCore *from) {
     for (int v = 0; v < core->node_count; v++)
         g_array_append_vals(core->nodes[v].edges, from->nodes[v].edges->data,
                             from->nodes[v].edges->len);
-    for (guint e = 0; e < core->edges->len; e++)
-        if (mtf_core_edge(core, (int)e)->a >= 0)
-            mtf_shared_ref(mtf_core_edge(core, (int)e)->cost);
+    for (int e = -1; mtf_core_next_edge(core, &e);)
+        mtf_shared_ref(mtf_core_edge(core, e)->cost);
     return core;
 }
 
 MtfCore *mtf_core_excerpt(const MtfCore *from, const bool *keep) {
     MtfCore *core = excerpt_nodes(from, keep);
-    for (guint e = 0; e < from->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(from, (int)e);
-        if (edge->a >= 0 && keep[edge->a] && keep[edge->b])
+    for (int e = -1; mtf_core_next_edge(from, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(from, e);
+        if (keep[edge->a] && keep[edge->b])
             mtf_core_join(core, edge->a, edge->b, edge->cost);
     }
     return core;
@@ -544,10 +555,8 @@ static gboolean tied_edge_equal(gconstpointer left, gconstpointer right) {
 static GPtrArray *find_tied_edges(const MtfCore *core, const int *leader) {
     g_autoptr(GHashTable) known = g_hash_table_new(tied_edge_hash, tied_edge_equal);
     GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        if (edge->a < 0)
-            continue;
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
         int a = leader[edge->a], b = leader[edge->b];
         TiedEdge key = { MIN(a, b), MAX(a, b), a > b, edge->cost, 1 };
         TiedEdge *same = g_hash_table_lookup(known, &key);
@@ -724,11 +733,10 @@ int64_t mtf_core_cost(const MtfCore *core, const int *values) {
     for (int v = 0; v < core->node_count; v++)
         if (core->nodes[v].alive)
             sum = mtf_core_add(sum, core->nodes[v].cost[values[v]]);
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        if (edge->a >= 0)
-            sum = mtf_core_add(
-                sum, mtf_core_edge_cost(core, edge, edge->a, values[edge->a], values[edge->b]));
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
+        sum = mtf_core_add(
+            sum, mtf_core_edge_cost(core, edge, edge->a, values[edge->a], values[edge->b]));
     }
     return sum;
 }
@@ -767,12 +775,10 @@ MtfCoreSize mtf_core_size(const MtfCore *core) {
         size.nodes++;
         size.values += core->nodes[v].values;
     }
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        if (edge->a < 0)
-            continue;
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
         size.edges++;
-        size.entries += (int64_t)core->nodes[edge->a].values * core->nodes[edge->b].values;
+        size.entries += (int64_t)mtf_core_edge_entries(core, edge);
     }
     return size;
 }
@@ -790,10 +796,9 @@ double mtf_core_possible_entries(const MtfCore *core) {
     for (int v = 0; v < core->node_count; v++)
         if (core->nodes[v].alive)
             possible[v] = possible_values(&core->nodes[v]);
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        if (edge->a >= 0)
-            entries += (double)possible[edge->a] * possible[edge->b];
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
+        entries += (double)possible[edge->a] * possible[edge->b];
     }
     return entries;
 }

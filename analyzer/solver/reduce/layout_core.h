@@ -88,6 +88,13 @@ int mtf_core_join(MtfCore *core, int a, int b, const int64_t *cost);
 /* Typed access; the index must be valid. */
 MtfCoreEdge *mtf_core_edge(const MtfCore *core, int edge);
 
+/* Goes on from edge `*edge`, or from -1 to the first, to the next one that is alive; false behind
+ * the last. */
+bool mtf_core_next_edge(const MtfCore *core, int *edge);
+
+/* Entries of the edge's matrix. */
+gsize mtf_core_edge_entries(const MtfCore *core, const MtfCoreEdge *edge);
+
 /* The edge's other end. */
 int mtf_core_other_end(const MtfCoreEdge *edge, int node);
 

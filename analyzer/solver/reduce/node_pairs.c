@@ -73,10 +73,8 @@ static int compare_pairs(const void *left, const void *right) {
 static GArray *find_pairs(const MtfCore *core) {
     GArray *pairs = g_array_new(FALSE, FALSE, sizeof(Pair));
     g_autofree bool *mark = g_new0(bool, core->node_count + 1);
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        if (edge->a < 0)
-            continue;
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
         Pair pair = { .edge = (int)e, .values = count_possible(core, edge) };
         int cycles = pair.values <= MOST_VALUES ? count_cycles(core, edge, mark) : 0;
         pair.score = (double)cycles / MAX(1, pair.values);

@@ -62,15 +62,13 @@ static bool contract_edge(MtfCore *core, int leader, int follower, const MtfCore
 
 bool mtf_reduce_contraction(MtfCore *core) {
     bool changed = false;
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
         int a = edge->a, b = edge->b;
-        if (a < 0)
-            continue;
         bool fewer = core->nodes[a].edges->len < core->nodes[b].edges->len;
         int first = fewer ? b : a, second = fewer ? a : b;
         changed |= contract_edge(core, first, second, edge) ||
-                   contract_edge(core, second, first, mtf_core_edge(core, (int)e));
+                   contract_edge(core, second, first, mtf_core_edge(core, e));
     }
     mtf_shared_forget(core->shared);
     return changed;

@@ -42,10 +42,9 @@ static double largest_cost(const MtfCore *core) {
     for (int v = 0; v < core->node_count; v++)
         for (int p = 0; core->nodes[v].alive && p < core->nodes[v].values; p++)
             largest = fmax(largest, fabs((double)core->nodes[v].cost[p]));
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        int count = edge->a < 0 ? 0 : core->nodes[edge->a].values * core->nodes[edge->b].values;
-        for (int i = 0; i < count; i++)
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
+        for (gsize i = 0; i < mtf_core_edge_entries(core, edge); i++)
             if (edge->cost[i] < MTF_CORE_IMPOSSIBLE)
                 largest = fmax(largest, fabs((double)edge->cost[i]));
     }
@@ -111,10 +110,8 @@ static void add_marginals(Program *program, const int *y, int node, int step, in
 
 static void add_edges(Program *program) {
     const MtfCore *core = program->core;
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        if (edge->a < 0)
-            continue;
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
         int rows = core->nodes[edge->a].values, columns = core->nodes[edge->b].values;
         g_autofree int *y = add_entries(program, edge, rows * columns);
         add_marginals(program, y, edge->a, columns, columns, 1);
@@ -185,10 +182,8 @@ static void set_start(Program *program, const int *start) {
     int y = 0;
     for (int v = 0; v < core->node_count; v++)
         y += core->nodes[v].alive ? core->nodes[v].values : 0;
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        if (edge->a < 0)
-            continue;
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
         int columns = core->nodes[edge->b].values;
         int count = core->nodes[edge->a].values * columns;
         int chosen = start[edge->a] * columns + start[edge->b];

@@ -152,6 +152,16 @@ static int64_t largest_possible(const int64_t *costs, gsize count) {
     return most > INT64_MIN ? most : 0;
 }
 
+static int64_t largest_of_matrix(GHashTable *known, const int64_t *costs, gsize count) {
+    int64_t *most = g_hash_table_lookup(known, costs);
+    if (most == NULL) {
+        most = g_new(int64_t, 1);
+        *most = largest_possible(costs, count);
+        g_hash_table_insert(known, (gpointer)costs, most);
+    }
+    return *most;
+}
+
 /* Most that any choice can cost. Each shared matrix is looked through once. */
 static int64_t find_worst(const MtfCore *core) {
     g_autoptr(GHashTable) known = g_hash_table_new_full(NULL, NULL, NULL, g_free);
@@ -159,18 +169,9 @@ static int64_t find_worst(const MtfCore *core) {
     for (int v = 0; v < core->node_count; v++)
         if (core->nodes[v].alive)
             sum += largest_possible(core->nodes[v].cost, (gsize)core->nodes[v].values);
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        if (edge->a < 0)
-            continue;
-        int64_t *most = g_hash_table_lookup(known, edge->cost);
-        if (most == NULL) {
-            gsize count = (gsize)core->nodes[edge->a].values * (gsize)core->nodes[edge->b].values;
-            most = g_new(int64_t, 1);
-            *most = largest_possible(edge->cost, count);
-            g_hash_table_insert(known, (gpointer)edge->cost, most);
-        }
-        sum += *most;
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
+        sum += largest_of_matrix(known, edge->cost, mtf_core_edge_entries(core, edge));
     }
     return sum;
 }

@@ -194,9 +194,9 @@ static void watch_row(MtfLocalSearch *search, int row) {
     g_array_append_val(search->watches, watch);
 }
 
-static void load(MtfLocalSearch *search, const int *values) {
+/* What each value of each node costs beside the others' values. */
+static void load_costs(MtfLocalSearch *search, const int *values) {
     const MtfCore *core = search->core;
-    memcpy(search->values, values, (gsize)core->node_count * sizeof *values);
     for (int i = 0; i < search->living_count; i++) {
         int v = search->living[i];
         for (int p = 0; p < core->nodes[v].values; p++)
@@ -207,12 +207,32 @@ static void load(MtfLocalSearch *search, const int *values) {
         for (guint k = 0; k < core->nodes[v].edges->len; k++)
             add_edge_costs(search, edge_of(search, v, k), v, values[v], 1);
     }
+}
+
+static void load(MtfLocalSearch *search, const int *values) {
+    const MtfCore *core = search->core;
+    memcpy(search->values, values, (gsize)core->node_count * sizeof *values);
+    load_costs(search, values);
     mtf_core_use(core, values, search->use);
     for (guint w = 0; w < search->watches->len; w++) {
         Watch *watch = watch_at(search, (int)w);
         watch->use = search->use[watch->row];
     }
     g_array_set_size(search->log, 0);
+}
+
+/* Of rows `first` to before `end` the one that exceeds its capacity most and is not watched, or -1. */
+static int most_overfull(const MtfLocalSearch *search, int first, int end) {
+    int worst = -1;
+    int64_t most = 0;
+    for (int r = first; r < end; r++) {
+        int64_t excess = search->use[r] - search->core->capacity[r];
+        if (search->watched[r] || excess <= most)
+            continue;
+        most = excess;
+        worst = r;
+    }
+    return worst;
 }
 
 /* Watches, in each of WINDOWS stretches of rows, the fullest overfull row that is not watched yet;
@@ -223,14 +243,7 @@ static bool watch_overfull(MtfLocalSearch *search) {
     bool found = false;
     int width = core->rows / WINDOWS + 1;
     for (int first = 0; first < core->rows; first += width) {
-        int worst = -1;
-        int64_t most = 0;
-        for (int r = first; r < MIN(first + width, core->rows); r++) {
-            if (search->watched[r] || search->use[r] - core->capacity[r] <= most)
-                continue;
-            most = search->use[r] - core->capacity[r];
-            worst = r;
-        }
+        int worst = most_overfull(search, first, MIN(first + width, core->rows));
         if (worst >= 0)
             watch_row(search, worst);
         found |= worst >= 0;
@@ -295,6 +308,17 @@ static void consider_node(MtfLocalSearch *search, int node, Candidate *best) {
     }
 }
 
+/* The move of one of `nodes` that relieves cheapest, of those that were not moved lately. */
+static Candidate best_relief(MtfLocalSearch *search, const GArray *nodes, int now) {
+    Candidate best = { -1, 0, INFINITY };
+    for (guint i = 0; i < nodes->len; i++) {
+        int v = g_array_index(nodes, int, i);
+        if (search->moved[v] == 0 || search->moved[v] + TABU_MOVES < now)
+            consider_node(search, v, &best);
+    }
+    return best;
+}
+
 /* Moves until no watched row is overfull; false when it gets stuck or exceeds `max_moves`. Nodes
  * with moved[v] > `now` wait. */
 static bool repair(MtfLocalSearch *search, int max_moves) {
@@ -304,13 +328,7 @@ static bool repair(MtfLocalSearch *search, int max_moves) {
             return true;
         if (search->work > search->most_work)
             return false;
-        const GArray *nodes = watch_at(search, worst)->nodes;
-        Candidate best = { -1, 0, INFINITY };
-        for (guint i = 0; i < nodes->len; i++) {
-            int v = g_array_index(nodes, int, i);
-            if (search->moved[v] == 0 || search->moved[v] + TABU_MOVES < now)
-                consider_node(search, v, &best);
-        }
+        Candidate best = best_relief(search, watch_at(search, worst)->nodes, now);
         if (best.node < 0)
             return false;
         search->moved[best.node] = now;
@@ -420,10 +438,8 @@ static void descend_pair(MtfLocalSearch *search, const MtfCoreEdge *edge, const 
 }
 
 static void descend_pairs(MtfLocalSearch *search) {
-    for (guint e = 0; e < search->core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(search->core, (int)e);
-        if (edge->a < 0)
-            continue;
+    for (int e = -1; mtf_core_next_edge(search->core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(search->core, e);
         if (search->least_rows[e] == NULL)
             search->least_rows[e] = least_rows_of(search, edge);
         descend_pair(search, edge, search->least_rows[e]);
@@ -442,10 +458,8 @@ static int64_t total_cost(const MtfLocalSearch *search) {
         int v = search->living[i];
         sum = MIN(sum + weight(search, core->nodes[v].cost[search->values[v]]), MOST_COST);
     }
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        if (edge->a < 0)
-            continue;
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
         int64_t cost = mtf_core_edge_cost(core, edge, edge->a, search->values[edge->a],
                                           search->values[edge->b]);
         sum = MIN(sum + weight(search, cost), MOST_COST);

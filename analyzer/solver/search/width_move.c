@@ -160,9 +160,9 @@ static void begin_order(Move *move) {
         move->bits[v] = waits ? log2(choices(move, v)) : 0;
         move->beside[v] = waits ? g_array_new(FALSE, FALSE, sizeof(int)) : NULL;
     }
-    for (guint e = 0; e < core->edges->len; e++) {
-        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        if (edge->a < 0 || move->turn[edge->a] == KEPT || move->turn[edge->b] == KEPT)
+    for (int e = -1; mtf_core_next_edge(core, &e);) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, e);
+        if (move->turn[edge->a] == KEPT || move->turn[edge->b] == KEPT)
             continue;
         add_beside(move, edge->a, edge->b);
         add_beside(move, edge->b, edge->a);
