@@ -146,15 +146,16 @@ static bool estimate(const Options *options, const char *path, GError **error) {
                              error) ||
         !mtf_offload_parse(options->offload, &variant.offload, &variant.offloaded_layers, error))
         return false;
+    g_autoptr(MtfGraph) written = mtf_planning_graph_load(&request, error);
     g_autoptr(MtfMachine) machine =
-        mtf_planning_machine(options->machine, options->software, error);
-    bool able = machine != NULL && mtf_planning_check_offload(machine, variant.offload, error);
-    g_autoptr(MtfGraph) written = able ? mtf_planning_graph_load(&request, error) : NULL;
-    if (written != NULL)
-        variant.precision = mtf_planning_precision_for(machine, written, options->precision);
-    variant.fuses = machine != NULL && machine->software != NULL;
-    g_autoptr(MtfGraph) graph =
-        written != NULL ? mtf_planning_training_graph(written, &variant, error) : NULL;
+        written != NULL
+            ? mtf_planning_machine_for(written, options->machine, options->software, error)
+            : NULL;
+    if (machine == NULL || !mtf_planning_check_offload(machine, variant.offload, error))
+        return false;
+    variant.precision = mtf_planning_precision_for(machine, written, options->precision);
+    variant.fuses = machine->software != NULL;
+    g_autoptr(MtfGraph) graph = mtf_planning_training_graph(written, &variant, error);
     if (graph == NULL)
         return false;
     mtf_planning_warn_untrained(written);

@@ -265,15 +265,16 @@ static bool prepare(Run *run, const char *path, GError **error) {
     run->progress = mtf_search_progress_begin();
     run->control.interrupted = was_interrupted;
     run->control.listener = mtf_search_progress_listener(run->progress);
-    run->machine = mtf_planning_machine(options->machine, options->software, error);
+    run->written = mtf_planning_graph_load(&request, error);
+    if (run->written == NULL)
+        return false;
+    run->machine =
+        mtf_planning_machine_for(run->written, options->machine, options->software, error);
     if (run->machine == NULL)
         return false;
     search->machine = run->machine;
     search->memory_limit = mtf_planning_room(run->machine);
     if (options->memory != NULL && !mtf_bytes_parse(options->memory, &search->memory_limit, error))
-        return false;
-    run->written = mtf_planning_graph_load(&request, error);
-    if (run->written == NULL)
         return false;
     mtf_planning_warn_untrained(run->written);
     search->written = run->written;

@@ -256,13 +256,15 @@ static bool prepare(Search *search, GError **error) {
                                .pads = o->pads,
                                .even = o->megatron };
     MtfPipelineRequest *request = &search->request;
-    search->machine = mtf_planning_machine(o->machine, o->software, error);
+    search->written = mtf_planning_graph_load(&graph, error);
+    if (search->written == NULL)
+        return false;
+    search->machine = mtf_planning_machine_for(search->written, o->machine, o->software, error);
     if (search->machine == NULL)
         return false;
     int64_t limit = mtf_planning_room(search->machine);
     if (o->memory != NULL && !mtf_bytes_parse(o->memory, &limit, error))
         return false;
-    search->written = mtf_planning_graph_load(&graph, error);
     *request = (MtfPipelineRequest){ .written = search->written,
                                      .stages = o->stages,
                                      .schedule = o->schedule,
@@ -277,11 +279,10 @@ static bool prepare(Search *search, GError **error) {
                                               .has_gap = true,
                                               .gap = isnan(o->gap) ? STAGE_GAP : o->gap };
     request->stage_seconds = o->seconds / MAX(1, o->stages);
-    if (search->written != NULL)
-        request->form.precision =
-            mtf_planning_precision_for(search->machine, search->written, o->precision);
-    if (search->written == NULL || !read_microbatches(search, error) ||
-        !choose_chunks(search, error) || !read_recomputation(search, error))
+    request->form.precision =
+        mtf_planning_precision_for(search->machine, search->written, o->precision);
+    if (!read_microbatches(search, error) || !choose_chunks(search, error) ||
+        !read_recomputation(search, error))
         return false;
     search->given = o->mesh != NULL || mtf_graph_stages(search->written) > 0;
     if (!check_megatron(search, error) || !check_cut(search, error))

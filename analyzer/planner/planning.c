@@ -21,6 +21,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/execution/executed_graph.h"
+#include "layouts/graph/operation_table.h"
 #include "layouts/graph/stage_split.h"
 #include "layouts/kernel_work/fusable.h"
 #include "layouts/program/passes.h"
@@ -186,12 +187,39 @@ void mtf_planning_print_machine(const char *precision, const MtfMachine *machine
                          : "the graph's own");
 }
 
-MtfMachine *mtf_planning_machine(const char *name_or_path, const char *software, GError **error) {
+/* What layers of Transformers weigh memory by; networks with windows or loops have some of it, too. */
+static const bool weighs_memory[MTF_OPERATIONS] = {
+    [MTF_OP_ATTENTION] = true,
+    [MTF_OP_ATTENTION_FURTHER] = true,
+    [MTF_OP_CAUSAL_MASK] = true,
+    [MTF_OP_SOFTMAX] = true,
+};
+
+static bool has_transformer_layers(const MtfGraph *graph) {
+    bool found = false;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        if (op->loop != 0 || mtf_operation_row(op->kind)->windows != 0)
+            return false;
+        found |= weighs_memory[op->kind];
+    }
+    return found;
+}
+
+MtfMachine *mtf_planning_machine_for(const MtfGraph *graph, const char *name_or_path,
+                                     const char *software, GError **error) {
     g_autoptr(MtfMachine) machine =
         mtf_machine_load(name_or_path != NULL ? name_or_path : MTF_STANDARD_MACHINE, error);
-    if (machine == NULL || !mtf_machine_set_software(machine, software, error))
+    if (machine == NULL)
         return NULL;
-    return g_steal_pointer(&machine);
+    bool usual = software == NULL && graph != NULL && machine->kernels.known;
+    if (usual && machine->transport.nccl && !has_transformer_layers(graph))
+        software = "pytorch";
+    return mtf_machine_set_software(machine, software, error) ? g_steal_pointer(&machine) : NULL;
+}
+
+MtfMachine *mtf_planning_machine(const char *name_or_path, const char *software, GError **error) {
+    return mtf_planning_machine_for(NULL, name_or_path, software, error);
 }
 
 void mtf_step_variant_say_parts(GString *text, const MtfStepVariant *variant) {

@@ -18,6 +18,16 @@ claim "with the list of those there are" says_error megatron-2021
 run meshtf-plan estimate "$work/gpt.json" --mesh data:8 --layout batch:data --machine h100 -o "$work/p.json"
 claim "a GPU has Megatron's price" says 'software       megatron-core'
 claim "which the plan records" grep -q '"software": "megatron-core"' "$work/p.json"
+for graph in convnet-small mlp lstm-small; do
+    run meshtf-plan estimate layouts/library/graphs/$graph.json --machine h100 --mesh b:1 --layout ''
+    claim "but $graph, which has no layers of Transformers, PyTorch's" says 'software       pytorch'
+done
+run meshtf-plan search layouts/library/graphs/convnet-small.json --machine h100 --mesh b:1
+claim "in searches, too" says 'software       pytorch'
+run meshtf-plan search layouts/library/graphs/mlp.json --machine h100 --devices 2 --stages 2
+claim "and of stages" says 'software       pytorch'
+run meshtf-plan estimate layouts/library/graphs/convnet-small.json --machine h100 --mesh b:1 --layout '' --software megatron-core
+claim "unless one says otherwise" says 'software       megatron-core'
 run meshtf-plan estimate "$work/gpt.json" --mesh data:8 --layout batch:data --machine tpu-v5p
 claim "a TPU has MaxText's" says 'software       maxtext'
 run meshtf-plan estimate "$work/gpt.json" --mesh data:8 --layout batch:data --machine cpu-cluster
