@@ -9,6 +9,7 @@
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/pipeline/pipeline_delay.h"
 #include "layouts/pipeline/pipeline_text.h"
+#include "layouts/program/pipeline_transfers.h"
 
 #include <string.h>
 
@@ -279,6 +280,12 @@ char *mtf_pipeline_plan_digest(const MtfPipelinePlan *pipeline) {
     g_string_append(text, order);
     for (int s = 0; s < (int)pipeline->stages->len; s++)
         g_string_append_printf(text, "%s\n", mtf_pipeline_stage(pipeline, s)->program_sha256);
+    for (int i = 0; i < mtf_pipeline_transfers(pipeline); i++) {
+        int algorithm = mtf_pipeline_transfer(pipeline, i)->algorithm;
+        if (algorithm != MTF_EXCHANGE_DIRECT)
+            g_string_append_printf(text, "transfer %d %s\n", i,
+                                   mtf_exchange_algorithm_name(algorithm));
+    }
     return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text->str, (gssize)text->len);
 }
 
@@ -393,11 +400,12 @@ MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error
                                         "schedule",
                                         "order",
                                         "stages",
+                                        "transfers",
                                         "predicted",
                                         "software",
                                         NULL };
     const char *schedule;
-    MtfJson predicted;
+    MtfJson predicted, transfers;
     if (!mtf_json_version(root, "meshtf_pipeline_plan", VERSION, error) ||
         !mtf_json_keys(root, keys, error) ||
         !mtf_json_get_string(root, "schedule", &schedule, error))
@@ -409,6 +417,9 @@ MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error
     g_autoptr(MtfPipelinePlan) pipeline =
         mtf_pipeline_plan_new(graph, schedule, g_steal_pointer(&order), error);
     if (pipeline == NULL || !read_stages(pipeline, root, error))
+        return NULL;
+    if (mtf_json_find(root, "transfers", &transfers) &&
+        !mtf_pipeline_transfers_read(&transfers, pipeline, error))
         return NULL;
     if (mtf_json_find(root, "predicted", &predicted))
         pipeline->predicted = cJSON_Duplicate(predicted.node, true);
@@ -469,6 +480,9 @@ bool mtf_pipeline_plan_save(const MtfPipelinePlan *pipeline, const char *path, G
     cJSON_AddStringToObject(root, "schedule", pipeline->schedule);
     cJSON_AddStringToObject(root, "order", order);
     cJSON_AddItemToObject(root, "stages", stages_to_json(pipeline));
+    cJSON *transfers = mtf_pipeline_transfers_to_json(pipeline);
+    if (transfers != NULL)
+        cJSON_AddItemToObject(root, "transfers", transfers);
     if (pipeline->predicted != NULL)
         cJSON_AddItemToObject(root, "predicted", mtf_json_printable(pipeline->predicted));
     g_autofree char *text = mtf_json_print_levels(root, PRINT_LEVELS);

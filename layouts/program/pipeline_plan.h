@@ -7,7 +7,7 @@
  *     {"meshtf_pipeline_plan": 3, "graph": {…}, "microbatches": 4, "batch_dimension": "batch",
  *      "schedule": "1f1b", "order": "0F0,0F1,0B0,…\n1F0,1B0,…\n", "predicted": {…},
  *      "stages": [{"first_device": 0, "mesh": "rows:2", "layout": {…}, "program_sha256": "…", …},
- *                 …]}
+ *                 …], "transfers": {…}}
  *
  * The parts of the graph follow from it (layouts/graph/stage_split.h) and are not in the file. */
 #ifndef MTF_PIPELINE_PLAN_H
@@ -79,7 +79,7 @@ MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error
 MtfPipelinePlan *mtf_pipeline_plan_load(const char *path, GError **error);
 bool mtf_pipeline_plan_save(const MtfPipelinePlan *pipeline, const char *path, GError **error);
 
-/* The digest of all stages' programs and orders; free with g_free. */
+/* The digest of all stages' programs, of the order and of how transfers go; free with g_free. */
 char *mtf_pipeline_plan_digest(const MtfPipelinePlan *pipeline);
 
 void mtf_pipeline_plan_free(MtfPipelinePlan *pipeline);

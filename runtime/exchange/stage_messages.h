@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* What a rank sends or receives of one tensor that goes from a pipeline stage to another. Both sides know
- * both layouts, so each works out alone what is sent: every receiver's box is the union of the boxes that
- * the sending processors hold of it, and of processors that hold the same box each serves its share of
- * the receivers.
- *
- *     stage 0, mesh rows:2      h [batch rows 0-3 | 4-7]
- *     stage 1, mesh cols:4      h [0-1 | 2-3 | 4-5 | 6-7]         0 -> 0, 1      1 -> 2, 3
- *
- * Messages lie where the tensor does: as MPI's subarrays, or in the sender's arena, from which a receiver
+/* What a rank sends or receives of one tensor that goes from a pipeline stage to another, by the routes that
+ * both sides know (layouts/transfer/transfer_routes.h) and as the plan says. Messages lie where the tensor does: as MPI's subarrays, or in the sender's arena, from which a receiver
  * of the same host copies them. Nothing is copied beforehand. */
 #ifndef MTF_STAGE_MESSAGES_H
 #define MTF_STAGE_MESSAGES_H

@@ -274,8 +274,11 @@ static void append_transfers(GString *text, const MtfSession *session) {
         format_bytes(mtf_agree_largest(session->control, (double)plan.sent / steps));
     g_autofree char *measured =
         format_bytes(mtf_agree_largest(session->control, (double)run.sent / steps));
-    g_string_append_printf(text, "  %-16s %12s %12s  %s\n", "sent to stages", predicted, measured,
-                           all_equal ? "equal to the byte on every rank" : "NOT equal");
+    g_autofree char *copied =
+        format_bytes(mtf_agree_largest(session->control, (double)run.copied / steps));
+    g_string_append_printf(text, "  %-16s %12s %12s  %s, %s copied from senders' arenas\n",
+                           "sent to stages", predicted, measured,
+                           all_equal ? "equal to the byte on every rank" : "NOT equal", copied);
 }
 
 char *mtf_pipeline_table(const MtfSession *session) {

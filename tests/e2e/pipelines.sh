@@ -80,6 +80,11 @@ claim "stages of two ranks with a tied embedding give the losses of the whole" s
 claim "their memory and transfers are those of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
 run mpirun -n 4 meshtf-run "$work/tied-2x2.json" --steps 6 --metrics "$work/by-mpi.metrics" --data LICENSE --only-mpi
 claim "so do those that exchange by MPI alone" same "$work/tied.metrics" "$work/by-mpi.metrics" 1e-10
+claim "which copy nothing out of arenas" says "equal to the byte on every rank, 0 B copied"
+sed 's/"meshtf_pipeline_plan"/"transfers": {"mpi": [0]}, &/' "$work/tied-2x2.json" >"$work/told.json"
+train told 4 --data LICENSE
+claim "a plan may say so of one transfer" same "$work/tied.metrics" "$work/told.metrics" 1e-10
+claim "the others are copied" sh -c "grep -q 'on every rank, [1-9].* copied' '$work/out'"
 # shellcheck disable=SC2086
 plan again "$transformer" $sizes --mesh rows:1 --microbatches 2 --precision f64 --stages 3 --recompute layers
 train again 3 --data LICENSE

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* How the transfers of a pipeline's plan go, in its file and in its digest. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/planner/pipeline_planning.h"
+#include "layouts/base/error.h"
+#include "layouts/graph_file/graph_json.h"
+#include "layouts/program/pipeline_transfers.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* The library's mlp in two stages of one device. */
+static MtfPipelinePlan *two_stages(void) {
+    g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
+    g_autoptr(MtfGraph) written = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
+    g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    MtfMesh one;
+    assert_true(mtf_mesh_parse("all:1", 0, &one, NULL));
+    g_array_append_val(meshes, one);
+    MtfPipelineRequest request = { .written = written,
+                                   .stages = 2,
+                                   .chunks = 1,
+                                   .schedule = "1f1b",
+                                   .form = { .microbatches = 2, .batch_dim = "batch" },
+                                   .meshes = meshes,
+                                   .search = { .machine = machine,
+                                               .memory_limit = machine->memory_bytes,
+                                               .has_gap = true,
+                                               .gap = 0.01 } };
+    MtfPipelinePlan *plan = mtf_pipeline_search(&request, NULL);
+    assert_non_null(plan);
+    return plan;
+}
+
+/* Writes the plan, replaces `old` by `new` in it, and reads it again. */
+static MtfPipelinePlan *read_again(const MtfPipelinePlan *plan, const char *old, const char *new,
+                                   GError **error) {
+    g_autofree char *path = NULL, *text = NULL;
+    int file = g_file_open_tmp("transfers-XXXXXX.json", &path, NULL);
+    assert_true(file >= 0 && close(file) == 0);
+    assert_true(mtf_pipeline_plan_save(plan, path, NULL));
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    if (old != NULL) {
+        assert_non_null(strstr(text, old));
+        g_auto(GStrv) parts = g_strsplit(text, old, 2);
+        g_autofree char *changed = g_strjoinv(new, parts);
+        assert_true(g_file_set_contents(path, changed, -1, NULL));
+    }
+    MtfPipelinePlan *again = mtf_pipeline_plan_load(path, error);
+    assert_int_equal(unlink(path), 0);
+    return again;
+}
+
+static void how_a_transfer_goes_is_in_the_plan_and_its_digest(void **state) {
+    (void)state;
+    g_autoptr(MtfPipelinePlan) plan = two_stages();
+    assert_true(mtf_pipeline_transfers(plan) >= 2);
+    assert_null(mtf_pipeline_transfers_to_json(plan));
+    g_autofree char *direct = mtf_pipeline_plan_digest(plan);
+    mtf_pipeline_transfer(plan, 1)->algorithm = MTF_EXCHANGE_MPI;
+    g_autofree char *digest = mtf_pipeline_plan_digest(plan);
+    assert_string_not_equal(digest, direct);
+
+    g_autoptr(MtfPipelinePlan) again = read_again(plan, NULL, NULL, NULL);
+    assert_non_null(again);
+    assert_int_equal(mtf_pipeline_transfer(again, 0)->algorithm, MTF_EXCHANGE_DIRECT);
+    assert_int_equal(mtf_pipeline_transfer(again, 1)->algorithm, MTF_EXCHANGE_MPI);
+    g_autofree char *same = mtf_pipeline_plan_digest(again);
+    assert_string_equal(same, digest);
+}
+
+/* As the writer spreads it over lines. */
+#define WRITTEN "\"mpi\": [\n      1\n    ]"
+
+static void check_refused(const MtfPipelinePlan *plan, const char *new, const char *sentence) {
+    g_autoptr(GError) error = NULL;
+    assert_null(read_again(plan, WRITTEN, new, &error));
+    assert_non_null(error);
+    if (strstr(error->message, sentence) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", error->message, sentence);
+}
+
+static void a_wrong_list_is_refused(void **state) {
+    (void)state;
+    g_autoptr(MtfPipelinePlan) plan = two_stages();
+    mtf_pipeline_transfer(plan, 1)->algorithm = MTF_EXCHANGE_MPI;
+    check_refused(plan, "\"mpi\": [1, 1]", "stands here twice");
+    check_refused(plan, "\"mpi\": [1000]", "/transfers/mpi/0: 1000 is not between");
+    check_refused(plan, "\"ring\": [1]", "ring");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(how_a_transfer_goes_is_in_the_plan_and_its_digest),
+        cmocka_unit_test(a_wrong_list_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
