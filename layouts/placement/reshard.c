@@ -18,21 +18,40 @@ static MtfReduction reduction_of(int axis_placement) {
 
 /* ---- The placements a path may go through -------------------------------------------------- */
 
-/* Axes where source and target agree keep their placement; every other axis takes one of a few
- * values. A state is one value an axis, numbered in mixed radix: one value further along the i-th
- * changing axis, strides[i] states further on. */
+/* Axes where source and target agree keep their placement. Of the others, neighbours that come from
+ * the same and go to the same nest like one axis of as many processors, and change as one: a run.
+ * Every run takes one of a few values. A state is one value a run, numbered in mixed radix: one value
+ * further along the i-th run, strides[i] states further on. */
 typedef struct {
     const MtfGraph *graph;
     const MtfMesh *mesh;
     const MtfShape *shape;
     const MtfPlacement *from, *to;
-    int n_axes; /* axes that change */
-    int axes[MTF_MAX_MESH_AXES];
+    int n_runs;
+    unsigned runs[MTF_MAX_MESH_AXES]; /* the axes of each */
     int n_choices[MTF_MAX_MESH_AXES];
     int strides[MTF_MAX_MESH_AXES];
     int16_t choices[MTF_MAX_MESH_AXES][MAX_CHOICES];
     int n_states;
 } Space;
+
+static int first_axis(unsigned run) {
+    return g_bit_nth_lsf(run, -1);
+}
+
+static int last_axis(unsigned run) {
+    return g_bit_nth_msf(run, -1);
+}
+
+static void set_axes(MtfPlacement *placement, unsigned run, int value) {
+    for (int a = first_axis(run); a <= last_axis(run); a++)
+        placement->axis[a] = (int16_t)value;
+}
+
+/* What a placement says to all axes of the i-th run. */
+static int run_value(const Space *space, const MtfPlacement *placement, int i) {
+    return placement->axis[first_axis(space->runs[i])];
+}
 
 static void add_choice(Space *space, int i, int value) {
     for (int c = 0; c < space->n_choices[i]; c++)
@@ -41,38 +60,51 @@ static void add_choice(Space *space, int i, int value) {
     space->choices[i][space->n_choices[i]++] = (int16_t)value;
 }
 
-/* Dimensions that some changing axis splits may help on another axis as a stop on the way. */
+/* Dimensions that some run splits may help on another run as a stop on the way. */
 static void add_stops(Space *space) {
-    for (int i = 0; i < space->n_axes; i++) {
-        for (int j = 0; j < space->n_axes; j++) {
-            int a = space->axes[j];
-            if (space->from->axis[a] >= 0)
-                add_choice(space, i, space->from->axis[a]);
-            if (space->to->axis[a] >= 0)
-                add_choice(space, i, space->to->axis[a]);
+    for (int i = 0; i < space->n_runs; i++) {
+        for (int j = 0; j < space->n_runs; j++) {
+            int before = run_value(space, space->from, j), after = run_value(space, space->to, j);
+            if (before >= 0)
+                add_choice(space, i, before);
+            if (after >= 0)
+                add_choice(space, i, after);
         }
     }
 }
 
 static int count_states(Space *space) {
     int states = 1;
-    for (int i = 0; i < space->n_axes; i++) {
+    for (int i = 0; i < space->n_runs; i++) {
         space->strides[i] = states;
         states = states > MAX_STATES ? states : states * space->n_choices[i];
     }
     return states;
 }
 
+/* Whether axis a comes from the same and goes to the same as the one before it. */
+static bool continues_run(const Space *space, int a) {
+    return a > 0 && space->from->axis[a] == space->from->axis[a - 1] &&
+           space->to->axis[a] == space->to->axis[a - 1];
+}
+
+static void find_runs(Space *space) {
+    for (int a = 0; a < space->mesh->n_axes; a++) {
+        if (space->from->axis[a] == space->to->axis[a])
+            continue;
+        if (!continues_run(space, a))
+            space->n_runs++;
+        space->runs[space->n_runs - 1] |= 1U << a;
+    }
+}
+
 static void space_init(Space *space, const MtfGraph *graph, const MtfMesh *mesh,
                        const MtfShape *shape, const MtfPlacement *from, const MtfPlacement *to) {
     *space = (Space){ .graph = graph, .mesh = mesh, .shape = shape, .from = from, .to = to };
-    for (int a = 0; a < mesh->n_axes; a++) {
-        if (from->axis[a] == to->axis[a])
-            continue;
-        int i = space->n_axes++;
-        space->axes[i] = a;
-        add_choice(space, i, from->axis[a]);
-        add_choice(space, i, to->axis[a]);
+    find_runs(space);
+    for (int i = 0; i < space->n_runs; i++) {
+        add_choice(space, i, run_value(space, from, i));
+        add_choice(space, i, run_value(space, to, i));
         add_choice(space, i, MTF_REPLICATED);
     }
     Space direct = *space;
@@ -82,12 +114,12 @@ static void space_init(Space *space, const MtfGraph *graph, const MtfMesh *mesh,
     space->n_states = count_states(space);
 }
 
-/* The placement of a state; own[i] becomes the number of its value on the i-th changing axis. */
+/* The placement of a state; own[i] becomes the number of its value on the i-th run. */
 static MtfPlacement state_placement(const Space *space, int state, int *own) {
     MtfPlacement placement = *space->from;
-    for (int i = 0; i < space->n_axes; i++) {
+    for (int i = 0; i < space->n_runs; i++) {
         own[i] = state % space->n_choices[i];
-        placement.axis[space->axes[i]] = space->choices[i][own[i]];
+        set_axes(&placement, space->runs[i], space->choices[i][own[i]]);
         state /= space->n_choices[i];
     }
     return placement;
@@ -96,9 +128,9 @@ static MtfPlacement state_placement(const Space *space, int state, int *own) {
 /* The state of a placement, or -1 when the space has none. */
 static int placement_state(const Space *space, const MtfPlacement *placement) {
     int state = 0;
-    for (int i = space->n_axes - 1; i >= 0; i--) {
+    for (int i = space->n_runs - 1; i >= 0; i--) {
         int c = 0;
-        while (c < space->n_choices[i] && space->choices[i][c] != placement->axis[space->axes[i]])
+        while (c < space->n_choices[i] && space->choices[i][c] != run_value(space, placement, i))
             c++;
         if (c == space->n_choices[i])
             return -1;
@@ -117,11 +149,10 @@ static bool is_minor_most(const Space *space, const MtfPlacement *placement, int
     return true;
 }
 
-/* The kind of op that changes one axis alone, from what `placement` says to `after`; MTF_RESHARD_KINDS
- * when there is none. */
-static MtfReshardKind kind_of(const Space *space, const MtfPlacement *placement, int axis,
-                              int after) {
-    int before = placement->axis[axis];
+/* The kind of op that changes the i-th run alone, from what `placement` says to `after`;
+ * MTF_RESHARD_KINDS when there is none. */
+static MtfReshardKind kind_of(const Space *space, const MtfPlacement *placement, int i, int after) {
+    int before = run_value(space, placement, i), axis = last_axis(space->runs[i]);
     if (mtf_axis_is_partial(after))
         return before == MTF_REPLICATED ? MTF_RESHARD_CONCEAL : MTF_RESHARD_KINDS;
     if (after >= 0 && !is_minor_most(space, placement, axis, after))
@@ -136,13 +167,13 @@ static MtfReshardKind kind_of(const Space *space, const MtfPlacement *placement,
 }
 
 /* That op. */
-static MtfReshardOp single_op(const MtfPlacement *placement, int axis, int after,
+static MtfReshardOp single_op(const MtfPlacement *placement, unsigned run, int after,
                               MtfReshardKind kind) {
     MtfReshardOp op = { .kind = kind, .reduction = MTF_REDUCE_NONE };
-    int reduced = kind == MTF_RESHARD_CONCEAL ? after : placement->axis[axis];
+    int reduced = kind == MTF_RESHARD_CONCEAL ? after : placement->axis[first_axis(run)];
     op.from = op.to = *placement;
-    op.to.axis[axis] = (int16_t)after;
-    op.axes = mtf_reshard_row(kind)->collective ? 1U << axis : 0;
+    set_axes(&op.to, run, after);
+    op.axes = mtf_reshard_row(kind)->collective ? run : 0;
     if (mtf_axis_is_partial(reduced))
         op.reduction = reduction_of(reduced);
     return op;
@@ -171,12 +202,11 @@ static bool reduce_together(const Space *space, MtfReshardOp *op, int kind) {
     int count = 0;
     op->to = op->from;
     op->axes = 0;
-    for (int i = 0; i < space->n_axes; i++) {
-        int a = space->axes[i];
-        if (op->from.axis[a] != kind || space->to->axis[a] == kind)
+    for (int i = 0; i < space->n_runs; i++) {
+        if (run_value(space, &op->from, i) != kind || run_value(space, space->to, i) == kind)
             continue;
-        op->to.axis[a] = MTF_REPLICATED;
-        op->axes |= 1U << a;
+        set_axes(&op->to, space->runs[i], MTF_REPLICATED);
+        op->axes |= space->runs[i];
         count++;
     }
     op->kind = MTF_RESHARD_ALLREDUCE;
@@ -184,28 +214,29 @@ static bool reduce_together(const Space *space, MtfReshardOp *op, int kind) {
     return count > 1;
 }
 
-/* All changing axes behind `axis` that split its dimension gathered in one call with it. */
-static bool gather_together(const Space *space, MtfReshardOp *op, int axis) {
-    int dim = op->from.axis[axis];
+/* All axes from the i-th run on that split its dimension gathered in one call; false where they are
+ * that run alone, or one of them keeps its placement. */
+static bool gather_together(const Space *space, MtfReshardOp *op, int i) {
+    int first = first_axis(space->runs[i]), dim = run_value(space, &op->from, i);
     if (dim < 0)
         return false;
     op->kind = MTF_RESHARD_ALLGATHER;
     op->reduction = MTF_REDUCE_NONE;
-    op->axes = mtf_placement_split_axes(&op->from, dim) & ~((1U << axis) - 1);
+    op->axes = mtf_placement_split_axes(&op->from, dim) & ~((1U << first) - 1);
     op->to = op->from;
-    for (int a = axis; a < space->mesh->n_axes; a++) {
+    for (int a = first; a < space->mesh->n_axes; a++) {
         if (!(op->axes >> a & 1))
             continue;
         if (space->from->axis[a] == space->to->axis[a])
-            return false; /* an axis that keeps its placement */
+            return false;
         op->to.axis[a] = MTF_REPLICATED;
     }
-    return (op->axes & (op->axes - 1)) != 0;
+    return op->axes != space->runs[i];
 }
 
-/* Where an exchange takes an axis: to its target, or to replicated when the target is partial. */
-static int exchange_target(const Space *space, int axis) {
-    int target = space->to->axis[axis];
+/* Where an exchange takes the i-th run: to its target, or to replicated when the target is partial. */
+static int exchange_target(const Space *space, int i) {
+    int target = run_value(space, space->to, i);
     return mtf_axis_is_partial(target) ? MTF_REPLICATED : target;
 }
 
@@ -224,18 +255,18 @@ static unsigned nested_axes(const Space *space, const MtfReshardOp *op, unsigned
     return nested;
 }
 
-/* Every axis that is not partial goes to its target at once. */
+/* Every run that is not partial goes to its target at once. */
 static bool exchange_rest(const Space *space, MtfReshardOp *op) {
     unsigned changed = 0;
     op->kind = MTF_RESHARD_ALLTOALL;
     op->reduction = MTF_REDUCE_NONE;
     op->to = op->from;
-    for (int i = 0; i < space->n_axes; i++) {
-        int a = space->axes[i];
-        if (mtf_axis_is_partial(op->from.axis[a]) || op->from.axis[a] == exchange_target(space, a))
+    for (int i = 0; i < space->n_runs; i++) {
+        int before = run_value(space, &op->from, i), after = exchange_target(space, i);
+        if (mtf_axis_is_partial(before) || before == after)
             continue;
-        op->to.axis[a] = (int16_t)exchange_target(space, a);
-        changed |= 1U << a;
+        set_axes(&op->to, space->runs[i], after);
+        changed |= space->runs[i];
     }
     op->axes = changed | nested_axes(space, op, changed);
     return changed != 0;
@@ -252,8 +283,8 @@ static double cost_at_once(const Space *space) {
     }
     if (exchange_rest(space, &op))
         cost += op_cost_of(space, &op);
-    for (int i = 0; i < space->n_axes; i++)
-        if (mtf_axis_is_partial(space->to->axis[space->axes[i]]))
+    for (int i = 0; i < space->n_runs; i++)
+        if (mtf_axis_is_partial(run_value(space, space->to, i)))
             cost += LOCAL_OVERHEAD;
     return cost;
 }
@@ -293,18 +324,21 @@ static double elements_in(Search *search, int state, const MtfPlacement *placeme
     return *elements;
 }
 
-/* Whether an all-to-all moves one axis from one dimension to another: then each processor sends all
- * that it holds. */
-static bool turns_one_axis(const MtfReshardOp *op) {
-    int axis = g_bit_nth_lsf(op->axes, -1);
-    return op->axes == 1U << axis && op->from.axis[axis] >= 0 && op->to.axis[axis] >= 0;
+/* Whether an all-to-all moves all its axes from one dimension to one other: then each processor
+ * sends all that it holds. */
+static bool turns_one_dimension(const MtfReshardOp *op) {
+    int first = first_axis(op->axes), before = op->from.axis[first], after = op->to.axis[first];
+    for (int a = first; a <= last_axis(op->axes); a++)
+        if ((op->axes >> a & 1) != 0 && (op->from.axis[a] != before || op->to.axis[a] != after))
+            return false;
+    return before >= 0 && after >= 0;
 }
 
 /* As mtf_reshard_largest_payload, of an op from one state to the other. */
 static double payload_of(Search *search, int state, int next, const MtfReshardOp *op) {
     const Space *space = search->space;
     const MtfReshardRow *row = mtf_reshard_row(op->kind);
-    if (row->reduces || (row->exchanges && turns_one_axis(op)))
+    if (row->reduces || (row->exchanges && turns_one_dimension(op)))
         return elements_in(search, state, &op->from);
     if (row->gathers)
         return elements_in(search, next, &op->to);
@@ -331,18 +365,18 @@ static void relax(Search *search, int state, int next, const MtfReshardOp *op) {
     search->arrivals[next].op = *op;
 }
 
-/* All ops that change the i-th changing axis alone, whose value has the number `own`. */
-static void relax_axis(Search *search, int state, const MtfPlacement *placement, int i, int own) {
+/* All ops that change the i-th run alone, whose value has the number `own`. */
+static void relax_run(Search *search, int state, const MtfPlacement *placement, int i, int own) {
     const Space *space = search->space;
     for (int c = 0; c < space->n_choices[i]; c++) {
         int after = space->choices[i][c], next = state + (c - own) * space->strides[i];
         if (c == own || search->cost[state] + LOCAL_OVERHEAD >= most_of(search, next))
             continue;
-        MtfReshardKind kind = kind_of(space, placement, space->axes[i], after);
+        MtfReshardKind kind = kind_of(space, placement, i, after);
         if (kind == MTF_RESHARD_KINDS ||
             search->cost[state] + least_step(kind) >= most_of(search, next))
             continue;
-        MtfReshardOp op = single_op(placement, space->axes[i], after, kind);
+        MtfReshardOp op = single_op(placement, space->runs[i], after, kind);
         relax(search, state, next, &op);
     }
 }
@@ -358,14 +392,14 @@ static void relax_all(Search *search, int state) {
     const Space *space = search->space;
     int own[MTF_MAX_MESH_AXES];
     MtfPlacement placement = state_placement(space, state, own);
-    for (int i = 0; i < space->n_axes; i++)
-        relax_axis(search, state, &placement, i, own[i]);
+    for (int i = 0; i < space->n_runs; i++)
+        relax_run(search, state, &placement, i, own[i]);
     MtfReshardOp op = { .from = placement };
     for (int kind = MTF_PARTIAL_MAX; kind <= MTF_PARTIAL_SUM; kind++)
         if (reduce_together(space, &op, kind))
             relax_far(search, state, &op);
-    for (int i = 0; i < space->n_axes; i++)
-        if (gather_together(space, &op, space->axes[i]))
+    for (int i = 0; i < space->n_runs; i++)
+        if (gather_together(space, &op, i))
             relax_far(search, state, &op);
     if (exchange_rest(space, &op))
         relax_far(search, state, &op);

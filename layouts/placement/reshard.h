@@ -13,11 +13,11 @@
  *     halo           split d -> the same, read with margins (margins.h), over the axes along which
  *                    processors lack some of them: each sends every other the box that it reads
  *
- * Splits nest major to minor in mesh order, so a single axis can be sliced, gathered or scattered
- * alone only where it is the minor-most on its dimension; everything else is an all-to-all over the
- * axes concerned, which is always correct. Paths are found by Dijkstra over the placements between
- * source and target, weighing what enters the links; the choice depends on nothing else, so the
- * same placements always give the same path. */
+ * Splits nest major to minor in mesh order, so an axis can be sliced, gathered or scattered alone
+ * only where it is the minor-most on its dimension; everything else is an all-to-all over the axes
+ * concerned, which is always correct. Neighbouring axes of one source and one target change in one
+ * call, as one axis would. Paths are found by Dijkstra over the placements between, weighing what
+ * enters the links and nothing else, so the same placements always give the same path. */
 #ifndef MTF_RESHARD_H
 #define MTF_RESHARD_H
 

@@ -57,7 +57,7 @@ else
     skip "no Python here to run exported modules"
 fi
 run meshtf-plan export "$work/even.json" --to onnx-text
-claim "an even plan is annotated as ONNX has it" says "num_shards: 2"
+claim "an even plan is annotated as ONNX has it" says "num_shards: 4"
 meshtf-plan export "$work/even.json" --to slurm -o "$work/job.sh"
 run bash -n "$work/job.sh"
 claim "a batch script for Slurm is one" exits 0

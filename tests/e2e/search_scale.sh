@@ -15,6 +15,9 @@ claim "so are six axes" exits 0
 claim "the merged mesh is named with its gap" says "the mesh whose plan it is, gap"
 run meshtf-plan search transformer-small --mesh 'a:2;b:2;c:2;d:2' --seconds 5 --json
 claim "what a merge found is priced on the mesh itself" says '"merged": '
+price() { sed -n "s/^ *$1\"cost\": *\([0-9]*\),.*/\1/p" "$work/out" | head -n 1; }
+merged=$(price '"merged": {.*')
+claim "it costs no more there" test "$(price "")" -le "$merged"
 claim "and no layout made by hand is faster there" sh -c "! grep -q '\"longer\":-' '$work/out'"
 
 run meshtf-plan model gpt --preset gpt3-175b --batch 1536 -o "$work/g.json"
