@@ -115,17 +115,23 @@ static bool check_graph(const File *file, cJSON *report, GError **error) {
     return check_training(report, graph, error);
 }
 
-static bool check_model(const File *file, cJSON *report, GError **error) {
-    g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(MtfGraph) graph = mtf_import_model(file->import, &file->root, said, error);
-    if (graph == NULL)
-        return false;
-    cJSON_AddStringToObject(report, "kind", "published model");
+/* `said` is what importing assumed. */
+static bool tell_import(cJSON *report, const char *kind, const MtfGraph *graph, GPtrArray *said,
+                        GError **error) {
+    cJSON_AddStringToObject(report, "kind", kind);
     add_graph(report, graph);
     g_ptr_array_add(said, NULL);
     g_autofree char *text = g_strjoinv("; ", (char **)said->pdata);
     cJSON_AddStringToObject(report, "assumed", text);
     return check_training(report, graph, error);
+}
+
+static bool check_model(const File *file, cJSON *report, GError **error) {
+    g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(MtfGraph) graph = mtf_import_model(file->import, &file->root, said, error);
+    if (graph == NULL)
+        return false;
+    return tell_import(report, "published model", graph, said, error);
 }
 
 /* The graph of an ONNX file, sound where all of it can be translated, or of a known model. */
@@ -135,12 +141,7 @@ static bool check_imported(const MtfImport *import, const char *kind, cJSON *rep
     g_autoptr(MtfGraph) graph = mtf_import_load(import, said, error);
     if (graph == NULL)
         return false;
-    cJSON_AddStringToObject(report, "kind", kind);
-    add_graph(report, graph);
-    g_ptr_array_add(said, NULL);
-    g_autofree char *text = g_strjoinv("; ", (char **)said->pdata);
-    cJSON_AddStringToObject(report, "assumed", text);
-    return check_training(report, graph, error);
+    return tell_import(report, kind, graph, said, error);
 }
 
 static bool check_plan(const File *file, cJSON *report, GError **error) {

@@ -156,6 +156,15 @@ static bool read_machine(const Options *options, MtfNetwork *network, GError **e
            mtf_machine_slice(machine, options->devices > 0 ? options->devices : 1, network, error);
 }
 
+static bool read_switch(int64_t ranks, MtfNetwork *network, GError **error) {
+    if (!mtf_option_between("--switch", ranks, 1, 1 << 20, error))
+        return false;
+    network->switched = true;
+    network->axes = 1;
+    network->axis[0].size = ranks;
+    return true;
+}
+
 static bool read_network(const Options *options, MtfNetwork *network, GError **error) {
     int given =
         (options->torus != NULL) + (options->switch_ranks != 0) + (options->machine != NULL);
@@ -163,15 +172,9 @@ static bool read_network(const Options *options, MtfNetwork *network, GError **e
         return mtf_input_error(error, "exactly one of --torus, --switch and --machine is needed");
     if (options->machine != NULL)
         return read_machine(options, network, error);
-    if (options->switch_ranks < 0 || options->switch_ranks > 1 << 20)
-        return mtf_input_error(error, "--switch needs between 1 and %d ranks", 1 << 20);
-    if (options->torus != NULL && !read_torus(options->torus, network, error))
+    if (options->torus != NULL ? !read_torus(options->torus, network, error)
+                               : !read_switch(options->switch_ranks, network, error))
         return false;
-    if (options->switch_ranks > 0) {
-        network->switched = true;
-        network->axes = 1;
-        network->axis[0].size = options->switch_ranks;
-    }
     return (options->wrap == NULL || network->switched ||
             read_wrap(options->wrap, network, error)) &&
            read_links(options, network, error);
@@ -212,8 +215,8 @@ static bool read_faces(const char *text, const MtfNetwork *network, MtfCollectiv
 }
 
 static bool read_stride(const Options *options, Query *query, GError **error) {
-    if (options->stride < 1)
-        return mtf_input_error(error, "--stride %" PRId64 " is not at least 1", options->stride);
+    if (!mtf_option_between("--stride", options->stride, 1, INT64_MAX, error))
+        return false;
     if (options->stride > 1 &&
         (query->network.axes != 1 || query->network.axis[0].size % options->stride != 0))
         return mtf_input_error(error,
@@ -240,9 +243,9 @@ static bool read_collective(const Options *options, Query *query, GError **error
     MtfCollective *collective = &query->collective;
     const MtfNetwork *network = &query->network;
     collective->shift = options->shift;
-    if (options->segments < 0 || options->segments > 1 << 20)
-        return mtf_input_error(error, "--segments %" PRId64 " is not between 1 and %d",
-                               options->segments, 1 << 20);
+    if (options->segments != 0 &&
+        !mtf_option_between("--segments", options->segments, 1, 1 << 20, error))
+        return false;
     collective->segments = options->segments;
     if (options->bytes == NULL && options->faces == NULL)
         return mtf_input_error(error, "--bytes is missing (the payload of one rank)");

@@ -181,14 +181,10 @@ static bool check_options(const Options *options, GError **error) {
         return false;
     if (options->dump_after != NULL && mtf_pass_find(options->dump_after, error) < 0)
         return false;
-    if (options->microbatches < 1)
-        return mtf_input_error(error, "--microbatches %d must be at least 1",
-                               options->microbatches);
-    if (options->key_parts < 1 || options->key_parts > MTF_MAX_KEY_PARTS)
-        return mtf_input_error(error, "--key-parts %d must be 1 to %d", options->key_parts,
-                               MTF_MAX_KEY_PARTS);
-    if (options->ring < 1 || options->ring > MTF_MAX_RING)
-        return mtf_input_error(error, "--ring %d must be 1 to %d", options->ring, MTF_MAX_RING);
+    if (!mtf_option_between("--microbatches", options->microbatches, 1, INT64_MAX, error) ||
+        !mtf_option_between("--key-parts", options->key_parts, 1, MTF_MAX_KEY_PARTS, error) ||
+        !mtf_option_between("--ring", options->ring, 1, MTF_MAX_RING, error))
+        return false;
     if (options->mesh == NULL)
         return mtf_input_error(error, "--mesh is missing, as in --mesh 'rows:2;cols:2'");
     return options->layout != NULL ||

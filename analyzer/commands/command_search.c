@@ -102,16 +102,8 @@ static bool find_meshes(Run *run, GError **error) {
 
 /* "auto" is 0. */
 static bool read_stages(const Options *options, int *stages, GError **error) {
-    guint64 value = 1;
-    *stages = 0;
-    if (g_strcmp0(options->stages, "auto") == 0)
-        return true;
-    if (options->stages != NULL &&
-        !g_ascii_string_to_unsigned(options->stages, 10, 1, MTF_MAX_STAGES, &value, NULL))
-        return mtf_input_error(error, "--stages \"%s\" must be auto or 1 to %d", options->stages,
-                               MTF_MAX_STAGES);
-    *stages = (int)value;
-    return true;
+    return mtf_option_auto_or_count("--stages", options->stages != NULL ? options->stages : "1",
+                                    MTF_MAX_STAGES, stages, error);
 }
 
 /* Systems that take equal shards of any layout, and those that take some kinds of layouts alone. */
@@ -162,9 +154,8 @@ static bool check_options(Options *options, GError **error) {
     if (options->layouts != NULL && strcmp(options->layouts, "rule") != 0 &&
         strcmp(options->layouts, "free") != 0)
         return mtf_input_error(error, "--layouts \"%s\" must be rule or free", options->layouts);
-    if (options->max_axes < 1 || options->max_axes > MTF_MAX_MESH_AXES)
-        return mtf_input_error(error, "--max-mesh-dims %d must be 1 to %d", options->max_axes,
-                               MTF_MAX_MESH_AXES);
+    if (!mtf_option_between("--max-mesh-dims", options->max_axes, 1, MTF_MAX_MESH_AXES, error))
+        return false;
     if (options->threads < 0 || options->threads > MOST_THREADS)
         return mtf_input_error(error, "--threads %d must be 1 to %d, or 0: one for each processor",
                                options->threads, MOST_THREADS);
@@ -188,36 +179,19 @@ static bool is_auto(const char *text) {
     return text == NULL || strcmp(text, "auto") == 0;
 }
 
-static bool read_microbatches(const char *text, int *count, GError **error) {
-    gint64 value = 0;
-    *count = 0;
-    if (is_auto(text))
-        return true;
-    if (!g_ascii_string_to_signed(text, 10, 1, MTF_MAX_MICROBATCHES, &value, NULL))
-        return mtf_input_error(error, "--microbatches \"%s\" must be auto or 1 to %d", text,
-                               MTF_MAX_MICROBATCHES);
-    *count = (int)value;
-    return true;
-}
-
-/* Parts that an option asks for, at most `most`; 0: any. */
-static bool read_parts(const char *option, const char *text, guint64 most, int *parts,
-                       GError **error) {
-    guint64 value = 0;
-    if (!is_auto(text) && !g_ascii_string_to_unsigned(text, 10, 1, most, &value, NULL))
-        return mtf_input_error(error, "%s \"%s\" must be auto or 1 to %" G_GUINT64_FORMAT, option,
-                               text, most);
-    *parts = (int)value;
-    return true;
+/* Parts of attention's keys, 0: any. */
+static bool read_key_parts(const Options *options, int *key_parts, int *ring, GError **error) {
+    return mtf_option_auto_or_count("--key-parts", options->key_parts, MTF_MAX_KEY_PARTS, key_parts,
+                                    error) &&
+           mtf_option_auto_or_count("--ring", options->ring, MTF_MAX_RING, ring, error);
 }
 
 static bool read_variant(const Options *options, MtfVariantSearchOptions *search, GError **error) {
     MtfRecompute recompute = MTF_RECOMPUTES;
     MtfOffload offload = options->exportable != NULL ? MTF_OFFLOAD_NONE : MTF_OFFLOADS;
-    if (!read_microbatches(options->microbatches, &search->microbatches, error) ||
-        !read_parts("--key-parts", options->key_parts, MTF_MAX_KEY_PARTS, &search->key_parts,
-                    error) ||
-        !read_parts("--ring", options->ring, MTF_MAX_RING, &search->ring, error) ||
+    if (!mtf_option_auto_or_count("--microbatches", options->microbatches, MTF_MAX_MICROBATCHES,
+                                  &search->microbatches, error) ||
+        !read_key_parts(options, &search->key_parts, &search->ring, error) ||
         (!is_auto(options->recompute) &&
          !mtf_recompute_parse(options->recompute, &recompute, &search->recomputed_layers, error)) ||
         (!is_auto(options->offload) &&
@@ -474,9 +448,7 @@ static bool pipeline_options(const Options *options, const char *path, MtfSearch
         .any_ring = options->ring != NULL && is_auto(options->ring),
     };
     return read_stages(options, &pipeline->stages, error) &&
-           read_parts("--key-parts", options->key_parts, MTF_MAX_KEY_PARTS, &pipeline->key_parts,
-                      error) &&
-           read_parts("--ring", options->ring, MTF_MAX_RING, &pipeline->ring, error) &&
+           read_key_parts(options, &pipeline->key_parts, &pipeline->ring, error) &&
            (pipeline->stages == 1 ? check_single_mesh(options, error)
                                   : check_pipeline_options(options, error));
 }

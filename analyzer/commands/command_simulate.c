@@ -243,8 +243,8 @@ int mtf_command_simulate(int argc, char **argv) {
         0, 1, &error);
     if (good && (argc > 1) == (count != 0))
         good = mtf_input_error(&error, "a plan or --random N is wanted, one of the two");
-    if (good && argc == 1 && (count < 1 || count > 1000000))
-        good = mtf_input_error(&error, "--random %" PRId64 " is not between 1 and 1000000", count);
+    if (good && argc == 1)
+        good = mtf_option_between("--random", count, 1, 1000000, &error);
     if (good && argc > 1)
         good = simulate_plan(argv[1], json, &error);
     if (!good)

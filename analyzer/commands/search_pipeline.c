@@ -108,8 +108,8 @@ static bool choose_microbatches(Search *search, GError **error) {
 /* The parts of the graph that the schedule puts on each stage's devices. */
 static bool choose_chunks(Search *search, GError **error) {
     const MtfSearchPipeline *o = search->options;
-    if (o->chunks < 0 || o->chunks > MTF_MAX_CHUNKS)
-        return mtf_input_error(error, "--chunks %d must be 1 to %d", o->chunks, MTF_MAX_CHUNKS);
+    if (o->chunks != 0 && !mtf_option_between("--chunks", o->chunks, 1, MTF_MAX_CHUNKS, error))
+        return false;
     search->request.chunks = MAX(1, o->chunks);
     if (strcmp(o->schedule, MTF_ANY_SCHEDULE) == 0)
         return o->chunks == 0 ||

@@ -140,7 +140,7 @@ static bool check_stages(const Run *run, GError **error) {
 /* "auto", or fewer than there are. */
 static bool check_prefill_devices(const Run *run, GError **error) {
     const MtfSearchInference *o = run->options;
-    gint64 count = 0;
+    int count;
     if (o->prefill_devices == NULL)
         return true;
     if (o->stages != 1)
@@ -148,10 +148,8 @@ static bool check_prefill_devices(const Run *run, GError **error) {
     if (run->kind != MTF_INFER_SERVE || o->mesh != NULL || o->devices < 2)
         return mtf_input_error(error, "--prefill-devices divides the --devices N, two or more, of "
                                       "--infer serve; their meshes are searched");
-    return strcmp(o->prefill_devices, "auto") == 0 ||
-           (g_ascii_string_to_signed(o->prefill_devices, 10, 1, o->devices - 1, &count, NULL)) ||
-           mtf_input_error(error, "--prefill-devices \"%s\" must be auto or 1 to %d",
-                           o->prefill_devices, o->devices - 1);
+    return mtf_option_auto_or_count("--prefill-devices", o->prefill_devices, o->devices - 1, &count,
+                                    error);
 }
 
 static bool prepare(Run *run, GError **error) {

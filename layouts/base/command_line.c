@@ -5,6 +5,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/nearest_name.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,6 +102,27 @@ int mtf_command_line_fail(const char *program, GError *error) {
     fprintf(stderr, "%s: %s\n", program, error->message);
     g_error_free(error);
     return status;
+}
+
+bool mtf_option_between(const char *option, int64_t value, int64_t least, int64_t most,
+                        GError **error) {
+    if (value >= least && value <= most)
+        return true;
+    if (most == INT64_MAX)
+        return mtf_input_error(error, "%s %" PRId64 " is not at least %" PRId64, option, value,
+                               least);
+    return mtf_input_error(error, "%s %" PRId64 " is not between %" PRId64 " and %" PRId64, option,
+                           value, least, most);
+}
+
+bool mtf_option_auto_or_count(const char *option, const char *text, int most, int *count,
+                              GError **error) {
+    guint64 value = 0;
+    if (text != NULL && strcmp(text, "auto") != 0 &&
+        !g_ascii_string_to_unsigned(text, 10, 1, (guint64)most, &value, NULL))
+        return mtf_input_error(error, "%s \"%s\" must be auto or 1 to %d", option, text, most);
+    *count = (int)value;
+    return true;
 }
 
 static const struct {

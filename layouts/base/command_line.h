@@ -41,6 +41,15 @@ bool mtf_command_line_read(int *argc, char ***argv, const GOptionEntry *entries,
  * an error 0. */
 int mtf_command_line_fail(const char *program, GError *error);
 
+/* Whether the value of a numeric option lies between `least` and `most`, or is at least `least` where
+ * `most` is INT64_MAX; an error names the option and the range. */
+bool mtf_option_between(const char *option, int64_t value, int64_t least, int64_t most,
+                        GError **error);
+
+/* Reads "auto", or a count of 1 to `most`; auto, and an option that is not given, is 0. */
+bool mtf_option_auto_or_count(const char *option, const char *text, int most, int *count,
+                              GError **error);
+
 /* Reads a size in bytes: a number and one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB (none = bytes).
  * At least 0 and below 2^62. */
 bool mtf_bytes_parse(const char *text, int64_t *bytes, GError **error);

@@ -93,9 +93,8 @@ static bool check_training(const MtfRunOptions *options, GError **error) {
 
 /* Whether the options go together: those of training, or those of --calibrate. */
 static bool check(const MtfRunOptions *options, GError **error) {
-    if (options->rounds < 1)
-        return mtf_input_error(error, "--rounds is %" PRId64 ", must be at least 1",
-                               options->rounds);
+    if (!mtf_option_between("--rounds", options->rounds, 1, INT64_MAX, error))
+        return false;
     if (options->calibrate)
         return (options->plan == NULL && options->output != NULL) ||
                mtf_input_error(error, "--calibrate wants -o MACHINE and no plan");

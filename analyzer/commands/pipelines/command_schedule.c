@@ -114,9 +114,8 @@ static bool read_case(const Options *options, MtfPipelineCase *c, GError **error
 }
 
 static bool read_count(const char *option, gint64 value, int *count, GError **error) {
-    if (value < 1 || value > 1 << 16)
-        return mtf_input_error(error, "--%s %" PRId64 " is not between 1 and %d", option,
-                               (int64_t)value, 1 << 16);
+    if (!mtf_option_between(option, value, 1, 1 << 16, error))
+        return false;
     *count = (int)value;
     return true;
 }
@@ -125,9 +124,9 @@ static bool read_counts(const Options *options, int chunks, MtfPipelineCase *c, 
     if (options->stages == MTF_NOT_GIVEN || options->microbatches == MTF_NOT_GIVEN)
         return mtf_input_error(error, "--%s is missing",
                                options->stages == MTF_NOT_GIVEN ? "stages" : "micro-batches");
-    if (!read_count("stages", options->stages, &c->ranks, error) ||
-        !read_count("micro-batches", options->microbatches, &c->microbatches, error) ||
-        !read_count("chunks", options->chunks != MTF_NOT_GIVEN ? options->chunks : chunks,
+    if (!read_count("--stages", options->stages, &c->ranks, error) ||
+        !read_count("--micro-batches", options->microbatches, &c->microbatches, error) ||
+        !read_count("--chunks", options->chunks != MTF_NOT_GIVEN ? options->chunks : chunks,
                     &c->chunks, error))
         return false;
     return (int64_t)c->ranks * c->chunks <= PAIRS_MAX / c->microbatches ||

@@ -168,8 +168,9 @@ static bool read_machine(const Options *options, Task *task, GError **error) {
     machine->transfers = options->transfers;
     if (graph->kind == MTF_STAGE_TABLE && machine->batch == 0)
         machine->batch = 1;
-    if (options->batch != MTF_NOT_GIVEN && options->batch < 1)
-        return mtf_input_error(error, "--batch %" PRId64 " is not at least 1", options->batch);
+    if (options->batch != MTF_NOT_GIVEN &&
+        !mtf_option_between("--batch", options->batch, 1, INT64_MAX, error))
+        return false;
     assume_bandwidth(task);
     return read_devices(devices, task, error) &&
            (options->bandwidth == NULL || read_bandwidths(options->bandwidth, task, error)) &&

@@ -30,22 +30,26 @@ typedef struct {
     MtfTransferPlan *plan;
 } Answer;
 
-static bool read_dtype(const char *text, int64_t *bytes, GError **error) {
+/* Bytes of an element; 0 of no type. */
+static int64_t bytes_of_type(const char *name) {
     static const struct {
         const char *name;
         int64_t bytes;
     } others[] = { { "fp32", 4 }, { "fp64", 8 }, { "fp16", 2 },
                    { "f16", 2 },  { "int8", 1 }, { "fp8", 1 } };
     MtfDtype dtype;
-    if (mtf_dtype_from_name(text, &dtype)) {
-        *bytes = mtf_dtype_bytes(dtype);
-        return true;
-    }
+    if (mtf_dtype_from_name(name, &dtype))
+        return mtf_dtype_bytes(dtype);
     for (gsize i = 0; i < G_N_ELEMENTS(others); i++)
-        if (strcmp(others[i].name, text) == 0) {
-            *bytes = others[i].bytes;
-            return true;
-        }
+        if (strcmp(others[i].name, name) == 0)
+            return others[i].bytes;
+    return 0;
+}
+
+static bool read_dtype(const char *text, int64_t *bytes, GError **error) {
+    *bytes = bytes_of_type(text);
+    if (*bytes > 0)
+        return true;
     return mtf_input_error(
         error, "--dtype \"%s\" is not one of f32, f64, bf16, f16, i32, int64, bool, int8, fp8",
         text);
@@ -71,23 +75,28 @@ static bool place_ends(Answer *answer, const MtfMachine *machine, GError **error
     return true;
 }
 
-static bool plan(Answer *answer, GError **error) {
+/* All but the machine. */
+static bool read_transfer(Answer *answer, GError **error) {
     const Options *o = answer->options;
     if (!check_given("tensor", o->tensor, error) || !check_given("from", o->from, error) ||
         !check_given("to", o->to, error) || !check_given("machine", o->machine, error))
         return false;
-    int chunks = o->chunks == MTF_NOT_GIVEN ? 0 : (int)CLAMP(o->chunks, 0, INT32_MAX);
-    if (o->chunks != MTF_NOT_GIVEN && (o->chunks < 1 || o->chunks > 1 << 20))
-        return mtf_input_error(error, "--chunks %" PRId64 " is not between 1 and %d",
-                               (int64_t)o->chunks, 1 << 20);
-    if (!read_dtype(o->dtype != NULL ? o->dtype : "f32", &answer->element_bytes, error) ||
-        !mtf_transfer_shape_parse(o->tensor, &answer->shape, error) ||
-        !mtf_transfer_end_parse("--from", o->from, &answer->shape, &answer->from, error) ||
-        !mtf_transfer_end_parse("--to", o->to, &answer->shape, &answer->to, error))
+    return (o->chunks == MTF_NOT_GIVEN ||
+            mtf_option_between("--chunks", o->chunks, 1, 1 << 20, error)) &&
+           read_dtype(o->dtype != NULL ? o->dtype : "f32", &answer->element_bytes, error) &&
+           mtf_transfer_shape_parse(o->tensor, &answer->shape, error) &&
+           mtf_transfer_end_parse("--from", o->from, &answer->shape, &answer->from, error) &&
+           mtf_transfer_end_parse("--to", o->to, &answer->shape, &answer->to, error);
+}
+
+static bool plan(Answer *answer, GError **error) {
+    const Options *o = answer->options;
+    if (!read_transfer(answer, error))
         return false;
     g_autoptr(MtfMachine) machine = mtf_machine_load(o->machine, error);
     if (machine == NULL || !place_ends(answer, machine, error))
         return false;
+    int chunks = o->chunks == MTF_NOT_GIVEN ? 0 : (int)o->chunks;
     answer->plan = mtf_transfer_plan_new(&answer->shape, answer->element_bytes, &answer->from,
                                          &answer->to, machine, chunks, error);
     return answer->plan != NULL;

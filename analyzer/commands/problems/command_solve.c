@@ -108,10 +108,7 @@ static bool check_options(double seconds, double gap, int threads, GError **erro
         return mtf_input_error(error, "--seconds %g is not a time of at least 0", seconds);
     if (!(gap >= 0))
         return mtf_input_error(error, "--gap %g is not a fraction of at least 0", gap);
-    if (threads < 1 || threads > MOST_THREADS)
-        return mtf_input_error(error, "--threads %d is not a number from 1 to %d", threads,
-                               MOST_THREADS);
-    return true;
+    return mtf_option_between("--threads", threads, 1, MOST_THREADS, error);
 }
 
 /* The answer of a solver, or its error, with the certificate where one is wanted. */

@@ -195,6 +195,37 @@ static void a_wrong_size_is_quoted(void **state) {
                         "\"many\" is not a size in bytes (like 16GiB, 500MB or 4096)");
 }
 
+static void a_number_outside_its_range_is_named(void **state) {
+    (void)state;
+    g_autoptr(GError) range = NULL, least = NULL;
+    assert_true(mtf_option_between("--ring", 1, 1, 8, NULL));
+    assert_true(mtf_option_between("--ring", 8, 1, 8, NULL));
+    assert_true(mtf_option_between("--batch", INT64_MAX, 1, INT64_MAX, NULL));
+    assert_false(mtf_option_between("--ring", 9, 1, 8, &range));
+    assert_string_equal(range->message, "--ring 9 is not between 1 and 8");
+    assert_false(mtf_option_between("--batch", 0, 1, INT64_MAX, &least));
+    assert_string_equal(least->message, "--batch 0 is not at least 1");
+    assert_int_equal(mtf_error_exit_status(least), 2);
+}
+
+static void auto_is_no_count(void **state) {
+    (void)state;
+    const char *wrong[] = { "0", "9", "-1", "many", "" };
+    int count = -1;
+    assert_true(mtf_option_auto_or_count("--stages", "auto", 8, &count, NULL));
+    assert_int_equal(count, 0);
+    assert_true(mtf_option_auto_or_count("--stages", "8", 8, &count, NULL));
+    assert_int_equal(count, 8);
+    assert_true(mtf_option_auto_or_count("--stages", NULL, 8, &count, NULL));
+    assert_int_equal(count, 0);
+    for (gsize i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autoptr(GError) error = NULL;
+        assert_false(mtf_option_auto_or_count("--stages", wrong[i], 8, &count, &error));
+        g_autofree char *said = g_strdup_printf("--stages \"%s\" must be auto or 1 to 8", wrong[i]);
+        assert_string_equal(error->message, said);
+    }
+}
+
 static void assert_formats(char *text, const char *expected) {
     assert_string_equal(text, expected);
     g_free(text);
@@ -234,6 +265,8 @@ int main(void) {
         cmocka_unit_test(sizes_are_read_with_their_units),
         cmocka_unit_test(what_is_no_size_is_refused),
         cmocka_unit_test(a_wrong_size_is_quoted),
+        cmocka_unit_test(a_number_outside_its_range_is_named),
+        cmocka_unit_test(auto_is_no_count),
         cmocka_unit_test(sizes_print_for_people),
         cmocka_unit_test(times_print_with_three_digits),
     };
