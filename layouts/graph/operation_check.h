@@ -20,6 +20,13 @@ struct MtfOperationCheck {
 bool mtf_check_fail(const MtfOperationCheck *check, GError **error, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
+/* Whether attribute `name` is 0 or 1. */
+bool mtf_check_flag(const MtfOperationCheck *check, const char *name, double value, GError **error);
+
+/* Whether each dimension of `part` is in `whole`; `what` completes "dimension … is ". */
+bool mtf_check_within(const MtfOperationCheck *check, const MtfShape *part, const MtfShape *whole,
+                      const char *what, GError **error);
+
 /* The operation's input `k`, and a dimension's name. */
 static inline const MtfTensor *mtf_check_input(const MtfOperationCheck *check, int k) {
     return mtf_graph_tensor(check->graph, check->operation->inputs[k]);

@@ -224,8 +224,7 @@ bool mtf_check_pool(const Check *check, const MtfShape *shape, GError **error) {
     if (check->operation->n_inputs == 2 &&
         !mtf_shape_equal(input_shape(check, 0), input_shape(check, 1)))
         return mtf_check_fail(check, error, "its inputs must have the same dimensions");
-    return (a->counted == 0 || a->counted == 1 ||
-            mtf_check_fail(check, error, "\"counted\" is %g and must be 0 or 1", a->counted)) &&
+    return mtf_check_flag(check, "counted", a->counted, error) &&
            check_windows(check, &sides, error) &&
            check_shared(check, sides.larger, sides.smaller, NULL, "what windows go over", error) &&
            check_shared(check, sides.smaller, sides.larger, NULL, "what has an element a window",
