@@ -3,6 +3,7 @@
 
 #include "analyzer/training/gradient_layers.h"
 #include "analyzer/training/gradient_rule.h"
+#include "layouts/graph/reshape.h"
 
 #include <math.h>
 

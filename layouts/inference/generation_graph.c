@@ -5,6 +5,8 @@
 #include "layouts/graph/operation_table.h"
 #include "layouts/inference/generation_making.h"
 
+#include <inttypes.h>
+
 #include <stdio.h>
 
 static bool has(const MtfShape *shape, int dim) {
