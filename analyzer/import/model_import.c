@@ -193,11 +193,13 @@ static MtfGraph *import_onnx(const MtfImport *import, const char *file, GPtrArra
     return g_steal_pointer(&graph);
 }
 
-/* The config as it was written, or its text part. */
+/* The config as it was written, or its text part, which is a model of its own. */
 static char *config_of(const MtfJson *root, const char *text) {
     MtfJson part;
-    const MtfJson *of = mtf_architecture_config_text_part(root, &part);
-    return of == root ? g_strdup(text) : mtf_json_print_levels(of->node, 1);
+    const char *left;
+    const MtfJson *of = mtf_architecture_config_part(root, &part, &left);
+    bool is_text = of != root && strcmp(mtf_json_key(of), "text_config") == 0;
+    return is_text ? mtf_json_print_levels(of->node, 1) : g_strdup(text);
 }
 
 MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **error) {

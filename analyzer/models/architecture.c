@@ -142,6 +142,15 @@ static int embed(MtfAssembly *m, int table, int tokens) {
 
 static const char *const part_prefix[] = { "attention", "ffn" };
 
+/* A branch by the part's factor of each feature, where it has them. */
+static int by_factors(MtfAssembly *m, int which, int branch) {
+    const char *const files[] = { m->stack->names.attention_factors, m->stack->names.ffn_factors };
+    if (files[which] == NULL)
+        return branch;
+    int factors = mtf_assembly_factors(m, "factors", files[which], m->d_model);
+    return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "by_factors", NULL, branch, factors);
+}
+
 /* One part of a layer, which adds to x what it makes of `seen`: norm, branch, norm, sum, norm, each norm where the
  * model has one. */
 static int part(MtfAssembly *m, int which, int x, int seen) {
@@ -154,6 +163,7 @@ static int part(MtfAssembly *m, int which, int x, int seen) {
     int normal = mtf_assembly_norm(m, "before", bare ? NULL : before[which], m->d_model, seen);
     int branch = which == 0 ? mtf_assembly_self_attention(m, normal) : mtf_assembly_ffn(m, normal);
     branch = mtf_assembly_norm(m, "on", on[which], m->d_model, branch);
+    branch = by_factors(m, which, branch);
     branch = mtf_parts_dropout(m->p, "dropped", m->n->dropout.branches, branch);
     if (m->n->branch_scale != 0)
         branch = mtf_assembly_scale(m, "scaled", m->n->branch_scale, branch);

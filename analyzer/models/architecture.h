@@ -42,11 +42,12 @@ typedef struct {
     const char *before_attention, *on_attention, *after_attention; /* norms */
     const char *before_ffn, *on_ffn, *after_ffn;
     const char *cross_q, *cross_k, *cross_v, *cross_o, *before_cross, *after_cross;
-    const char *buckets;        /* table of relative positions, in layer 0 */
-    const char *sinks;          /* each head's score of nothing; its whole name */
-    const char *final_norm;     /* with its own prefix */
-    const char *positions;      /* likewise */
-    const char *embedding_norm; /* likewise */
+    const char *buckets;                         /* table of relative positions, in layer 0 */
+    const char *sinks;                           /* each head's score of nothing; its whole name */
+    const char *final_norm;                      /* with its own prefix */
+    const char *positions;                       /* likewise */
+    const char *embedding_norm;                  /* likewise */
+    const char *attention_factors, *ffn_factors; /* of what a part adds, by feature; whole names */
 } MtfStackNames;
 
 #define MTF_MOST_PAIRS 256 /* of rotary features that have divisors of their own */
@@ -156,6 +157,26 @@ typedef struct {
     const char *activation; /* an operation's name */
 } MtfHeadLayer;
 
+/* Where a picture's parts are in files, whole names; NULL: there is none. */
+typedef struct {
+    const char *patch;                         /* without ".weight" and ".bias" */
+    const char *class_place, *teacher, *table; /* places before the patches; all places' table */
+    const char *probe;                         /* prefix of what a learned query has of its own */
+    const char *registers;                     /* places without a position (DINOv2) */
+    int64_t n_registers;
+    bool patch_bare; /* without a bias */
+    bool
+        as_tables; /* the class's place is kept as a vector, and the table as that of an embedding */
+} MtfPictureNames;
+
+/* Places of the last layer that a class is read from. */
+typedef enum {
+    MTF_READ_FIRST,
+    MTF_READ_PATCHES, /* their mean */
+    MTF_READ_BOTH,    /* the first, then that mean */
+    MTF_READ_PROBE, /* what one learned query finds in all, by attention and a hidden layer (SigLIP) */
+} MtfClassPlace;
+
 /* Rates of what is dropped while training. */
 typedef struct {
     double shares; /* of memory, in attention */
@@ -179,7 +200,9 @@ typedef struct {
     double smoothing;                         /* of labels */
     int64_t first_position;                   /* row of the first position in their table */
     int64_t image_size, patch_size, channels; /* of pictures, which are square */
-    bool teacher_place; /* a second place before the patches, whose result is not read (DeiT) */
+    MtfPictureNames picture;
+    MtfClassPlace class_place;
+    bool head_bare; /* scores of classes have no bias */
     int64_t
         classes; /* of pictures, or of the texts that an encoder reads; 0: it tells their tokens */
     int64_t token_types;     /* rows of the table of segments; 0: none */
@@ -196,8 +219,8 @@ typedef struct {
     bool pooler;        /* a layer over the first position, beside the loss */
     double spread; /* standard deviation of initial weights; 0: 1 / sqrt(inputs), embeddings 1 */
     const char *embedding, *token_type_table, *widening; /* in files */
-    const char *narrowing; /* before a tied head; NULL: `widening` the other way round */
-    const char *head, *pooler_name;
+    const char *narrowing;          /* before a tied head; NULL: `widening` the other way round */
+    const char *head, *pooler_name; /* no head of classes: what is read is scores */
     const char *head_bias_row; /* that bias where files keep it as one row, which nobody trains */
     MtfHeadLayer head_layer;   /* of encoders */
     bool head_layer_bare;      /* without a bias */

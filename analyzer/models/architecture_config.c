@@ -362,15 +362,28 @@ bool mtf_architecture_config_is(const MtfJson *root) {
     return cJSON_IsObject(root->node) && mtf_json_find(root, "model_type", &value);
 }
 
-/* Files keep that part as the model that it is, behind "language_model.". */
-const MtfJson *mtf_architecture_config_text_part(const MtfJson *root, MtfJson *part) {
-    static const char *const types[] = { "gemma3", "llama4", "llava", "mistral3", NULL };
+/* Files keep those of "text_config" as the model that it is, behind "language_model.". */
+const MtfJson *mtf_architecture_config_part(const MtfJson *root, MtfJson *part, const char **left) {
+    static const struct {
+        const char *type, *part, *left;
+    } parts[] = {
+        { "gemma3", "text_config", "pictures are not read" },
+        { "llama4", "text_config", "pictures are not read" },
+        { "llava", "text_config", "pictures are not read" },
+        { "mistral3", "text_config", "pictures are not read" },
+        { "clip", "vision_config", "texts are not read" },
+        { "siglip", "vision_config", "texts are not read" },
+    };
     MtfJson type;
-    if (!mtf_json_find(root, "model_type", &type) || !cJSON_IsString(type.node) ||
-        !g_strv_contains(types, type.node->valuestring) ||
-        !mtf_json_find(root, "text_config", part) || !cJSON_IsObject(part->node))
+    if (!mtf_json_find(root, "model_type", &type) || !cJSON_IsString(type.node))
         return root;
-    return part;
+    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
+        if (strcmp(parts[i].type, type.node->valuestring) == 0 &&
+            mtf_json_find(root, parts[i].part, part) && cJSON_IsObject(part->node)) {
+            *left = parts[i].left;
+            return part;
+        }
+    return root;
 }
 
 /* What is learned of an activation has a place in the files of some types alone. */
@@ -383,14 +396,15 @@ bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
                                   GPtrArray *left_out, GError **error) {
     const char *name;
     MtfJson value, part;
-    const MtfJson *text = mtf_architecture_config_text_part(root, &part);
+    const char *left = NULL;
+    const MtfJson *text = mtf_architecture_config_part(root, &part, &left);
     if (text != root)
-        g_ptr_array_add(left_out, g_strdup("all but text_config (pictures are not read)"));
+        g_ptr_array_add(left_out, g_strdup_printf("all but %s (%s)", mtf_json_key(text), left));
     const MtfArchitectureType *type = find_type(text, &name, error);
     if (type == NULL)
         return false;
     g_autoptr(GHashTable) used = g_hash_table_new(g_str_hash, g_str_equal);
-    MtfConfig config = { root, used, left_out, false, error };
+    MtfConfig config = { root, root, used, left_out, false, error };
     read_quantization(&config);
     config.root = text;
     *network = (MtfArchitecture){ .embedding_scale = 1, .logit_scale = 1 };

@@ -19,8 +19,8 @@
 bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
                                   GPtrArray *left_out, GError **error);
 
-/* The text part of a model that reads pictures, too, as `part`; or the config itself. */
-const MtfJson *mtf_architecture_config_text_part(const MtfJson *root, MtfJson *part);
+/* The part of a model of texts and pictures that is read, as `part`, with why the rest is `left`; or the config itself. */
+const MtfJson *mtf_architecture_config_part(const MtfJson *root, MtfJson *part, const char **left);
 
 /* Whether a JSON object is a model's config: it has "model_type". */
 bool mtf_architecture_config_is(const MtfJson *root);
@@ -30,7 +30,8 @@ bool mtf_architecture_config_is(const MtfJson *root);
 /* A config while it is read. After the first error every call gives its standard value. */
 typedef struct {
     const MtfJson *root;
-    GHashTable *used; /* keys */
+    const MtfJson *whole; /* the file's, of which `root` may be a part */
+    GHashTable *used;     /* keys */
     GPtrArray *left_out;
     bool failed;
     GError **error;

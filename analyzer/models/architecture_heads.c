@@ -132,19 +132,135 @@ void mtf_assembly_pool(MtfAssembly *m, int x) {
     mtf_parts_leave(m->p);
 }
 
+/* The mean over the places of patches, which begin behind the first and those that stand beside it. */
+static int mean_of_patches(MtfAssembly *m, int x) {
+    MtfShape shape = MTF_SHAPE(m->batch, m->d_model);
+    int64_t before = m->n->picture.class_place != NULL, after = m->n->picture.n_registers;
+    if (before + after == 0)
+        return mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, "mean", &shape, x, -1);
+    int64_t count = m->positions - before - after;
+    mtf_parts_enter(m->p, "patch_mean");
+    m->p->b.has_dtype = true;
+    m->p->b.dtype = MTF_F32;
+    int place = mtf_parts_range(m->p, "place", m->length);
+    int first = mtf_parts_constant(m->p, "first", (double)before);
+    int end = mtf_parts_constant(m->p, "end", (double)(before + count));
+    int behind = mtf_parts_apply(m->p, MTF_OP_LESS_EQUAL, "behind", NULL, first, place);
+    int early = mtf_parts_apply(m->p, MTF_OP_LESS, "early", NULL, place, end);
+    int is_patch = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "is_patch", NULL, behind, early);
+    int weight = mtf_assembly_scale(m, "weight", 1 / (double)count, is_patch);
+    int mean = mtf_parts_einsum(m->p, "x", &shape, x, weight);
+    mtf_parts_leave(m->p);
+    return mean;
+}
+
+/* The probe's queries (0) or what they see as keys (1) or values (2), whose matrices lie in one tensor. */
+static int probe_heads(MtfAssembly *m, int which, int x) {
+    static const char *const names[] = { "q", "k", "v" };
+    int64_t width = m->n->d_model;
+    MtfLinear linear = { .name = names[which],
+                         .in = MTF_SHAPE(m->d_model),
+                         .out = MTF_SHAPE(m->heads, m->d_kv),
+                         .bias = true,
+                         .spread = m->n->spread };
+    int y = mtf_assembly_linear(m, &linear, x);
+    g_autofree char *rows = g_strdup_printf("%" PRId64 ":%" PRId64 "/%" PRId64, which * width,
+                                            (which + 1) * width, 3 * width);
+    g_autofree char *matrix = g_strdup_printf("probe/w%s", names[which]);
+    g_autofree char *bias = g_strdup_printf("probe/%s_bias", names[which]);
+    g_autofree char *weight = g_strdup_printf("%sattention.in_proj_weight[%s,%" PRId64 "]",
+                                              m->n->picture.probe, rows, width);
+    g_autofree char *of_bias =
+        g_strdup_printf("%sattention.in_proj_bias[%s]", m->n->picture.probe, rows);
+    mtf_assembly_place(m, matrix, weight);
+    mtf_assembly_place(m, bias, of_bias);
+    return y;
+}
+
+/* What the probe, one query for all pictures, finds in x [batch, d_model]. */
+static int probe_attention(MtfAssembly *m, int x) {
+    MtfShape heads = MTF_SHAPE(m->batch, m->heads, m->d_kv);
+    g_autofree char *place =
+        g_strdup_printf("%sprobe[1,1,%" PRId64 "]", m->n->picture.probe, m->n->d_model);
+    int probe =
+        mtf_parts_variable(m->p, "query", &MTF_SHAPE(m->d_model), MTF_INIT_NORMAL, m->n->spread);
+    mtf_assembly_place(m, "probe/query", place);
+    int q = probe_heads(m, 0, probe), k = probe_heads(m, 1, x), v = probe_heads(m, 2, x);
+    MtfShape scored = MTF_SHAPE(m->batch, m->heads, m->length);
+    int scores = mtf_parts_einsum(m->p, "scores", &scored, k, q);
+    int scaled = mtf_assembly_scale(m, "scaled", m->stack->scale, scores);
+    m->p->b.attributes.dimension = m->length;
+    int shares = mtf_parts_apply(m->p, MTF_OP_SOFTMAX, "shares", NULL, scaled, -1);
+    return mtf_parts_einsum(m->p, "context", &heads, shares, v);
+}
+
+/* That, through its matrix, and what a hidden layer makes of its norm beside it. */
+static int read_by_probe(MtfAssembly *m, int x) {
+    mtf_parts_enter(m->p, "probe");
+    m->files = (char *)m->n->picture.probe;
+    int d_ff = mtf_assembly_dimension(m, "d_ff", m->stack->d_ff);
+    MtfLinear out = { .name = "out",
+                      .file = "attention.out_proj",
+                      .in = MTF_SHAPE(m->heads, m->d_kv),
+                      .out = MTF_SHAPE(m->d_model),
+                      .bias = true,
+                      .spread = m->n->spread };
+    MtfLinear up = { .name = "up",
+                     .file = "mlp.fc1",
+                     .in = MTF_SHAPE(m->d_model),
+                     .out = MTF_SHAPE(d_ff),
+                     .bias = true,
+                     .spread = m->n->spread };
+    MtfLinear down = { .name = "down",
+                       .file = "mlp.fc2",
+                       .in = MTF_SHAPE(d_ff),
+                       .out = MTF_SHAPE(m->d_model),
+                       .bias = true,
+                       .spread = m->n->spread };
+    int found = mtf_assembly_linear(m, &out, probe_attention(m, x));
+    int normal = mtf_assembly_norm(m, "before", "layernorm", m->d_model, found);
+    int hidden =
+        mtf_assembly_activation(m, m->stack->activation, mtf_assembly_linear(m, &up, normal));
+    int y = mtf_parts_add(m->p, "read", found, mtf_assembly_linear(m, &down, hidden));
+    m->files = (char *)"";
+    mtf_parts_leave(m->p);
+    return y;
+}
+
+/* What the class is read from, and its dimensions but the batch. */
+static int read_for_class(MtfAssembly *m, int x, MtfShape *in) {
+    *in = MTF_SHAPE(m->d_model);
+    if (m->n->class_place == MTF_READ_FIRST)
+        return first_position(m, x);
+    if (m->n->class_place == MTF_READ_PATCHES)
+        return mean_of_patches(m, x);
+    if (m->n->class_place == MTF_READ_PROBE)
+        return read_by_probe(m, x);
+    int both = mtf_parts_dimension(m->p, "first_and_mean", 2);
+    *in = MTF_SHAPE(both, m->d_model);
+    MtfShape shape = MTF_SHAPE(m->batch, both, m->d_model);
+    return mtf_parts_apply(m->p, MTF_OP_STACK, "first_and_mean_of_patches", &shape,
+                           first_position(m, x), mean_of_patches(m, x));
+}
+
+static int class_scores(MtfAssembly *m, const MtfShape *in, int read) {
+    MtfLinear linear = { .name = "logits",
+                         .file = m->n->head,
+                         .in = *in,
+                         .out = MTF_SHAPE(mtf_parts_dimension(m->p, "classes", m->n->classes)),
+                         .bias = !m->n->head_bare,
+                         .spread = m->n->spread };
+    return mtf_assembly_linear(m, &linear, read);
+}
+
 void mtf_assembly_classify(MtfAssembly *m, int x) {
-    int read = first_position(m, x);
+    MtfShape in;
+    int read = read_for_class(m, x, &in);
     if (m->n->head_layer.dense != NULL)
         read = mtf_parts_dropout(m->p, "head_dropped", m->n->dropout.branches,
                                  head_layer(m, read, m->d_model));
     MtfShape each = MTF_SHAPE(m->batch);
-    MtfLinear linear = { .name = "logits",
-                         .file = m->n->head,
-                         .in = MTF_SHAPE(m->d_model),
-                         .out = MTF_SHAPE(mtf_parts_dimension(m->p, "classes", m->n->classes)),
-                         .bias = true,
-                         .spread = m->n->spread };
-    int logits = mtf_assembly_linear(m, &linear, read);
+    int logits = m->n->head != NULL ? class_scores(m, &in, read) : read;
     int labels = mtf_parts_input(m->p, "labels", &each, MTF_I32, MTF_FEED_LABELS);
     int losses =
         mtf_parts_apply(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &each, logits, labels);

@@ -101,6 +101,11 @@ static int variable_with_suffix(MtfAssembly *m, const char *name, const char *fi
     return kept;
 }
 
+int mtf_assembly_factors(MtfAssembly *m, const char *name, const char *file, int dim) {
+    return variable_with_suffix(m, name, file, "", &MTF_SHAPE(dim),
+                                &(MtfInit){ MTF_INIT_CONSTANT, 1 });
+}
+
 int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int dim, bool is_row) {
     int variable = mtf_parts_variable(m->p, name, &MTF_SHAPE(dim), MTF_INIT_CONSTANT, 0);
     g_autofree char *size = format_sizes(m, &MTF_SHAPE(dim), 0);

@@ -61,6 +61,9 @@ int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file, co
 /* A vector that files keep as `file`, without a suffix, perhaps as a matrix of one row, and that nobody trains; zeros. */
 int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int dim, bool is_row);
 
+/* A vector of factors, at first 1, that files keep as `file` behind the layer's prefix, without a suffix. */
+int mtf_assembly_factors(MtfAssembly *m, const char *name, const char *file, int dim);
+
 /* Says where files keep the variable of that name in words of their own (layouts/FORMATS.md). */
 void mtf_assembly_place(MtfAssembly *m, const char *name, const char *place);
 

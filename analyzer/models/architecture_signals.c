@@ -21,21 +21,23 @@ static Picture picture_dimensions(MtfAssembly *m) {
                       .patch_rows = mtf_parts_dimension(m->p, "patch_rows", patch),
                       .columns = mtf_parts_dimension(m->p, "columns", side),
                       .patch_columns = mtf_parts_dimension(m->p, "patch_columns", patch),
-                      .patches = mtf_parts_dimension(m->p, "patches", side * side) };
+                      .patches = m->n->picture.class_place == NULL
+                                     ? m->length
+                                     : mtf_parts_dimension(m->p, "patches", side * side) };
 }
 
 /* A convolution whose stride is its size: a product of every patch with one matrix. */
 static int embed_patches(MtfAssembly *m, const Picture *d, int image) {
+    const MtfPictureNames *names = &m->n->picture;
     MtfLinear linear = { .name = "patch",
-                         .file = "embeddings.patch_embeddings.projection",
+                         .file = names->patch,
                          .in = MTF_SHAPE(d->channels, d->patch_rows, d->patch_columns),
                          .out = MTF_SHAPE(m->d_model),
-                         .bias = true,
+                         .bias = !names->patch_bare,
                          .spread = m->n->spread };
     int64_t patch = m->n->patch_size;
     g_autofree char *place =
-        g_strdup_printf("embeddings.patch_embeddings.projection.weight[%" PRId64 ",%" PRId64
-                        ",%" PRId64 ",%" PRId64 "]",
+        g_strdup_printf("%s.weight[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "]", names->patch,
                         m->n->d_model, m->n->channels, patch, patch);
     int grid = mtf_assembly_linear(m, &linear, image);
     mtf_assembly_place(m, "wpatch", place);
@@ -45,7 +47,8 @@ static int embed_patches(MtfAssembly *m, const Picture *d, int image) {
 
 /* A place of its own of every picture. */
 static int own_place(MtfAssembly *m, const char *name, const char *file) {
-    g_autofree char *place = g_strdup_printf("embeddings.%s[1,1,%" PRId64 "]", file, m->n->d_model);
+    g_autofree char *place = g_strdup_printf("%s[%s%" PRId64 "]", file,
+                                             m->n->picture.as_tables ? "" : "1,1,", m->n->d_model);
     g_autofree char *all = g_strdup_printf("%ss", name);
     MtfShape alone = MTF_SHAPE(m->batch, m->d_model);
     int token =
@@ -54,28 +57,59 @@ static int own_place(MtfAssembly *m, const char *name, const char *file) {
     return mtf_parts_apply(m->p, MTF_OP_BROADCAST, all, &alone, token, -1);
 }
 
-/* Places before the patches, from the first of whose results the picture's class is read. */
-static int add_class_place(MtfAssembly *m, int patches) {
-    MtfShape all = MTF_SHAPE(m->batch, m->length, m->d_model);
-    int places[3] = { own_place(m, "class_token", "cls_token"), -1, -1 }, n = 1;
-    if (m->n->teacher_place)
-        places[n++] = own_place(m, "teacher_token", "distillation_token");
+/* Places before the patches, from the first of whose results the picture's class may be read; `placed` are those that
+ * have a position. */
+static int add_class_place(MtfAssembly *m, int placed, int patches) {
+    const MtfPictureNames *names = &m->n->picture;
+    MtfShape all = MTF_SHAPE(m->batch, placed, m->d_model);
+    int places[3] = { -1, -1, -1 }, n = 0;
+    if (names->class_place == NULL)
+        return patches;
+    places[n++] = own_place(m, "class_token", names->class_place);
+    if (names->teacher != NULL)
+        places[n++] = own_place(m, "teacher_token", names->teacher);
     places[n++] = patches;
     return mtf_parts_apply_shape_to(m->p, MTF_OP_CONCAT, "places", &all, n, places);
 }
 
-int mtf_assembly_image(MtfAssembly *m) {
-    Picture d = picture_dimensions(m);
-    MtfShape shape =
-        MTF_SHAPE(m->batch, d.channels, d.rows, d.patch_rows, d.columns, d.patch_columns);
-    int image = mtf_parts_input(m->p, "image", &shape, MTF_F32, MTF_FEED_FEATURES);
-    int x = add_class_place(m, embed_patches(m, &d, image));
+static int add_table(MtfAssembly *m, int placed, int x) {
+    bool plain = m->n->picture.as_tables;
     g_autofree char *place = g_strdup_printf(
-        "embeddings.position_embeddings[1,%" PRId64 ",%" PRId64 "]", m->positions, m->n->d_model);
-    int table = mtf_parts_variable(m->p, "position_table", &MTF_SHAPE(m->length, m->d_model),
+        "%s%s%" PRId64 ",%" PRId64 "]", m->n->picture.table, plain ? ".weight[" : "[1,",
+        m->positions - m->n->picture.n_registers, m->n->d_model);
+    int table = mtf_parts_variable(m->p, "position_table", &MTF_SHAPE(placed, m->d_model),
                                    MTF_INIT_NORMAL, m->n->spread);
     mtf_assembly_place(m, "position_table", place);
     return mtf_parts_add(m->p, "x_placed", x, table);
+}
+
+/* Places whose results are not read (Darcet and others, 2023). They have no position, so that they may come last. */
+static int add_registers(MtfAssembly *m, int x) {
+    const MtfPictureNames *names = &m->n->picture;
+    MtfShape all = MTF_SHAPE(m->batch, m->length, m->d_model);
+    int count = mtf_parts_dimension(m->p, "registers", names->n_registers);
+    MtfShape each = MTF_SHAPE(m->batch, count, m->d_model);
+    g_autofree char *place = g_strdup_printf("%s[1,%" PRId64 ",%" PRId64 "]", names->registers,
+                                             names->n_registers, m->n->d_model);
+    int table = mtf_parts_variable(m->p, "register_tokens", &MTF_SHAPE(count, m->d_model),
+                                   MTF_INIT_NORMAL, m->n->spread);
+    mtf_assembly_place(m, "register_tokens", place);
+    int copies = mtf_parts_apply(m->p, MTF_OP_BROADCAST, "registers_of_all", &each, table, -1);
+    return mtf_parts_apply(m->p, MTF_OP_CONCAT, "x_registered", &all, x, copies);
+}
+
+int mtf_assembly_image(MtfAssembly *m) {
+    Picture d = picture_dimensions(m);
+    int64_t registers = m->n->picture.n_registers;
+    int placed =
+        registers > 0 ? mtf_parts_dimension(m->p, "placed", m->positions - registers) : m->length;
+    MtfShape shape =
+        MTF_SHAPE(m->batch, d.channels, d.rows, d.patch_rows, d.columns, d.patch_columns);
+    int image = mtf_parts_input(m->p, "image", &shape, MTF_F32, MTF_FEED_FEATURES);
+    int x = add_class_place(m, placed, embed_patches(m, &d, image));
+    x = add_table(m, placed, x);
+    x = mtf_assembly_norm(m, "embedding_norm", m->stack->names.embedding_norm, m->d_model, x);
+    return registers > 0 ? add_registers(m, x) : x;
 }
 
 /* ---- Sound ----------------------------------------------------------------------------------- */

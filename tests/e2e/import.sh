@@ -198,6 +198,17 @@ count vit-b16 86567656 '{"model_type":"vit","architectures":["ViTForImageClassif
 count vit-l16 304326632 '{"model_type":"vit","hidden_size":1024,"intermediate_size":4096,
   "num_hidden_layers":24,"num_attention_heads":16,"num_labels":1000}'
 
+# DINOv2 without its 768 numbers of what is hidden, and a classifier of 2 768 1000 + 1000; with registers 4 768 more. CLIP's tower as
+# published with its projection of 768 512, SigLIP's with the head that a query reads by.
+count dinov2-base $((86580480 - 768 + 1537000)) '{"model_type":"dinov2","image_size":518,"patch_size":14,"mlp_ratio":4,"layerscale_value":1.0,
+  "use_swiglu_ffn":false,"drop_path_rate":0.0,"apply_layernorm":true}'
+count dinov2-registers-base $((86580480 - 768 + 1537000 + 3072)) '{"model_type":"dinov2_with_registers","image_size":518,"patch_size":14,
+  "num_register_tokens":4}'
+count clip-vit-b32 $((87456000 + 393216)) '{"model_type":"clip","text_config":{"model_type":"clip_text_model"},
+  "vision_config":{"model_type":"clip_vision_model"}}'
+claim "texts are said to be left out" says "all but vision_config (texts are not read)"
+count siglip-base 92884224 '{"model_type":"siglip","vision_config":{"model_type":"siglip_vision_model"}}'
+
 # Published counts and a bias of each token, which files keep and nobody trains; M2M100 has none.
 count bart-base $((139420416 + 50265)) '{"model_type":"bart","d_model":768,"encoder_layers":6,"decoder_layers":6,"encoder_attention_heads":12,
     "decoder_attention_heads":12,"encoder_ffn_dim":3072,"decoder_ffn_dim":3072,"normalize_before":false,"normalize_embedding":true}'
@@ -275,6 +286,8 @@ refuse "chunks in a layer that looks at all" '{"model_type":"llama4","text_confi
     "no_rope_layers":[0],"layer_types":["chunked_attention"]}}' "/text_config/layer_types/0: full_attention is expected"
 refuse "SparseMixer of one expert" '{"model_type":"phimoe","num_experts_per_tok":1}' "two experts of a token"
 refuse "a ModernBERT whose norms have biases" '{"model_type":"modernbert","norm_bias":true}' "/norm_bias: only false"
+refuse "SigLIP that reads no features" '{"model_type":"siglip_vision_model","vision_use_head":false}' "/vision_use_head: only true, or"
+refuse "patches that do not fill a picture" '{"model_type":"dinov2","image_size":518,"patch_size":16}' "/patch_size: image_size must be"
 refuse "ALBERT of two groups of layers" '{"model_type":"albert","num_hidden_groups":2}' "/num_hidden_groups: only 1"
 refuse "an odd number of buckets" '{"model_type":"mpnet","relative_attention_num_buckets":7}' "/relative_attention_num_buckets: an even number"
 refuse "ERNIE with tasks" '{"model_type":"ernie","use_task_id":true}' "/use_task_id: only false"

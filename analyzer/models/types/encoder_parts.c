@@ -37,9 +37,16 @@ void mtf_encoder_from_decoder(MtfArchitecture *n) {
 
 /* ---- Heads ----------------------------------------------------------------------------------- */
 
+/* A key that a model's head has, where the config is a part of the model's. */
+static bool find_of_head(MtfConfig *c, const char *key, MtfJson *value) {
+    return mtf_config_find(c, key, value) ||
+           (c->root != c->whole && mtf_json_find(c->whole, key, value) &&
+            !cJSON_IsNull(value->node));
+}
+
 int64_t mtf_encoder_classes(MtfConfig *c, int64_t standard) {
     MtfJson labels;
-    if (mtf_config_find(c, "id2label", &labels)) {
+    if (find_of_head(c, "id2label", &labels)) {
         if (!mtf_json_object(&labels, c->error))
             c->failed = true;
         else
@@ -51,7 +58,7 @@ int64_t mtf_encoder_classes(MtfConfig *c, int64_t standard) {
 const MtfEncoderHead *mtf_encoder_find_head(MtfConfig *c, const MtfEncoderHead *heads) {
     MtfJson list, first;
     const char *name = "";
-    if (!mtf_config_find(c, "architectures", &list))
+    if (!find_of_head(c, "architectures", &list))
         return NULL;
     if (!mtf_json_array(&list, c->error) ||
         (mtf_json_first(&list, &first) && !mtf_json_string(&first, &name, c->error)))

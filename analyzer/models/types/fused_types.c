@@ -164,7 +164,7 @@ static void read_mpt_attention(MtfConfig *c, MtfArchitecture *n) {
     MtfJson object, value;
     bool there = mtf_config_find(c, "attn_config", &object);
     c->failed = c->failed || (there && !mtf_json_object(&object, c->error));
-    MtfConfig inner = { &object, c->used, c->left_out, c->failed, c->error };
+    MtfConfig inner = { &object, c->whole, c->used, c->left_out, c->failed, c->error };
     if (!there || c->failed)
         return;
     n->dropout.shares = mtf_config_number(&inner, "attn_pdrop", 0);

@@ -2,6 +2,24 @@
 /* Encoders of pictures, by their patches. */
 #include "analyzer/models/types/encoder_parts.h"
 
+#define PICTURE_CLASSES 1000 /* of ImageNet, where a config does not name its own */
+
+/* Size, patches and classes of a picture; `before` places stand before its patches. */
+static void read_picture(MtfConfig *c, MtfArchitecture *n, int64_t size, int64_t patch,
+                         int64_t before) {
+    n->kind = MTF_ARCHITECTURE_IMAGE;
+    n->image_size = mtf_config_size(c, "image_size", size);
+    n->patch_size = mtf_config_size(c, "patch_size", patch);
+    n->channels = mtf_config_size(c, "num_channels", 3);
+    n->head = "classifier";
+    if (n->image_size % n->patch_size != 0 || n->image_size / n->patch_size > 4096)
+        mtf_config_fail(c, "patch_size", "image_size must be 1 to 4096 times patch_size");
+    int64_t side = MAX(1, n->image_size / n->patch_size);
+    n->context = side * side + before;
+}
+
+/* ---- ViT ------------------------------------------------------------------------------------- */
+
 #define VIT_NAMES                                                                        \
     .layer = "encoder.layer.%d.", .q = "attention.attention.query",                      \
     .k = "attention.attention.key", .v = "attention.attention.value",                    \
@@ -9,42 +27,151 @@
     .before_ffn = "layernorm_after", .up = "intermediate.dense", .down = "output.dense", \
     .final_norm = "layernorm"
 
-#define VIT_CLASSES 1000 /* of ImageNet, where a config does not name its own */
+#define VIT_PICTURE                                                                           \
+    .patch = "embeddings.patch_embeddings.projection", .class_place = "embeddings.cls_token", \
+    .table = "embeddings.position_embeddings"
 
-static void read_vit_picture(MtfConfig *c, MtfArchitecture *n) {
-    n->image_size = mtf_config_size(c, "image_size", 224);
-    n->patch_size = mtf_config_size(c, "patch_size", 16);
-    n->channels = mtf_config_size(c, "num_channels", 3);
-    n->classes = mtf_encoder_classes(c, VIT_CLASSES);
-    n->head = "classifier";
-    if (n->image_size % n->patch_size != 0 || n->image_size / n->patch_size > 4096)
-        mtf_config_fail(c, "patch_size", "image_size must be 1 to 4096 times patch_size");
-    int64_t side = MAX(1, n->image_size / n->patch_size);
-    n->context = side * side + 1;
+static void read_vit(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    mtf_encoder_sizes(c, n);
+    s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "qkv_bias", true);
+    s->o_bias = s->ffn_bias = true;
+    s->names = (MtfStackNames){ VIT_NAMES };
+    n->picture = (MtfPictureNames){ VIT_PICTURE };
+    read_picture(c, n, 224, 16, 1);
+    n->classes = mtf_encoder_classes(c, PICTURE_CLASSES);
     mtf_config_leave_out(c, "pooler", "a picture's class is told without it");
     mtf_config_word(c, "pooler_act", "tanh");
     mtf_config_integer(c, "pooler_output_size", 1, n->d_model);
 }
 
-static void read_vit(MtfConfig *c, MtfArchitecture *n) {
-    MtfStack *s = &n->encoder;
-    n->kind = MTF_ARCHITECTURE_IMAGE;
-    mtf_encoder_sizes(c, n);
-    s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "qkv_bias", true);
-    s->o_bias = s->ffn_bias = true;
-    s->names = (MtfStackNames){ VIT_NAMES };
-    read_vit_picture(c, n);
-}
-
 /* DeiT, whose class is read without the teacher's place. */
 static void read_deit(MtfConfig *c, MtfArchitecture *n) {
     read_vit(c, n);
-    n->teacher_place = true;
+    n->picture.teacher = "embeddings.distillation_token";
     n->context++;
+}
+
+/* ---- DINOv2 ---------------------------------------------------------------------------------- */
+
+#define DINOV2_NAMES                                                                   \
+    .layer = "encoder.layer.%d.", .q = "attention.attention.query",                    \
+    .k = "attention.attention.key", .v = "attention.attention.value",                  \
+    .o = "attention.output.dense", .before_attention = "norm1", .before_ffn = "norm2", \
+    .final_norm = "layernorm", .attention_factors = "layer_scale1.lambda1",            \
+    .ffn_factors = "layer_scale2.lambda1"
+
+/* One hidden layer, or a gate on one of two thirds of its width, a multiple of 8. */
+static void read_dinov2_ffn(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    int64_t wide = n->d_model * mtf_config_size(c, "mlp_ratio", 4);
+    s->gated = mtf_config_flag(c, "use_swiglu_ffn", false);
+    s->d_ff = s->gated ? (wide * 2 / 3 + 7) / 8 * 8 : wide;
+    if (!s->gated) {
+        s->names.up = "mlp.fc1";
+        s->names.down = "mlp.fc2";
+        return;
+    }
+    s->activation = "silu";
+    s->names.gate_up = "mlp.weights_in";
+    s->names.down = "mlp.weights_out";
+}
+
+/* Branches have a factor of each feature; classes are read from the first place and the patches' mean. */
+static void read_dinov2(MtfConfig *c, MtfArchitecture *n) {
+    read_vit(c, n);
+    MtfStack *s = &n->encoder;
+    n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-6);
+    s->names = (MtfStackNames){ DINOV2_NAMES };
+    read_dinov2_ffn(c, n);
+    n->class_place = MTF_READ_BOTH;
+    mtf_type_ignore(c, (const char *const[]){ "apply_layernorm", "layerscale_value",
+                                              "reshape_hidden_states", "stage_names",
+                                              "out_features", "out_indices", "use_mask_token",
+                                              "drop_path_rate", NULL });
+}
+
+static void read_dinov2_with_registers(MtfConfig *c, MtfArchitecture *n) {
+    read_dinov2(c, n);
+    n->picture.n_registers = mtf_config_integer(c, "num_register_tokens", 0, 4);
+    n->picture.registers = "embeddings.register_tokens";
+    n->context += n->picture.n_registers;
+}
+
+/* ---- CLIP and SigLIP ------------------------------------------------------------------------- */
+
+#define CLIP_NAMES                                                                                \
+    .layer = "vision_model.encoder.layers.%d.", .q = "self_attn.q_proj", .k = "self_attn.k_proj", \
+    .v = "self_attn.v_proj", .o = "self_attn.out_proj", .before_attention = "layer_norm1",        \
+    .before_ffn = "layer_norm2", .up = "mlp.fc1", .down = "mlp.fc2"
+
+#define CLIP_PICTURE                                    \
+    .patch = "vision_model.embeddings.patch_embedding", \
+    .table = "vision_model.embeddings.position_embedding", .as_tables = true
+
+static void read_tower(MtfConfig *c, MtfArchitecture *n, const char *activation) {
+    MtfStack *s = &n->encoder;
+    mtf_encoder_sizes(c, n);
+    s->activation = mtf_config_activation(c, "hidden_act", activation);
+    mtf_encoder_all_biases(s);
+    s->names = (MtfStackNames){ CLIP_NAMES };
+    n->picture = (MtfPictureNames){ CLIP_PICTURE };
+    n->class_place = MTF_READ_PATCHES;
+}
+
+static const MtfEncoderHead image_heads[] = {
+    { "ForImageClassification", { 0 }, "classifier", true }, { NULL }
+};
+
+/* CLIP's tower of pictures. Without a head of classes the features that texts are compared with are scores. */
+static void read_clip_vision(MtfConfig *c, MtfArchitecture *n) {
+    read_tower(c, n, "quick_gelu");
+    n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-5);
+    n->picture.class_place = "vision_model.embeddings.class_embedding";
+    n->picture.patch_bare = true;
+    n->encoder.names.embedding_norm = "vision_model.pre_layrnorm";
+    read_picture(c, n, 224, 32, 1);
+    int64_t features = mtf_config_size(c, "projection_dim", 512);
+    n->classes = features;
+    if (mtf_encoder_find_head(c, image_heads) != NULL) {
+        n->classes = mtf_encoder_classes(c, 2);
+        return;
+    }
+    n->class_place = MTF_READ_FIRST;
+    n->encoder.names.final_norm = "vision_model.post_layernorm";
+    n->head = "visual_projection";
+    n->head_bare = true;
+    mtf_config_leave_out(c, "projection_dim", "its features are scores of as many classes");
+}
+
+/* SigLIP's, without a place of its own for the class: a learned query reads features, whose scores they are; or classes are
+ * read from the patches' mean. */
+static void read_siglip_vision(MtfConfig *c, MtfArchitecture *n) {
+    read_tower(c, n, "gelu_pytorch_tanh");
+    n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-6);
+    n->encoder.names.final_norm = "vision_model.post_layernorm";
+    read_picture(c, n, 224, 16, 0);
+    bool probe = mtf_config_flag(c, "vision_use_head", true);
+    if (mtf_encoder_find_head(c, image_heads) != NULL) {
+        n->classes = mtf_encoder_classes(c, 2);
+        return;
+    }
+    if (!probe)
+        mtf_config_fail(c, "vision_use_head", "only true, or a head of classes");
+    n->class_place = MTF_READ_PROBE;
+    n->picture.probe = "vision_model.head.";
+    n->classes = n->d_model;
+    n->head = NULL;
+    mtf_config_leave_out(c, "hidden_size",
+                         "the features that are read are scores of as many classes");
 }
 
 const MtfArchitectureType mtf_picture_types[] = {
     { "vit", read_vit },
     { "deit", read_deit },
+    { "dinov2", read_dinov2 },
+    { "dinov2_with_registers", read_dinov2_with_registers },
+    { "clip_vision_model", read_clip_vision },
+    { "siglip_vision_model", read_siglip_vision },
     { NULL, NULL },
 };

@@ -769,7 +769,7 @@ HEAD_NORMS = {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "hunyuan
 
 # Types that every_model_type.sh alone tries: they keep their tensors as others do.
 GENERATED_ALONE = {"xglm"} | set(TRAITS) - {"granitemoeshared", "minimax_m2", "granitemoe", "ernie4_5_moe", "persimmon", "apertus"} | {
-    "qwen2_vl", "qwen2_5_vl", "ernie", "megatron-bert", "data2vec-text", "xlm-roberta-xl", "eurobert", "nomic_bert"}
+    "qwen2_vl", "qwen2_5_vl", "ernie", "megatron-bert", "data2vec-text", "xlm-roberta-xl", "eurobert", "nomic_bert", "clip"}
 
 
 def all_experts_in_one(w, c, p, x):
@@ -1493,6 +1493,76 @@ def vit(w, c, image):
     return linear(w, "classifier", norm(kind + ".layernorm", x)[:1], len(c["id2label"]), True)
 
 
+def pictured(w, c, image, patch, biased):
+    """Patches by a convolution of their size."""
+    h, size = c["hidden_size"], c["patch_size"]
+    kernel = w(patch + ".weight", h, c["num_channels"], size, size, scale=0.2)
+    bias = w(patch + ".bias", h, scale=0.3) if biased else None
+    return torch.nn.functional.conv2d(image[None], kernel, bias, stride=size)[0].reshape(h, -1).T
+
+
+def dinov2(w, c, image):
+    """Branches by factors; registers that have no position; the class is read from the first place and the patches' mean."""
+    h, n, p = c["hidden_size"], c["num_attention_heads"], c["model_type"] + "."
+    wide, more = h * c["mlp_ratio"], c.get("num_register_tokens", 0)
+    x = torch.cat([w(p + "embeddings.cls_token", 1, 1, h, scale=0.5)[0], pictured(w, c, image, p + "embeddings.patch_embeddings.projection", True)])
+    x = x + w(p + "embeddings.position_embeddings", 1, len(x), h, scale=0.3)[0]
+    if more:
+        x = torch.cat([x[:1], w(p + "embeddings.register_tokens", 1, more, h, scale=0.5)[0], x[1:]])
+    for i in range(c["num_hidden_layers"]):
+        q = f"{p}encoder.layer.{i}."
+        y = plain_norm(w, c, q + "norm1", x)
+        parts = [heads_of(linear(w, q + "attention.attention." + name, y, h, True), n) for name in ("query", "key", "value")]
+        y = linear(w, q + "attention.output.dense", joined(attend(*parts, 1 / math.sqrt(h // n), causal=False)), h, True)
+        x = x + y * w(q + "layer_scale1.lambda1", h, scale=0.3, about=1)
+        y = plain_norm(w, c, q + "norm2", x)
+        if c["use_swiglu_ffn"]:
+            f = (int(wide * 2 / 3) + 7) // 8 * 8
+            gate, up = linear(w, q + "mlp.weights_in", y, 2 * f, True).split(f, -1)
+            y = linear(w, q + "mlp.weights_out", silu(gate) * up, h, True)
+        else:
+            y = linear(w, q + "mlp.fc2", gelu(linear(w, q + "mlp.fc1", y, wide, True)), h, True)
+        x = x + y * w(q + "layer_scale2.lambda1", h, scale=0.3, about=1)
+    x = plain_norm(w, c, p + "layernorm", x)
+    return linear(w, "classifier", torch.cat([x[0], x[1 + more:].mean(0)])[None], len(c["id2label"]), True)
+
+
+def by_probe(w, c, p, x):
+    """What one learned query finds, and what a hidden layer makes of it."""
+    h, n, f = c["hidden_size"], c["num_attention_heads"], c["intermediate_size"]
+    matrix, bias = w(p + "attention.in_proj_weight", 3 * h, h), w(p + "attention.in_proj_bias", 3 * h, scale=0.3)
+    q, k, v = (heads_of(of @ rows.T + more, n) for of, rows, more in zip(
+        (w(p + "probe", 1, 1, h, scale=1)[0], x, x), matrix.split(h), bias.split(h)))
+    y = linear(w, p + "attention.out_proj", joined(attend(q, k, v, 1 / math.sqrt(h // n), causal=False)), h, True)
+    return y + linear(w, p + "mlp.fc2", gelu_tanh(linear(w, p + "mlp.fc1", plain_norm(w, c, p + "layernorm", y), f, True)), h, True)
+
+
+def tower(w, c, image):
+    """CLIP's or SigLIP's of pictures, alone or of a pair's config."""
+    classes = len(c.get("id2label", "..."[:2])) if tells(c, "ForImageClassification") else None
+    c = {**c, **c.get("vision_config", {})}
+    h, n, p, clip = c["hidden_size"], c["num_attention_heads"], "vision_model.", c["model_type"].startswith("clip")
+    act = (lambda x: x * torch.sigmoid(1.702 * x)) if clip else gelu_tanh
+    x = pictured(w, c, image, p + "embeddings.patch_embedding", not clip)
+    if clip:
+        x = torch.cat([w(p + "embeddings.class_embedding", h, scale=0.5)[None], x])
+    x = x + w(p + "embeddings.position_embedding.weight", len(x), h, scale=0.3)
+    x = plain_norm(w, c, p + "pre_layrnorm", x) if clip else x
+    for i in range(c["num_hidden_layers"]):
+        q = f"{p}encoder.layers.{i}."
+        y = plain_norm(w, c, q + "layer_norm1", x)
+        parts = [heads_of(linear(w, f"{q}self_attn.{name}_proj", y, h, True), n) for name in "qkv"]
+        x = x + linear(w, q + "self_attn.out_proj", joined(attend(*parts, 1 / math.sqrt(h // n), causal=False)), h, True)
+        y = act(linear(w, q + "mlp.fc1", plain_norm(w, c, q + "layer_norm2", x), c["intermediate_size"], True))
+        x = x + linear(w, q + "mlp.fc2", y, h, True)
+    if classes and clip:
+        return linear(w, "classifier", x[1:].mean(0)[None], classes, True)
+    x = plain_norm(w, c, p + "post_layernorm", x)
+    if classes:
+        return linear(w, "classifier", x.mean(0)[None], classes, True)
+    return linear(w, "visual_projection", x[:1], c["projection_dim"]) if clip else by_probe(w, c, p + "head.", x)
+
+
 def whisper(w, c, sound, tokens):
     """Two convolutions and an encoder of sound, a decoder of text that attends to it."""
     h = c["d_model"]
@@ -1608,6 +1678,9 @@ BART = {"d_model": 24, "encoder_layers": 2, "decoder_layers": 1, "encoder_attent
         "vocab_size": 256, "scale_embedding": False, "tie_word_embeddings": True, "is_encoder_decoder": True,
         "decoder_start_token_id": 4, "eos_token_id": 1, "dropout": 0.1, "attention_dropout": 0.0}
 
+PICTURE = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "image_size": 12,
+           "patch_size": 4, "num_channels": 3, "layer_norm_eps": 1e-5}
+SEVEN = {"id2label": {str(i): "x" for i in range(7)}}
 
 
 def without_rms(config):
@@ -1878,12 +1951,20 @@ MODELS = {
                           "decoder_attention_heads": 2, "decoder_layers": 2, "encoder_ffn_dim": 40,
                           "decoder_ffn_dim": 36, "vocab_size": 50, "num_mel_bins": 5,
                           "max_source_positions": 8, "max_target_positions": 16}),
-    "deit": (vit, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
-                   "num_attention_heads": 3, "image_size": 12, "patch_size": 4, "num_channels": 3,
-                   "layer_norm_eps": 1e-12, "id2label": {str(i): "x" for i in range(7)}}),
-    "vit": (vit, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
-                  "num_attention_heads": 3, "image_size": 12, "patch_size": 4, "num_channels": 3,
-                  "layer_norm_eps": 1e-12, "id2label": {str(i): "x" for i in range(7)}}),
+    "deit": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
+    "vit": (vit, {**PICTURE, "layer_norm_eps": 1e-12, **SEVEN}),
+    "dinov2": (dinov2, {**PICTURE, **SEVEN, "mlp_ratio": 2, "use_swiglu_ffn": True, "layerscale_value": 1.0, "out_indices": [2]}),
+    "dinov2_with_registers": (dinov2, {**PICTURE, **SEVEN, "mlp_ratio": 2, "use_swiglu_ffn": False, "num_register_tokens": 3}),
+    "clip_vision_model": (tower, {**PICTURE, "projection_dim": 10, "architectures": ["CLIPVisionModelWithProjection"]}),
+    "clip-classes": (tower, {**SEVEN, "architectures": ["CLIPForImageClassification"], "text_config": {"model_type": "clip_text_model"},
+                             "vision_config": {**PICTURE, "model_type": "clip_vision_model", "projection_dim": 10}}),
+    "clip": (tower, {"text_config": {"model_type": "clip_text_model"}, "logit_scale_init_value": 2.6592, "projection_dim": 10,
+                     "vision_config": {**PICTURE, "model_type": "clip_vision_model", "projection_dim": 10}}),
+    "siglip_vision_model": (tower, {**PICTURE, "layer_norm_eps": 1e-6}),
+    "siglip": (tower, {"text_config": {"model_type": "siglip_text_model"}, "vision_config": {
+        **PICTURE, "model_type": "siglip_vision_model", "layer_norm_eps": 1e-6}}),
+    "siglip-classes": (tower, {**SEVEN, "architectures": ["SiglipForImageClassification"], "model_type": "siglip_vision_model",
+                               **PICTURE, "layer_norm_eps": 1e-6}),
 }
 
 
@@ -1916,9 +1997,8 @@ def write(folder, kind):
     config = {"model_type": type_of(kind), **config}
     os.makedirs(folder, exist_ok=True)
     weights, generator = Weights(config.get("quantization_config"), kind == "bert-tokens"), torch.Generator().manual_seed(3)
-    if compute == vit:
-        side = config["image_size"]
-        image = torch.randn(config["num_channels"], side, side, generator=generator)
+    if compute in (vit, dinov2, tower):
+        image = torch.randn(PICTURE["num_channels"], PICTURE["image_size"], PICTURE["image_size"], generator=generator)
         logits = compute(weights, config, image)
         numpy.save(os.path.join(folder, "in-image.npy"), image[None].numpy().astype("float32"))
         numpy.save(os.path.join(folder, "in-labels.npy"), numpy.zeros(1, "int32"))
