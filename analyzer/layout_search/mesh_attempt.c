@@ -204,10 +204,15 @@ static void tell_posed(const MtfPlanSearch *search) {
     mtf_variant_race_posed(search->options->race, search->options->runner);
 }
 
+/* Whether free layouts are left alone: they are not wanted, or rules are known when time is up. */
+static bool rules_are_enough(const MtfPlanSearch *search, const MtfMeshAttempt *attempt) {
+    return search->options->rules_only || (attempt->rules.found && mtf_plan_search_is_late(search));
+}
+
 /* Searches the free layouts beside the rules; `known` is a layout found before, or NULL. */
 static bool attempt_free_layouts(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
                                  const MtfLayout *known, GError **error) {
-    if (search->options->rules_only) {
+    if (rules_are_enough(search, attempt)) {
         tell_posed(search);
         return true;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/rules/rule_search.h"
 
+#include "analyzer/rules/plain_rules.h"
 #include "analyzer/rules/rule_search_program.h"
 #include "cost/memory/arena.h"
 #include "layouts/base/error.h"
@@ -157,9 +158,10 @@ static bool is_wanted(const Search *search, int64_t bytes) {
 static int64_t arena_of(const Attempt *attempt, const MtfRules *rules, int64_t *price) {
     const MtfGraph *graph = attempt->search->graph;
     int half_step;
-    *price = mtf_rule_tables_price(attempt->tables, rules);
-    if (attempt->search->options->modelled)
+    if (attempt->search->options->modelled) {
+        *price = mtf_rule_tables_price(attempt->tables, rules);
         return mtf_rule_tables_memory(attempt->tables, rules, &half_step);
+    }
     g_autoptr(MtfLayout) layout = mtf_layout_from_rules(graph, attempt->mesh, rules);
     layout->execution.stage = attempt->search->options->stage;
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
@@ -181,21 +183,26 @@ static void keep(const Attempt *attempt, MtfRules *rules, int64_t arena_bytes) {
 
 /* Takes rules whose arena fits and that are the cheapest so far; rules that do not fit, while
  * nothing does, as the smallest. Frees the others. Returns what the arena lacks to fit, or 0. */
-static int64_t judge(const Attempt *attempt, MtfRuleSolution *solution) {
+static int64_t judge(const Attempt *attempt, MtfRules *rules, int64_t *price) {
     MtfRuleAnswer *answer = attempt->search->answer;
-    MtfRules *rules = g_steal_pointer(&solution->rules);
-    int64_t price, bytes = arena_of(attempt, rules, &price);
+    int64_t bytes = arena_of(attempt, rules, price);
     int64_t missing = MAX(0, bytes - attempt->search->options->memory_limit);
-    g_assert(price == solution->value);
-    if (missing == 0 && (!answer->found || price < answer->cost)) {
+    if (missing == 0 && (!answer->found || *price < answer->cost)) {
         answer->found = true;
-        answer->cost = price;
+        answer->cost = *price;
         keep(attempt, rules, bytes);
     } else if (missing > 0 && is_wanted(attempt->search, bytes)) {
         keep(attempt, rules, bytes);
     } else {
         mtf_rules_free(rules);
     }
+    return missing;
+}
+
+/* The same of rules that a program found, whose price it knows. */
+static int64_t judge_solution(const Attempt *attempt, MtfRuleSolution *solution) {
+    int64_t price, missing = judge(attempt, g_steal_pointer(&solution->rules), &price);
+    g_assert(price == solution->value);
     return missing;
 }
 
@@ -228,7 +235,7 @@ static bool solve_and_judge(Attempt *attempt, int64_t limit, int64_t *bound, int
     if (cannot_improve(attempt->search, &solution))
         mtf_rules_free(solution.rules);
     else
-        *missing = judge(attempt, &solution);
+        *missing = judge_solution(attempt, &solution);
     if (*missing == 0)
         attempt->cheapest = MIN(attempt->cheapest, solution.value);
     if (*missing > 0) {
@@ -274,8 +281,24 @@ static bool search_smallest(Attempt *attempt, GError **error) {
         return true;
     }
     solution.value = mtf_rule_tables_price(attempt->tables, solution.rules);
-    judge(attempt, &solution);
+    judge_solution(attempt, &solution);
     return true;
+}
+
+/* Time is up before any rules that fit are known: those that need no search may, of dimensions that
+ * matter (a window's would have small weights travel), or of all. */
+static void try_plain(Attempt *attempt, const unsigned *allowed) {
+    static const double shares[] = { 0.01, 0 };
+    const Search *search = attempt->search;
+    const MtfSearchControl *control = search->options->control;
+    int64_t price;
+    if (search->answer->found || search->options->modelled || !mtf_search_is_over(control) ||
+        mtf_search_is_stopped(control))
+        return;
+    for (int i = 0; i < (int)G_N_ELEMENTS(shares) && !search->answer->found; i++)
+        if (judge(attempt, mtf_plain_rules(search->graph, attempt->mesh, allowed, shares[i]),
+                  &price) == 0)
+            attempt->cheapest = price;
 }
 
 typedef bool (*MeshSearch)(Attempt *attempt, GError **error);
@@ -314,8 +337,11 @@ static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, M
             attempt.program->work /= DRAFT_SHARE;
         done = step(&attempt, error);
     }
+    if (done)
+        try_plain(&attempt, allowed);
     *bound = MAX(attempt.bound, floor);
-    *found = (MtfRuleMesh){ attempt.tables != NULL, attempt.cheapest };
+    *found =
+        (MtfRuleMesh){ attempt.tables != NULL || attempt.cheapest < INT64_MAX, attempt.cheapest };
     mtf_rule_program_free(attempt.program);
     mtf_rule_tables_free(attempt.tables);
     return done;

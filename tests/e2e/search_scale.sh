@@ -36,5 +36,8 @@ run meshtf-plan model densenet --preset densenet-121 -o "$work/d.json"
 run meshtf-plan search "$work/d.json" --mesh 'a:8;b:8' --machine v100 --layouts rule
 claim "rules for 62 dimensions are found" exits 0
 claim "and proven" says "optimal over all rule layouts"
+run meshtf-plan search "$work/d.json" --mesh 'a:4;b:4' --machine v100 --seconds 0.2
+claim "a fifth of a second is enough for a plan" exits 0
+claim "that fits" says "fits           yes"
 
 done_testing

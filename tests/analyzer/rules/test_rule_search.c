@@ -395,6 +395,31 @@ static void a_search_cancelled_at_once_has_found_nothing(void **state) {
     mtf_rule_answer_clear(&answer);
 }
 
+/* A second ends before it begins: rules that need no search are known, with no more than is true. */
+static void where_time_is_up_there_still_are_rules(void **state) {
+    (void)state;
+    for (guint32 seed = 0; seed < 20; seed++) {
+        g_autoptr(MtfGraph) graph = graph_of(seed);
+        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        const MtfMesh *mesh = &g_array_index(meshes, MtfMesh, 0);
+        MtfSearchControl control;
+        mtf_search_control_init(&control, 1);
+        control.deadline -= 2 * G_TIME_SPAN_SECOND;
+        MtfRuleSearchOptions options = { .machine = machine,
+                                         .memory_limit = INT64_MAX,
+                                         .control = &control };
+        MtfRuleAnswer answer;
+        assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
+        Exhaustion e = { .graph = graph, .mesh = mesh, .limit = INT64_MAX };
+        exhaust(&e);
+        assert_true(answer.stopped && answer.found);
+        assert_true(mtf_rules_check(graph, mesh, answer.rules, NULL));
+        assert_true(answer.cost >= e.cheapest && answer.bound <= e.cheapest);
+        assert_int_equal(g_array_index(answer.by_mesh, MtfRuleMesh, 0).cost, answer.cost);
+        mtf_rule_answer_clear(&answer);
+    }
+}
+
 /* Every mesh tells what its own best rules cost. */
 static void every_mesh_tells_its_own_optimum(void **state) {
     (void)state;
@@ -449,6 +474,7 @@ int main(void) {
         cmocka_unit_test(the_integer_program_does_not_grow_with_depth),
         cmocka_unit_test(a_stopped_search_says_so_and_its_bound_holds),
         cmocka_unit_test(a_search_cancelled_at_once_has_found_nothing),
+        cmocka_unit_test(where_time_is_up_there_still_are_rules),
         cmocka_unit_test(every_mesh_tells_its_own_optimum),
         cmocka_unit_test(the_best_of_all_meshes_is_found),
     };
