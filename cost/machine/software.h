@@ -64,9 +64,10 @@ typedef struct {
 
 typedef struct {
     char *name, *summary;
-    char **matches;                    /* parts of names by which it is known, lower case */
-    double host_seconds;               /* that the host takes to launch a kernel */
-    double host_kernels[MTF_PASSES];   /* that a layer's pass launches */
+    char **matches;                  /* parts of names by which it is known, lower case */
+    double host_seconds;             /* that the host takes to launch a kernel */
+    double host_kernels[MTF_PASSES]; /* that a layer's pass launches */
+    bool loops_at_once; /* the host calls a loop of recurrent cells once, not each of its kernels */
     double host_collective_seconds;    /* to launch one, and to wait for its ranks */
     double routed_seconds[MTF_PASSES]; /* to launch a layer's routing (0) */
     double expert_seconds[MTF_PASSES]; /* and each expert of the device (0) */

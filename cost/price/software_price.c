@@ -68,7 +68,8 @@ double mtf_software_times(const MtfSoftware *software, const MtfProgram *program
 
 double mtf_software_launch_seconds(const MtfSoftware *software, const MtfOperation *op) {
     MtfPassKind pass = pass_of(op);
-    if (software == NULL || op->phase > MTF_PHASE_BACKWARD)
+    if (software == NULL || op->phase > MTF_PHASE_BACKWARD ||
+        (op->loop != 0 && software->loops_at_once))
         return 0;
     double reference = reference_kernels[pass] + reference_products[pass];
     return software->host_seconds * software->host_kernels[pass] / reference;

@@ -5,7 +5,8 @@
  *                (kernel_work/fusable.h); the rest is read and written as often as the profile says
  *                of a decoder layer, over as often as such a kernel would
  *     attention  by scores where the profile has no fused kernel
- *     host       what the host takes to launch a kernel or a collective
+ *     host       what the host takes to launch a kernel or a collective; nothing inside of loops that
+ *                a library runs in one call, whose kernels the device starts one after the other
  *     hidden     the share of a collective that runs beside kernels
  *
  * The reference is a layer of a GPT whose maps and reductions are fused wherever they can be; it

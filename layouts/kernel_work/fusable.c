@@ -12,10 +12,15 @@ typedef struct {
     int *products; /* one an operation: on the longest way to it, itself left out */
 } Marking;
 
+/* Of a loop's body: an index of what it reads, or a place for what it writes. */
+static bool moves_in_loop(const MtfOperation *op) {
+    return op->loop != 0 && mtf_operation_row(op->kind)->kernel_class == MTF_CLASS_MOVE;
+}
+
 static bool is_fusable(const MtfOperation *op) {
     MtfKernelClass class = mtf_operation_row(op->kind)->kernel_class;
-    return (class == MTF_CLASS_ELEMENTWISE || class == MTF_CLASS_REDUCTION) &&
-           op->phase <= MTF_PHASE_BACKWARD;
+    bool passes = class == MTF_CLASS_ELEMENTWISE || class == MTF_CLASS_REDUCTION;
+    return (passes || moves_in_loop(op)) && op->phase <= MTF_PHASE_BACKWARD;
 }
 
 static bool copies_variable(const MtfGraph *graph, const MtfOperation *op) {
@@ -47,9 +52,18 @@ static bool are_near(const Marking *marking, int a, int b) {
            marking->products[a] == marking->products[b];
 }
 
+/* The operation that wrote what `tensor` is, wherever a loop's body moved it. */
+static int written_by(const MtfGraph *graph, int tensor) {
+    int producer = mtf_graph_tensor(graph, tensor)->producer;
+    while (producer >= 0 && moves_in_loop(mtf_graph_operation(graph, producer)))
+        producer =
+            mtf_graph_tensor(graph, mtf_graph_operation(graph, producer)->inputs[0])->producer;
+    return producer;
+}
+
 /* A neighbour wrote it, or reads it before this operation does. */
 static bool is_near_input(const Marking *marking, int operation, int tensor) {
-    int producer = mtf_graph_tensor(marking->graph, tensor)->producer;
+    int producer = written_by(marking->graph, tensor);
     if (producer >= 0 && are_near(marking, producer, operation))
         return true;
     for (int c = marking->consumers->starts[tensor]; c < marking->consumers->starts[tensor + 1];
@@ -80,7 +94,7 @@ static bool is_near_output(const Marking *marking, int operation, int tensor) {
 
 static void mark_operation(const Marking *marking, int operation) {
     MtfOperation *op = mtf_graph_operation(marking->graph, operation);
-    bool copy = copies_variable(marking->graph, op);
+    bool copy = copies_variable(marking->graph, op) || moves_in_loop(op);
     op->near_inputs = op->near_outputs = 0;
     if (!copy && !is_fusable(op))
         return;

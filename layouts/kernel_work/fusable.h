@@ -8,7 +8,8 @@
  *
  * Two such operations are neighbours when the longest ways to both have as many products in them,
  * and one reads what the other wrote, or both read the same. A variable's copy in a narrower type
- * costs nothing: the optimizer writes it with the variable. */
+ * costs nothing: the optimizer writes it with the variable. What a loop's body moves (an iteration's slice,
+ * a gate's part of a product, a state that is kept) is where its reader or writer looks for it: no kernel. */
 #ifndef MTF_FUSABLE_H
 #define MTF_FUSABLE_H
 

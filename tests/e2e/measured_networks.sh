@@ -16,8 +16,9 @@ claim "compiled steps of ResNet-50, ViT and BERT are predicted within 15 %" with
 claim "prompts of Llama are predicted within 15 %" within 0.85 1.15 5 '$1 == "prefill"'
 # Of 32768 positions PyTorch reads a cache of shared keys by one processor a head.
 claim "tokens of Llama are predicted within 18 %" within 0.82 1.18 6 '$1 == "decode" && $4 < 32768'
-# Without the compiler each map is a pass of its own; an LSTM goes by one kernel of cuDNN's that no profile has.
-claim "eager steps take longer than predicted, and at most twice as long" within 0.49 1.05 10 '$5 == "eager" && $2 != "2x512"'
+# Without the compiler each map is a pass of its own.
+claim "eager steps take longer than predicted, and at most twice as long" within 0.49 1.05 11 '$5 == "eager"'
+claim "an LSTM, which cuDNN runs in one call, is predicted within 15 %" within 0.85 1.15 1 '$2 == "2x512"'
 
 halves_are_found() {
     awk '{ $6 /= 2 } 1' "$work/networks" >"$work/halves" && mv "$work/halves" "$work/networks"

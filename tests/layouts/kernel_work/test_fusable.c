@@ -52,11 +52,45 @@ static void products_are_never_near_and_part_what_is(void **state) {
     assert_false(operation(graph, "second")->near_redone);
 }
 
+/* h' = tanh(x_t + w h), and what is shown of it is kept: in an iteration the sum begins a kernel, to which the slice
+ * before it, the map behind it and both that keep its result belong. */
+static const char loop_text[] =
+    "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'t': 4, 'd': 8, 'e': 8},"
+    "'inputs': [{'name': 'x', 'dims': ['t', 'd'], 'feed': 'features'},"
+    "{'name': 'w', 'dims': ['d', 'e'], 'feed': 'features'}],"
+    "'loops': [{'name': 'cell', 'dimension': 't'}],"
+    "'operations': ["
+    "{'name': 'zero', 'op': 'constant', 'dims': ['d'], 'value': 0},"
+    "{'name': 'h', 'op': 'loop_begin', 'inputs': ['zero']},"
+    "{'name': 'now', 'op': 'loop_slice', 'loop': 'cell', 'inputs': ['x'], 'dimension': 't'},"
+    "{'name': 'product', 'op': 'einsum', 'loop': 'cell', 'inputs': ['h', 'w'], 'dims': ['e']},"
+    "{'name': 'here', 'op': 'rename', 'loop': 'cell', 'inputs': ['product'], 'from': 'e', 'to': 'd'},"
+    "{'name': 'sum', 'op': 'add', 'loop': 'cell', 'inputs': ['now', 'here']},"
+    "{'name': 'squashed', 'op': 'tanh', 'loop': 'cell', 'inputs': ['sum']},"
+    "{'name': 'moved', 'op': 'rename', 'loop': 'cell', 'inputs': ['squashed'], 'from': 'd', 'to': 'e'},"
+    "{'name': 'shown', 'op': 'square', 'loop': 'cell', 'inputs': ['moved']},"
+    "{'name': 'all', 'op': 'loop_stack', 'loop': 'cell', 'inputs': ['shown'], 'dimension': 't'},"
+    "{'name': 'last', 'op': 'loop_next', 'loop': 'cell', 'inputs': ['h', 'squashed']}]}";
+
+static void what_a_loop_moves_is_no_kernel(void **state) {
+    (void)state;
+    static const char *const moved[] = { "now", "here", "moved", "all", "last" };
+    g_autoptr(MtfGraph) graph = mtf_test_graph(loop_text);
+    mtf_graph_mark_near(graph);
+    for (gsize i = 0; i < G_N_ELEMENTS(moved); i++)
+        assert_true(operation(graph, moved[i])->near_inputs & 1);
+    assert_int_equal(operation(graph, "sum")->near_inputs, 0);
+    assert_int_equal(operation(graph, "squashed")->near_inputs, 1);
+    assert_int_equal(operation(graph, "shown")->near_inputs, 1);
+    assert_int_equal(operation(graph, "product")->near_inputs, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_neighbour_wrote_is_near),
         cmocka_unit_test(what_is_read_elsewhere_is_written),
         cmocka_unit_test(products_are_never_near_and_part_what_is),
+        cmocka_unit_test(what_a_loop_moves_is_no_kernel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
