@@ -82,17 +82,16 @@ static int count_states(Space *space) {
     return states;
 }
 
-/* Whether axis a comes from the same and goes to the same as the one before it. */
-static bool continues_run(const Space *space, int a) {
-    return a > 0 && space->from->axis[a] == space->from->axis[a - 1] &&
-           space->to->axis[a] == space->to->axis[a - 1];
+/* Whether two axes come from the same and go to the same. */
+static bool change_alike(const Space *space, int a, int b) {
+    return space->from->axis[a] == space->from->axis[b] && space->to->axis[a] == space->to->axis[b];
 }
 
 static void find_runs(Space *space) {
     for (int a = 0; a < space->mesh->n_axes; a++) {
         if (space->from->axis[a] == space->to->axis[a])
             continue;
-        if (!continues_run(space, a))
+        if (a == 0 || !change_alike(space, a - 1, a))
             space->n_runs++;
         space->runs[space->n_runs - 1] |= 1U << a;
     }
