@@ -144,7 +144,7 @@ typedef struct {
 } MtfStack;
 
 typedef enum {
-    MTF_ARCHITECTURE_DECODER,         /* next token */
+    MTF_ARCHITECTURE_DECODER,         /* next token, or the text's class */
     MTF_ARCHITECTURE_ENCODER,         /* every token, all seen, or the text's class */
     MTF_ARCHITECTURE_ENCODER_DECODER, /* next token of the second text */
     MTF_ARCHITECTURE_SPEECH,          /* next token of a text, by a decoder that attends to sound */
@@ -172,6 +172,8 @@ typedef struct {
 /* Places of the last layer that a class is read from. */
 typedef enum {
     MTF_READ_FIRST,
+    MTF_READ_LAST,    /* of a text, which may not fill its row */
+    MTF_READ_TEXT,    /* the mean of a text's places */
     MTF_READ_PATCHES, /* their mean */
     MTF_READ_BOTH,    /* the first, then that mean */
     MTF_READ_PROBE, /* what one learned query finds in all, by attention and a hidden layer (SigLIP) */
@@ -202,13 +204,12 @@ typedef struct {
     int64_t image_size, patch_size, channels; /* of pictures, which are square */
     MtfPictureNames picture;
     MtfClassPlace class_place;
-    bool head_bare; /* scores of classes have no bias */
-    int64_t
-        classes; /* of pictures, or of the texts that an encoder reads; 0: it tells their tokens */
-    int64_t token_types;     /* rows of the table of segments; 0: none */
-    int64_t d_embed;         /* width of embeddings that a matrix brings to d_model; 0: d_model */
-    bool widened_first;      /* before positions are added, without a bias */
-    bool rms, norm_plus_one; /* kind of norms; scale is stored less 1 */
+    bool head_bare;      /* scores of classes have no bias */
+    int64_t classes;     /* of pictures, or of the texts that are read; 0: it tells their tokens */
+    int64_t token_types; /* rows of the table of segments; 0: none */
+    int64_t d_embed;     /* width of embeddings that a matrix brings to d_model; 0: d_model */
+    bool widened_first;  /* before positions are added, without a bias */
+    bool rms, norm_plus_one;       /* kind of norms; scale is stored less 1 */
     bool norm_unbiased, norm_bare; /* norms of means have no bias; no scale either */
     bool in_first;                 /* matrices are stored [in, out] */
     double epsilon;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/models/architecture_config.h"
 
+#include "analyzer/models/types/encoder_parts.h"
 #include "layouts/base/error.h"
 #include "layouts/base/nearest_name.h"
 
@@ -411,6 +412,7 @@ bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
     network->spread = mtf_config_number(&config, "initializer_range", 0.02);
     network->dropout = read_dropout(&config);
     type->read(&config, network);
+    mtf_decoder_head(&config, network);
     check_learned_activation(&config, &network->decoder);
     drop_nothing_unsaid(&network->dropout);
     for (bool more = !config.failed && mtf_json_first(text, &value); more;

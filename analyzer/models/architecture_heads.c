@@ -132,6 +132,30 @@ void mtf_assembly_pool(MtfAssembly *m, int x) {
     mtf_parts_leave(m->p);
 }
 
+/* x at a text's last place, or its mean over the text's places. */
+static int read_text(MtfAssembly *m, int x) {
+    MtfShape each = MTF_SHAPE(m->batch), shape = MTF_SHAPE(m->batch, m->d_model);
+    bool last = m->n->class_place == MTF_READ_LAST;
+    mtf_parts_enter(m->p, last ? "last" : "text_mean");
+    int is_text = mtf_assembly_text_places(m);
+    int count = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "count", &each, is_text, -1);
+    int y;
+    if (last) {
+        MtfShape all = MTF_SHAPE(m->batch, m->length);
+        m->p->b.has_dtype = true;
+        m->p->b.dtype = MTF_F32;
+        int place = mtf_parts_range(m->p, "place", m->length);
+        int number = mtf_parts_add(m->p, "number", place, mtf_parts_constant(m->p, "one", 1));
+        int is_last = mtf_parts_apply(m->p, MTF_OP_EQUAL, "is_last", &all, count, number);
+        y = mtf_parts_einsum(m->p, "x", &shape, x, is_last);
+    } else {
+        int sum = mtf_parts_einsum(m->p, "sum", &shape, x, is_text);
+        y = mtf_parts_apply(m->p, MTF_OP_DIVIDE, "x", NULL, sum, count);
+    }
+    mtf_parts_leave(m->p);
+    return y;
+}
+
 /* The mean over the places of patches, which begin behind the first and those that stand beside it. */
 static int mean_of_patches(MtfAssembly *m, int x) {
     MtfShape shape = MTF_SHAPE(m->batch, m->d_model);
@@ -232,6 +256,8 @@ static int read_for_class(MtfAssembly *m, int x, MtfShape *in) {
     *in = MTF_SHAPE(m->d_model);
     if (m->n->class_place == MTF_READ_FIRST)
         return first_position(m, x);
+    if (m->n->class_place == MTF_READ_LAST || m->n->class_place == MTF_READ_TEXT)
+        return read_text(m, x);
     if (m->n->class_place == MTF_READ_PATCHES)
         return mean_of_patches(m, x);
     if (m->n->class_place == MTF_READ_PROBE)

@@ -39,14 +39,26 @@ int mtf_assembly_mask(MtfAssembly *m, const char *prefix, const MtfMemory *memor
     return mask;
 }
 
+/* 1 where a row's text is, 0 where it is filled up; an input once. */
+static int filled_places(MtfAssembly *m, bool source) {
+    MtfShape shape = MTF_SHAPE(m->batch, m->length);
+    const char *name = source ? "source_segments" : "segments";
+    int known = m->p->b.error == NULL ? mtf_graph_find_tensor(m->p->b.graph, name) : -1;
+    return known >= 0 ? known
+                      : mtf_parts_input(m->p, name, &shape, MTF_I32,
+                                        source ? MTF_FEED_SOURCE_SEGMENTS : MTF_FEED_SEGMENTS);
+}
+
+int mtf_assembly_text_places(MtfAssembly *m) {
+    return as_float(m, "is_text", filled_places(m, false));
+}
+
 int mtf_assembly_padding(MtfAssembly *m) {
     bool source = m->n->kind == MTF_ARCHITECTURE_ENCODER_DECODER;
     bool told = m->n->kind == MTF_ARCHITECTURE_ENCODER && m->n->classes > 0;
     if (m->n->packed || (!source && !told))
         return -1;
-    MtfShape shape = MTF_SHAPE(m->batch, m->length);
-    int read = mtf_parts_input(m->p, source ? "source_segments" : "segments", &shape, MTF_I32,
-                               source ? MTF_FEED_SOURCE_SEGMENTS : MTF_FEED_SEGMENTS);
+    int read = filled_places(m, source);
     const char *name = source ? "source_mask" : "mask";
     mtf_parts_enter(m->p, name);
     m->p->b.attributes.from = m->length;

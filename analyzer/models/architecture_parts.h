@@ -151,6 +151,9 @@ int mtf_assembly_alibi(MtfAssembly *m);
  * filled up [batch, memory]; or -1. */
 int mtf_assembly_padding(MtfAssembly *m);
 
+/* Of a text whose class is told: 1 where it is, 0 where its row is filled up [batch, length]. */
+int mtf_assembly_text_places(MtfAssembly *m);
+
 /* Packed rows (architecture_pairs.c): begins a stack whose rows hold pieces that do not see one
  * another; the mask of its scores of a memory, -1 where rows are not packed. */
 void mtf_assembly_read_segments(MtfAssembly *m, bool is_source);

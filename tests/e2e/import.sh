@@ -77,6 +77,9 @@ count deepseek-v2 235741434880 '{"model_type":"deepseek_v2","hidden_size":5120,"
   "num_key_value_heads":128,"intermediate_size":12288,"moe_intermediate_size":1536,"n_routed_experts":160,"n_shared_experts":2,
   "num_experts_per_tok":6,"q_lora_rank":1536,"topk_method":"group_limited_greedy","n_group":8,"topk_group":3,
   "routed_scaling_factor":16.0}'
+# Llama 3 8B without its head of 128256 4096, with one of 5 4096.
+count llama3-8b-classes $((8030261248 - 128256 * 4096 + 5 * 4096)) '{"model_type":"llama","architectures":["LlamaForSequenceClassification"],
+  "intermediate_size":14336,"num_key_value_heads":8,"vocab_size":128256,"id2label":{"0":"a","1":"b","2":"c","3":"d","4":"e"}}'
 count deepseek-v3 671026419200 '{"model_type":"deepseek_v3","quantization_config":{
   "activation_scheme":"dynamic","fmt":"e4m3","quant_method":"fp8","weight_block_size":[128,128]},"n_group":8,"topk_group":4,"topk_method":"noaux_tc","scoring_func":"sigmoid",
   "routed_scaling_factor":2.5,"norm_topk_prob":true,"num_nextn_predict_layers":1,"ep_size":1,"rope_scaling":{"beta_fast":32,
@@ -286,6 +289,9 @@ refuse "chunks in a layer that looks at all" '{"model_type":"llama4","text_confi
     "no_rope_layers":[0],"layer_types":["chunked_attention"]}}' "/text_config/layer_types/0: full_attention is expected"
 refuse "SparseMixer of one expert" '{"model_type":"phimoe","num_experts_per_tok":1}' "two experts of a token"
 refuse "a ModernBERT whose norms have biases" '{"model_type":"modernbert","norm_bias":true}' "/norm_bias: only false"
+refuse "a ModernBERT that pools otherwise" '{"model_type":"modernbert","classifier_pooling":"max"}' "/classifier_pooling: cls or mean"
+refuse "a decoder that tells a number" '{"model_type":"llama","architectures":["LlamaForSequenceClassification"],"problem_type":"regression"}' \
+    "/problem_type: a text's class is told"
 refuse "SigLIP that reads no features" '{"model_type":"siglip_vision_model","vision_use_head":false}' "/vision_use_head: only true, or"
 refuse "patches that do not fill a picture" '{"model_type":"dinov2","image_size":518,"patch_size":16}' "/patch_size: image_size must be"
 refuse "ALBERT of two groups of layers" '{"model_type":"albert","num_hidden_groups":2}' "/num_hidden_groups: only 1"

@@ -101,3 +101,15 @@ void mtf_encoder_head(MtfConfig *c, MtfArchitecture *n, const MtfEncoderHead *he
     else if (!tied && n->tied)
         mtf_config_fail(c, "tie_word_embeddings", "only true, a head tied to the embedding");
 }
+
+void mtf_decoder_head(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfEncoderHead heads[] = { { "ForSequenceClassification", { 0 }, "score", true },
+                                            { NULL } };
+    if (n->kind != MTF_ARCHITECTURE_DECODER || mtf_encoder_find_head(c, heads) == NULL)
+        return;
+    read_text_classes(c, n);
+    n->class_place = MTF_READ_LAST;
+    n->head = heads[0].scores;
+    n->head_bias = false;
+    n->head_bare = true;
+}

@@ -36,12 +36,11 @@ static void expect_modernbert(MtfConfig *c) {
         mtf_config_fail(c, "classifier_bias", "only false is supported");
     if (!mtf_config_flag(c, "decoder_bias", true))
         mtf_config_fail(c, "decoder_bias", "only true is supported");
-    mtf_type_ignore(c,
-                    (const char *const[]){ "cls_token_id", "classifier_pooling", "mlp_dropout",
-                                           "deterministic_flash_attn", "initializer_cutoff_factor",
-                                           "repad_logits_with_grad", "reference_compile",
-                                           "sparse_pred_ignore_index", "sparse_prediction",
-                                           "type_vocab_size", "position_embedding_type", NULL });
+    mtf_type_ignore(c, (const char *const[]){
+                           "cls_token_id", "mlp_dropout", "deterministic_flash_attn",
+                           "initializer_cutoff_factor", "repad_logits_with_grad",
+                           "reference_compile", "sparse_pred_ignore_index", "sparse_prediction",
+                           "type_vocab_size", "position_embedding_type", NULL });
 }
 
 static void read_modernbert(MtfConfig *c, MtfArchitecture *n) {
@@ -68,7 +67,14 @@ static void read_modernbert(MtfConfig *c, MtfArchitecture *n) {
     const MtfHeadLayer layer = { "head.dense", "head.norm", function };
     n->head_layer_bare = true;
     mtf_encoder_head(
-        c, n, (const MtfEncoderHead[]){ { "ForMaskedLM", layer, "decoder", false }, { NULL } });
+        c, n,
+        (const MtfEncoderHead[]){ { "ForMaskedLM", layer, "decoder", false },
+                                  { "ForSequenceClassification", layer, "classifier", true },
+                                  { NULL } });
+    const char *pooling = mtf_config_word(c, "classifier_pooling", "cls");
+    n->class_place = strcmp(pooling, "mean") == 0 ? MTF_READ_TEXT : MTF_READ_FIRST;
+    if (strcmp(pooling, "mean") != 0 && strcmp(pooling, "cls") != 0)
+        mtf_config_fail(c, "classifier_pooling", "cls or mean is expected");
     expect_modernbert(c);
 }
 

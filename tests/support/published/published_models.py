@@ -510,6 +510,8 @@ def llama_like(w, c, tokens):
             x = x + branch * y
             x = x + branch * ffn(i, p, norm(p + "post_attention_layernorm", x))
     x = norm("model.norm", x)
+    if tells(c, "ForSequenceClassification"):
+        return linear(w, "score", x[-1:], len(c["id2label"]))
     head = table if c["tie_word_embeddings"] else w("lm_head.weight", c["vocab_size"], h)
     logits = x @ head.T / c.get("logits_scaling", 1)
     cap = c.get("final_logit_softcapping")
@@ -672,6 +674,9 @@ def modernbert(w, c, tokens):
         gate, up = linear(w, p + "mlp.Wi", norm(p + "mlp_norm", x), 2 * f, c["mlp_bias"]).split(f, -1)
         x = x + linear(w, p + "mlp.Wo", gelu(gate) * up, h, c["mlp_bias"])
     x = norm("model.final_norm", x)
+    if tells(c, "ForSequenceClassification"):
+        x = x[:1] if c["classifier_pooling"] == "cls" else x.mean(0)[None]
+        return linear(w, "classifier", norm("head.norm", gelu(linear(w, "head.dense", x, h))), len(c["id2label"]), True)
     if not tells(c, "ForMaskedLM"):
         return x @ table.T
     x = norm("head.norm", gelu(linear(w, "head.dense", x, h)))
@@ -1669,6 +1674,9 @@ DISTILBERT = {"dim": 24, "hidden_dim": 40, "n_layers": 2, "n_heads": 3, "vocab_s
               "max_position_embeddings": 32, "sinusoidal_pos_embds": False, "tie_weights_": True, "qa_dropout": 0.1}
 ALBERT = {**BERT, "embedding_size": 16, "hidden_act": "gelu_new", "num_hidden_layers": 3, "num_hidden_groups": 1, "inner_group_num": 1}
 CLASSES = {"id2label": {str(i): "x" for i in range(3)}}
+MODERNBERT = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 50,
+              "max_position_embeddings": 32, "norm_eps": 1e-5, "local_attention": 6, "layer_types": ["sliding_attention", "full_attention"],
+              "global_rope_theta": 160000.0, "local_rope_theta": 100.0, "attention_bias": False, "mlp_bias": False}
 T5 = {"d_model": 24, "d_kv": 10, "d_ff": 40, "num_layers": 2, "num_decoder_layers": 1,
       "num_heads": 3, "vocab_size": 256, "layer_norm_epsilon": 1e-6, "feed_forward_proj": "relu",
       "relative_attention_num_buckets": 8, "relative_attention_max_distance": 9,
@@ -1807,11 +1815,7 @@ MODELS = {
                                 "vocab_size": 50, "max_position_embeddings": 32, "norm_eps": 1e-5, "local_attention": 4,
                                 "global_attn_every_n_layers": 3, "global_rope_theta": 160000.0, "local_rope_theta": 100.0,
                                 "attention_bias": True, "mlp_bias": True, "hidden_activation": "gelu"}),
-    "modernbert-tokens": (modernbert, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3,
-                                       "vocab_size": 50, "max_position_embeddings": 32, "norm_eps": 1e-5, "local_attention": 6,
-                                       "layer_types": ["sliding_attention", "full_attention"], "global_rope_theta": 160000.0,
-                                       "local_rope_theta": 100.0, "attention_bias": False, "mlp_bias": False,
-                                       "architectures": ["ModernBertForMaskedLM"]}),
+    "modernbert-tokens": (modernbert, {**MODERNBERT, "architectures": ["ModernBertForMaskedLM"]}),
     "mixtral": (llama_like, {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2,
                              "sliding_window": None}),
     "qwen3_moe": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 3,
@@ -1831,6 +1835,9 @@ MODELS = {
     "deepseek_v3": (deepseek_v2, DEEPSEEK_V3),
     "deepseek_v3-fp8": (deepseek_v2, {**DEEPSEEK_V3, "quantization_config": {
         "activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [16, 10]}}),
+    "qwen2-classes": (llama_like, {**LLAMA, **CLASSES, "tie_word_embeddings": True, "use_sliding_window": False,
+                                   "architectures": ["Qwen2ForSequenceClassification"]}),
+    "modernbert-classes": (modernbert, {**MODERNBERT, **CLASSES, "classifier_pooling": "mean", "architectures": ["ModernBertForSequenceClassification"]}),
     "llama-gptq": (llama_like, {**LLAMA, "quantization_config": {
         "bits": 4, "group_size": 8, "desc_act": True, "sym": False, "quant_method": "gptq"}}),
     "qwen2-gptq": (llama_like, {**LLAMA, "quantization_config": {
