@@ -108,6 +108,19 @@ static gsize slice_bytes(const MtfOperand *slice) {
     return (gsize)(mtf_slice_elements(slice) * mtf_dtype_bytes(slice->dtype));
 }
 
+static void merge_variable(const MtfCheckpointed *what, MtfMergedWeights *merged, int t) {
+    const MtfGraph *graph = what->worker->program->graph;
+    const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+    const MtfOperand *slice = mtf_worker_tensor(what->worker, t);
+    Whole parts[2] = { gather_variable(what, tensor->adapter.down),
+                       gather_variable(what, tensor->adapter.up) };
+    g_array_append_val(merged->tensors, t);
+    g_ptr_array_add(merged->values, g_memdup2(slice->data, slice_bytes(slice)));
+    add_product(graph, slice, &tensor->shape, parts, tensor->adapter.scale);
+    g_free(parts[0].values);
+    g_free(parts[1].values);
+}
+
 MtfMergedWeights *mtf_adapters_merge(const MtfCheckpointed *what) {
     const MtfGraph *graph = what->worker->program->graph;
     MtfMergedWeights *merged = g_new0(MtfMergedWeights, 1);
@@ -115,17 +128,8 @@ MtfMergedWeights *mtf_adapters_merge(const MtfCheckpointed *what) {
     merged->tensors = g_array_new(FALSE, FALSE, sizeof(int));
     merged->values = g_ptr_array_new_with_free_func(g_free);
     for (int t = 0; t < (int)graph->tensors->len; t++) {
-        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        if (tensor->adapter.down == NULL)
-            continue;
-        const MtfOperand *slice = mtf_worker_tensor(what->worker, t);
-        Whole parts[2] = { gather_variable(what, tensor->adapter.down),
-                           gather_variable(what, tensor->adapter.up) };
-        g_array_append_val(merged->tensors, t);
-        g_ptr_array_add(merged->values, g_memdup2(slice->data, slice_bytes(slice)));
-        add_product(graph, slice, &tensor->shape, parts, tensor->adapter.scale);
-        g_free(parts[0].values);
-        g_free(parts[1].values);
+        if (mtf_graph_tensor(graph, t)->adapter.down != NULL)
+            merge_variable(what, merged, t);
     }
     return merged;
 }

@@ -198,14 +198,6 @@ static bool same_shape(const MtfGraph *graph, const MtfTensor *tensor,
     return same;
 }
 
-static char *format_shape(const MtfStoredTensor *stored) {
-    GString *text = g_string_new("[");
-    for (int i = 0; i < stored->rank; i++)
-        g_string_append_printf(text, "%s%" PRId64, i > 0 ? ", " : "", stored->dims[i]);
-    g_string_append_c(text, ']');
-    return g_string_free(text, FALSE);
-}
-
 /* Whether the file's tensor can become the variable. */
 static bool check_variable(const char *path, const MtfSafetensors *file, const MtfGraph *graph,
                            int tensor, GError **error) {
@@ -219,7 +211,7 @@ static bool check_variable(const char *path, const MtfSafetensors *file, const M
                                path, t->name, mtf_stored_type_name(stored->type));
     if (same_shape(graph, t, stored))
         return true;
-    g_autofree char *there = format_shape(stored);
+    g_autofree char *there = mtf_stored_dims_format(stored->dims, stored->rank);
     g_autofree char *here = mtf_graph_tensor_format(graph, tensor);
     return mtf_input_error(error, "%s: \"%s\" has shape %s, but in this model it is %s", path,
                            t->name, there, here);

@@ -112,17 +112,22 @@ static bool says(const MtfJson *object, const char *key, const char *word) {
            strcmp(value.node->valuestring, word) == 0;
 }
 
+static MtfPacking packing_of(const MtfJson *quantization) {
+    if (says(quantization, "quant_method", "awq"))
+        return MTF_PACKED_AWQ;
+    if (says(quantization, "quant_method", "mxfp4"))
+        return MTF_PACKED_MXFP4;
+    if (!says(quantization, "quant_method", "gptq"))
+        return MTF_PACKED_NONE;
+    return says(quantization, "checkpoint_format", "gptq_v2") ? MTF_PACKED_GPTQ_V2
+                                                              : MTF_PACKED_GPTQ;
+}
+
 /* How matrices of four bits lie, and in groups of how many inputs; -1 is all. */
 static bool read_packing(const MtfJson *quantization, MtfPublishedFolder *folder, GError **error) {
     MtfJson size, bits;
     int64_t inputs = -1, number = 4;
-    if (says(quantization, "quant_method", "awq"))
-        folder->packing = MTF_PACKED_AWQ;
-    else if (says(quantization, "quant_method", "mxfp4"))
-        folder->packing = MTF_PACKED_MXFP4;
-    else if (says(quantization, "quant_method", "gptq"))
-        folder->packing = says(quantization, "checkpoint_format", "gptq_v2") ? MTF_PACKED_GPTQ_V2
-                                                                             : MTF_PACKED_GPTQ;
+    folder->packing = packing_of(quantization);
     if (mtf_json_find(quantization, "group_size", &size) && !cJSON_IsNull(size.node) &&
         !mtf_json_integer(&size, -1, G_MAXINT, &inputs, error))
         return false;

@@ -105,14 +105,10 @@ static bool check_stored(const MtfPublishedFile *file, const MtfStoredTensor *st
                                file->path, stored->name, mtf_stored_type_name(stored->type));
     if (same)
         return true;
-    g_autoptr(GString) there = g_string_new(NULL);
-    g_autoptr(GString) here = g_string_new(NULL);
-    for (int i = 0; i < stored->rank; i++)
-        g_string_append_printf(there, "%s%" PRId64, i > 0 ? ", " : "", stored->dims[i]);
-    for (int i = 0; i < place->rank; i++)
-        g_string_append_printf(here, "%s%" PRId64, i > 0 ? ", " : "", place->dims[i]);
-    return mtf_input_error(error, "%s: \"%s\" has shape [%s], but this model's is [%s]", file->path,
-                           stored->name, there->str, here->str);
+    g_autofree char *there = mtf_stored_dims_format(stored->dims, stored->rank);
+    g_autofree char *here = mtf_stored_dims_format(place->dims, place->rank);
+    return mtf_input_error(error, "%s: \"%s\" has shape %s, but this model's is %s", file->path,
+                           stored->name, there, here);
 }
 
 /* Whether a place is all of a packed matrix, or of a packed stack of experts some outputs. */

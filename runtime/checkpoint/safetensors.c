@@ -92,6 +92,14 @@ void mtf_safetensors_add(MtfSafetensors *file, const char *name, MtfStoredType t
     append(file, &tensor);
 }
 
+char *mtf_stored_dims_format(const int64_t *dims, int rank) {
+    GString *text = g_string_new("[");
+    for (int i = 0; i < rank; i++)
+        g_string_append_printf(text, "%s%" PRId64, i > 0 ? ", " : "", dims[i]);
+    g_string_append_c(text, ']');
+    return g_string_free(text, FALSE);
+}
+
 /* ---- Writing ------------------------------------------------------------------------------- */
 
 static cJSON *print_tensor(const MtfStoredTensor *tensor) {
@@ -106,14 +114,8 @@ static cJSON *print_tensor(const MtfStoredTensor *tensor) {
     return object;
 }
 
-char *mtf_safetensors_print(const MtfSafetensors *file, gsize *length) {
-    cJSON *root = cJSON_CreateObject();
-    cJSON_AddItemToObject(root, METADATA, cJSON_Duplicate(file->metadata, 1));
-    for (guint i = 0; i < file->tensors->len; i++) {
-        const MtfStoredTensor *tensor = &g_array_index(file->tensors, MtfStoredTensor, i);
-        cJSON_AddItemToObject(root, tensor->name, print_tensor(tensor));
-    }
-    char *text = cJSON_PrintUnformatted(root);
+/* A header's text behind its length, filled with spaces so that the data behind it is aligned. */
+static char *with_length(const char *text, gsize *length) {
     gsize used = strlen(text);
     gsize padded = (used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     guint64 n = GUINT64_TO_LE((guint64)padded);
@@ -122,6 +124,18 @@ char *mtf_safetensors_print(const MtfSafetensors *file, gsize *length) {
     memcpy(bytes, &n, LENGTH_BYTES);
     memcpy(bytes + LENGTH_BYTES, text, used);
     memset(bytes + LENGTH_BYTES + used, ' ', padded - used);
+    return bytes;
+}
+
+char *mtf_safetensors_print(const MtfSafetensors *file, gsize *length) {
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddItemToObject(root, METADATA, cJSON_Duplicate(file->metadata, 1));
+    for (guint i = 0; i < file->tensors->len; i++) {
+        const MtfStoredTensor *tensor = &g_array_index(file->tensors, MtfStoredTensor, i);
+        cJSON_AddItemToObject(root, tensor->name, print_tensor(tensor));
+    }
+    char *text = cJSON_PrintUnformatted(root);
+    char *bytes = with_length(text, length);
     cJSON_free(text);
     cJSON_Delete(root);
     return bytes;

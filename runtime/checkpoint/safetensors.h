@@ -41,6 +41,9 @@ typedef enum {
 const char *mtf_stored_type_name(MtfStoredType type);
 int64_t mtf_stored_type_bytes(MtfStoredType type);
 
+/* "[64, 3, 3]"; free with g_free. */
+char *mtf_stored_dims_format(const int64_t *dims, int rank);
+
 typedef struct {
     char *name;
     MtfStoredType type;

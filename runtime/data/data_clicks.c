@@ -24,8 +24,7 @@ static bool put_label(const Line *line, const char *text, guint8 *place, GError 
     guint64 label;
     if (!g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT32, &label, NULL))
         return fail_column(line, 0, text, "a label, which is 0, 1, …", error);
-    guint32 little = GUINT32_TO_LE((guint32)label);
-    memcpy(place, &little, sizeof little);
+    mtf_data_put_word(place, (guint32)label);
     return true;
 }
 
@@ -34,11 +33,7 @@ static bool put_feature(const Line *line, int64_t column, const char *text, guin
     gint64 count = 0;
     if (*text != '\0' && !g_ascii_string_to_signed(text, 10, G_MININT64, G_MAXINT64, &count, NULL))
         return fail_column(line, column, text, "a count, which is a whole number", error);
-    float feature = (float)log1p((double)MAX(count, 0));
-    guint32 word;
-    memcpy(&word, &feature, sizeof word);
-    word = GUINT32_TO_LE(word);
-    memcpy(place, &word, sizeof word);
+    mtf_data_put_float(place, (float)log1p((double)MAX(count, 0)));
     return true;
 }
 
@@ -48,8 +43,7 @@ static bool put_category(const Line *line, int64_t column, const char *text, gui
     if (*text != '\0' && !g_ascii_string_to_unsigned(text, 16, 0, G_MAXUINT32, &category, NULL))
         return fail_column(line, column, text, "a category, which has up to 8 hexadecimal digits",
                            error);
-    guint32 word = GUINT32_TO_LE((guint32)category);
-    memcpy(place, &word, sizeof word);
+    mtf_data_put_word(place, (guint32)category);
     return true;
 }
 

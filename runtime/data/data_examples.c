@@ -170,6 +170,15 @@ static void close_part(Part *part) {
         mtf_data_stream_free(part->streams[s]);
 }
 
+/* Files of their own, or the last share of those that are trained on. */
+static bool hold_out(MtfExamples *examples, const MtfExamplesWanted *wanted, GError **error) {
+    int64_t all = examples->train.examples;
+    int64_t kept = wanted->held_out != NULL ? 0 : (int64_t)(wanted->share * (double)all);
+    examples->trained = kept > 0 ? MAX(1, all - kept) : all;
+    return wanted->held_out == NULL ||
+           open_part(examples, &examples->held, wanted->held_out, error);
+}
+
 MtfExamples *mtf_examples_open(const MtfExamplesWanted *wanted, GError **error) {
     g_autoptr(MtfExamples) examples = g_new0(MtfExamples, 1);
     examples->wanted[FEATURES] = wanted->features;
@@ -179,16 +188,9 @@ MtfExamples *mtf_examples_open(const MtfExamplesWanted *wanted, GError **error) 
     examples->classes = wanted->classes;
     for (int s = 0; s < STREAMS; s++)
         examples->values[s] = g_new0(double, examples->wanted[s] + 1);
-    if (!open_part(examples, &examples->train, wanted->files, error))
+    if (!open_part(examples, &examples->train, wanted->files, error) ||
+        !hold_out(examples, wanted, error))
         return NULL;
-    int64_t all = examples->train.examples;
-    examples->trained = all;
-    if (wanted->held_out != NULL) {
-        if (!open_part(examples, &examples->held, wanted->held_out, error))
-            return NULL;
-    } else {
-        examples->trained = MAX(1, all - (int64_t)(wanted->share * (double)all));
-    }
     return g_steal_pointer(&examples);
 }
 

@@ -263,3 +263,14 @@ char *mtf_data_file_text(const char *path, GError **error) {
     }
     return g_steal_pointer(&text);
 }
+
+void mtf_data_put_word(void *place, guint32 word) {
+    word = GUINT32_TO_LE(word);
+    memcpy(place, &word, sizeof word);
+}
+
+void mtf_data_put_float(void *place, float number) {
+    guint32 word;
+    memcpy(&word, &number, sizeof word);
+    mtf_data_put_word(place, word);
+}

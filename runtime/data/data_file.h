@@ -36,6 +36,10 @@ char *mtf_data_file_text(const char *path, GError **error);
 bool mtf_data_file_read(const MtfDataFile *file, int64_t offset, void *bytes, int64_t count,
                         GError **error);
 
+/* Put a number of four bytes into a record, the lowest byte first. */
+void mtf_data_put_word(void *place, guint32 word);
+void mtf_data_put_float(void *place, float number);
+
 #define MTF_DATA_DIMENSIONS 8
 
 /* An array in Fortran's order, whose first dimension runs fastest: the numbers of one record lie a

@@ -355,17 +355,19 @@ char *mtf_pairs_identity(const MtfPairs *pairs) {
     return g_strdup_printf("%u pairs, %.16s", pairs->pairs->len, g_checksum_get_string(digest));
 }
 
+static void count_id(GArray *counts, guint id) {
+    if (id >= counts->len)
+        g_array_set_size(counts, id + 1);
+    g_array_index(counts, double, id) += 1;
+}
+
 double mtf_pairs_entropy(const MtfPairs *pairs) {
     double total = 0, entropy = 0;
     g_autoptr(GArray) counts = g_array_new(FALSE, TRUE, sizeof(double));
     for (guint i = 0; i < pairs->pairs->len; i++) {
         const GArray *said = pair_at(pairs, i)->next;
-        for (guint k = 0; k < said->len; k++) {
-            guint id = (guint)g_array_index(said, int, k);
-            if (id >= counts->len)
-                g_array_set_size(counts, id + 1);
-            g_array_index(counts, double, id) += 1;
-        }
+        for (guint k = 0; k < said->len; k++)
+            count_id(counts, (guint)g_array_index(said, int, k));
         total += said->len;
     }
     for (guint id = 0; id < counts->len; id++) {

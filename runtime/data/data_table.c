@@ -27,11 +27,6 @@ static bool read_number(const char *text, double *value) {
     return any && *end == '\0';
 }
 
-static void put_word(guint8 *place, guint32 word) {
-    word = GUINT32_TO_LE(word);
-    memcpy(place, &word, sizeof word);
-}
-
 static bool put_column(const Line *line, int64_t column, const char *text, guint8 *record,
                        GError **error) {
     const MtfTableColumns *columns = line->columns;
@@ -42,13 +37,11 @@ static bool put_column(const Line *line, int64_t column, const char *text, guint
         return mtf_input_error(
             error, "%s, line %" PRId64 ", column %" PRId64 ": \"%.20s\" is not %s", line->name,
             line->number, column + 1, text, label ? "a label, which is 0, 1, …" : "a number");
-    float narrow = (float)value;
-    guint32 word = 0;
+    guint8 *place = record + column * MTF_TABLE_NUMBER_BYTES;
     if (label)
-        word = (guint32)value;
+        mtf_data_put_word(place, (guint32)value);
     else
-        memcpy(&word, &narrow, sizeof word);
-    put_word(record + column * MTF_TABLE_NUMBER_BYTES, word);
+        mtf_data_put_float(place, (float)value);
     return true;
 }
 
