@@ -93,11 +93,11 @@ static int next_strategy(const Explanation *e) {
 static void choose_anew(Explanation *e) {
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_copy(mtf_free_problem_get(e->problem));
     int n = mtf_layout_problem_node_count(problem), next = next_strategy(e);
-    const cJSON *limit = cJSON_GetObjectItemCaseSensitive(e->plan->search, "memory_limit");
+    double limit = mtf_json_number_of(e->plan->search, "memory_limit", G_MAXDOUBLE);
     if (next < 0)
         return;
-    if (cJSON_IsNumber(limit) && limit->valuedouble < (double)MTF_NO_LIMIT)
-        mtf_layout_problem_set_limit(problem, (int64_t)limit->valuedouble);
+    if (limit < (double)MTF_NO_LIMIT)
+        mtf_layout_problem_set_limit(problem, (int64_t)limit);
     g_autofree int *start = g_memdup2(e->choice, sizeof *start * (gsize)n);
     start[e->node] = next;
     MtfLayoutSolution chosen = { .choice = e->choice };

@@ -224,19 +224,26 @@ static int64_t drop_idle_axes(const PriceTable *table, Code *from, Code *to) {
     return parts;
 }
 
+/* Which of `places` this is; `n` where it is none. */
+static int number_of(const int *places, int n, int place) {
+    int number = 0;
+    while (number < n && places[number] != place)
+        number++;
+    return number;
+}
+
 /* The placement of a code, its dimensions numbered; places[i] is where the one of number i stands
  * in the shape. */
 static MtfPlacement number_dims(const PriceTable *table, Code code, MtfPathKey *key, int *places,
                                 int *n_places) {
     MtfPlacement placement = mtf_placement_replicated();
     for (int a = 0; a < mesh_of(table)->n_axes; a++) {
-        int place = code_at(code, a), number = 0;
+        int place = code_at(code, a);
         if (!is_dimension(place)) {
             placement.axis[a] = (int16_t)(place - (1 << CODE_BITS));
             continue;
         }
-        while (number < *n_places && places[number] != place)
-            number++;
+        int number = number_of(places, *n_places, place);
         if (number == *n_places) {
             places[(*n_places)++] = place;
             key->sizes[number] = size_of(table, place);
@@ -257,13 +264,9 @@ static MtfPathKey path_key(const PriceTable *table, const Resharding *resharding
     key.from = number_dims(table, resharding->from, &key, places, &n_places);
     key.to = number_dims(table, resharding->to, &key, places, &n_places);
     key.others = 1;
-    for (int i = 0; i < t->shape.rank; i++) {
-        int number = 0;
-        while (number < n_places && places[number] != i)
-            number++;
-        if (number == n_places)
+    for (int i = 0; i < t->shape.rank; i++)
+        if (number_of(places, n_places, i) == n_places)
             key.others *= size_of(table, i);
-    }
     key.others /= resharding->parts;
     key.hash = mtf_hash_words(&key, offsetof(MtfPathKey, hash));
     return key;

@@ -226,24 +226,28 @@ static bool is_operation(const Context *context, int node) {
     return mtf_free_problem_node_operation(context->free_problem, node) >= 0;
 }
 
+/* The strategy of `node` that one edge likes best. */
+static int cheapest_beside(const Context *context, const MtfLayoutEdge *edge, const int *choice,
+                           int node) {
+    int best = 0, n = mtf_layout_problem_node(context->problem, node)->strategies;
+    int64_t least = INT64_MAX;
+    for (int s = 0; s < n && least > 0; s++) {
+        int64_t cost = mtf_edge_cost(context->problem, edge, choice, node, s);
+        if (cost < least)
+            best = s;
+        least = MIN(least, cost);
+    }
+    return best;
+}
+
 /* The strategies of `node` that suit one of the operations at it best. */
 static void add_suitable(const Context *context, const int *choice, int node, Trials *trials) {
     const GArray *edges = g_ptr_array_index(context->edges, node);
-    int n = mtf_layout_problem_node(context->problem, node)->strategies;
     for (guint e = 0; e < edges->len; e++) {
         const MtfLayoutEdge *edge = edge_at(context, node, e);
         if (!is_operation(context, other_end(edge, node)))
             continue;
-        int best = 0;
-        int64_t cost = INT64_MAX;
-        for (int s = 0; s < n && cost > 0; s++) {
-            int64_t trial = mtf_edge_cost(context->problem, edge, choice, node, s);
-            if (trial < cost) {
-                cost = trial;
-                best = s;
-            }
-        }
-        add_trial(trials, best);
+        add_trial(trials, cheapest_beside(context, edge, choice, node));
     }
 }
 

@@ -36,6 +36,16 @@ static bool *find_updates(const MtfGraph *graph) {
     return updates;
 }
 
+/* Of the first 1, 2, … n changes the largest sum. */
+static int64_t largest_sum(const int64_t *changes, int n) {
+    int64_t sum = changes[0], most = sum;
+    for (int i = 1; i < n; i++) {
+        sum += changes[i];
+        most = MAX(most, sum);
+    }
+    return most;
+}
+
 int64_t mtf_memory_bound(const MtfGraph *graph, int devices) {
     int n = (int)graph->operations->len, repeated = mtf_graph_repeated(graph);
     g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(graph);
@@ -49,10 +59,5 @@ int64_t mtf_memory_bound(const MtfGraph *graph, int devices) {
         live[life.first] += part;
         live[life.end] -= part;
     }
-    int64_t most = live[0];
-    for (int i = 1; i < n; i++) {
-        live[i] += live[i - 1];
-        most = MAX(most, live[i]);
-    }
-    return most;
+    return largest_sum(live, n);
 }

@@ -343,6 +343,18 @@ static void print_order(const MtfPlan *plan, const MtfProgram *program) {
            bytes_before);
 }
 
+/* Messages of several tensors, and how many these are. */
+static int count_joined(const MtfProgram *program, int *tensors) {
+    int messages = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        bool several = instruction->kind == MTF_INSTRUCTION_RESHARD && instruction->n_inputs > 1;
+        messages += several;
+        *tensors += several ? instruction->n_inputs : 0;
+    }
+    return messages;
+}
+
 /* How many exchanges were joined, and how much shorter that makes the step. */
 static void print_buckets(const MtfPlan *plan, const MtfPricer *pricer, const MtfProgram *program) {
     g_autoptr(MtfLayout) layout = mtf_layout_copy(plan->layout);
@@ -350,13 +362,7 @@ static void print_buckets(const MtfPlan *plan, const MtfPricer *pricer, const Mt
     g_autoptr(MtfProgram) alone = mtf_lower(plan->graph, layout);
     g_autoptr(MtfSchedule) after = mtf_schedule_new(pricer, program);
     g_autoptr(MtfSchedule) before = mtf_schedule_new(pricer, alone);
-    int messages = 0, joined = 0;
-    for (int i = 0; i < mtf_program_length(program); i++) {
-        const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        bool several = instruction->kind == MTF_INSTRUCTION_RESHARD && instruction->n_inputs > 1;
-        messages += several;
-        joined += several ? instruction->n_inputs : 0;
-    }
+    int joined = 0, messages = count_joined(program, &joined);
     g_autofree char *bytes = mtf_bytes_format((double)plan->layout->execution.bucket_bytes);
     g_autofree char *saved =
         mtf_seconds_format((double)(before->nanoseconds - after->nanoseconds) * 1e-9);

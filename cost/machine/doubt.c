@@ -55,6 +55,12 @@ char *mtf_doubt_format(const MtfMachine *machine, bool experts) {
                            of, ceil(100 * doubt.error), doubt.runs);
 }
 
+static const char *what_was_judged(const MtfDoubt *doubt) {
+    return doubt->machine && doubt->software ? "machine and software"
+           : doubt->machine                  ? "machine"
+                                             : "software";
+}
+
 cJSON *mtf_doubt_to_json(const MtfMachine *machine, bool experts) {
     MtfDoubt doubt;
     g_autofree char *text = mtf_doubt_format(machine, experts);
@@ -66,11 +72,7 @@ cJSON *mtf_doubt_to_json(const MtfMachine *machine, bool experts) {
         mtf_json_add_number(object, "error", doubt.error);
         mtf_json_add_integer(object, "runs", doubt.runs);
     }
-    cJSON_AddStringToObject(object, "of",
-                            !judged                           ? "none"
-                            : doubt.machine && doubt.software ? "machine and software"
-                            : doubt.machine                   ? "machine"
-                                                              : "software");
+    cJSON_AddStringToObject(object, "of", judged ? what_was_judged(&doubt) : "none");
     cJSON_AddStringToObject(object, "text", text);
     return object;
 }

@@ -71,25 +71,27 @@ static bool read_links(const MtfJson *where, MtfNetworkAxis *level, GError **err
     return true;
 }
 
+static bool read_level_size(const MtfJson *where, MtfNetworkAxis *level, GError **error) {
+    MtfJson size;
+    if (mtf_json_find(where, "size", &size))
+        return mtf_json_integer(&size, 1, MAX_AXIS_SIZE, &level->size, error);
+    return where->index == 0 ||
+           mtf_json_fail(where, error,
+                         "key \"size\" is missing (only the outermost level, the first, "
+                         "may hold any number)");
+}
+
 /* A level; only the outermost may leave its size open (0). */
 static bool read_level(const MtfJson *where, MtfNetworkAxis *level, GError **error) {
     static const char *const keys[] = { "name",      "size", "bandwidth", "latency",
                                         "full_mesh", "link", NULL };
-    MtfJson size, name;
+    MtfJson name;
     const char *text;
-    if (!mtf_json_keys(where, keys, error))
+    if (!mtf_json_keys(where, keys, error) ||
+        (mtf_json_find(where, "name", &name) && !mtf_json_string(&name, &text, error)))
         return false;
-    if (mtf_json_find(where, "name", &name) && !mtf_json_string(&name, &text, error))
-        return false;
-    if (!mtf_json_find(where, "size", &size)) {
-        if (where->index > 0)
-            return mtf_json_fail(where, error,
-                                 "key \"size\" is missing (only the outermost level, the first, "
-                                 "may hold any number)");
-    } else if (!mtf_json_integer(&size, 1, MAX_AXIS_SIZE, &level->size, error)) {
-        return false;
-    }
-    return mtf_figure_above_zero(where, "bandwidth", &level->bandwidth, error) &&
+    return read_level_size(where, level, error) &&
+           mtf_figure_above_zero(where, "bandwidth", &level->bandwidth, error) &&
            read_links(where, level, error) &&
            mtf_figure_between(where, "latency", 0, 1e3, &level->latency, error);
 }
@@ -226,23 +228,29 @@ static bool read_point(const MtfJson *point, double *x, double *y, GError **erro
     return mtf_json_number(&first, x, error) && mtf_json_number(&second, y, error);
 }
 
-static bool read_curve(const MtfJson *list, MtfMachineCurve *curve, GError **error) {
+static bool add_point(const MtfJson *point, MtfMachineCurve *curve, GError **error) {
+    int i = curve->points++;
+    if (!read_point(point, &curve->x[i], &curve->y[i], error))
+        return false;
+    return (curve->x[i] >= 0 && curve->y[i] >= 0 && (i == 0 || curve->x[i] > curve->x[i - 1])) ||
+           mtf_json_fail(point, error, "the points must not be negative and their x must rise");
+}
+
+static bool read_curve(const MtfJson *list, MtfMachine *machine, GError **error) {
     if (!mtf_json_array(list, error))
         return false;
+    MtfMachineCurve *curve = g_new0(MtfMachineCurve, 1);
+    curve->name = g_strdup(mtf_json_key(list));
+    g_ptr_array_add(machine->curves, curve);
     int count = mtf_json_length(list);
     if (count == 0)
         return mtf_json_fail(list, error, "a table needs at least one point");
     curve->x = g_new0(double, count);
     curve->y = g_new0(double, count);
     MtfJson child;
-    for (bool more = mtf_json_first(list, &child); more; more = mtf_json_next(&child)) {
-        int i = curve->points++;
-        if (!read_point(&child, &curve->x[i], &curve->y[i], error))
+    for (bool more = mtf_json_first(list, &child); more; more = mtf_json_next(&child))
+        if (!add_point(&child, curve, error))
             return false;
-        if (curve->x[i] < 0 || curve->y[i] < 0 || (i > 0 && curve->x[i] <= curve->x[i - 1]))
-            return mtf_json_fail(&child, error,
-                                 "the points must not be negative and their x must rise");
-    }
     return true;
 }
 
@@ -259,10 +267,7 @@ static bool read_curves(const MtfJson *root, MtfMachine *machine, GError **error
                                  "\"%s\" is no table: KIND/RANKS, OPERATION/DTYPE, CLASS/DTYPE, "
                                  "product/DTYPE and product/DTYPE/MxN are",
                                  mtf_json_key(&child));
-        MtfMachineCurve *curve = g_new0(MtfMachineCurve, 1);
-        curve->name = g_strdup(mtf_json_key(&child));
-        g_ptr_array_add(machine->curves, curve);
-        if (!read_curve(&child, curve, error))
+        if (!read_curve(&child, machine, error))
             return false;
     }
     return true;

@@ -204,13 +204,18 @@ static void squeeze(Grid *grid) {
     }
 }
 
+static int most_held_anywhere(const Grid *grid) {
+    int most = 0;
+    for (int r = 0; r < grid->ranks; r++)
+        most = MAX(most, most_held(grid, r));
+    return most;
+}
+
 /* The ramps move: the one at the end, from the last forward on, and with `beginning` also the one
  * before the first micro-batch is through. */
 static void squeeze_ramps(Grid *grid, bool beginning) {
     g_autoptr(GArray) places = sorted_places(grid);
-    int most = 0;
-    for (int r = 0; r < grid->ranks; r++)
-        most = MAX(most, most_held(grid, r));
+    int most = most_held_anywhere(grid);
     enum { BEGINNING, MIDDLE, END } phase = BEGINNING;
     for (guint i = 0; i < places->len; i++) {
         const Place *at = &g_array_index(places, Place, i);

@@ -430,20 +430,23 @@ static void renumber(MtfGraph *graph, const int *place) {
                             GINT_TO_POINTER(t + 1));
 }
 
+/* Of one operation; what it reads has moved before. */
+static void move_results(MtfGraph *graph, MtfOperation *operation, GArray *order, int *place) {
+    for (int k = 0; k < operation->n_outputs; k++) {
+        move_tensor(graph, operation->outputs[k], order, place);
+        operation->outputs[k] = place[operation->outputs[k]];
+    }
+    for (int k = 0; k < operation->n_inputs; k++)
+        operation->inputs[k] = place[operation->inputs[k]];
+}
+
 void mtf_graph_canonicalize(MtfGraph *graph) {
     g_autofree int *place = g_new(int, graph->tensors->len + 1);
     GArray *order = new_array(sizeof(MtfTensor), NULL);
     move_sources(graph, MTF_SOURCE_INPUT, order, place);
     move_sources(graph, MTF_SOURCE_VARIABLE, order, place);
-    for (int i = 0; i < (int)graph->operations->len; i++) {
-        MtfOperation *operation = mtf_graph_operation(graph, i);
-        for (int k = 0; k < operation->n_outputs; k++) {
-            move_tensor(graph, operation->outputs[k], order, place);
-            operation->outputs[k] = place[operation->outputs[k]];
-        }
-        for (int k = 0; k < operation->n_inputs; k++)
-            operation->inputs[k] = place[operation->inputs[k]];
-    }
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        move_results(graph, mtf_graph_operation(graph, i), order, place);
     /* What tensors own moved with their tensors. */
     g_array_set_clear_func(graph->tensors, NULL);
     g_array_unref(graph->tensors);

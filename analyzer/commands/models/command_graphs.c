@@ -22,21 +22,27 @@ static cJSON *row_to_json(const char *name, const MtfGraph *graph) {
     return row;
 }
 
+/* To the list, or where there is none to standard output. */
+static bool add_row(const char *name, cJSON *list, GError **error) {
+    g_autoptr(MtfGraph) graph = load_named(name, error);
+    if (graph == NULL)
+        return false;
+    if (list != NULL)
+        cJSON_AddItemToArray(list, row_to_json(name, graph));
+    else
+        printf("%-20s %12" PRId64 " %12u\n", name, mtf_graph_parameters(graph),
+               graph->operations->len);
+    return true;
+}
+
 static bool print_list(bool json, GError **error) {
     g_auto(GStrv) names = mtf_library_list("graphs", error);
     cJSON *list = cJSON_CreateArray();
     bool done = names != NULL;
     if (done && !json)
         printf("%-20s %12s %12s\n", "graph", "parameters", "operations");
-    for (char **name = names; done && *name != NULL; name++) {
-        g_autoptr(MtfGraph) graph = load_named(*name, error);
-        done = graph != NULL;
-        if (done && json)
-            cJSON_AddItemToArray(list, row_to_json(*name, graph));
-        else if (done)
-            printf("%-20s %12" PRId64 " %12u\n", *name, mtf_graph_parameters(graph),
-                   graph->operations->len);
-    }
+    for (char **name = names; done && *name != NULL; name++)
+        done = add_row(*name, json ? list : NULL, error);
     g_autofree char *text = mtf_json_print(list);
     if (done && json)
         fputs(text, stdout);

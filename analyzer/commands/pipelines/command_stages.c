@@ -158,11 +158,11 @@ static bool check_options(const Options *options, const Task *task, GError **err
 static bool read_machine(const Options *options, Task *task, GError **error) {
     const MtfStageGraph *graph = task->graph;
     MtfStageMachine *machine = &task->machine;
-    g_autofree char *devices = options->devices != NULL ? g_strdup(options->devices)
-                               : graph->devices > 0 ? g_strdup_printf("%" PRId64, graph->devices)
-                                                    : NULL;
-    if (devices == NULL)
+    if (options->devices == NULL && graph->devices <= 0)
         return mtf_input_error(error, "--devices is missing (64, or 4x16 for machines of four)");
+    g_autofree char *devices = options->devices != NULL
+                                   ? g_strdup(options->devices)
+                                   : g_strdup_printf("%" PRId64, graph->devices);
     machine->memory = graph->memory > 0 ? graph->memory : INFINITY;
     machine->batch = options->batch != MTF_NOT_GIVEN ? options->batch : graph->batch;
     machine->transfers = options->transfers;

@@ -152,8 +152,8 @@ static int compare_events(const void *left, const void *right) {
     return (a->change > b->change) - (a->change < b->change);
 }
 
-static void find_peak(const MtfLayoutProblem *problem, const int *choice, MtfLayoutValue *value) {
-    g_autofree Event *events = g_new(Event, 2 * problem->nodes->len + 1);
+/* The changes of the memory in use, in order; returns how many. */
+static gsize list_events(const MtfLayoutProblem *problem, const int *choice, Event *events) {
     gsize count = 0;
     for (guint v = 0; v < problem->nodes->len; v++) {
         const MtfLayoutNode *node = mtf_layout_problem_node(problem, (int)v);
@@ -164,6 +164,12 @@ static void find_peak(const MtfLayoutProblem *problem, const int *choice, MtfLay
         events[count++] = (Event){ node->end, -usage };
     }
     qsort(events, count, sizeof *events, compare_events);
+    return count;
+}
+
+static void find_peak(const MtfLayoutProblem *problem, const int *choice, MtfLayoutValue *value) {
+    g_autofree Event *events = g_new(Event, 2 * problem->nodes->len + 1);
+    gsize count = list_events(problem, choice, events);
     MtfInt128 in_use = 0;
     for (gsize i = 0; i < count; i++) {
         in_use += events[i].change;
