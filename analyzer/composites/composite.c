@@ -21,6 +21,11 @@ MtfDtype mtf_composite_dtype(const MtfComposite *c, int tensor) {
     return mtf_graph_tensor(c->b->graph, tensor)->dtype;
 }
 
+int mtf_composite_number(MtfComposite *c, const char *suffix, MtfDtype dtype, double value) {
+    g_autofree char *name = g_strdup_printf("%s/%s", c->op->name, suffix);
+    return mtf_build_constant(c->b, name, dtype, value);
+}
+
 int mtf_composite_converted(MtfComposite *c, const char *suffix, MtfDtype dtype, int x) {
     if (x < 0 || mtf_composite_dtype(c, x) == dtype)
         return x;

@@ -27,6 +27,9 @@ int mtf_composite_part(MtfComposite *c, int kind, const char *suffix, const MtfS
                        int y);
 int mtf_composite_mapped(MtfComposite *c, int kind, const char *suffix, int x, int y);
 
+/* A constant NAME/SUFFIX of no dimensions. */
+int mtf_composite_number(MtfComposite *c, const char *suffix, MtfDtype dtype, double value);
+
 /* `x` in another type, if it has not that type. */
 int mtf_composite_converted(MtfComposite *c, const char *suffix, MtfDtype dtype, int x);
 

@@ -49,10 +49,10 @@ typedef struct {
 static int lacks_partner(MtfComposite *c, const char *level, int positions, int64_t step) {
     bool back = c->op->attributes.reverse != 0;
     int64_t size = mtf_graph_size(c->b->graph, c->op->attributes.dimension);
-    g_autofree char *edge_name = g_strdup_printf("%s/%s/edge", c->op->name, level);
+    g_autofree char *edge_name = g_strdup_printf("%s/edge", level);
     g_autofree char *name = g_strdup_printf("%s/first", level);
-    int edge = mtf_build_constant(c->b, edge_name, mtf_composite_dtype(c, c->x[0]),
-                                  (double)(back ? size - step : step));
+    int edge = mtf_composite_number(c, edge_name, mtf_composite_dtype(c, c->x[0]),
+                                    (double)(back ? size - step : step));
     return back ? mtf_composite_mapped(c, MTF_OP_LESS_EQUAL, name, edge, positions)
                 : mtf_composite_mapped(c, MTF_OP_LESS, name, positions, edge);
 }
@@ -68,8 +68,7 @@ static int moved_on(MtfComposite *c, const Scan *scan, int x) {
     int before = mtf_composite_mapped(c, MTF_OP_RENAME, "exclusive/before", moved, -1);
     int first = lacks_partner(c, "exclusive", scan->positions, 1);
     g_autofree char *name = g_strdup_printf("%s/exclusive", c->op->name);
-    g_autofree char *nothing_name = g_strdup_printf("%s/nothing", c->op->name);
-    int nothing = mtf_build_constant(b, nothing_name, mtf_composite_dtype(c, x), scan->nothing);
+    int nothing = mtf_composite_number(c, "nothing", mtf_composite_dtype(c, x), scan->nothing);
     return MTF_BUILD(b, MTF_OP_WHERE, name, c->shape, first, nothing, before);
 }
 
@@ -208,8 +207,7 @@ static int candidate_places(MtfComposite *c, int blocks, int64_t block, int with
                             const MtfShape *candidates) {
     MtfBuilder *b = c->b;
     int64_t size = mtf_graph_size(b->graph, c->op->attributes.from);
-    g_autofree char *name = g_strdup_printf("%s/size", c->op->name);
-    int each = mtf_build_constant(b, name, MTF_I32, (double)block);
+    int each = mtf_composite_number(c, "size", MTF_I32, (double)block);
     int begins = mtf_composite_mapped(c, MTF_OP_MULTIPLY, "begins",
                                       mtf_composite_positions(c, "number", blocks, MTF_I32), each);
     int places = mtf_composite_mapped(c, MTF_OP_ADD, "places", within, begins);

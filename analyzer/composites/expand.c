@@ -120,8 +120,7 @@ static int expand_reduce_all(MtfComposite *c) {
 
 /* A scalar of the type that losses have. */
 static int loss_number(MtfComposite *c, const char *suffix, double value) {
-    g_autofree char *name = g_strdup_printf("%s/%s", c->op->name, suffix);
-    return mtf_build_constant(c->b, name, mtf_dtype_wide(mtf_composite_dtype(c, c->x[0])), value);
+    return mtf_composite_number(c, suffix, mtf_dtype_wide(mtf_composite_dtype(c, c->x[0])), value);
 }
 
 /* The mask, or with `ignore` the mask times whether the label is not below 0; -1: none. */
@@ -130,9 +129,7 @@ static int mask_of(MtfComposite *c) {
     int given = mtf_composite_converted(c, "weights", wide, c->x[2]);
     if (c->op->attributes.ignore == 0)
         return given;
-    MtfBuilder *b = c->b;
-    g_autofree char *name = g_strdup_printf("%s/zero", c->op->name);
-    int zero = mtf_build_constant(b, name, MTF_I32, 0);
+    int zero = mtf_composite_number(c, "zero", MTF_I32, 0);
     int counts = mtf_composite_mapped(c, MTF_OP_LESS_EQUAL, "counts", zero, c->x[1]);
     int mask = counts < 0 ? -1 : mtf_composite_converted(c, "counted", wide, counts);
     return given < 0 ? mask : mtf_composite_part(c, MTF_OP_MULTIPLY, "mask", c->shape, mask, given);
@@ -218,8 +215,7 @@ static int expand_argmax(MtfComposite *c) {
     int is = mtf_composite_part(c, MTF_OP_EQUAL, "is", &whole, c->x[0], max);
     is = mtf_composite_converted(c, "is/wide", wide, is);
     int position = mtf_composite_positions(c, "position", dim, wide);
-    g_autofree char *end_name = g_strdup_printf("%s/end", c->op->name);
-    int end = mtf_build_constant(b, end_name, wide, (double)mtf_graph_size(b->graph, dim));
+    int end = mtf_composite_number(c, "end", wide, (double)mtf_graph_size(b->graph, dim));
     g_autofree char *name = g_strdup_printf("%s/where", c->op->name);
     int found = MTF_BUILD(b, MTF_OP_WHERE, name, &whole, is, position, end);
     int last = mtf_composite_part(c, MTF_OP_REDUCE_MAX, "last", c->shape,
@@ -252,8 +248,7 @@ static int expand_pad(MtfComposite *c) {
     const MtfAttributes *a = &c->op->attributes;
     int x = c->x[0], value = -1;
     if (a->value != 0) {
-        g_autofree char *name = g_strdup_printf("%s/value", c->op->name);
-        value = mtf_build_constant(b, name, mtf_composite_dtype(c, x), a->value);
+        value = mtf_composite_number(c, "value", mtf_composite_dtype(c, x), a->value);
         x = mtf_composite_mapped(c, MTF_OP_SUBTRACT, "difference", x, value);
     }
     mtf_composite_aim(c, a->from, a->to, 0 - a->before, 1);
@@ -302,8 +297,7 @@ static int expand_local_response(MtfComposite *c) {
     int here = mtf_composite_mapped(c, MTF_OP_RENAME, "here", mean, -1);
     b->attributes.factor = a->alpha;
     int scaled = mtf_composite_mapped(c, MTF_OP_SCALE, "scaled", here, -1);
-    g_autofree char *name = g_strdup_printf("%s/bias", c->op->name);
-    int bias = mtf_build_constant(b, name, mtf_composite_dtype(c, c->x[0]), a->bias);
+    int bias = mtf_composite_number(c, "bias", mtf_composite_dtype(c, c->x[0]), a->bias);
     int base = mtf_composite_mapped(c, MTF_OP_ADD, "base", scaled, bias);
     b->attributes.exponent = 0 - a->beta;
     int factor = mtf_composite_mapped(c, MTF_OP_RAISE, "factor", base, -1);
@@ -335,12 +329,9 @@ static int expand_scatter_add(MtfComposite *c) {
 /* e^(sum of log |x|), with a sign for an odd number of factors below 0. */
 static int expand_reduce_prod(MtfComposite *c) {
     MtfBuilder *b = c->b;
-    g_autofree char *zero_name = g_strdup_printf("%s/0", c->op->name);
-    g_autofree char *one_name = g_strdup_printf("%s/1", c->op->name);
-    g_autofree char *two_name = g_strdup_printf("%s/2", c->op->name);
-    int zero = mtf_build_constant(b, zero_name, mtf_composite_dtype(c, c->x[0]), 0);
-    int one = mtf_build_constant(b, one_name, mtf_composite_dtype(c, c->x[0]), 1);
-    int two = mtf_build_constant(b, two_name, mtf_composite_dtype(c, c->x[0]), 2);
+    MtfDtype dtype = mtf_composite_dtype(c, c->x[0]);
+    int zero = mtf_composite_number(c, "0", dtype, 0), one = mtf_composite_number(c, "1", dtype, 1);
+    int two = mtf_composite_number(c, "2", dtype, 2);
     int logs = mtf_composite_mapped(c, MTF_OP_LOG, "log",
                                     mtf_composite_mapped(c, MTF_OP_ABS, "abs", c->x[0], -1), -1);
     int size = mtf_composite_mapped(
