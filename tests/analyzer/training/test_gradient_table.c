@@ -3,58 +3,11 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/training/gradient_table.h"
-#include "analyzer/training/training_graph.h"
 #include "tests/support/cases/gradient_case.h"
+#include "tests/support/cases/gradient_check.h"
 #include "tests/support/reference/reference.h"
 
 #include <math.h>
-#include <string.h>
-
-static bool kinds_seen[MTF_OPERATIONS];
-
-static double loss_at(MtfReference *reference, double *slot, double value) {
-    double before = *slot;
-    *slot = value;
-    mtf_reference_run(reference, 0);
-    *slot = before;
-    return reference->values[reference->graph->loss][0];
-}
-
-/* The forward graph is evaluated as the user wrote it, composites and all. */
-static void check_variable(MtfReference *forward, const MtfReference *training, int variable_id) {
-    const double h = 1e-5;
-    const MtfTensor *tensor = mtf_graph_tensor(forward->graph, variable_id);
-    g_autofree char *name = g_strdup_printf("grad/%s", tensor->name);
-    const double *gradient = mtf_reference_find(training, name);
-    for (int64_t i = 0; i < mtf_graph_elements(forward->graph, &tensor->shape); i++) {
-        double *slot = &forward->values[variable_id][i];
-        double slope =
-            (loss_at(forward, slot, *slot + h) - loss_at(forward, slot, *slot - h)) / (2 * h);
-        if (!(fabs(slope - gradient[i]) <= 1e-7 * fmax(1, fabs(slope))))
-            fail_msg("%s[%d] is %.10g, finite differences say %.10g", name, (int)i, gradient[i],
-                     slope);
-    }
-}
-
-static void check(MtfGraph *graph) {
-    g_autoptr(GError) error = NULL;
-    g_autoptr(MtfGraph) training = mtf_training_graph(graph, &error);
-    if (training == NULL)
-        fail_msg("%s", error->message);
-    g_autoptr(MtfReference) f = mtf_reference_new(graph, 3);
-    g_autoptr(MtfReference) t = mtf_reference_new(training, 3);
-    mtf_reference_fill_inputs(f, 4);
-    mtf_reference_fill_inputs(t, 4);
-    mtf_reference_run(f, 0);
-    mtf_reference_run(t, 0);
-    double loss = f->values[graph->loss][0];
-    assert_true(fabs(loss - t->values[training->loss][0]) <= 1e-12 * fmax(1, fabs(loss)));
-    for (int v = 0; v < (int)graph->tensors->len; v++)
-        if (mtf_graph_tensor(graph, v)->source == MTF_SOURCE_VARIABLE)
-            check_variable(f, t, v);
-    for (int i = 0; i < (int)training->operations->len; i++)
-        kinds_seen[mtf_graph_operation(training, i)->kind] = true;
-}
 
 /* Positive numbers away from 0, for logarithms and roots. */
 static int positive(MtfBuilder *b, int x) {
@@ -81,7 +34,7 @@ static void unary_functions(void **state) {
         b.attributes.exponent = 1.7, b.attributes.slope = 0.3;
         b.attributes.low = -0.4, b.attributes.high = 0.6;
         g_autoptr(MtfGraph) graph = finish(&b, op(&b, kinds[i], "y", NULL, x, -1));
-        check(graph);
+        mtf_test_check_gradients(graph);
     }
 }
 
@@ -96,7 +49,7 @@ static void binary_functions_of_all_kinds_of_broadcasting(void **state) {
             MtfBuilder b = start();
             int x = variable(&b, "x", dims[j][0]), y = variable(&b, "y", dims[j][1]);
             g_autoptr(MtfGraph) graph = finish(&b, op(&b, kinds[i], "z", NULL, x, y));
-            check(graph);
+            mtf_test_check_gradients(graph);
         }
     }
 }
@@ -110,7 +63,7 @@ static void one_tensor_used_twice_by_one_operation(void **state) {
         int x = variable(&b, "x", "ab");
         const char *dims = kinds[i] == MTF_OP_EINSUM ? "a" : NULL;
         g_autoptr(MtfGraph) graph = finish(&b, op(&b, kinds[i], "z", dims, x, x));
-        check(graph);
+        mtf_test_check_gradients(graph);
     }
 }
 
@@ -132,7 +85,7 @@ static void einsums_of_any_dimensions(void **state) {
         MtfShape shape = shape_of(cases[i][3]);
         g_autoptr(MtfGraph) graph =
             finish(&b, mtf_build(&b, MTF_OP_EINSUM, "e", &shape, three ? 3 : 2, x));
-        check(graph);
+        mtf_test_check_gradients(graph);
     }
 }
 
@@ -143,7 +96,7 @@ static void einsums_of_one_operand(void **state) {
         MtfBuilder b = start();
         int x = variable(&b, "x", "ab");
         g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_EINSUM, "e", results[i], x, -1));
-        check(graph);
+        mtf_test_check_gradients(graph);
     }
 }
 
@@ -161,7 +114,7 @@ static void reductions_and_moves(void **state) {
         int x = variable(&b, "x", "abc");
         b.attributes.from = B, b.attributes.to = D;
         g_autoptr(MtfGraph) graph = finish(&b, op(&b, cases[i].kind, "y", cases[i].dims, x, -1));
-        check(graph);
+        mtf_test_check_gradients(graph);
     }
 }
 
@@ -185,7 +138,7 @@ static void choices_and_powers(void **state) {
         int third = MTF_BUILD(&b, MTF_OP_WHERE, "third", NULL, odd, y, again);
         g_autoptr(MtfGraph) graph =
             finish(&b, op(&b, MTF_OP_LOGICAL_NOT, "none", NULL, both, -1) >= 0 ? third : -1);
-        check(graph);
+        mtf_test_check_gradients(graph);
     }
 }
 
@@ -201,7 +154,7 @@ static void remainders_and_general_powers(void **state) {
     int up = op(&b, MTF_OP_CEIL, "up", NULL, y, -1),
         down = op(&b, MTF_OP_FLOOR, "down", NULL, y, -1);
     g_autoptr(MtfGraph) graph = finish(&b, MTF_BUILD(&b, MTF_OP_ADD, "all", NULL, rest, up, down));
-    check(graph);
+    mtf_test_check_gradients(graph);
 }
 
 /* Of what comparisons choose, of numbers beside tensors, and with dims in an order of their own. */
@@ -222,7 +175,7 @@ static void expressions(void **state) {
         b.attributes.expression = (char *)cases[i][0];
         b.attributes.arguments = (char *)"x y";
         g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_EXPRESSION, "z", cases[i][1], x, y));
-        check(graph);
+        mtf_test_check_gradients(graph);
     }
 }
 
@@ -238,7 +191,7 @@ static void further_reductions(void **state) {
         int least = op(&b, kinds[i], "least", "b", whole, -1);
         int product = op(&b, MTF_OP_MULTIPLY, "product", NULL, least, w);
         g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_ADD, "y", NULL, product, x));
-        check(graph);
+        mtf_test_check_gradients(graph);
     }
 }
 
@@ -252,7 +205,7 @@ static void choices_by_integers(void **state) {
     b.has_dtype = true, b.dtype = MTF_F64;
     int hot = mtf_build(&b, MTF_OP_ONE_HOT, "hot", &shape, 1, &best);
     g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_EINSUM, "y", "ac", hot, x));
-    check(graph);
+    mtf_test_check_gradients(graph);
     g_autoptr(MtfReference) r = mtf_reference_new(graph, 3);
     mtf_reference_run(r, 0);
     for (int i = 0; i < 2; i++)
@@ -297,7 +250,7 @@ static void slices_pads_and_turns(void **state) {
         b.attributes.size = 2, b.attributes.alpha = b.attributes.beta = b.attributes.bias = 1;
         int y = op(&b, cases[i].kind, "y", NULL, x, -1);
         g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_TANH, "bent", NULL, y, -1));
-        check(graph);
+        mtf_test_check_gradients(graph);
     }
 }
 
@@ -317,7 +270,7 @@ static void scans_in_blocks_and_in_reverse(void **state) {
         b.attributes.exclusive = i >> 2 & 1;
         int y = op(&b, kinds[i >> 3], "y", NULL, x, -1);
         g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_TANH, "bent", NULL, y, -1));
-        check(graph);
+        mtf_test_check_gradients(graph);
     }
 }
 
@@ -335,7 +288,7 @@ static void sorted_elements_and_the_largest_of_blocks(void **state) {
         b.attributes.blocks = blocks[MAX(i - 2, 0)];
         int y = op(&b, i < 2 ? MTF_OP_SORT : MTF_OP_TOP_K, "y", NULL, x, -1);
         g_autoptr(MtfGraph) graph = finish(&b, y);
-        check(graph);
+        mtf_test_check_gradients(graph);
     }
 }
 
@@ -355,7 +308,7 @@ static void selections_and_joins(void **state) {
     int stacked = MTF_BUILD(&b, MTF_OP_STACK, "stacked", &stack, one, two, one, two);
     int product = op(&b, MTF_OP_EINSUM, "product", "ec", joined, stacked);
     g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_EINSUM, "y/all", "ac", product, both));
-    check(graph);
+    mtf_test_check_gradients(graph);
 }
 
 /* [a:2, f:12] to [f1:4, f2:6] and back, by [a, b, c]. */
@@ -370,7 +323,7 @@ static void reshapes(void **state) {
     int other = op(&b, MTF_OP_RESHAPE, "other", "fg", parts, -1);
     int bent = op(&b, MTF_OP_TANH, "bent", NULL, other, -1);
     g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_RESHAPE, "again", "ae", bent, -1));
-    check(graph);
+    mtf_test_check_gradients(graph);
 }
 
 static void lookups_of_each_example(void **state) {
@@ -389,60 +342,7 @@ static void lookups_of_each_example(void **state) {
     int logit = op(&b, MTF_OP_LABEL_LOGIT, "logit", "ab", x, labels);
     int prod = op(&b, MTF_OP_REDUCE_PROD, "prod", "ab", x, -1);
     g_autoptr(MtfGraph) graph = finish(&b, MTF_BUILD(&b, MTF_OP_ADD, "y", NULL, top, logit, prod));
-    check(graph);
-}
-
-/* Tokens b of groups a, two choices e of three experts d, two places f of each; groups, experts and
- * places in that order, or experts first. */
-static void tokens_that_are_routed(void **state) {
-    (void)state;
-    for (int i = 0; i < 4; i++) {
-        MtfBuilder b = start();
-        mtf_graph_add_dimension(b.graph, "e", 2, NULL);
-        mtf_graph_add_dimension(b.graph, "f", 2, NULL);
-        int x = variable(&b, "x", "abc"), share = variable(&b, "share", "abd");
-        b.attributes.from = 3, b.attributes.to = 4;
-        int gate = op(&b, MTF_OP_TOP_K, "gate", NULL, share, -1), choice = gate + 1;
-        b.attributes.dimension = 1, b.attributes.choices = 4;
-        b.attributes.experts = 3, b.attributes.capacity = 5;
-        b.attributes.priority = i / 2;
-        int slot = op(&b, MTF_OP_SLOTS, "slot", NULL, choice, gate);
-        MtfShape places = shape_of(i & 1 ? "dafc" : "adfc"), tokens = shape_of("abc");
-        int sent = MTF_BUILD(&b, MTF_OP_DISPATCH, "sent", &places, x, slot, gate);
-        int bent = op(&b, MTF_OP_TANH, "bent", NULL, sent, -1);
-        int back = MTF_BUILD(&b, MTF_OP_COMBINE, "back", &tokens, bent, slot, gate);
-        int plain = op(&b, MTF_OP_DISPATCH, "plain", i & 1 ? "dafc" : "adfc", back, slot);
-        g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_COMBINE, "y", "abc", plain, slot));
-        check(graph);
-    }
-}
-
-/* The same without places of their own: four choices f of a group, sorted by expert. */
-static void products_of_experts(void **state) {
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-        MtfBuilder b = start();
-        mtf_graph_add_dimension(b.graph, "e", 2, NULL);
-        mtf_graph_add_dimension(b.graph, "f", 6, NULL);
-        mtf_graph_add_dimension(b.graph, "g", 5, NULL);
-        int x = variable(&b, "x", "abc"), share = variable(&b, "share", "abd");
-        int w = variable(&b, "w", i & 1 ? "dgc" : "dcg"), v = variable(&b, "v", "dgc");
-        b.attributes.from = 3, b.attributes.to = 4;
-        int gate = op(&b, MTF_OP_TOP_K, "gate", NULL, share, -1), choice = gate + 1;
-        b.attributes.dimension = 1, b.attributes.choices = 4, b.attributes.experts = 3;
-        int slot = op(&b, MTF_OP_SLOTS, "slot", NULL, choice, -1);
-        int expert = op(&b, MTF_OP_SLOT_IDS, "expert", "af", choice, slot);
-        int sent = op(&b, MTF_OP_DISPATCH, "sent", "afc", x, slot);
-        MtfShape hidden = shape_of("afg"), rows = shape_of("afc"), tokens = shape_of("abc");
-        b.attributes.experts = 3;
-        int up = MTF_BUILD(&b, MTF_OP_EXPERT_EINSUM, "up", &hidden, sent, w, expert);
-        int bent = op(&b, MTF_OP_TANH, "bent", NULL, up, -1);
-        b.attributes.experts = 3;
-        int down = MTF_BUILD(&b, MTF_OP_EXPERT_EINSUM, "down", &rows, bent, v, expert);
-        g_autoptr(MtfGraph) graph =
-            finish(&b, MTF_BUILD(&b, MTF_OP_COMBINE, "y", &tokens, down, slot, gate));
-        check(graph);
-    }
+    mtf_test_check_gradients(graph);
 }
 
 /* x[a:2, e:7] by windows of [b:3] to [a, f:4, c:4], spread to [a, g:8], pooled both ways. */
@@ -465,7 +365,7 @@ static void windows(void **state) {
     b.attributes.n_windows = 1, b.attributes.windows[0] = mean;
     int q = op(&b, MTF_OP_AVERAGE_POOL, "mean", "ah", z, -1);
     g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_MULTIPLY, "product", NULL, p, q));
-    check(graph);
+    mtf_test_check_gradients(graph);
 }
 
 /* From x[a:2, e:7] and dy[a, f:4, c:4] by windows of [b:3] that overlap: the filter's, [b, c]. */
@@ -479,130 +379,7 @@ static void the_gradient_of_a_filter(void **state) {
     b.attributes.windows[0] = (MtfWindow){ 4, 5, B, 1, 2, 1, 1, 1 };
     int y = op(&b, MTF_OP_CONV_FILTER_GRAD, "filter", "bc", x, dy);
     g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_TANH, "bent", NULL, y, -1));
-    check(graph);
-}
-
-/* Batch normalisation: statistics over all that the gain lacks. */
-static void statistics_over_several_dimensions(void **state) {
-    (void)state;
-    MtfBuilder b = start();
-    int x = variable(&b, "x", "abc"), gain = variable(&b, "gain", "c");
-    int bias = variable(&b, "bias", "c");
-    int mean = op(&b, MTF_OP_REDUCE_MEAN, "mean", "c", x, -1);
-    int variance = op(&b, MTF_OP_VARIANCE, "variance", "c", x, mean);
-    b.attributes.epsilon = 1e-3;
-    int y =
-        mtf_build(&b, MTF_OP_NORMALIZE, "norm", NULL, 5, (int[]){ x, mean, variance, gain, bias });
-    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_TANH, "bent", NULL, y, -1));
-    check(graph);
-}
-
-static void softmax_and_layer_norm(void **state) {
-    (void)state;
-    for (int dim = A; dim <= C; dim++) {
-        MtfBuilder b = start();
-        int x = variable(&b, "x", "abc");
-        const char *const letters[] = { "a", "b", "c" };
-        int gain = variable(&b, "gain", letters[dim]), bias = variable(&b, "bias", letters[dim]);
-        b.attributes.dimension = dim, b.attributes.epsilon = 1e-3;
-        int y = MTF_BUILD(&b, MTF_OP_LAYER_NORM, "norm", NULL, x, gain, bias);
-        b.attributes.dimension = dim;
-        g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_SOFTMAX, "softmax", NULL, y, -1));
-        check(graph);
-    }
-}
-
-static void rms_norm_and_rotary_positions(void **state) {
-    (void)state;
-    for (int adjacent = 0; adjacent < 2; adjacent++) {
-        MtfBuilder b = start();
-        int x = variable(&b, "x", "abc"), gain = variable(&b, "gain", "c");
-        b.attributes.dimension = C, b.attributes.epsilon = 1e-3;
-        int y = op(&b, MTF_OP_RMS_NORM, "norm", NULL, x, gain);
-        b.attributes.dimension = C, b.attributes.position = B;
-        b.attributes.base = 7, b.attributes.angle = 1, b.attributes.stretch = 1;
-        b.attributes.gain = 1.25;
-        b.attributes.adjacent = adjacent;
-        g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_ROTARY, "turned", NULL, y, -1));
-        check(graph);
-    }
-}
-
-/* Each example begins elsewhere: the gradient turns back from the same places. */
-static void rotary_positions_that_begin_elsewhere(void **state) {
-    (void)state;
-    MtfBuilder b = start();
-    int x = variable(&b, "x", "abc"), begin = input(&b, "begin", "a", MTF_I32, MTF_FEED_LABELS);
-    b.attributes.dimension = C, b.attributes.position = B;
-    b.attributes.base = 7, b.attributes.angle = 1, b.attributes.stretch = 1;
-    b.attributes.gain = 1;
-    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_ROTARY, "turned", NULL, x, begin));
-    check(graph);
-}
-
-static void layer_norm_without_bias(void **state) {
-    (void)state;
-    MtfBuilder b = start();
-    int x = variable(&b, "x", "abc"), gain = variable(&b, "gain", "c");
-    b.attributes.dimension = C, b.attributes.epsilon = 1e-3;
-    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_LAYER_NORM, "norm", NULL, x, gain));
-    check(graph);
-}
-
-static void cross_entropy_with_and_without_mask(void **state) {
-    (void)state;
-    for (int masked = 0; masked < 3; masked++) {
-        MtfBuilder b = start();
-        int x = variable(&b, "x", "acb");
-        int labels = input(&b, "labels", "ab", MTF_I32, MTF_FEED_LABELS);
-        int mask = masked == 2 ? variable(&b, "mask", "b")
-                               : input(&b, "mask", "ab", MTF_F64, MTF_FEED_MASK);
-        MtfShape shape = shape_of("ba");
-        g_autoptr(MtfGraph) graph =
-            finish(&b, mtf_build(&b, MTF_OP_SOFTMAX_CROSS_ENTROPY, "loss/each", &shape,
-                                 masked > 0 ? 3 : 2, (int[]){ x, labels, mask }));
-        check(graph);
-    }
-}
-
-/* Labels are 0, 1 or 2 and, with a shift, -1: those count nothing where they are ignored. */
-static void cross_entropy_with_smoothing_and_z_loss(void **state) {
-    (void)state;
-    for (int i = 0; i < 12; i++) {
-        MtfBuilder b = start();
-        int x = variable(&b, "x", "acb");
-        int labels = input(&b, "labels", "ab", MTF_I32, MTF_FEED_LABELS);
-        b.attributes.value = 1;
-        b.has_dtype = true, b.dtype = MTF_I32;
-        int one = mtf_build(&b, MTF_OP_CONSTANT, "one", &(MtfShape){ 0 }, 0, NULL);
-        int shifted = op(&b, MTF_OP_SUBTRACT, "shifted", NULL, labels, one);
-        int mask = input(&b, "mask", "ab", MTF_F64, MTF_FEED_MASK);
-        MtfShape shape = shape_of("ba");
-        b.attributes.smoothing = i % 3 == 0 ? 0 : 0.1;
-        b.attributes.z_loss = i % 3 == 1 ? 0 : 1e-2;
-        b.attributes.ignore = i / 3 % 2;
-        g_autoptr(MtfGraph) graph =
-            finish(&b, mtf_build(&b, MTF_OP_SOFTMAX_CROSS_ENTROPY, "loss/each", &shape,
-                                 i < 6 ? 2 : 3, (int[]){ x, i / 3 % 2 ? shifted : labels, mask }));
-        check(graph);
-    }
-}
-
-/* log(sum) + max, beside the cross entropy: its statistics are used elsewhere too. */
-static void statistics_used_on_their_own(void **state) {
-    (void)state;
-    MtfBuilder b = start();
-    int x = variable(&b, "x", "ab");
-    int max = op(&b, MTF_OP_REDUCE_MAX, "max", "a", x, -1);
-    int sum = op(&b, MTF_OP_SUM_EXP, "sum", "a", x, max);
-    int shares = MTF_BUILD(&b, MTF_OP_SOFTMAX_APPLY, "shares", NULL, x, max, sum);
-    int total = op(&b, MTF_OP_ADD, "total", NULL, op(&b, MTF_OP_LOG, "log", NULL, sum, -1), max);
-    int mean = op(&b, MTF_OP_REDUCE_MEAN, "mean", "a", shares, -1);
-    int spread = op(&b, MTF_OP_VARIANCE, "spread", "a", shares, mean);
-    int odd = op(&b, MTF_OP_VARIANCE, "odd", "a", shares, total);
-    g_autoptr(MtfGraph) graph =
-        finish(&b, MTF_BUILD(&b, MTF_OP_ADD, "all", NULL, total, spread, odd));
-    check(graph);
+    mtf_test_check_gradients(graph);
 }
 
 /* x by the statistics of its batch, where running ones take their place outside training. */
@@ -622,46 +399,7 @@ static void statistics_of_a_batch_that_running_ones_stand_in_for(void **state) {
     int bent = op(&b, MTF_OP_TANH, "bent", NULL, normal, -1);
     g_autoptr(MtfGraph) graph =
         finish(&b, op(&b, MTF_OP_IN_TRAIN_PHASE, "now", NULL, bent, normal));
-    check(graph);
-}
-
-static void lookups_masks_and_dropout(void **state) {
-    (void)state;
-    MtfBuilder b = start();
-    int table = variable(&b, "table", "cb"), ids = input(&b, "ids", "a", MTF_I32, MTF_FEED_TOKENS);
-    int rows = op(&b, MTF_OP_EMBEDDING, "rows", "ba", table, ids);
-    b.attributes.rate = 0.3;
-    int dropped = op(&b, MTF_OP_DROPOUT, "dropped", NULL, rows, -1);
-    b.attributes.rate = 0.3, b.attributes.stream = (char *)"other";
-    int again = op(&b, MTF_OP_DROPOUT, "again", NULL, dropped, -1);
-    int other = variable(&b, "other_table", "da");
-    int scores = op(&b, MTF_OP_ADD, "scores", NULL, again, other);
-    b.attributes.query = B, b.attributes.memory = D;
-    int masked = op(&b, MTF_OP_CAUSAL_MASK, "masked", NULL, scores, -1);
-    b.attributes.dimension = D;
-    int shares = op(&b, MTF_OP_SOFTMAX, "shares", NULL, masked, -1);
-    b.attributes.query = D, b.attributes.memory = B;
-    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_CAUSAL_ZERO, "zeroed", NULL, shares, -1));
-    check(graph);
-}
-
-/* table[c, b] is looked up and multiplied by: the rows' gradients are added to the dense one. */
-static void a_table_that_is_multiplied_by_too_has_one_dense_gradient(void **state) {
-    (void)state;
-    MtfBuilder b = start();
-    int table = variable(&b, "table", "cb"), ids = input(&b, "ids", "a", MTF_I32, MTF_FEED_TOKENS);
-    int rows = op(&b, MTF_OP_EMBEDDING, "rows", "ab", table, ids);
-    int bent = op(&b, MTF_OP_TANH, "bent", NULL, rows, -1);
-    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_EINSUM, "logits", "ac", bent, table));
-    check(graph);
-    g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
-    const MtfTensor *gradient =
-        mtf_graph_tensor(training, mtf_graph_find_tensor(training, "grad/table"));
-    const MtfOperation *last = mtf_graph_operation(training, gradient->producer);
-    assert_int_equal(last->kind, MTF_OP_EMBEDDING_GRAD);
-    assert_int_equal(last->n_inputs, 3);
-    int dense = mtf_graph_tensor(training, last->inputs[2])->producer;
-    assert_int_equal(mtf_graph_operation(training, dense)->kind, MTF_OP_EINSUM);
+    mtf_test_check_gradients(graph);
 }
 
 static void casts_between_float_types(void **state) {
@@ -673,7 +411,7 @@ static void casts_between_float_types(void **state) {
     b.has_dtype = true, b.dtype = MTF_F64;
     int wide = op(&b, MTF_OP_CAST, "wide", NULL, x, -1);
     g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_SQUARE, "y", NULL, wide, -1));
-    check(graph);
+    mtf_test_check_gradients(graph);
 }
 
 static void a_chain_with_many_uses_of_each_tensor(void **state) {
@@ -689,87 +427,16 @@ static void a_chain_with_many_uses_of_each_tensor(void **state) {
         x = MTF_BUILD(&b, MTF_OP_ADD, sum, NULL, x, y, x);
     }
     g_autoptr(MtfGraph) graph = finish(&b, x);
-    check(graph);
+    mtf_test_check_gradients(graph);
 }
 
-/* Queries b against memory d, with features c last; a is an example. Also a memory that all
- * examples share, and what is its own memory, so that shares of it meet. */
-static void attention(void **state) {
-    (void)state;
-    for (int i = 0; i < 32; i++) {
-        MtfBuilder b = start();
-        int q = variable(&b, "q", "abc"), v = variable(&b, "v", i & 1 ? "dc" : "dac");
-        int k = i & 1 ? variable(&b, "k", "dc") : op(&b, MTF_OP_TANH, "k", NULL, v, -1);
-        b.attributes.query = B;
-        b.attributes.memory = D;
-        b.attributes.dimension = C;
-        b.attributes.factor = 0.7;
-        b.attributes.causal = i >> 1 & 1;
-        b.attributes.softcap = i >> 2 & 1 ? 0.8 : 0;
-        b.attributes.window = (i >> 3 & 1) == 1 && b.attributes.causal == 1 ? 2 : 0;
-        b.attributes.rate = i >> 4 & 1 ? 0.3 : 0;
-        int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 3, (int[]){ q, k, v });
-        g_autoptr(MtfGraph) graph = finish(&b, y);
-        check(graph);
-    }
-}
-
-/* What is added to scores learns as well, whichever of their dimensions it has. */
-static void attention_with_a_bias(void **state) {
-    (void)state;
-    static const char *const biases[] = { "d", "bd", "abd" };
-    for (int i = 0; i < 12; i++) {
-        MtfBuilder b = start();
-        int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac");
-        int v = op(&b, MTF_OP_TANH, "v", NULL, k, -1), bias = variable(&b, "bias", biases[i % 3]);
-        b.attributes.query = B;
-        b.attributes.memory = D;
-        b.attributes.dimension = C;
-        b.attributes.factor = 0.7;
-        b.attributes.causal = i / 3 % 2;
-        b.attributes.rate = i / 6 * 0.3;
-        int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 4, (int[]){ q, k, v, bias });
-        g_autoptr(MtfGraph) graph = finish(&b, y);
-        check(graph);
-    }
-}
-
-static int nothing_like(MtfBuilder *b, const char *dims) {
-    MtfShape shape = shape_of(dims);
-    b->has_dtype = true;
-    b->dtype = MTF_F64;
-    return mtf_build(b, MTF_OP_CONSTANT, "nothing", &shape, 0, NULL);
-}
-
-/* Attention that goes on from what was made of other memory, or from nothing that takes a share all the same. */
-static void attention_that_goes_on(void **state) {
-    (void)state;
-    for (int i = 0; i < 16; i++) {
-        MtfBuilder b = start();
-        int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac");
-        int v = op(&b, MTF_OP_TANH, "v", NULL, k, -1);
-        int before = i & 1 ? variable(&b, "before", "abc") : nothing_like(&b, "abc");
-        int share = i >> 3 & 1
-                        ? op(&b, MTF_OP_BROADCAST, "sinks", "ab", variable(&b, "sink", "a"), -1)
-                        : variable(&b, "sinks", "ab");
-        b.attributes.query = B;
-        b.attributes.memory = D;
-        b.attributes.dimension = C;
-        b.attributes.factor = 0.7;
-        b.attributes.causal = i >> 1 & 1;
-        b.attributes.softcap = i >> 2 & 1 ? 0.8 : 0;
-        int y = mtf_build(&b, MTF_OP_ATTENTION_FURTHER, "y", NULL, 5,
-                          (int[]){ q, k, v, before, share });
-        g_autoptr(MtfGraph) graph = finish(&b, y);
-        check(graph);
-    }
-}
-
-/* Runs last: what the tests above have differentiated. */
+/* Runs last: what the tests above have differentiated; rules of layers are those of
+ * test_gradient_layers.c. */
 static void every_rule_has_been_checked(void **state) {
     (void)state;
     for (int kind = 0; kind < MTF_OPERATIONS; kind++)
-        if (mtf_gradient_row(kind)->state == MTF_GRADIENT_RULE && !kinds_seen[kind] &&
+        if (mtf_gradient_row(kind)->state == MTF_GRADIENT_RULE &&
+            !mtf_test_gradient_is_checked(kind) && !mtf_test_gradient_is_of_layers(kind) &&
             mtf_operation_row(kind)->loop == MTF_LOOP_NOTHING) /* test_loop_gradient.c */
             fail_msg("no test differentiates %s", mtf_operation_row(kind)->name);
 }
@@ -805,26 +472,11 @@ int main(void) {
         cmocka_unit_test(selections_and_joins),
         cmocka_unit_test(reshapes),
         cmocka_unit_test(lookups_of_each_example),
-        cmocka_unit_test(tokens_that_are_routed),
-        cmocka_unit_test(products_of_experts),
         cmocka_unit_test(windows),
         cmocka_unit_test(the_gradient_of_a_filter),
-        cmocka_unit_test(statistics_over_several_dimensions),
-        cmocka_unit_test(softmax_and_layer_norm),
-        cmocka_unit_test(rms_norm_and_rotary_positions),
-        cmocka_unit_test(rotary_positions_that_begin_elsewhere),
-        cmocka_unit_test(layer_norm_without_bias),
-        cmocka_unit_test(cross_entropy_with_and_without_mask),
-        cmocka_unit_test(cross_entropy_with_smoothing_and_z_loss),
-        cmocka_unit_test(statistics_used_on_their_own),
         cmocka_unit_test(statistics_of_a_batch_that_running_ones_stand_in_for),
-        cmocka_unit_test(lookups_masks_and_dropout),
-        cmocka_unit_test(a_table_that_is_multiplied_by_too_has_one_dense_gradient),
         cmocka_unit_test(casts_between_float_types),
         cmocka_unit_test(a_chain_with_many_uses_of_each_tensor),
-        cmocka_unit_test(attention),
-        cmocka_unit_test(attention_with_a_bias),
-        cmocka_unit_test(attention_that_goes_on),
         cmocka_unit_test(every_rule_has_been_checked),
         cmocka_unit_test(every_row_has_a_gradient_or_says_that_it_has_none),
     };

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Gradients of what layers are made of, against central differences of the reference interpreter. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/training/training_graph.h"
+#include "tests/support/cases/gradient_case.h"
+#include "tests/support/cases/gradient_check.h"
+
+/* Tokens b of groups a, two choices e of three experts d, two places f of each; groups, experts and
+ * places in that order, or experts first. */
+static void tokens_that_are_routed(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        MtfBuilder b = start();
+        mtf_graph_add_dimension(b.graph, "e", 2, NULL);
+        mtf_graph_add_dimension(b.graph, "f", 2, NULL);
+        int x = variable(&b, "x", "abc"), share = variable(&b, "share", "abd");
+        b.attributes.from = 3, b.attributes.to = 4;
+        int gate = op(&b, MTF_OP_TOP_K, "gate", NULL, share, -1), choice = gate + 1;
+        b.attributes.dimension = 1, b.attributes.choices = 4;
+        b.attributes.experts = 3, b.attributes.capacity = 5;
+        b.attributes.priority = i / 2;
+        int slot = op(&b, MTF_OP_SLOTS, "slot", NULL, choice, gate);
+        MtfShape places = shape_of(i & 1 ? "dafc" : "adfc"), tokens = shape_of("abc");
+        int sent = MTF_BUILD(&b, MTF_OP_DISPATCH, "sent", &places, x, slot, gate);
+        int bent = op(&b, MTF_OP_TANH, "bent", NULL, sent, -1);
+        int back = MTF_BUILD(&b, MTF_OP_COMBINE, "back", &tokens, bent, slot, gate);
+        int plain = op(&b, MTF_OP_DISPATCH, "plain", i & 1 ? "dafc" : "adfc", back, slot);
+        g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_COMBINE, "y", "abc", plain, slot));
+        mtf_test_check_gradients(graph);
+    }
+}
+
+/* The same without places of their own: four choices f of a group, sorted by expert. */
+static void products_of_experts(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        MtfBuilder b = start();
+        mtf_graph_add_dimension(b.graph, "e", 2, NULL);
+        mtf_graph_add_dimension(b.graph, "f", 6, NULL);
+        mtf_graph_add_dimension(b.graph, "g", 5, NULL);
+        int x = variable(&b, "x", "abc"), share = variable(&b, "share", "abd");
+        int w = variable(&b, "w", i & 1 ? "dgc" : "dcg"), v = variable(&b, "v", "dgc");
+        b.attributes.from = 3, b.attributes.to = 4;
+        int gate = op(&b, MTF_OP_TOP_K, "gate", NULL, share, -1), choice = gate + 1;
+        b.attributes.dimension = 1, b.attributes.choices = 4, b.attributes.experts = 3;
+        int slot = op(&b, MTF_OP_SLOTS, "slot", NULL, choice, -1);
+        int expert = op(&b, MTF_OP_SLOT_IDS, "expert", "af", choice, slot);
+        int sent = op(&b, MTF_OP_DISPATCH, "sent", "afc", x, slot);
+        MtfShape hidden = shape_of("afg"), rows = shape_of("afc"), tokens = shape_of("abc");
+        b.attributes.experts = 3;
+        int up = MTF_BUILD(&b, MTF_OP_EXPERT_EINSUM, "up", &hidden, sent, w, expert);
+        int bent = op(&b, MTF_OP_TANH, "bent", NULL, up, -1);
+        b.attributes.experts = 3;
+        int down = MTF_BUILD(&b, MTF_OP_EXPERT_EINSUM, "down", &rows, bent, v, expert);
+        g_autoptr(MtfGraph) graph =
+            finish(&b, MTF_BUILD(&b, MTF_OP_COMBINE, "y", &tokens, down, slot, gate));
+        mtf_test_check_gradients(graph);
+    }
+}
+
+/* Batch normalisation: statistics over all that the gain lacks. */
+static void statistics_over_several_dimensions(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "abc"), gain = variable(&b, "gain", "c");
+    int bias = variable(&b, "bias", "c");
+    int mean = op(&b, MTF_OP_REDUCE_MEAN, "mean", "c", x, -1);
+    int variance = op(&b, MTF_OP_VARIANCE, "variance", "c", x, mean);
+    b.attributes.epsilon = 1e-3;
+    int y =
+        mtf_build(&b, MTF_OP_NORMALIZE, "norm", NULL, 5, (int[]){ x, mean, variance, gain, bias });
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_TANH, "bent", NULL, y, -1));
+    mtf_test_check_gradients(graph);
+}
+
+static void softmax_and_layer_norm(void **state) {
+    (void)state;
+    for (int dim = A; dim <= C; dim++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "abc");
+        const char *const letters[] = { "a", "b", "c" };
+        int gain = variable(&b, "gain", letters[dim]), bias = variable(&b, "bias", letters[dim]);
+        b.attributes.dimension = dim, b.attributes.epsilon = 1e-3;
+        int y = MTF_BUILD(&b, MTF_OP_LAYER_NORM, "norm", NULL, x, gain, bias);
+        b.attributes.dimension = dim;
+        g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_SOFTMAX, "softmax", NULL, y, -1));
+        mtf_test_check_gradients(graph);
+    }
+}
+
+static void rms_norm_and_rotary_positions(void **state) {
+    (void)state;
+    for (int adjacent = 0; adjacent < 2; adjacent++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "abc"), gain = variable(&b, "gain", "c");
+        b.attributes.dimension = C, b.attributes.epsilon = 1e-3;
+        int y = op(&b, MTF_OP_RMS_NORM, "norm", NULL, x, gain);
+        b.attributes.dimension = C, b.attributes.position = B;
+        b.attributes.base = 7, b.attributes.angle = 1, b.attributes.stretch = 1;
+        b.attributes.gain = 1.25;
+        b.attributes.adjacent = adjacent;
+        g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_ROTARY, "turned", NULL, y, -1));
+        mtf_test_check_gradients(graph);
+    }
+}
+
+/* Each example begins elsewhere: the gradient turns back from the same places. */
+static void rotary_positions_that_begin_elsewhere(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "abc"), begin = input(&b, "begin", "a", MTF_I32, MTF_FEED_LABELS);
+    b.attributes.dimension = C, b.attributes.position = B;
+    b.attributes.base = 7, b.attributes.angle = 1, b.attributes.stretch = 1;
+    b.attributes.gain = 1;
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_ROTARY, "turned", NULL, x, begin));
+    mtf_test_check_gradients(graph);
+}
+
+static void layer_norm_without_bias(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "abc"), gain = variable(&b, "gain", "c");
+    b.attributes.dimension = C, b.attributes.epsilon = 1e-3;
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_LAYER_NORM, "norm", NULL, x, gain));
+    mtf_test_check_gradients(graph);
+}
+
+static void cross_entropy_with_and_without_mask(void **state) {
+    (void)state;
+    for (int masked = 0; masked < 3; masked++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "acb");
+        int labels = input(&b, "labels", "ab", MTF_I32, MTF_FEED_LABELS);
+        int mask = masked == 2 ? variable(&b, "mask", "b")
+                               : input(&b, "mask", "ab", MTF_F64, MTF_FEED_MASK);
+        MtfShape shape = shape_of("ba");
+        g_autoptr(MtfGraph) graph =
+            finish(&b, mtf_build(&b, MTF_OP_SOFTMAX_CROSS_ENTROPY, "loss/each", &shape,
+                                 masked > 0 ? 3 : 2, (int[]){ x, labels, mask }));
+        mtf_test_check_gradients(graph);
+    }
+}
+
+/* Labels are 0, 1 or 2 and, with a shift, -1: those count nothing where they are ignored. */
+static void cross_entropy_with_smoothing_and_z_loss(void **state) {
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "acb");
+        int labels = input(&b, "labels", "ab", MTF_I32, MTF_FEED_LABELS);
+        b.attributes.value = 1;
+        b.has_dtype = true, b.dtype = MTF_I32;
+        int one = mtf_build(&b, MTF_OP_CONSTANT, "one", &(MtfShape){ 0 }, 0, NULL);
+        int shifted = op(&b, MTF_OP_SUBTRACT, "shifted", NULL, labels, one);
+        int mask = input(&b, "mask", "ab", MTF_F64, MTF_FEED_MASK);
+        MtfShape shape = shape_of("ba");
+        b.attributes.smoothing = i % 3 == 0 ? 0 : 0.1;
+        b.attributes.z_loss = i % 3 == 1 ? 0 : 1e-2;
+        b.attributes.ignore = i / 3 % 2;
+        g_autoptr(MtfGraph) graph =
+            finish(&b, mtf_build(&b, MTF_OP_SOFTMAX_CROSS_ENTROPY, "loss/each", &shape,
+                                 i < 6 ? 2 : 3, (int[]){ x, i / 3 % 2 ? shifted : labels, mask }));
+        mtf_test_check_gradients(graph);
+    }
+}
+
+/* log(sum) + max, beside the cross entropy: its statistics are used elsewhere too. */
+static void statistics_used_on_their_own(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "ab");
+    int max = op(&b, MTF_OP_REDUCE_MAX, "max", "a", x, -1);
+    int sum = op(&b, MTF_OP_SUM_EXP, "sum", "a", x, max);
+    int shares = MTF_BUILD(&b, MTF_OP_SOFTMAX_APPLY, "shares", NULL, x, max, sum);
+    int total = op(&b, MTF_OP_ADD, "total", NULL, op(&b, MTF_OP_LOG, "log", NULL, sum, -1), max);
+    int mean = op(&b, MTF_OP_REDUCE_MEAN, "mean", "a", shares, -1);
+    int spread = op(&b, MTF_OP_VARIANCE, "spread", "a", shares, mean);
+    int odd = op(&b, MTF_OP_VARIANCE, "odd", "a", shares, total);
+    g_autoptr(MtfGraph) graph =
+        finish(&b, MTF_BUILD(&b, MTF_OP_ADD, "all", NULL, total, spread, odd));
+    mtf_test_check_gradients(graph);
+}
+
+static void lookups_masks_and_dropout(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int table = variable(&b, "table", "cb"), ids = input(&b, "ids", "a", MTF_I32, MTF_FEED_TOKENS);
+    int rows = op(&b, MTF_OP_EMBEDDING, "rows", "ba", table, ids);
+    b.attributes.rate = 0.3;
+    int dropped = op(&b, MTF_OP_DROPOUT, "dropped", NULL, rows, -1);
+    b.attributes.rate = 0.3, b.attributes.stream = (char *)"other";
+    int again = op(&b, MTF_OP_DROPOUT, "again", NULL, dropped, -1);
+    int other = variable(&b, "other_table", "da");
+    int scores = op(&b, MTF_OP_ADD, "scores", NULL, again, other);
+    b.attributes.query = B, b.attributes.memory = D;
+    int masked = op(&b, MTF_OP_CAUSAL_MASK, "masked", NULL, scores, -1);
+    b.attributes.dimension = D;
+    int shares = op(&b, MTF_OP_SOFTMAX, "shares", NULL, masked, -1);
+    b.attributes.query = D, b.attributes.memory = B;
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_CAUSAL_ZERO, "zeroed", NULL, shares, -1));
+    mtf_test_check_gradients(graph);
+}
+
+/* table[c, b] is looked up and multiplied by: the rows' gradients are added to the dense one. */
+static void a_table_that_is_multiplied_by_too_has_one_dense_gradient(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int table = variable(&b, "table", "cb"), ids = input(&b, "ids", "a", MTF_I32, MTF_FEED_TOKENS);
+    int rows = op(&b, MTF_OP_EMBEDDING, "rows", "ab", table, ids);
+    int bent = op(&b, MTF_OP_TANH, "bent", NULL, rows, -1);
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_EINSUM, "logits", "ac", bent, table));
+    mtf_test_check_gradients(graph);
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
+    const MtfTensor *gradient =
+        mtf_graph_tensor(training, mtf_graph_find_tensor(training, "grad/table"));
+    const MtfOperation *last = mtf_graph_operation(training, gradient->producer);
+    assert_int_equal(last->kind, MTF_OP_EMBEDDING_GRAD);
+    assert_int_equal(last->n_inputs, 3);
+    int dense = mtf_graph_tensor(training, last->inputs[2])->producer;
+    assert_int_equal(mtf_graph_operation(training, dense)->kind, MTF_OP_EINSUM);
+}
+
+/* Queries b against memory d, with features c last; a is an example. Also a memory that all
+ * examples share, and what is its own memory, so that shares of it meet. */
+static void attention(void **state) {
+    (void)state;
+    for (int i = 0; i < 32; i++) {
+        MtfBuilder b = start();
+        int q = variable(&b, "q", "abc"), v = variable(&b, "v", i & 1 ? "dc" : "dac");
+        int k = i & 1 ? variable(&b, "k", "dc") : op(&b, MTF_OP_TANH, "k", NULL, v, -1);
+        b.attributes.query = B;
+        b.attributes.memory = D;
+        b.attributes.dimension = C;
+        b.attributes.factor = 0.7;
+        b.attributes.causal = i >> 1 & 1;
+        b.attributes.softcap = i >> 2 & 1 ? 0.8 : 0;
+        b.attributes.window = (i >> 3 & 1) == 1 && b.attributes.causal == 1 ? 2 : 0;
+        b.attributes.rate = i >> 4 & 1 ? 0.3 : 0;
+        int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 3, (int[]){ q, k, v });
+        g_autoptr(MtfGraph) graph = finish(&b, y);
+        mtf_test_check_gradients(graph);
+    }
+}
+
+/* What is added to scores learns as well, whichever of their dimensions it has. */
+static void attention_with_a_bias(void **state) {
+    (void)state;
+    static const char *const biases[] = { "d", "bd", "abd" };
+    for (int i = 0; i < 12; i++) {
+        MtfBuilder b = start();
+        int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac");
+        int v = op(&b, MTF_OP_TANH, "v", NULL, k, -1), bias = variable(&b, "bias", biases[i % 3]);
+        b.attributes.query = B;
+        b.attributes.memory = D;
+        b.attributes.dimension = C;
+        b.attributes.factor = 0.7;
+        b.attributes.causal = i / 3 % 2;
+        b.attributes.rate = i / 6 * 0.3;
+        int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 4, (int[]){ q, k, v, bias });
+        g_autoptr(MtfGraph) graph = finish(&b, y);
+        mtf_test_check_gradients(graph);
+    }
+}
+
+static int nothing_like(MtfBuilder *b, const char *dims) {
+    MtfShape shape = shape_of(dims);
+    b->has_dtype = true;
+    b->dtype = MTF_F64;
+    return mtf_build(b, MTF_OP_CONSTANT, "nothing", &shape, 0, NULL);
+}
+
+/* Attention that goes on from what was made of other memory, or from nothing that takes a share all the same. */
+static void attention_that_goes_on(void **state) {
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        MtfBuilder b = start();
+        int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac");
+        int v = op(&b, MTF_OP_TANH, "v", NULL, k, -1);
+        int before = i & 1 ? variable(&b, "before", "abc") : nothing_like(&b, "abc");
+        int share = i >> 3 & 1
+                        ? op(&b, MTF_OP_BROADCAST, "sinks", "ab", variable(&b, "sink", "a"), -1)
+                        : variable(&b, "sinks", "ab");
+        b.attributes.query = B;
+        b.attributes.memory = D;
+        b.attributes.dimension = C;
+        b.attributes.factor = 0.7;
+        b.attributes.causal = i >> 1 & 1;
+        b.attributes.softcap = i >> 2 & 1 ? 0.8 : 0;
+        int y = mtf_build(&b, MTF_OP_ATTENTION_FURTHER, "y", NULL, 5,
+                          (int[]){ q, k, v, before, share });
+        g_autoptr(MtfGraph) graph = finish(&b, y);
+        mtf_test_check_gradients(graph);
+    }
+}
+
+/* Runs last: what the tests above have differentiated. */
+static void every_rule_of_layers_has_been_checked(void **state) {
+    (void)state;
+    int rules = 0;
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
+        rules += mtf_test_gradient_is_of_layers(kind);
+        if (mtf_test_gradient_is_of_layers(kind) && !mtf_test_gradient_is_checked(kind))
+            fail_msg("no test differentiates %s", mtf_operation_row(kind)->name);
+    }
+    assert_int_equal(rules, 12);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tokens_that_are_routed),
+        cmocka_unit_test(products_of_experts),
+        cmocka_unit_test(statistics_over_several_dimensions),
+        cmocka_unit_test(softmax_and_layer_norm),
+        cmocka_unit_test(rms_norm_and_rotary_positions),
+        cmocka_unit_test(rotary_positions_that_begin_elsewhere),
+        cmocka_unit_test(layer_norm_without_bias),
+        cmocka_unit_test(cross_entropy_with_and_without_mask),
+        cmocka_unit_test(cross_entropy_with_smoothing_and_z_loss),
+        cmocka_unit_test(statistics_used_on_their_own),
+        cmocka_unit_test(lookups_masks_and_dropout),
+        cmocka_unit_test(a_table_that_is_multiplied_by_too_has_one_dense_gradient),
+        cmocka_unit_test(attention),
+        cmocka_unit_test(attention_with_a_bias),
+        cmocka_unit_test(attention_that_goes_on),
+        cmocka_unit_test(every_rule_of_layers_has_been_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cases/gradient_check.h"
+
+#include "tests/support/cmocka.h"
+
+#include "analyzer/training/gradient_layers.h"
+#include "analyzer/training/training_graph.h"
+#include "tests/support/reference/reference.h"
+
+#include <math.h>
+
+static bool kinds_seen[MTF_OPERATIONS];
+
+static double loss_at(MtfReference *reference, double *slot, double value) {
+    double before = *slot;
+    *slot = value;
+    mtf_reference_run(reference, 0);
+    *slot = before;
+    return reference->values[reference->graph->loss][0];
+}
+
+/* The forward graph is evaluated as the user wrote it, composites and all. */
+static void check_variable(MtfReference *forward, const MtfReference *training, int variable_id) {
+    const double h = 1e-5;
+    const MtfTensor *tensor = mtf_graph_tensor(forward->graph, variable_id);
+    g_autofree char *name = g_strdup_printf("grad/%s", tensor->name);
+    const double *gradient = mtf_reference_find(training, name);
+    for (int64_t i = 0; i < mtf_graph_elements(forward->graph, &tensor->shape); i++) {
+        double *slot = &forward->values[variable_id][i];
+        double slope =
+            (loss_at(forward, slot, *slot + h) - loss_at(forward, slot, *slot - h)) / (2 * h);
+        if (!(fabs(slope - gradient[i]) <= 1e-7 * fmax(1, fabs(slope))))
+            fail_msg("%s[%d] is %.10g, finite differences say %.10g", name, (int)i, gradient[i],
+                     slope);
+    }
+}
+
+void mtf_test_check_gradients(const MtfGraph *graph) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, &error);
+    if (training == NULL)
+        fail_msg("%s", error->message);
+    g_autoptr(MtfReference) f = mtf_reference_new(graph, 3);
+    g_autoptr(MtfReference) t = mtf_reference_new(training, 3);
+    mtf_reference_fill_inputs(f, 4);
+    mtf_reference_fill_inputs(t, 4);
+    mtf_reference_run(f, 0);
+    mtf_reference_run(t, 0);
+    double loss = f->values[graph->loss][0];
+    assert_true(fabs(loss - t->values[training->loss][0]) <= 1e-12 * fmax(1, fabs(loss)));
+    for (int v = 0; v < (int)graph->tensors->len; v++)
+        if (mtf_graph_tensor(graph, v)->source == MTF_SOURCE_VARIABLE)
+            check_variable(f, t, v);
+    for (int i = 0; i < (int)training->operations->len; i++)
+        kinds_seen[mtf_graph_operation(training, i)->kind] = true;
+}
+
+bool mtf_test_gradient_is_checked(int kind) {
+    return kinds_seen[kind];
+}
+
+bool mtf_test_gradient_is_of_layers(int kind) {
+    static const MtfGradientRule layers[] = {
+        mtf_gradient_rotary,        mtf_gradient_attention, mtf_gradient_attention_further,
+        mtf_gradient_embedding,     mtf_gradient_dispatch,  mtf_gradient_combine,
+        mtf_gradient_expert_einsum, mtf_gradient_sum_exp,   mtf_gradient_variance,
+        mtf_gradient_softmax_apply, mtf_gradient_normalize, mtf_gradient_cross_entropy,
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(layers); i++)
+        if (mtf_gradient_row(kind)->rule == layers[i])
+            return true;
+    return false;
+}

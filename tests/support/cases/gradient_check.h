@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Gradients of a graph against central differences of the reference interpreter, in double. */
+#ifndef MTF_TEST_GRADIENT_CHECK_H
+#define MTF_TEST_GRADIENT_CHECK_H
+
+#include "layouts/graph/graph.h"
+
+/* Fails the test where a variable's gradient is another than the slope of the loss. */
+void mtf_test_check_gradients(const MtfGraph *graph);
+
+/* Whether a graph that was checked in this program had such an operation once it could be trained. */
+bool mtf_test_gradient_is_checked(int kind);
+
+/* Whether the kind's rule is one of gradient_layers.h. */
+bool mtf_test_gradient_is_of_layers(int kind);
+
+#endif
