@@ -182,26 +182,6 @@ static void statistics_used_on_their_own(void **state) {
     mtf_test_check_gradients(graph);
 }
 
-static void lookups_masks_and_dropout(void **state) {
-    (void)state;
-    MtfBuilder b = start();
-    int table = variable(&b, "table", "cb"), ids = input(&b, "ids", "a", MTF_I32, MTF_FEED_TOKENS);
-    int rows = op(&b, MTF_OP_EMBEDDING, "rows", "ba", table, ids);
-    b.attributes.rate = 0.3;
-    int dropped = op(&b, MTF_OP_DROPOUT, "dropped", NULL, rows, -1);
-    b.attributes.rate = 0.3, b.attributes.stream = (char *)"other";
-    int again = op(&b, MTF_OP_DROPOUT, "again", NULL, dropped, -1);
-    int other = variable(&b, "other_table", "da");
-    int scores = op(&b, MTF_OP_ADD, "scores", NULL, again, other);
-    b.attributes.query = B, b.attributes.memory = D;
-    int masked = op(&b, MTF_OP_CAUSAL_MASK, "masked", NULL, scores, -1);
-    b.attributes.dimension = D;
-    int shares = op(&b, MTF_OP_SOFTMAX, "shares", NULL, masked, -1);
-    b.attributes.query = D, b.attributes.memory = B;
-    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_CAUSAL_ZERO, "zeroed", NULL, shares, -1));
-    mtf_test_check_gradients(graph);
-}
-
 /* table[c, b] is looked up and multiplied by: the rows' gradients are added to the dense one. */
 static void a_table_that_is_multiplied_by_too_has_one_dense_gradient(void **state) {
     (void)state;
@@ -318,7 +298,6 @@ int main(void) {
         cmocka_unit_test(cross_entropy_with_and_without_mask),
         cmocka_unit_test(cross_entropy_with_smoothing_and_z_loss),
         cmocka_unit_test(statistics_used_on_their_own),
-        cmocka_unit_test(lookups_masks_and_dropout),
         cmocka_unit_test(a_table_that_is_multiplied_by_too_has_one_dense_gradient),
         cmocka_unit_test(attention),
         cmocka_unit_test(attention_with_a_bias),

@@ -402,6 +402,26 @@ static void statistics_of_a_batch_that_running_ones_stand_in_for(void **state) {
     mtf_test_check_gradients(graph);
 }
 
+static void lookups_masks_and_dropout(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int table = variable(&b, "table", "cb"), ids = input(&b, "ids", "a", MTF_I32, MTF_FEED_TOKENS);
+    int rows = op(&b, MTF_OP_EMBEDDING, "rows", "ba", table, ids);
+    b.attributes.rate = 0.3;
+    int dropped = op(&b, MTF_OP_DROPOUT, "dropped", NULL, rows, -1);
+    b.attributes.rate = 0.3, b.attributes.stream = (char *)"other";
+    int again = op(&b, MTF_OP_DROPOUT, "again", NULL, dropped, -1);
+    int other = variable(&b, "other_table", "da");
+    int scores = op(&b, MTF_OP_ADD, "scores", NULL, again, other);
+    b.attributes.query = B, b.attributes.memory = D;
+    int masked = op(&b, MTF_OP_CAUSAL_MASK, "masked", NULL, scores, -1);
+    b.attributes.dimension = D;
+    int shares = op(&b, MTF_OP_SOFTMAX, "shares", NULL, masked, -1);
+    b.attributes.query = D, b.attributes.memory = B;
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_CAUSAL_ZERO, "zeroed", NULL, shares, -1));
+    mtf_test_check_gradients(graph);
+}
+
 static void casts_between_float_types(void **state) {
     (void)state;
     MtfBuilder b = start();
@@ -475,6 +495,7 @@ int main(void) {
         cmocka_unit_test(windows),
         cmocka_unit_test(the_gradient_of_a_filter),
         cmocka_unit_test(statistics_of_a_batch_that_running_ones_stand_in_for),
+        cmocka_unit_test(lookups_masks_and_dropout),
         cmocka_unit_test(casts_between_float_types),
         cmocka_unit_test(a_chain_with_many_uses_of_each_tensor),
         cmocka_unit_test(every_rule_has_been_checked),
