@@ -18,6 +18,11 @@ static MtfReduction reduction_of(int axis_placement) {
 
 /* ---- The placements a path may go through -------------------------------------------------- */
 
+/* Neighbouring axes that change as one. */
+typedef struct {
+    int first, last;
+} Run;
+
 /* Axes where source and target agree keep their placement. Of the others, neighbours that come from
  * the same and go to the same nest like one axis of as many processors, and change as one: a run.
  * Every run takes one of a few values. A state is one value a run, numbered in mixed radix: one value
@@ -28,29 +33,25 @@ typedef struct {
     const MtfShape *shape;
     const MtfPlacement *from, *to;
     int n_runs;
-    unsigned runs[MTF_MAX_MESH_AXES]; /* the axes of each */
+    Run runs[MTF_MAX_MESH_AXES];
     int n_choices[MTF_MAX_MESH_AXES];
     int strides[MTF_MAX_MESH_AXES];
     int16_t choices[MTF_MAX_MESH_AXES][MAX_CHOICES];
     int n_states;
 } Space;
 
-static int first_axis(unsigned run) {
-    return g_bit_nth_lsf(run, -1);
+static unsigned run_axes(Run run) {
+    return (2U << run.last) - (1U << run.first);
 }
 
-static int last_axis(unsigned run) {
-    return g_bit_nth_msf(run, -1);
-}
-
-static void set_axes(MtfPlacement *placement, unsigned run, int value) {
-    for (int a = first_axis(run); a <= last_axis(run); a++)
+static void set_axes(MtfPlacement *placement, Run run, int value) {
+    for (int a = run.first; a <= run.last; a++)
         placement->axis[a] = (int16_t)value;
 }
 
 /* What a placement says to all axes of the i-th run. */
 static int run_value(const Space *space, const MtfPlacement *placement, int i) {
-    return placement->axis[first_axis(space->runs[i])];
+    return placement->axis[space->runs[i].first];
 }
 
 static void add_choice(Space *space, int i, int value) {
@@ -92,8 +93,8 @@ static void find_runs(Space *space) {
         if (space->from->axis[a] == space->to->axis[a])
             continue;
         if (a == 0 || !change_alike(space, a - 1, a))
-            space->n_runs++;
-        space->runs[space->n_runs - 1] |= 1U << a;
+            space->runs[space->n_runs++].first = a;
+        space->runs[space->n_runs - 1].last = a;
     }
 }
 
@@ -151,7 +152,7 @@ static bool is_minor_most(const Space *space, const MtfPlacement *placement, int
 /* The kind of op that changes the i-th run alone, from what `placement` says to `after`;
  * MTF_RESHARD_KINDS when there is none. */
 static MtfReshardKind kind_of(const Space *space, const MtfPlacement *placement, int i, int after) {
-    int before = run_value(space, placement, i), axis = last_axis(space->runs[i]);
+    int before = run_value(space, placement, i), axis = space->runs[i].last;
     if (mtf_axis_is_partial(after))
         return before == MTF_REPLICATED ? MTF_RESHARD_CONCEAL : MTF_RESHARD_KINDS;
     if (after >= 0 && !is_minor_most(space, placement, axis, after))
@@ -166,13 +167,13 @@ static MtfReshardKind kind_of(const Space *space, const MtfPlacement *placement,
 }
 
 /* That op. */
-static MtfReshardOp single_op(const MtfPlacement *placement, unsigned run, int after,
+static MtfReshardOp single_op(const MtfPlacement *placement, Run run, int after,
                               MtfReshardKind kind) {
     MtfReshardOp op = { .kind = kind, .reduction = MTF_REDUCE_NONE };
-    int reduced = kind == MTF_RESHARD_CONCEAL ? after : placement->axis[first_axis(run)];
+    int reduced = kind == MTF_RESHARD_CONCEAL ? after : placement->axis[run.first];
     op.from = op.to = *placement;
     set_axes(&op.to, run, after);
-    op.axes = mtf_reshard_row(kind)->collective ? run : 0;
+    op.axes = mtf_reshard_row(kind)->collective ? run_axes(run) : 0;
     if (mtf_axis_is_partial(reduced))
         op.reduction = reduction_of(reduced);
     return op;
@@ -205,7 +206,7 @@ static bool reduce_together(const Space *space, MtfReshardOp *op, int kind) {
         if (run_value(space, &op->from, i) != kind || run_value(space, space->to, i) == kind)
             continue;
         set_axes(&op->to, space->runs[i], MTF_REPLICATED);
-        op->axes |= space->runs[i];
+        op->axes |= run_axes(space->runs[i]);
         count++;
     }
     op->kind = MTF_RESHARD_ALLREDUCE;
@@ -216,7 +217,7 @@ static bool reduce_together(const Space *space, MtfReshardOp *op, int kind) {
 /* All axes from the i-th run on that split its dimension gathered in one call; false where they are
  * that run alone, or one of them keeps its placement. */
 static bool gather_together(const Space *space, MtfReshardOp *op, int i) {
-    int first = first_axis(space->runs[i]), dim = run_value(space, &op->from, i);
+    int first = space->runs[i].first, dim = run_value(space, &op->from, i);
     if (dim < 0)
         return false;
     op->kind = MTF_RESHARD_ALLGATHER;
@@ -230,7 +231,7 @@ static bool gather_together(const Space *space, MtfReshardOp *op, int i) {
             return false;
         op->to.axis[a] = MTF_REPLICATED;
     }
-    return op->axes != space->runs[i];
+    return op->axes != run_axes(space->runs[i]);
 }
 
 /* Where an exchange takes the i-th run: to its target, or to replicated when the target is partial. */
@@ -265,7 +266,7 @@ static bool exchange_rest(const Space *space, MtfReshardOp *op) {
         if (mtf_axis_is_partial(before) || before == after)
             continue;
         set_axes(&op->to, space->runs[i], after);
-        changed |= space->runs[i];
+        changed |= run_axes(space->runs[i]);
     }
     op->axes = changed | nested_axes(space, op, changed);
     return changed != 0;
@@ -326,8 +327,11 @@ static double elements_in(Search *search, int state, const MtfPlacement *placeme
 /* Whether an all-to-all moves all its axes from one dimension to one other: then each processor
  * sends all that it holds. */
 static bool turns_one_dimension(const MtfReshardOp *op) {
-    int first = first_axis(op->axes), before = op->from.axis[first], after = op->to.axis[first];
-    for (int a = first; a <= last_axis(op->axes); a++)
+    int first = 0;
+    while ((op->axes >> first & 1) == 0)
+        first++;
+    int before = op->from.axis[first], after = op->to.axis[first];
+    for (int a = first; op->axes >> a != 0; a++)
         if ((op->axes >> a & 1) != 0 && (op->from.axis[a] != before || op->to.axis[a] != after))
             return false;
     return before >= 0 && after >= 0;
