@@ -155,7 +155,7 @@ static bool estimate(const Options *options, const char *path, GError **error) {
         return false;
     variant.precision = mtf_planning_precision_for(machine, written, options->precision);
     variant.fuses = machine->software != NULL;
-    g_autoptr(MtfGraph) graph = mtf_planning_training_graph(written, &variant, error);
+    g_autoptr(MtfGraph) graph = mtf_planning_executed_graph(written, &variant, error);
     if (graph == NULL)
         return false;
     mtf_planning_warn_untrained(written);
@@ -168,10 +168,10 @@ static bool estimate(const Options *options, const char *path, GError **error) {
     lay_mesh(&e, graph, layout);
     g_autoptr(MtfProgram) program = mtf_planning_tune(
         graph, layout, &e.pricer, mtf_planning_room(machine), options->collectives);
-    layout->execution.kept = mtf_step_variant_kept(&variant, 0);
     g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
         g_steal_pointer(&graph), g_steal_pointer(&layout), program, &e.pricer, unsearched(&e));
-    return mtf_planning_dump(plan, options->dump_after, options->json, error) &&
+    return mtf_planning_set_execution(plan, written, &variant, error) &&
+           mtf_planning_dump(plan, options->dump_after, options->json, error) &&
            print(&e, plan, program) &&
            (options->output == NULL || mtf_plan_save(plan, options->output, error));
 }

@@ -261,14 +261,12 @@ static bool prepare(Run *run, const char *path, GError **error) {
 
 /* ---- What is written ------------------------------------------------------------------------- */
 
-static MtfPlan *plan_of(Run *run) {
+static MtfPlan *plan_of(Run *run, GError **error) {
     MtfVariantAnswer *found = &run->found;
     int64_t limit = run->search.memory_limit;
     mtf_variant_answer_tune(&run->search, found);
     cJSON *search_json = mtf_plan_answer_to_json(&found->answer, limit);
     mtf_search_add_variants(search_json, found);
-    found->layout->execution.kept = mtf_step_variant_kept(
-        &g_array_index(found->variants, MtfStepCandidate, found->variant).variant, 0);
     if (found->frontier != NULL)
         cJSON_ReplaceItemInObjectCaseSensitive(
             search_json, "frontier",
@@ -276,8 +274,13 @@ static MtfPlan *plan_of(Run *run) {
     if (run->pipeline != NULL)
         cJSON_AddItemToObject(search_json, "pipeline", g_steal_pointer(&run->pipeline));
     mtf_next_best_add(search_json, &found->answer, found->program, limit);
-    return mtf_planning_plan_new(g_steal_pointer(&found->graph), g_steal_pointer(&found->layout),
-                                 found->program, &found->answer.pricer, search_json);
+    g_autoptr(MtfPlan) plan =
+        mtf_planning_plan_new(g_steal_pointer(&found->graph), g_steal_pointer(&found->layout),
+                              found->program, &found->answer.pricer, search_json);
+    const MtfStepVariant *variant =
+        &g_array_index(found->variants, MtfStepCandidate, found->variant).variant;
+    return mtf_planning_set_execution(plan, run->written, variant, error) ? g_steal_pointer(&plan)
+                                                                          : NULL;
 }
 
 /* The report reads the plan from a file: the user's, or one of its own. */
@@ -358,7 +361,7 @@ static MtfPlan *make_plan(Run *run, GError **error) {
         return NULL;
     if (!run->found.answer.found)
         mtf_search_fail_unfit(&report, error);
-    return run->found.answer.found && keep_exportable(run, error) ? plan_of(run) : NULL;
+    return run->found.answer.found && keep_exportable(run, error) ? plan_of(run, error) : NULL;
 }
 
 /* Prints and writes it. */

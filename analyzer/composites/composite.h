@@ -5,7 +5,7 @@
 #ifndef MTF_COMPOSITE_H
 #define MTF_COMPOSITE_H
 
-#include "analyzer/composites/builder.h"
+#include "layouts/building/builder.h"
 
 /* One operation that is being rewritten. */
 typedef struct {

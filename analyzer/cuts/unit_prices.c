@@ -161,7 +161,7 @@ static MtfGraph *training_graph(const MtfUnitPricing *pricing, GError **error) {
     for (int u = 0; u < pricing->units->units; u++)
         for (int i = pricing->units->begin[u]; i < pricing->units->begin[u + 1]; i++)
             mtf_graph_operation(cut, i)->stage = u + 1;
-    MtfGraph *training = mtf_planning_training_graph(cut, &pricing->variant, error);
+    MtfGraph *training = mtf_planning_executed_graph(cut, &pricing->variant, error);
     if (training != NULL)
         mtf_graph_complete_stages(training);
     return training;

@@ -5,7 +5,7 @@
 #ifndef MTF_MODEL_PARTS_H
 #define MTF_MODEL_PARTS_H
 
-#include "analyzer/composites/builder.h"
+#include "layouts/building/builder.h"
 
 typedef struct {
     MtfBuilder b;

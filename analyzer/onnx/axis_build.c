@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/onnx/axis_build.h"
 
-#include "analyzer/composites/builder.h"
 #include "layouts/base/error.h"
+#include "layouts/building/builder.h"
 
 #include <string.h>
 

@@ -31,7 +31,7 @@ static MtfStepVariant plain_variant(const MtfVariantSearchOptions *options) {
 static double plain_bytes(const MtfVariantSearchOptions *options, const MtfGraph *written,
                           guint operations) {
     MtfStepVariant plain = plain_variant(options);
-    g_autoptr(MtfGraph) graph = mtf_planning_training_graph(written, &plain, NULL);
+    g_autoptr(MtfGraph) graph = mtf_planning_executed_graph(written, &plain, NULL);
     int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
     return graph != NULL && graph->operations->len > operations
                ? (double)mtf_memory_bound(graph, devices)

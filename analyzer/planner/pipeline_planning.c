@@ -250,10 +250,14 @@ static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
         cJSON_AddItemToArray(list, stage_prediction(pipeline, s, &seconds[s], &times[s]));
 }
 
-/* What each stage recomputes. */
-static void say_recomputation(MtfPipelinePlan *pipeline, const MtfStepVariant *form) {
+/* What all stages divide, what each of them recomputes, and of what graph they were made. */
+static bool set_execution(MtfPipelinePlan *pipeline, const MtfGraph *cut,
+                          const MtfStepVariant *form, GError **error) {
     for (int s = 0; s < (int)pipeline->stages->len; s++)
         mtf_pipeline_stage(pipeline, s)->layout->execution.kept = mtf_step_variant_kept(form, s);
+    pipeline->division = mtf_step_variant_division(form);
+    pipeline->training = mtf_planning_training_graph(cut, form, error);
+    return pipeline->training != NULL;
 }
 
 /* ---- One schedule -------------------------------------------------------------------------- */
@@ -266,12 +270,12 @@ static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, MtfStageP
         return NULL;
     g_autoptr(MtfPipelineOrder) order = mtf_pipeline_schedule_order(
         request->schedule, request->stages, request->form.microbatches, request->chunks, error);
-    MtfGraph *training =
-        order == NULL ? NULL : mtf_planning_training_graph(cut, &request->form, error);
-    if (training == NULL)
+    MtfGraph *executed =
+        order == NULL ? NULL : mtf_planning_executed_graph(cut, &request->form, error);
+    if (executed == NULL)
         return NULL;
     g_autoptr(MtfPipelinePlan) pipeline =
-        mtf_pipeline_plan_new(training, request->schedule, g_steal_pointer(&order), error);
+        mtf_pipeline_plan_new(executed, request->schedule, g_steal_pointer(&order), error);
     if (pipeline == NULL)
         return NULL;
     for (guint s = 0; request->form.fuses && s < pipeline->split->graphs->len; s++)
@@ -280,8 +284,7 @@ static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, MtfStageP
     if (!plan_stages(pipeline, request, planner, seconds, error))
         return NULL;
     predict(pipeline, request->search.machine, seconds);
-    say_recomputation(pipeline, &request->form);
-    return g_steal_pointer(&pipeline);
+    return set_execution(pipeline, cut, &request->form, error) ? g_steal_pointer(&pipeline) : NULL;
 }
 
 /* ---- The fastest schedule ------------------------------------------------------------------ */

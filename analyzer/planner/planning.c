@@ -103,15 +103,6 @@ static bool set_microbatches(MtfGraph *graph, const MtfStepVariant *variant, GEr
     return batch >= 0 && mtf_graph_set_microbatches(graph, batch, variant->microbatches, error);
 }
 
-/* What the variant keeps of the whole graph, or of each stage what it says. */
-static bool execute(MtfGraph *training, const MtfStepVariant *variant, GError **error) {
-    int n = variant->recompute_of_stage != NULL ? mtf_graph_stages(training) : 1;
-    g_autofree MtfKept *kept = g_new(MtfKept, n);
-    for (int s = 0; s < n; s++)
-        kept[s] = mtf_step_variant_kept(variant, s);
-    return mtf_graph_execute(training, kept, n, error);
-}
-
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       GError **error) {
     g_autoptr(MtfGraph) copy = mtf_graph_copy(graph);
@@ -129,9 +120,6 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVarian
     if (training == NULL)
         return NULL;
     mtf_graph_canonicalize(training);
-    if (!mtf_graph_ring_keys(training, variant->ring, error) ||
-        !mtf_graph_split_keys(training, variant->key_parts, error))
-        return NULL;
     if (wants_bfloat16(variant->precision)) {
         MtfGraph *mixed = mtf_mixed_precision(training, error);
         mtf_graph_free(training);
@@ -141,11 +129,27 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVarian
         return NULL;
     if (mtf_graph_stages(training) > 0)
         mtf_graph_complete_stages(training);
-    if (!execute(training, variant, error))
+    return g_steal_pointer(&training);
+}
+
+/* What the variant keeps of the whole graph, or of each stage what it says. */
+static bool execute(MtfGraph *training, const MtfStepVariant *variant, GError **error) {
+    MtfDivision division = mtf_step_variant_division(variant);
+    int n = variant->recompute_of_stage != NULL ? mtf_graph_stages(training) : 1;
+    g_autofree MtfKept *kept = g_new(MtfKept, n);
+    for (int s = 0; s < n; s++)
+        kept[s] = mtf_step_variant_kept(variant, s);
+    return mtf_graph_execute(training, &division, kept, n, error);
+}
+
+MtfGraph *mtf_planning_executed_graph(const MtfGraph *graph, const MtfStepVariant *variant,
+                                      GError **error) {
+    g_autoptr(MtfGraph) executed = mtf_planning_training_graph(graph, variant, error);
+    if (executed == NULL || !execute(executed, variant, error))
         return NULL;
     if (variant->fuses)
-        mtf_graph_mark_near(training);
-    return g_steal_pointer(&training);
+        mtf_graph_mark_near(executed);
+    return g_steal_pointer(&executed);
 }
 
 const char *mtf_planning_precision(const MtfGraph *graph) {
@@ -227,6 +231,10 @@ void mtf_step_variant_say_parts(GString *text, const MtfStepVariant *variant) {
         g_string_append_printf(text, ", %d key parts", variant->key_parts);
     if (variant->ring > 1)
         g_string_append_printf(text, ", rings of %d", variant->ring);
+}
+
+MtfDivision mtf_step_variant_division(const MtfStepVariant *variant) {
+    return (MtfDivision){ .ring = variant->ring, .key_parts = variant->key_parts };
 }
 
 MtfKept mtf_step_variant_kept(const MtfStepVariant *variant, int stage) {
@@ -313,6 +321,14 @@ MtfProgram *mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const Mt
         return g_steal_pointer(&program);
     mtf_layout_choose_algorithms(graph, layout, pricer, collectives);
     return mtf_lower(graph, layout);
+}
+
+bool mtf_planning_set_execution(MtfPlan *plan, const MtfGraph *graph, const MtfStepVariant *variant,
+                                GError **error) {
+    plan->layout->execution.division = mtf_step_variant_division(variant);
+    plan->layout->execution.kept = mtf_step_variant_kept(variant, 0);
+    plan->training = mtf_planning_training_graph(graph, variant, error);
+    return plan->training != NULL;
 }
 
 MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfProgram *program,

@@ -9,9 +9,9 @@
 #ifndef MTF_PLANNING_H
 #define MTF_PLANNING_H
 
-#include "analyzer/rewriting/key_parts.h"
-#include "analyzer/rewriting/key_ring.h"
 #include "cost/price/price.h"
+#include "layouts/execution/key_parts.h"
+#include "layouts/execution/key_ring.h"
 #include "layouts/program/plan.h"
 
 /* The machine used where the user names none. */
@@ -47,7 +47,8 @@ typedef struct {
         fuses; /* priced for a framework that fuses: neighbours are marked (kernel_work/fusable.h) */
 } MtfStepVariant;
 
-/* What is kept for the backward pass, in a pipeline by stage `stage` (from 0). */
+/* What the variant divides, and what it keeps for the backward pass, in a pipeline by stage `stage` (from 0). */
+MtfDivision mtf_step_variant_division(const MtfStepVariant *variant);
 MtfKept mtf_step_variant_kept(const MtfStepVariant *variant, int stage);
 
 /* Appends what is in parts: ", 4 key parts, rings of 2", or nothing. */
@@ -67,9 +68,12 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
 void mtf_planning_warn_untrained(const MtfGraph *graph);
 
 /* The training graph of a graph, differentiated unless it is one already (it has updates), when it
- * cannot be divided any more; as the variant runs it (executed_graph.h). The result is in canonical order and free
- * of composites. */
+ * cannot be divided any more. The result is in canonical order and free of composites. */
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
+                                      GError **error);
+
+/* That graph as the variant runs it (executed_graph.h), which is what is laid out. */
+MtfGraph *mtf_planning_executed_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       GError **error);
 
 /* "f64" when some tensor of the graph is float64, else "f32". */
@@ -124,6 +128,10 @@ MtfProgram *mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const Mt
  * `search`. */
 MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfProgram *program,
                                const MtfPricer *pricer, cJSON *search);
+
+/* Says what the graph of a plan was made of: `graph`, as the variant runs it. */
+bool mtf_planning_set_execution(MtfPlan *plan, const MtfGraph *graph, const MtfStepVariant *variant,
+                                GError **error);
 
 /* Prints the program of a plan after the pass of that name, on standard error where standard output
  * is JSON's. Nothing for NULL. Fails where there is no such pass (layouts/program/passes.h). */

@@ -45,7 +45,7 @@ static MtfStepVariant make_variant(const MtfStepVariantsOptions *options, int mi
 
 static MtfGraph *graph_of(const MtfStepVariantsOptions *options, const MtfStepVariant *variant,
                           GError **error) {
-    return mtf_planning_training_graph(options->written, variant, error);
+    return mtf_planning_executed_graph(options->written, variant, error);
 }
 
 /* ---- What there is to choose from ------------------------------------------------------------ */

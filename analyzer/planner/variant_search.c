@@ -143,7 +143,7 @@ static bool search_variant(Trial *trial, int frontier, GError **error) {
     found->graph =
         candidate->graph != NULL
             ? g_steal_pointer(&candidate->graph)
-            : mtf_planning_training_graph(trial->options->written, &candidate->variant, error);
+            : mtf_planning_executed_graph(trial->options->written, &candidate->variant, error);
     if (found->graph == NULL || !check_host(trial->options, found->graph, error))
         return false;
     MtfPlanSearchOptions options = plan_options(trial, frontier);
@@ -345,7 +345,7 @@ static int guess_layers(const MtfVariantSearchOptions *options, const MtfVariant
                         int layers) {
     MtfStepVariant kept = g_array_index(best->variants, MtfStepCandidate, best->variant).variant;
     kept.recompute = MTF_RECOMPUTE_NONE;
-    g_autoptr(MtfGraph) graph = mtf_planning_training_graph(options->written, &kept, NULL);
+    g_autoptr(MtfGraph) graph = mtf_planning_executed_graph(options->written, &kept, NULL);
     if (graph == NULL)
         return layers;
     int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
@@ -430,7 +430,7 @@ static bool could_shorten(const MtfVariantAnswer *best, int64_t copies) {
 static bool try_offload(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
                         MtfStepVariant variant, GError **error) {
     MtfStepCandidate candidate = { .variant = variant };
-    candidate.graph = mtf_planning_training_graph(options->written, &variant, NULL);
+    candidate.graph = mtf_planning_executed_graph(options->written, &variant, NULL);
     if (candidate.graph == NULL || is_stopped(options))
         return true;
     int64_t copies = copy_nanoseconds(options, candidate.graph);
@@ -498,7 +498,7 @@ static bool try_parts(const MtfVariantSearchOptions *options, MtfVariantAnswer *
     MtfStepCandidate candidate = { .variant = variant };
     int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
     candidate.variant.key_parts = parts;
-    candidate.graph = mtf_planning_training_graph(options->written, &candidate.variant, NULL);
+    candidate.graph = mtf_planning_executed_graph(options->written, &candidate.variant, NULL);
     if (candidate.graph == NULL)
         return true;
     candidate.least_bytes = mtf_memory_bound(candidate.graph, devices);
@@ -564,7 +564,7 @@ static bool try_ring(const MtfVariantSearchOptions *options, MtfVariantAnswer *b
     };
     int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
     candidate.variant.ring = parts;
-    candidate.graph = mtf_planning_training_graph(options->written, &candidate.variant, NULL);
+    candidate.graph = mtf_planning_executed_graph(options->written, &candidate.variant, NULL);
     if (candidate.graph == NULL)
         return true;
     candidate.least_bytes = mtf_memory_bound(candidate.graph, devices);

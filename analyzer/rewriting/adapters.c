@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/rewriting/adapters.h"
 
-#include "analyzer/composites/builder.h"
 #include "layouts/base/error.h"
+#include "layouts/building/builder.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/rewriting/latent_keys.h"
 
-#include "analyzer/rewriting/replace_operations.h"
+#include "layouts/building/replace_operations.h"
 
 /* One attention whose keys and values come from a few features. Tensors, then dimensions. */
 typedef struct {

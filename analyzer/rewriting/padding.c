@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/rewriting/padding.h"
 
-#include "analyzer/composites/builder.h"
 #include "layouts/base/error.h"
 #include "layouts/base/nearest_name.h"
+#include "layouts/building/builder.h"
 #include "layouts/graph/optimizer.h"
 #include "layouts/graph/random.h"
 #include "layouts/graph/window.h"

@@ -12,7 +12,7 @@
 #ifndef MTF_GRADIENT_TABLE_H
 #define MTF_GRADIENT_TABLE_H
 
-#include "analyzer/composites/builder.h"
+#include "layouts/building/builder.h"
 
 /* One operation on the way back. */
 typedef struct {

@@ -10,7 +10,7 @@
 #ifndef MTF_LOOP_GRADIENT_H
 #define MTF_LOOP_GRADIENT_H
 
-#include "analyzer/composites/builder.h"
+#include "layouts/building/builder.h"
 
 typedef struct MtfLoopGradients MtfLoopGradients;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/training/microbatch_graph.h"
 
-#include "analyzer/composites/builder.h"
 #include "analyzer/training/differentiate.h"
 #include "layouts/base/error.h"
+#include "layouts/building/builder.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/placement/strategy.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/training/mixed_precision.h"
 
-#include "analyzer/composites/builder.h"
+#include "layouts/building/builder.h"
 #include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
 

@@ -34,7 +34,7 @@
 #ifndef MTF_OPTIMIZER_UPDATES_H
 #define MTF_OPTIMIZER_UPDATES_H
 
-#include "analyzer/composites/builder.h"
+#include "layouts/building/builder.h"
 
 /* Appends clipping and updates for `gradients` (MtfVariableGradient) as graph->optimizer says, and
  * clears graph->optimizer; nothing without a kind. Fails with a bad-input error on an unknown kind

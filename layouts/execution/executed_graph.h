@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The graph that is laid out and run: a training graph with what its execution adds, which recomputes some
- * results and lets others wait with the host. Files hold the training graph and the execution; nothing in
- * the first depends on the second, and each graph follows from the other:
+/* The graph that is laid out and run: a training graph as its execution has it, with attention in parts, some
+ * results recomputed and others waiting with the host. Files hold the training graph and the execution; nothing
+ * in the first depends on the second:
  *
- *     training graph ── execution.kept: recompute, then offload ──► executed graph
- *                    ◄── without clones and copies ──────────────── */
+ *     training graph ── division: ring, key parts ── kept: recompute, offload ──► executed graph */
 #ifndef MTF_EXECUTED_GRAPH_H
 #define MTF_EXECUTED_GRAPH_H
 
 #include "layouts/graph/graph.h"
 #include "layouts/placement/execution.h"
 
-/* Makes a training graph the executed one: of what kept[0] says, or with n > 1 of what kept[s - 1] says of stage s
- * of the n that it is cut into. Fails with a bad-input error as mtf_graph_recompute and mtf_graph_offload do. */
-bool mtf_graph_execute(MtfGraph *graph, const MtfKept *kept, int n, GError **error);
-
-/* The training graph that an executed one was made of by `kept`; a new graph. */
-MtfGraph *mtf_graph_training_of(const MtfGraph *executed, const MtfKept *kept, int n);
+/* Makes a training graph, in canonical order, the executed one: of what kept[0] says, or with n > 1 of what
+ * kept[s - 1] says of stage s of the n that it is cut into. Fails with a bad-input error as the functions above do
+ * (key_ring.h, key_parts.h, recompute.h, offload.h). */
+bool mtf_graph_execute(MtfGraph *graph, const MtfDivision *division, const MtfKept *kept, int n,
+                       GError **error);
 
 /* The operation that an operation does over again: what a clone was made of, what takes to the host that which it
  * fetches; -1: none. Both have the same dimensions. */

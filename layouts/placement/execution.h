@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* How a layout is run, apart from where its tensors are: what of the forward pass is kept, and what the
- * passes (layouts/program/passes.h) are told. None of it changes a result; all of it changes when things happen and what memory they
+/* How a layout is run, apart from where its tensors are: what is divided, what of the forward pass is kept, and
+ * what the passes (layouts/program/passes.h) are told. None of it changes a result; all of it changes when things happen and what memory they
  * need. Plans hold it under "execution". */
 #ifndef MTF_EXECUTION_H
 #define MTF_EXECUTION_H
@@ -25,8 +25,14 @@ typedef enum {
     MTF_OFFLOADS,
 } MtfOffload;
 
-/* What is kept of a forward pass for the backward pass, and where. By it the graph that is laid out and run
- * follows from the training graph: it has clones and copies besides (layouts/execution/executed_graph.h). */
+/* Into how many parts attention is divided; 0 and 1: it is whole. By it, and by what is kept, the graph that is laid
+ * out and run follows from the training graph (layouts/execution/executed_graph.h). */
+typedef struct {
+    int ring;      /* queries and memory, alike (layouts/execution/key_ring.h) */
+    int key_parts; /* memory alone (layouts/execution/key_parts.h) */
+} MtfDivision;
+
+/* What is kept of a forward pass for the backward pass, and where. */
 typedef struct {
     MtfRecompute recompute;
     int recomputed_layers; /* of MTF_RECOMPUTE_LAYERS: the first so many; 0: all */
@@ -64,6 +70,7 @@ typedef struct {
 typedef struct {
     int microbatches; /* that a step works through its batch in: so often its forward and backward
                          passes run (layouts/graph/microbatches.h); 1 */
+    MtfDivision division;
     MtfKept kept;
     int *order; /* of the program's instructions, NULL for the order of operations: instruction i is
                    the order[i]-th of those (layouts/program/program_order.h) */

@@ -196,6 +196,7 @@ void mtf_pipeline_plan_free(MtfPipelinePlan *pipeline) {
     if (pipeline == NULL)
         return;
     g_ptr_array_unref(pipeline->stages);
+    mtf_graph_free(pipeline->training);
     mtf_graph_free(pipeline->graph);
     mtf_stage_split_free(pipeline->split);
     mtf_pipeline_order_free(pipeline->order);
@@ -319,7 +320,8 @@ static bool check_first_device(const MtfPipelinePlan *pipeline, const MtfJson *w
                          domain, expected, expected);
 }
 
-static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, GError **error) {
+static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, const MtfKept *kept,
+                           GError **error) {
     static const char *const keys[] = { "first_device", "mesh",           "machine",   "mapping",
                                         "layout",       "execution",      "predicted", "precision",
                                         "search",       "program_sha256", NULL };
@@ -327,19 +329,21 @@ static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, GErr
     int stage = (int)pipeline->stages->len;
     if (!mtf_json_keys(where, keys, error) || !check_first_device(pipeline, where, stage, error))
         return false;
-    MtfStageExecution execution = mtf_pipeline_stage_execution(pipeline, stage);
+    MtfExecution execution = { .kept = kept[stage],
+                               .stage = mtf_pipeline_stage_execution(pipeline, stage) };
     MtfPlan *plan =
         mtf_plan_read_stage(where, mtf_pipeline_stage_graph(pipeline, stage), &execution, error);
     return plan != NULL &&
            (mtf_pipeline_plan_add(pipeline, plan, &cause) || mtf_field_relay(where, cause, error));
 }
 
-static bool read_stages(MtfPipelinePlan *pipeline, const MtfJson *root, GError **error) {
+static bool read_stages(MtfPipelinePlan *pipeline, const MtfJson *root, const MtfKept *kept,
+                        GError **error) {
     MtfJson list, child;
     if (!mtf_json_get_array(root, "stages", &list, error))
         return false;
     for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child))
-        if (!read_one_stage(pipeline, &child, error))
+        if (!read_one_stage(pipeline, &child, kept, error))
             return false;
     return true;
 }
@@ -362,34 +366,50 @@ static MtfKept *read_kept_of_stages(const MtfJson *root, int stages, GError **er
     return g_steal_pointer(&kept);
 }
 
-static MtfGraph *read_training_graph(const MtfJson *root, MtfJson *where, GError **error) {
-    if (!mtf_json_get(root, "graph", where, error))
+static MtfGraph *read_training_graph(const MtfJson *root, GError **error) {
+    MtfJson where;
+    if (!mtf_json_get(root, "graph", &where, error))
         return NULL;
-    g_autoptr(MtfGraph) graph = mtf_plan_graph_read(where, error);
-    if (graph == NULL || !mtf_plan_read_microbatches(root, graph, error))
-        return NULL;
-    for (int i = 0; i < (int)graph->operations->len; i++)
+    g_autoptr(MtfGraph) graph = mtf_plan_graph_read(&where, error);
+    for (int i = 0; graph != NULL && i < (int)graph->operations->len; i++)
         if (mtf_graph_operation(graph, i)->stage == 0) {
-            mtf_json_fail(where, error, "operation \"%s\" names no stage",
+            mtf_json_fail(&where, error, "operation \"%s\" names no stage",
                           mtf_graph_operation(graph, i)->name);
             return NULL;
         }
     return g_steal_pointer(&graph);
 }
 
-static MtfGraph *read_whole_graph(const MtfJson *root, GError **error) {
-    MtfJson where;
+static MtfGraph *execute(const MtfJson *root, const MtfGraph *training, const MtfDivision *division,
+                         const MtfKept *kept, GError **error) {
     GError *cause = NULL;
-    g_autoptr(MtfGraph) graph = read_training_graph(root, &where, error);
-    int stages = graph == NULL ? 0 : mtf_graph_stages(graph);
-    g_autofree MtfKept *kept = graph == NULL ? NULL : read_kept_of_stages(root, stages, error);
-    if (kept == NULL)
+    g_autoptr(MtfGraph) graph = mtf_graph_copy(training);
+    if (mtf_graph_execute(graph, division, kept, mtf_graph_stages(training), &cause))
+        return g_steal_pointer(&graph);
+    mtf_field_relay(root, cause, error);
+    return NULL;
+}
+
+/* Reads the graph of all stages, makes it the executed one and splits it. */
+static MtfPipelinePlan *read_graphs(const MtfJson *root, MtfKept **kept, GError **error) {
+    const char *schedule;
+    MtfDivision division = { 0 };
+    g_autoptr(MtfPipelineOrder) order = read_pipeline_order(root, error);
+    g_autoptr(MtfGraph) training = order == NULL ? NULL : read_training_graph(root, error);
+    if (training == NULL || !mtf_json_get_string(root, "schedule", &schedule, error) ||
+        !mtf_plan_read_division(root, training, &division, error) ||
+        (*kept = read_kept_of_stages(root, mtf_graph_stages(training), error)) == NULL)
         return NULL;
-    if (!mtf_graph_execute(graph, kept, stages, &cause)) {
-        mtf_field_relay(&where, cause, error);
+    MtfGraph *graph = execute(root, training, &division, *kept, error);
+    if (graph == NULL)
         return NULL;
-    }
-    return g_steal_pointer(&graph);
+    g_autoptr(MtfPipelinePlan) pipeline =
+        mtf_pipeline_plan_new(graph, schedule, g_steal_pointer(&order), error);
+    if (pipeline == NULL)
+        return NULL;
+    pipeline->training = g_steal_pointer(&training);
+    pipeline->division = division;
+    return g_steal_pointer(&pipeline);
 }
 
 MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error) {
@@ -397,6 +417,8 @@ MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error
                                         "graph",
                                         "microbatches",
                                         "batch_dimension",
+                                        "ring",
+                                        "key_parts",
                                         "schedule",
                                         "order",
                                         "stages",
@@ -404,19 +426,13 @@ MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error
                                         "predicted",
                                         "software",
                                         NULL };
-    const char *schedule;
     MtfJson predicted, transfers;
+    g_autofree MtfKept *kept = NULL;
     if (!mtf_json_version(root, "meshtf_pipeline_plan", VERSION, error) ||
-        !mtf_json_keys(root, keys, error) ||
-        !mtf_json_get_string(root, "schedule", &schedule, error))
+        !mtf_json_keys(root, keys, error))
         return NULL;
-    g_autoptr(MtfPipelineOrder) order = read_pipeline_order(root, error);
-    MtfGraph *graph = order == NULL ? NULL : read_whole_graph(root, error);
-    if (graph == NULL)
-        return NULL;
-    g_autoptr(MtfPipelinePlan) pipeline =
-        mtf_pipeline_plan_new(graph, schedule, g_steal_pointer(&order), error);
-    if (pipeline == NULL || !read_stages(pipeline, root, error))
+    g_autoptr(MtfPipelinePlan) pipeline = read_graphs(root, &kept, error);
+    if (pipeline == NULL || !read_stages(pipeline, root, kept, error))
         return NULL;
     if (mtf_json_find(root, "transfers", &transfers) &&
         !mtf_pipeline_transfers_read(&transfers, pipeline, error))
@@ -449,17 +465,8 @@ static cJSON *stage_to_json(const MtfPipelinePlan *pipeline, int stage) {
     cJSON *object = cJSON_CreateObject();
     int domain = pipeline->order->rank_of_stage[stage];
     mtf_json_add_integer(object, "first_device", mtf_pipeline_first_device(pipeline, domain));
-    mtf_plan_add_body(object, mtf_pipeline_stage(pipeline, stage), false);
+    mtf_plan_add_body(object, mtf_pipeline_stage(pipeline, stage), true);
     return object;
-}
-
-static cJSON *training_graph_to_json(const MtfPipelinePlan *pipeline) {
-    int n = (int)pipeline->stages->len;
-    g_autofree MtfKept *kept = g_new0(MtfKept, n + 1);
-    for (int s = 0; s < n; s++)
-        kept[s] = mtf_pipeline_stage(pipeline, s)->layout->execution.kept;
-    g_autoptr(MtfGraph) training = mtf_graph_training_of(pipeline->graph, kept, MAX(n, 1));
-    return mtf_graph_to_json(training);
 }
 
 static cJSON *stages_to_json(const MtfPipelinePlan *pipeline) {
@@ -472,8 +479,9 @@ static cJSON *stages_to_json(const MtfPipelinePlan *pipeline) {
 bool mtf_pipeline_plan_save(const MtfPipelinePlan *pipeline, const char *path, GError **error) {
     cJSON *root = cJSON_CreateObject();
     mtf_json_add_integer(root, "meshtf_pipeline_plan", VERSION);
-    cJSON_AddItemToObject(root, "graph", training_graph_to_json(pipeline));
-    mtf_plan_add_microbatches(root, pipeline->graph);
+    const MtfGraph *training = pipeline->training != NULL ? pipeline->training : pipeline->graph;
+    cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(training));
+    mtf_plan_add_division(root, training, &pipeline->division);
     if (pipeline->stages->len > 0)
         mtf_plan_add_software(root, mtf_pipeline_stage(pipeline, 0));
     g_autofree char *order = mtf_pipeline_format(pipeline->order);

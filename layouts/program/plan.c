@@ -4,6 +4,8 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/execution/executed_graph.h"
+#include "layouts/execution/key_parts.h"
+#include "layouts/execution/key_ring.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph_file/graph_fields.h"
 #include "layouts/graph_file/graph_json.h"
@@ -46,6 +48,7 @@ char *mtf_plan_step_format(const MtfPlan *plan) {
 void mtf_plan_free(MtfPlan *plan) {
     if (plan == NULL)
         return;
+    mtf_graph_free(plan->training);
     mtf_graph_free(plan->graph);
     mtf_layout_free(plan->layout);
     cJSON_Delete(plan->machine);
@@ -114,7 +117,7 @@ static bool read_batch(const MtfJson *execution, MtfGraph *graph, int64_t microb
     return mtf_graph_check_microbatches(graph, &cause) || mtf_field_relay(&where, cause, error);
 }
 
-bool mtf_plan_read_microbatches(const MtfJson *execution, MtfGraph *graph, GError **error) {
+static bool read_microbatches(const MtfJson *execution, MtfGraph *graph, GError **error) {
     MtfJson where;
     int64_t microbatches = 0;
     if (!mtf_json_get_integer(execution, "microbatches", 1, MTF_MAX_MICROBATCHES, &microbatches,
@@ -126,54 +129,65 @@ bool mtf_plan_read_microbatches(const MtfJson *execution, MtfGraph *graph, GErro
            mtf_json_fail(&where, error, "a plan without micro-batches names no batch dimension");
 }
 
+/* Nothing is said of what is whole. */
+static bool read_parts(const MtfJson *object, const char *key, int64_t most, int *parts,
+                       GError **error) {
+    int64_t number = 0;
+    bool read = mtf_json_optional_integer(object, key, 2, most, &number, error);
+    *parts = (int)number;
+    return read;
+}
+
+bool mtf_plan_read_division(const MtfJson *object, MtfGraph *graph, MtfDivision *division,
+                            GError **error) {
+    return read_microbatches(object, graph, error) &&
+           read_parts(object, "ring", MTF_MAX_RING, &division->ring, error) &&
+           read_parts(object, "key_parts", MTF_MAX_KEY_PARTS, &division->key_parts, error);
+}
+
+/* The text of a key, or NULL where it is missing. */
+static bool read_choice(const MtfJson *object, const char *key, MtfJson *where, const char **text,
+                        GError **error) {
+    *text = NULL;
+    return !mtf_json_find(object, key, where) || mtf_json_string(where, text, error);
+}
+
 /* Nothing is said where all is kept. */
-static bool read_recomputation(const MtfJson *execution, MtfKept *kept, GError **error) {
-    MtfJson where;
-    const char *text;
-    if (!mtf_json_find(execution, "recompute", &where))
-        return true;
-    return mtf_json_string(&where, &text, error) &&
-           (mtf_recompute_parse(text, &kept->recompute, &kept->recomputed_layers, NULL) ||
-            mtf_json_fail(&where, error, "\"%s\" is neither cheap, layers nor layers:K", text));
-}
-
-static bool read_offload(const MtfJson *execution, MtfKept *kept, GError **error) {
-    MtfJson where;
-    const char *text;
-    if (!mtf_json_find(execution, "offload", &where))
-        return true;
-    return mtf_json_string(&where, &text, error) &&
-           (mtf_offload_parse(text, &kept->offload, &kept->offloaded_layers, NULL) ||
-            mtf_json_fail(&where, error,
-                          "\"%s\" is neither layers, activations, layers:K nor "
-                          "activations:K",
-                          text));
-}
-
 bool mtf_plan_read_kept(const MtfJson *root, MtfKept *kept, GError **error) {
-    MtfJson execution;
+    MtfJson execution, where;
+    const char *text;
     *kept = (MtfKept){ 0 };
-    return mtf_json_get_object(root, "execution", &execution, error) &&
-           read_recomputation(&execution, kept, error) && read_offload(&execution, kept, error);
+    if (!mtf_json_get_object(root, "execution", &execution, error) ||
+        !read_choice(&execution, "recompute", &where, &text, error))
+        return false;
+    if (!mtf_recompute_parse(text, &kept->recompute, &kept->recomputed_layers, NULL))
+        return mtf_json_fail(&where, error, "\"%s\" is neither cheap, layers nor layers:K", text);
+    if (!read_choice(&execution, "offload", &where, &text, error))
+        return false;
+    return mtf_offload_parse(text, &kept->offload, &kept->offloaded_layers, NULL) ||
+           mtf_json_fail(&where, error,
+                         "\"%s\" is neither layers, activations, layers:K nor activations:K", text);
 }
 
-/* Reads the training graph, with the examples of one micro-batch, and adds what the execution adds. */
-static bool read_graph(const MtfJson *root, MtfPlan *plan, GError **error) {
-    MtfJson where, execution;
-    MtfKept kept;
+/* Reads the training graph, with the examples of one micro-batch, and makes it the executed one. */
+static bool read_graph(const MtfJson *root, MtfPlan *plan, MtfExecution *execution,
+                       GError **error) {
+    MtfJson where, object;
     GError *cause = NULL;
     if (!mtf_json_get(root, "graph", &where, error) ||
-        (plan->graph = mtf_plan_graph_read(&where, error)) == NULL ||
-        !mtf_plan_read_kept(root, &kept, error) ||
-        !mtf_json_get_object(root, "execution", &execution, error) ||
-        !mtf_plan_read_microbatches(&execution, plan->graph, error))
+        (plan->training = mtf_plan_graph_read(&where, error)) == NULL ||
+        !mtf_plan_read_kept(root, &execution->kept, error) ||
+        !mtf_json_get_object(root, "execution", &object, error) ||
+        !mtf_plan_read_division(&object, plan->training, &execution->division, error))
         return false;
-    return mtf_graph_execute(plan->graph, &kept, 1, &cause) ||
-           mtf_field_relay(&execution, cause, error);
+    plan->graph = mtf_graph_copy(plan->training);
+    return mtf_graph_execute(plan->graph, &execution->division, &execution->kept, 1, &cause) ||
+           mtf_field_relay(&object, cause, error);
 }
 
-/* The layout comes with the mesh; what of its graph is kept is known before what it says of that. */
-static bool read_mesh(const MtfJson *root, MtfPlan *plan, GError **error) {
+/* The layout comes with the mesh, and begins with what is known of how its graph is run. */
+static bool read_mesh(const MtfJson *root, MtfPlan *plan, const MtfExecution *execution,
+                      GError **error) {
     MtfJson where;
     const char *text;
     MtfMesh mesh;
@@ -183,7 +197,10 @@ static bool read_mesh(const MtfJson *root, MtfPlan *plan, GError **error) {
     if (!mtf_mesh_parse(text, 0, &mesh, &cause))
         return mtf_field_relay(&where, cause, error);
     plan->layout = mtf_layout_new(plan->graph, &mesh);
-    return mtf_plan_read_kept(root, &plan->layout->execution.kept, error);
+    plan->layout->execution.division = execution->division;
+    plan->layout->execution.kept = execution->kept;
+    plan->layout->execution.stage = execution->stage;
+    return true;
 }
 
 /* Reads {"rows": word, "cols": word}, one word for each axis of the mesh, into `words`. */
@@ -412,16 +429,16 @@ static bool read_precision(const MtfJson *root, MtfPlan *plan, GError **error) {
     return true;
 }
 
-/* What graph and layout were not read for. The micro-batches of a stage are those of its pipeline, which
- * names them itself. */
-static bool read_execution(const MtfJson *root, MtfPlan *plan, bool with_microbatches,
-                           GError **error) {
-    static const char *const keys[] = { "order",   "bucket_bytes", "algorithms",      "recompute",
-                                        "offload", "microbatches", "batch_dimension", NULL };
+/* What graph and layout were not read for. What a stage divides is its pipeline's, which names it itself. */
+static bool read_execution(const MtfJson *root, MtfPlan *plan, bool of_stage, GError **error) {
+    static const char *const keys[] = {
+        "order",        "bucket_bytes",    "algorithms", "recompute", "offload",
+        "microbatches", "batch_dimension", "ring",       "key_parts", NULL
+    };
     MtfJson where;
     const char *const stage_keys[] = { keys[0], keys[1], keys[2], keys[3], NULL };
     if (!mtf_json_get(root, "execution", &where, error) ||
-        !mtf_json_keys(&where, with_microbatches ? keys : stage_keys, error) ||
+        !mtf_json_keys(&where, of_stage ? stage_keys : keys, error) ||
         !read_bucket(&where, plan, error))
         return false;
     return read_order(&where, plan, error) && read_algorithms(&where, plan, error);
@@ -468,6 +485,7 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
     };
     MtfJson pipeline;
     int64_t version;
+    MtfExecution execution = { 0 };
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
     if (mtf_json_find(root, "meshtf_pipeline_plan", &pipeline)) {
         mtf_json_fail(root, error,
@@ -476,9 +494,9 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
         return NULL;
     }
     if (!mtf_json_versions(root, "meshtf_plan", OLDEST_VERSION, VERSION, &version, error) ||
-        !mtf_json_keys(root, keys, error) || !read_graph(root, plan, error) ||
-        !read_mesh(root, plan, error) || !read_layout(root, plan, error) ||
-        !read_precision(root, plan, error) || !read_execution(root, plan, true, error) ||
+        !mtf_json_keys(root, keys, error) || !read_graph(root, plan, &execution, error) ||
+        !read_mesh(root, plan, &execution, error) || !read_layout(root, plan, error) ||
+        !read_precision(root, plan, error) || !read_execution(root, plan, false, error) ||
         !read_body(root, plan, error) || !read_software(root, error))
         return NULL;
     mark_near(plan);
@@ -486,14 +504,12 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
 }
 
 MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph,
-                             const MtfStageExecution *execution, GError **error) {
+                             const MtfExecution *execution, GError **error) {
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
     plan->graph = mtf_graph_copy(graph);
-    if (!read_mesh(stage, plan, error))
-        return NULL;
-    plan->layout->execution.stage = *execution;
-    if (!read_layout(stage, plan, error) || !read_precision(stage, plan, error) ||
-        !read_execution(stage, plan, false, error) || !read_body(stage, plan, error))
+    if (!read_mesh(stage, plan, execution, error) || !read_layout(stage, plan, error) ||
+        !read_precision(stage, plan, error) || !read_execution(stage, plan, true, error) ||
+        !read_body(stage, plan, error))
         return NULL;
     mark_near(plan);
     return g_steal_pointer(&plan);
@@ -601,11 +617,15 @@ static void add_tree(cJSON *root, const char *key, const cJSON *tree) {
 }
 
 /* The batch dimension is named where its size in the graph is that of a micro-batch. */
-void mtf_plan_add_microbatches(cJSON *object, const MtfGraph *graph) {
+void mtf_plan_add_division(cJSON *object, const MtfGraph *graph, const MtfDivision *division) {
     int batch = mtf_graph_batch(graph);
     mtf_json_add_integer(object, "microbatches", mtf_graph_microbatches(graph));
     if (batch >= 0)
         cJSON_AddStringToObject(object, "batch_dimension", mtf_graph_dimension(graph, batch)->name);
+    if (division->ring > 1)
+        mtf_json_add_integer(object, "ring", division->ring);
+    if (division->key_parts > 1)
+        mtf_json_add_integer(object, "key_parts", division->key_parts);
 }
 
 static void add_recomputation(cJSON *execution, const MtfKept *kept) {
@@ -617,11 +637,11 @@ static void add_recomputation(cJSON *execution, const MtfKept *kept) {
         cJSON_AddStringToObject(execution, "offload", offload);
 }
 
-static cJSON *execution_to_json(const MtfPlan *plan, bool with_microbatches) {
+static cJSON *execution_to_json(const MtfPlan *plan, bool of_stage) {
     const MtfExecution *execution = &plan->layout->execution;
     cJSON *object = cJSON_CreateObject();
-    if (with_microbatches)
-        mtf_plan_add_microbatches(object, plan->graph);
+    if (!of_stage)
+        mtf_plan_add_division(object, plan->graph, &execution->division);
     add_recomputation(object, &execution->kept);
     if (execution->order != NULL)
         cJSON_AddItemToObject(object, "order",
@@ -634,14 +654,14 @@ static cJSON *execution_to_json(const MtfPlan *plan, bool with_microbatches) {
     return object;
 }
 
-void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool with_microbatches) {
+void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool of_stage) {
     g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
     cJSON_AddStringToObject(root, "mesh", mesh);
     add_tree(root, "machine", plan->machine);
     add_tree(root, "mapping", plan->mapping);
     cJSON_AddStringToObject(root, "precision", plan->precision);
     cJSON_AddItemToObject(root, "layout", layout_to_json(plan));
-    cJSON_AddItemToObject(root, "execution", execution_to_json(plan, with_microbatches));
+    cJSON_AddItemToObject(root, "execution", execution_to_json(plan, of_stage));
     add_tree(root, "predicted", plan->predicted);
     add_tree(root, "search", plan->search);
     cJSON_AddStringToObject(root, "program_sha256", plan->program_sha256);
@@ -655,13 +675,12 @@ void mtf_plan_add_software(cJSON *root, const MtfPlan *plan) {
 }
 
 char *mtf_plan_print(const MtfPlan *plan) {
-    g_autoptr(MtfGraph) training =
-        mtf_graph_training_of(plan->graph, &plan->layout->execution.kept, 1);
+    const MtfGraph *training = plan->training != NULL ? plan->training : plan->graph;
     cJSON *root = cJSON_CreateObject();
     mtf_json_add_integer(root, "meshtf_plan", VERSION);
     cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(training));
     mtf_plan_add_software(root, plan);
-    mtf_plan_add_body(root, plan, true);
+    mtf_plan_add_body(root, plan, false);
     char *text = mtf_json_print_levels(root, PRINT_LEVELS);
     cJSON_Delete(root);
     return text;

@@ -14,16 +14,16 @@
 
 /* Owns all its parts. Trees are NULL where the file has none. */
 typedef struct {
-    MtfGraph *
-        graph; /* the executed graph (executed_graph.h), in canonical order (mtf_graph_canonicalize);
-                          with the examples of one micro-batch. The file has the training graph */
-    MtfLayout *layout; /* with the mesh */
-    char *precision;   /* "f32", "f64" or "bf16" */
-    cJSON *machine;    /* the machine file's object, with the software profile as "software" unless
+    MtfGraph *training; /* what the file has, with the examples of one micro-batch; NULL: graph */
+    MtfGraph *graph;    /* the executed graph that it makes (executed_graph.h), in canonical order
+                           (mtf_graph_canonicalize) */
+    MtfLayout *layout;  /* with the mesh */
+    char *precision;    /* "f32", "f64" or "bf16" */
+    cJSON *machine;     /* the machine file's object, with the software profile as "software" unless
                           the plan is priced as meshtf-run executes it */
-    cJSON *mapping;    /* mesh axes onto the machine's axes */
-    cJSON *predicted;  /* {"step_seconds", …} */
-    cJSON *search;     /* {"cost", "bound", "gap", "method", …} */
+    cJSON *mapping;     /* mesh axes onto the machine's axes */
+    cJSON *predicted;   /* {"step_seconds", …} */
+    cJSON *search;      /* {"cost", "bound", "gap", "method", …} */
     char *program_sha256;
 } MtfPlan;
 
@@ -42,17 +42,19 @@ char *mtf_plan_print(const MtfPlan *plan);
 /* Writes the plan whole or not at all; fails when the graph is not in canonical order, since the
  * digest names tensors by number. */
 bool mtf_plan_save(const MtfPlan *plan, const char *path, GError **error);
-/* The plan of one pipeline stage, of which the file holds everything but the graph, a copy of which
- * it takes, and what the schedule asks of it. */
-MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph,
-                             const MtfStageExecution *execution, GError **error);
 
-/* Parts of a plan's file, for pipelines (pipeline_plan.h): what of the forward pass is kept, the micro-batches
- * of a graph, read and written, and everything behind the graph. */
+/* The plan of one pipeline stage, of which the file holds everything but the graph, a copy of which
+ * it takes, and what of its execution the pipeline knows: what is kept, and what the schedule asks of it. */
+MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph,
+                             const MtfExecution *execution, GError **error);
+
+/* Parts of a plan's file, for pipelines (pipeline_plan.h): what of the forward pass is kept, what is divided, read
+ * and written, and everything behind the graph. */
 bool mtf_plan_read_kept(const MtfJson *root, MtfKept *kept, GError **error);
-bool mtf_plan_read_microbatches(const MtfJson *root, MtfGraph *graph, GError **error);
-void mtf_plan_add_microbatches(cJSON *root, const MtfGraph *graph);
-void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool with_microbatches);
+bool mtf_plan_read_division(const MtfJson *object, MtfGraph *graph, MtfDivision *division,
+                            GError **error);
+void mtf_plan_add_division(cJSON *object, const MtfGraph *graph, const MtfDivision *division);
+void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool of_stage);
 
 /* Adds "software": the name of the profile that the plan was priced for (its machine holds all of it). */
 void mtf_plan_add_software(cJSON *root, const MtfPlan *plan);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Perceptrons: features -> hidden layers -> targets, with the mean squared error; or labels, with
  * the cross entropy. */
-#include "analyzer/composites/builder.h"
 #include "analyzer/models/model_family.h"
 #include "analyzer/models/model_parts.h"
+#include "layouts/building/builder.h"
 
 #include <math.h>
 

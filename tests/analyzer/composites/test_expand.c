@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
-#include "analyzer/composites/builder.h"
 #include "analyzer/composites/expand.h"
+#include "layouts/building/builder.h"
 #include "tests/support/reference/reference.h"
 
 enum { I, J, K, L };

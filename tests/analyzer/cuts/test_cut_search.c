@@ -560,7 +560,7 @@ static void equal_stages_are_alike(void **state) {
         for (int i = units->begin[u]; i < units->begin[u + 1]; i++)
             mtf_graph_operation(graph, i)->stage = u + 1;
     MtfStepVariant variant = { .microbatches = 4 };
-    g_autoptr(MtfGraph) training = mtf_planning_training_graph(graph, &variant, NULL);
+    g_autoptr(MtfGraph) training = mtf_planning_executed_graph(graph, &variant, NULL);
     mtf_graph_complete_stages(training);
     g_autoptr(MtfStageSplit) split = mtf_stage_split(training, NULL);
     int middle = units->units / 2;

@@ -30,7 +30,7 @@ static void case_init(Case *c) {
     assert_true(mtf_mesh_parse("rows:2", 0, &mesh, NULL));
     c->machine = mtf_planning_machine("cpu-host", NULL, NULL);
     c->written = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
-    c->stage = mtf_planning_training_graph(c->written, &variant, NULL);
+    c->stage = mtf_planning_executed_graph(c->written, &variant, NULL);
     c->execution = (MtfStageExecution){ .in_flight = 2, .weight_versions = 1 };
     c->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
     g_array_append_val(c->meshes, mesh);

@@ -45,7 +45,7 @@ static int setup_clear(void **state) {
 
 static MtfGraph *graph_of(const Setup *setup, int microbatches, MtfRecompute recompute) {
     MtfStepVariant variant = { .microbatches = microbatches, .recompute = recompute };
-    MtfGraph *graph = mtf_planning_training_graph(setup->written, &variant, NULL);
+    MtfGraph *graph = mtf_planning_executed_graph(setup->written, &variant, NULL);
     assert_non_null(graph);
     return graph;
 }

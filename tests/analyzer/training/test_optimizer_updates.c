@@ -2,8 +2,8 @@
 /* Updates against numbers worked out by hand. The loss is the sum of w x, so x is the gradient. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/composites/builder.h"
 #include "analyzer/training/training_graph.h"
+#include "layouts/building/builder.h"
 #include "layouts/graph/optimizer.h"
 #include "tests/support/reference/reference.h"
 

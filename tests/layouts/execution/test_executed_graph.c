@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* An executed graph and its training graph follow from each other. What is recomputed and what waits with the
- * host is in test_recompute.c and test_offload.c. */
+/* An executed graph follows from its training graph alone. What is in parts, is recomputed and waits with the host is
+ * in test_key_ring.c, test_key_parts.c, test_recompute.c and test_offload.c. */
 #include "tests/support/cmocka.h"
 
 #include "analyzer/training/mixed_precision.h"
@@ -11,12 +11,19 @@
 #include "layouts/graph/stage_split.h"
 #include "layouts/graph_file/graph_json.h"
 #include "tests/support/cases/parse_graph.h"
+#include "tests/support/losses/attention_training.h"
 
 #include <string.h>
 
 static MtfGraph *training(bool bf16) {
     g_autoptr(MtfGraph) forward = mtf_test_layers(4, 256, 8, 32);
     g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
+    return bf16 ? mtf_mixed_precision(graph, NULL) : g_steal_pointer(&graph);
+}
+
+static MtfGraph *attention_training(bool bf16) {
+    g_autoptr(MtfGraph) graph = mtf_test_attention_training(12, ", 'causal': 1", "");
+    mtf_graph_set_precision(graph, MTF_F32);
     return bf16 ? mtf_mixed_precision(graph, NULL) : g_steal_pointer(&graph);
 }
 
@@ -37,20 +44,22 @@ static char *text_of(const MtfGraph *graph) {
     return text;
 }
 
-/* There and back, and there again from what a file would hold. Returns what was added. */
-static int check_both_ways(const MtfGraph *graph, const MtfKept *kept, int n) {
+static const MtfDivision whole = { 0 };
+
+/* The training graph from a file is executed like the one that was written. Returns what was added. */
+static int added_after_reading(const MtfGraph *graph, const MtfDivision *division,
+                               const MtfKept *kept, int n) {
     g_autoptr(MtfGraph) executed = mtf_graph_copy(graph);
-    assert_true(mtf_graph_execute(executed, kept, n, NULL));
-    g_autoptr(MtfGraph) back = mtf_graph_training_of(executed, kept, n);
-    g_autofree char *before = text_of(graph), *after = text_of(back), *there = text_of(executed);
-    assert_string_equal(before, after);
-    assert_true(mtf_graph_execute(back, kept, n, NULL));
-    g_autofree char *again = text_of(back);
+    g_autofree char *text = text_of(graph);
+    assert_true(mtf_graph_execute(executed, division, kept, n, NULL));
+    g_autoptr(MtfGraph) read = mtf_test_graph(text);
+    assert_true(mtf_graph_execute(read, division, kept, n, NULL));
+    g_autofree char *there = text_of(executed), *again = text_of(read);
     assert_string_equal(there, again);
     return (int)(executed->operations->len - graph->operations->len);
 }
 
-static void each_graph_follows_from_the_other(void **state) {
+static void what_is_run_follows_from_what_is_trained(void **state) {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
         g_autoptr(MtfGraph) graph = training(bf16 != 0);
@@ -58,7 +67,7 @@ static void each_graph_follows_from_the_other(void **state) {
             for (int offload = 0; offload < MTF_OFFLOADS; offload++)
                 for (int layers = 0; layers < 4; layers += 3) {
                     MtfKept kept = { (MtfRecompute)recompute, layers, (MtfOffload)offload, layers };
-                    int added = check_both_ways(graph, &kept, 1);
+                    int added = added_after_reading(graph, &whole, &kept, 1);
                     assert_true((added > 0) == (recompute + offload > 0));
                 }
     }
@@ -73,9 +82,20 @@ static void stages_follow_each_by_its_own(void **state) {
                                     { MTF_RECOMPUTE_LAYERS, 1, MTF_OFFLOAD_NONE, 0 } };
     for (int i = 0; i < 16; i++) {
         MtfKept kept[] = { ways[i % 4], ways[i / 4] };
-        assert_true((check_both_ways(graph, kept, 2) > 0) == (i > 0));
+        assert_true((added_after_reading(graph, &whole, kept, 2) > 0) == (i > 0));
         MtfKept one = ways[i % 4];
-        check_both_ways(graph, &one, 1);
+        added_after_reading(graph, &whole, &one, 1);
+    }
+}
+
+static void files_hold_attention_whole(void **state) {
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        g_autoptr(MtfGraph) graph = attention_training(bf16 != 0);
+        const MtfDivision ring = { .ring = 3 }, parts = { .key_parts = 4 };
+        int of_ring = added_after_reading(graph, &ring, &(MtfKept){ 0 }, 1);
+        assert_true(of_ring > added_after_reading(graph, &parts, &(MtfKept){ 0 }, 1));
+        assert_true(mtf_graph_find_dimension(graph, "m/parts") < 0);
     }
 }
 
@@ -86,7 +106,7 @@ static void layers_are_counted_in_each_stage(void **state) {
     g_autoptr(MtfGraph) graph = staged();
     static const MtfKept kept[] = { { MTF_RECOMPUTE_LAYERS, 1, MTF_OFFLOAD_NONE, 0 },
                                     { .recompute = MTF_RECOMPUTE_LAYERS } };
-    assert_true(mtf_graph_execute(graph, kept, 2, NULL));
+    assert_true(mtf_graph_execute(graph, &whole, kept, 2, NULL));
     for (int l = 0; l < 4; l++) {
         g_autofree char *name = g_strdup_printf("recompute/layer/%d/p", l);
         assert_int_equal(mtf_graph_find_operation(graph, name) >= 0, expected[l]);
@@ -99,7 +119,7 @@ static void what_was_added_names_its_original(void **state) {
     g_autoptr(MtfGraph) graph = training(false);
     int written = (int)graph->operations->len, originals = 0;
     MtfKept kept = { MTF_RECOMPUTE_LAYERS, 0, MTF_OFFLOAD_LAYERS, 0 };
-    assert_true(mtf_graph_execute(graph, &kept, 1, NULL));
+    assert_true(mtf_graph_execute(graph, &whole, &kept, 1, NULL));
     for (int i = 0; i < (int)graph->operations->len; i++) {
         int original = mtf_graph_original_operation(graph, i);
         const char *name = mtf_graph_operation(graph, i)->name, *slash = strchr(name, '/');
@@ -119,7 +139,7 @@ static void what_was_added_names_its_original(void **state) {
 
 static void assert_refused(MtfGraph *graph, MtfKept kept, const char *says) {
     g_autoptr(GError) error = NULL;
-    assert_false(mtf_graph_execute(graph, &kept, 1, &error));
+    assert_false(mtf_graph_execute(graph, &whole, &kept, 1, &error));
     if (strstr(error->message, says) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", error->message, says);
 }
@@ -130,22 +150,18 @@ static void graphs_that_do_it_themselves_are_refused(void **state) {
     const MtfKept recompute = { .recompute = MTF_RECOMPUTE_LAYERS };
     const MtfKept offload = { .offload = MTF_OFFLOAD_LAYERS };
     g_autoptr(MtfGraph) clones = training(false);
-    assert_true(mtf_graph_execute(clones, &recompute, 1, NULL));
+    assert_true(mtf_graph_execute(clones, &whole, &recompute, 1, NULL));
     assert_refused(clones, recompute, "the graph \"g\" recomputes \"layer/3/p\" by itself");
     g_autoptr(MtfGraph) copies = training(false);
-    assert_true(mtf_graph_execute(copies, &offload, 1, NULL));
+    assert_true(mtf_graph_execute(copies, &whole, &offload, 1, NULL));
     assert_refused(copies, offload, "the graph \"g\" uses the host's memory by itself");
-    /* They are theirs, and stay. */
-    const MtfKept all = { 0 };
-    g_autoptr(MtfGraph) same = mtf_graph_training_of(clones, &all, 1);
-    g_autofree char *before = text_of(clones), *after = text_of(same);
-    assert_string_equal(before, after);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_graph_follows_from_the_other),
+        cmocka_unit_test(what_is_run_follows_from_what_is_trained),
         cmocka_unit_test(stages_follow_each_by_its_own),
+        cmocka_unit_test(files_hold_attention_whole),
         cmocka_unit_test(layers_are_counted_in_each_stage),
         cmocka_unit_test(what_was_added_names_its_original),
         cmocka_unit_test(graphs_that_do_it_themselves_are_refused),

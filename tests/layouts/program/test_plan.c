@@ -379,8 +379,9 @@ static MtfPlan *layers_plan(void) {
     MtfMesh mesh;
     const MtfKept kept = { MTF_RECOMPUTE_LAYERS, 3, MTF_OFFLOAD_LAYERS, 0 };
     g_autoptr(MtfGraph) forward = mtf_test_layers(4, 256, 8, 32);
-    plan->graph = mtf_training_graph(forward, NULL);
-    assert_true(mtf_graph_execute(plan->graph, &kept, 1, NULL));
+    plan->training = mtf_training_graph(forward, NULL);
+    plan->graph = mtf_graph_copy(plan->training);
+    assert_true(mtf_graph_execute(plan->graph, &(MtfDivision){ 0 }, &kept, 1, NULL));
     assert_true(mtf_mesh_parse("rows:2", 0, &mesh, NULL));
     g_autoptr(MtfRules) rules = mtf_rules_parse(plan->graph, &mesh, "b:rows", NULL, NULL);
     assert_non_null(rules);
@@ -412,6 +413,20 @@ static void what_is_kept_stands_beside_the_training_graph(void **state) {
     assert_int_equal(kept->offloaded_layers, 0);
     g_autoptr(MtfProgram) program = mtf_plan_lower(read, NULL);
     assert_non_null(program);
+}
+
+/* Their attention is whole in the file, and the graph of this one has none. */
+static void parts_of_attention_are_numbers_that_divide_it(void **state) {
+    (void)state;
+    assert_fails("'microbatches': 1", "'microbatches': 1, 'ring': 1",
+                 "p.json: /execution/ring: 1 is not between 2 and 256");
+    assert_fails("'microbatches': 1", "'microbatches': 1, 'ring': 257",
+                 "p.json: /execution/ring: 257 is not between 2 and 256");
+    assert_fails("'microbatches': 1", "'microbatches': 1, 'key_parts': 65537",
+                 "p.json: /execution/key_parts: 65537 is not between 2 and 65536");
+    assert_fails("'microbatches': 1", "'microbatches': 1, 'key_parts': 2",
+                 "p.json: /execution: --key-parts: \"g\" has no attention whose memory 2 parts "
+                 "divide, outside of loops");
 }
 
 static void what_is_kept_is_said_in_words(void **state) {
@@ -461,6 +476,7 @@ static void plans_of_version_3_are_read_where_all_is_kept(void **state) {
     assert_string_equal(again, now);
     g_autoptr(MtfPlan) layers = layers_plan();
     layers->layout->execution.kept = (MtfKept){ 0 };
+    g_clear_pointer(&layers->training, mtf_graph_free);
     g_autofree char *whole = mtf_plan_print(layers);
     g_auto(GStrv) parts = g_strsplit(whole, "\"microbatches\": 1", 2);
     g_autofree char *text = g_strjoinv("\"microbatches\": 1, \"recompute\": \"layers:3\"", parts);
@@ -528,6 +544,7 @@ int main(void) {
         cmocka_unit_test(wrong_orders_are_told),
         cmocka_unit_test(the_size_of_joined_exchanges_travels),
         cmocka_unit_test(what_is_kept_stands_beside_the_training_graph),
+        cmocka_unit_test(parts_of_attention_are_numbers_that_divide_it),
         cmocka_unit_test(what_is_kept_is_said_in_words),
         cmocka_unit_test(clones_may_have_a_layout_of_their_own),
         cmocka_unit_test(plans_of_version_3_are_read_where_all_is_kept),

@@ -22,7 +22,7 @@ static Last last_of(const char *schedule) {
     g_autoptr(MtfGraph) written = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
     assert_true(mtf_cut_stages(written, 2, NULL));
     assert_true(mtf_mesh_parse("all:1", 0, &one, NULL));
-    MtfGraph *training = mtf_planning_training_graph(written, &variant, NULL);
+    MtfGraph *training = mtf_planning_executed_graph(written, &variant, NULL);
     MtfPipelineOrder *order = mtf_pipeline_schedule_order(schedule, 2, 4, 1, NULL);
     Last last = { .pipeline = mtf_pipeline_plan_new(training, schedule, order, NULL) };
     assert_non_null(last.pipeline);

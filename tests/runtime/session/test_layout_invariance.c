@@ -3,7 +3,7 @@
 /* Layouts do not affect results: training under any layout gives the losses of one processor. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/rewriting/key_parts.h"
+#include "layouts/execution/key_parts.h"
 #include "layouts/placement/rules.h"
 #include "tests/support/cases/random_layout.h"
 #include "tests/support/cases/random_order.h"

@@ -4,7 +4,7 @@
  * processor whose attention is whole. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/rewriting/key_ring.h"
+#include "layouts/execution/key_ring.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/placement/rules.h"
 #include "tests/support/cases/training_plan.h"

@@ -4,7 +4,7 @@
  * the losses of one processor whose memory is whole. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/rewriting/key_parts.h"
+#include "layouts/execution/key_parts.h"
 #include "tests/support/cases/training_plan.h"
 #include "tests/support/losses/layout_losses.h"
 

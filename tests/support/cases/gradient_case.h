@@ -3,7 +3,7 @@
 #ifndef MTF_TESTS_GRADIENT_CASE_H
 #define MTF_TESTS_GRADIENT_CASE_H
 
-#include "analyzer/composites/builder.h"
+#include "layouts/building/builder.h"
 #include "tests/support/cmocka.h"
 
 enum { A, B, C, D }; /* 2, 3, 4, 3 */

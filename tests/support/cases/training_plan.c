@@ -2,13 +2,13 @@
 #include "tests/support/cases/training_plan.h"
 
 #include "analyzer/layout_search/plan_search.h"
-#include "analyzer/rewriting/key_ring.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/price/predict.h"
 #include "layouts/base/error.h"
 #include "layouts/base/library.h"
+#include "layouts/execution/executed_graph.h"
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/placement/rules.h"
 #include "tests/support/cases/random_layout.h"
@@ -37,14 +37,10 @@ static MtfGraph *load_graph(const MtfTrainingPlan *wanted, GError **error) {
     if (batch < 0 ||
         !mtf_graph_set_microbatches(forward, batch, MAX(1, wanted->microbatches), error))
         return NULL;
-    MtfGraph *graph = mtf_training_graph(forward, error);
-    if (graph != NULL && !mtf_graph_ring_keys(graph, wanted->ring, error))
-        g_clear_pointer(&graph, mtf_graph_free);
+    g_autoptr(MtfGraph) graph = mtf_training_graph(forward, error);
     if (graph == NULL || wanted->dtype != MTF_BF16)
-        return graph;
-    MtfGraph *mixed = mtf_mixed_precision(graph, error);
-    mtf_graph_free(graph);
-    return mixed;
+        return g_steal_pointer(&graph);
+    return mtf_mixed_precision(graph, error);
 }
 
 /* What the search finds on the mesh; with so little memory that no smaller limit is known to do
@@ -104,13 +100,18 @@ bool mtf_training_plan_predict(MtfPlan *plan, GError **error) {
 MtfPlan *mtf_training_plan(const MtfTrainingPlan *wanted, GError **error) {
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
     plan->precision = g_strdup(mtf_dtype_short_name(wanted->dtype));
-    plan->graph = load_graph(wanted, error);
-    if (plan->graph == NULL)
+    plan->training = load_graph(wanted, error);
+    if (plan->training == NULL)
+        return NULL;
+    const MtfDivision division = { .ring = wanted->ring };
+    plan->graph = mtf_graph_copy(plan->training);
+    if (!mtf_graph_execute(plan->graph, &division, &(MtfKept){ 0 }, 1, error))
         return NULL;
     plan->layout = make_layout(wanted, plan->graph, error);
     if (plan->layout == NULL)
         return NULL;
     plan->layout->execution.bucket_bytes = wanted->bucket_bytes;
+    plan->layout->execution.division = division;
     if (!mtf_training_plan_predict(plan, error))
         return NULL;
     return g_steal_pointer(&plan);

@@ -17,7 +17,7 @@ typedef struct {
     guint32 seed;
     double rate;          /* learning rate; 0 = the graph's own */
     int microbatches;     /* 0 = 1 */
-    int ring;             /* parts of attention (analyzer/rewriting/key_ring.h) */
+    int ring;             /* parts of attention (layouts/execution/key_ring.h) */
     int64_t bucket_bytes; /* of the layout */
 } MtfTrainingPlan;
 

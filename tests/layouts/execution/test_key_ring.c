@@ -4,7 +4,7 @@
  * tests/runtime/session/test_ring.c. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/rewriting/key_ring.h"
+#include "layouts/execution/key_ring.h"
 #include "layouts/graph/iteration.h"
 #include "layouts/graph/operation_table.h"
 #include "tests/support/losses/attention_training.h"

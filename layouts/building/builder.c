@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/composites/builder.h"
+#include "layouts/building/builder.h"
 
 #include "layouts/base/error.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/rewriting/key_ring.h"
+#include "layouts/execution/key_ring.h"
 
-#include "analyzer/rewriting/replace_operations.h"
+#include "layouts/building/replace_operations.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * tests/runtime/session/test_split_keys.c. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/rewriting/key_parts.h"
+#include "layouts/execution/key_parts.h"
 #include "layouts/graph/iteration.h"
 #include "layouts/graph/operation_table.h"
 #include "tests/support/losses/attention_training.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/rewriting/replace_operations.h"
+#include "layouts/building/replace_operations.h"
 
 #include "layouts/base/error.h"
 

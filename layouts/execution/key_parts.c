@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/rewriting/key_parts.h"
+#include "layouts/execution/key_parts.h"
 
-#include "analyzer/rewriting/replace_operations.h"
+#include "layouts/building/replace_operations.h"
 
 /* One attention that is rewritten. Its dimensions of parts and of positions within one are -1 until
  * they are made. */

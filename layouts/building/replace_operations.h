@@ -4,7 +4,7 @@
 #ifndef MTF_REPLACE_OPERATIONS_H
 #define MTF_REPLACE_OPERATIONS_H
 
-#include "analyzer/composites/builder.h"
+#include "layouts/building/builder.h"
 
 #define MTF_REPLACED_OUTPUTS 3
 
