@@ -77,4 +77,7 @@ typedef struct {
 /* Tables of types, each of which ends with name NULL; the last is NULL. */
 extern const MtfArchitectureType *const mtf_architecture_types[];
 
+/* The head of classes that a decoder of any type may have, read from a text's last place; all call its matrix alike. Defined in types/. */
+void mtf_decoder_head(MtfConfig *config, MtfArchitecture *network);
+
 #endif

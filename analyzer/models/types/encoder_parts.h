@@ -36,7 +36,4 @@ const MtfEncoderHead *mtf_encoder_find_head(MtfConfig *config, const MtfEncoderH
 /* Puts it there. Without a head that is known the text itself is learned, through the embedding. */
 void mtf_encoder_head(MtfConfig *config, MtfArchitecture *network, const MtfEncoderHead *heads);
 
-/* A text's class by one of a decoder's classes of transformers, read from the text's last place: all call its matrix so. */
-void mtf_decoder_head(MtfConfig *config, MtfArchitecture *network);
-
 #endif
