@@ -132,12 +132,12 @@ static MtfNode *constant(const Parser *p, cJSON *value) {
     return node;
 }
 
-/* Expressions up to a closing symbol. */
+/* Expressions up to a closing symbol; a call's may have names. */
 static void parse_list(Parser *p, MtfNode *into, const char *close) {
     while (!p->failed && !is_symbol(p, close)) {
         g_autofree char *key = NULL;
-        bool named = p->at->kind == MTF_TOKEN_NAME && p->at[1].kind == MTF_TOKEN_SYMBOL &&
-                     strcmp(p->at[1].text, "=") == 0;
+        bool named = into->kind != MTF_NODE_LIST && p->at->kind == MTF_TOKEN_NAME &&
+                     p->at[1].kind == MTF_TOKEN_SYMBOL && strcmp(p->at[1].text, "=") == 0;
         if (named)
             key = g_strdup(p->at->text);
         p->at += named ? 2 : 0;

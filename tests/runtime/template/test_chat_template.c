@@ -68,6 +68,8 @@ static void malformed_templates_are_told(void **state) {
     refuses("{% for a %}{% endfor %}", "\"in\" is expected");
     refuses("{{ [1, 2 }}", "\"]\" is expected");
     refuses("{{ a b }}", "the tag should end before \"b\"");
+    refuses("{{ namespace(a=(b=1)) }}", "\")\" is expected, not \"=\"");
+    refuses("{{ [a=1] }}", "\"]\" is expected, not \"=\"");
     refuses("{{ }}", "a value is expected");
     refuses("{% set 1 = 2 %}", "a name is expected");
     g_autoptr(GString) deep = g_string_new("{{ ");
