@@ -162,10 +162,9 @@ static char *signature(const MtfOperationProfiles *profiles, int operation) {
             same++;
         bool anew = k < op->n_inputs && op->loop > 0 &&
                     mtf_operation_reads_anew(profiles->graph, op, tensor);
-        g_string_append_printf(text, "|%d %d %d%s:", (int)t->dtype, t->producer >= 0, same,
-                               anew ? " anew" : "");
-        for (int i = 0; i < t->shape.rank; i++)
-            g_string_append_printf(text, " %d", t->shape.dims[i]);
+        const int facts[] = { (int)t->dtype, t->producer >= 0, same, anew, t->shape.rank };
+        mtf_facts_append(text, facts, (int)G_N_ELEMENTS(facts));
+        mtf_facts_append(text, t->shape.dims, t->shape.rank);
         for (int j = 0; k >= op->n_inputs && j < op->n_inputs; j++)
             if (op->inputs[j] == profiles->updated_variable[tensor])
                 g_string_append_printf(text, " updates %d", j);

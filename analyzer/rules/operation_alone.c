@@ -73,13 +73,22 @@ void mtf_operation_alone_clear(MtfOperationAlone *alone) {
     g_array_unref(alone->tensors);
 }
 
+/* Five bits a letter, the lowest first. */
+void mtf_facts_append(GString *text, const int *numbers, int n) {
+    for (int i = 0; i < n; i++) {
+        for (unsigned rest = (unsigned)numbers[i]; rest != 0; rest >>= 5)
+            g_string_append_c(text, (char)('@' + (rest & 31)));
+        g_string_append_c(text, ' ');
+    }
+}
+
 /* All that the row has but names of random streams, which are another in every layer. */
 static void append_attributes(GString *text, const MtfOperation *op) {
     const MtfAttributeSpec *spec = mtf_operation_row(op->kind)->attributes;
     for (; spec->name != NULL; spec++) {
         const void *slot = G_STRUCT_MEMBER_P(&op->attributes, (glong)spec->offset);
         if (spec->type == MTF_ATTRIBUTE_DIMENSION)
-            g_string_append_printf(text, " %d", *(const int *)slot);
+            mtf_facts_append(text, slot, 1);
         else if (spec->type == MTF_ATTRIBUTE_NUMBER)
             g_string_append_printf(text, " %a", *(const double *)slot);
         else if (spec->type == MTF_ATTRIBUTE_WINDOWS)
@@ -90,8 +99,13 @@ static void append_attributes(GString *text, const MtfOperation *op) {
 /* A software profile prices a recomputed operation as one of the forward pass. */
 void mtf_operation_append_facts(GString *text, const MtfGraph *graph, int operation) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
-    g_string_append_printf(text, "%d %d %x %x %d %d %d", op->kind,
-                           mtf_operation_times(graph, operation), op->near_inputs, op->near_outputs,
-                           op->near_redone, (int)op->phase, op->origin == MTF_ORIGIN_CLONE);
+    const int facts[] = { (int)op->kind,
+                          mtf_operation_times(graph, operation),
+                          (int)op->near_inputs,
+                          (int)op->near_outputs,
+                          op->near_redone,
+                          (int)op->phase,
+                          op->origin == MTF_ORIGIN_CLONE };
+    mtf_facts_append(text, facts, (int)G_N_ELEMENTS(facts));
     append_attributes(text, op);
 }

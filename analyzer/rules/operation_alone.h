@@ -18,6 +18,10 @@ void mtf_operation_alone_init(MtfOperationAlone *alone, const MtfGraph *graph, i
 void mtf_operation_alone_clear(MtfOperationAlone *alone);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(MtfOperationAlone, mtf_operation_alone_clear)
 
+/* Writes numbers so that equal texts are of equal numbers: texts of facts are written for every
+ * operation, by all who look for equal ones, and compared with one another alone. */
+void mtf_facts_append(GString *text, const int *numbers, int n);
+
 /* Writes all that an operation's price depends on but its operands: two operations with equal facts
  * and equal operands cost the same under equal placements. */
 void mtf_operation_append_facts(GString *text, const MtfGraph *graph, int operation);

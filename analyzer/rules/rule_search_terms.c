@@ -53,22 +53,22 @@ static bool updates_late(const Build *build, int tensor) {
 }
 
 static void append_shape(GString *text, const MtfTensor *tensor) {
-    g_string_append_printf(text, "%d[", (int)tensor->dtype);
-    for (int i = 0; i < tensor->shape.rank; i++)
-        g_string_append_printf(text, "%d,", tensor->shape.dims[i]);
-    g_string_append_c(text, ']');
+    const int facts[] = { (int)tensor->dtype, tensor->shape.rank };
+    mtf_facts_append(text, facts, (int)G_N_ELEMENTS(facts));
+    mtf_facts_append(text, tensor->shape.dims, tensor->shape.rank);
 }
 
 static void append_tensor(const Build *build, GString *text, GArray *seen, int tensor) {
-    guint known = seen->len;
-    g_string_append_printf(text, " %d", local_number(seen, tensor));
-    if (seen->len == known)
+    int known = (int)seen->len, number = local_number(seen, tensor);
+    mtf_facts_append(text, &number, 1);
+    if (number < known)
         return;
     const MtfTensor *t = mtf_graph_tensor(build->graph, tensor);
+    const int *readers = &build->consumers->starts[tensor];
+    const int facts[] = { (int)t->source, readers[1] - readers[0], tensor == build->graph->loss,
+                          updates_late(build, tensor) };
     append_shape(text, t);
-    g_string_append_printf(text, "%d:%d:%d:%d", (int)t->source,
-                           build->consumers->starts[tensor + 1] - build->consumers->starts[tensor],
-                           tensor == build->graph->loss, updates_late(build, tensor));
+    mtf_facts_append(text, facts, (int)G_N_ELEMENTS(facts));
     if (build->updated[tensor] >= 0)
         append_tensor(build, text, seen, build->updated[tensor]);
 }
@@ -79,9 +79,9 @@ static void append_operation(const Build *build, GString *text, GArray *seen, in
     for (int k = 0; k < op->n_inputs; k++) {
         append_tensor(build, text, seen, op->inputs[k]);
         if (op->loop > 0 && mtf_operation_reads_anew(build->graph, op, op->inputs[k]))
-            g_string_append(text, " anew");
+            g_string_append(text, "anew ");
     }
-    g_string_append(text, " ->");
+    g_string_append(text, "->");
     for (int k = 0; k < op->n_outputs; k++)
         append_tensor(build, text, seen, op->outputs[k]);
     g_string_append_c(text, '\n');
