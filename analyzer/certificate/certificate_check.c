@@ -407,17 +407,22 @@ static bool skip(Check *check, const char *word) {
 
 /* ---- lines ---- */
 
+static bool read_strategy(const Check *check, int node, int *strategy, GError **error) {
+    int64_t number = number_at(check, node);
+    if (number < 0 || number >= mtf_layout_problem_node(check->whole, node)->strategies)
+        return mtf_input_error(error, "node %d has no such strategy", node);
+    *strategy = (int)number;
+    return true;
+}
+
 static bool read_choice(Check *check, GError **error) {
     int count = mtf_layout_problem_node_count(check->whole);
     if (!wants(check, count_of(check) == count, "a strategy for each node is wanted", error))
         return false;
     g_autofree int *choice = g_new(int, count + 1);
-    for (int v = 0; v < count; v++) {
-        if (number_at(check, v) < 0 ||
-            number_at(check, v) >= mtf_layout_problem_node(check->whole, v)->strategies)
-            return mtf_input_error(error, "node %d has no such strategy", v);
-        choice[v] = (int)number_at(check, v);
-    }
+    for (int v = 0; v < count; v++)
+        if (!read_strategy(check, v, &choice[v], error))
+            return false;
     MtfLayoutValue value = mtf_layout_problem_evaluate(check->whole, choice);
     if (!wants(check, mtf_layout_problem_allows(check->whole, &value), "the choice is not legal",
                error))

@@ -413,12 +413,8 @@ static bool is_pair_possible(const MtfCertifiedProblem *problem, int a, int b, i
            (edge < 0 || *mtf_certified_entry(problem, edge, a, p, q) < NEVER);
 }
 
-/* Whether the pairs are in range and none that is possible is missing. */
-static bool check_pairs(const MtfCertifiedProblem *problem, int a, int b, const int64_t *pairs,
-                        int count, GError **error) {
-    int rows = problem->nodes[a].values, columns = problem->nodes[b].values;
-    int edge = mtf_certified_edge(problem, a, b);
-    g_autofree bool *listed = g_new0(bool, (gsize)rows *(gsize)columns + 1);
+static bool mark_pairs(const int64_t *pairs, int count, int rows, int columns, bool *listed,
+                       GError **error) {
     for (int i = 0; i < count; i++) {
         int64_t p = pairs[2 * i], q = pairs[2 * i + 1];
         if (p < 0 || p >= rows || q < 0 || q >= columns)
@@ -427,6 +423,17 @@ static bool check_pairs(const MtfCertifiedProblem *problem, int a, int b, const 
                 p, q);
         listed[p * columns + q] = true;
     }
+    return true;
+}
+
+/* Whether the pairs are in range and none that is possible is missing. */
+static bool check_pairs(const MtfCertifiedProblem *problem, int a, int b, const int64_t *pairs,
+                        int count, GError **error) {
+    int rows = problem->nodes[a].values, columns = problem->nodes[b].values;
+    int edge = mtf_certified_edge(problem, a, b);
+    g_autofree bool *listed = g_new0(bool, (gsize)rows *(gsize)columns + 1);
+    if (!mark_pairs(pairs, count, rows, columns, listed, error))
+        return false;
     for (int p = 0; p < rows; p++)
         for (int q = 0; q < columns; q++)
             if (!listed[p * columns + q] && is_pair_possible(problem, a, b, edge, p, q))

@@ -47,13 +47,8 @@ static void say(GPtrArray *said, const char *format, ...) {
     va_end(arguments);
 }
 
-static void set_lengths(const MtfImport *import, MtfArchitecture *n, GPtrArray *said) {
-    n->batch = import->batch > 0 ? import->batch : MTF_IMPORT_BATCH;
+static void say_sizes(const MtfImport *import, const MtfArchitecture *n, GPtrArray *said) {
     bool picture = n->kind == MTF_ARCHITECTURE_IMAGE;
-    int64_t standard = picture ? n->context : MIN(n->context, MTF_IMPORT_LENGTH);
-    n->length = import->length > 0 && !picture ? import->length : standard;
-    if (n->kind != MTF_ARCHITECTURE_SPEECH)
-        n->source_length = n->length;
     if (import->batch == 0)
         say(said, "batch %" PRId64 " (no --batch given)", n->batch);
     if (import->length > 0 && picture)
@@ -65,6 +60,16 @@ static void set_lengths(const MtfImport *import, MtfArchitecture *n, GPtrArray *
     if (import->length > n->context && !picture)
         say(said, "length %" PRId64 " is more than the %" PRId64 " that the model was made for",
             n->length, n->context);
+}
+
+static void set_lengths(const MtfImport *import, MtfArchitecture *n, GPtrArray *said) {
+    n->batch = import->batch > 0 ? import->batch : MTF_IMPORT_BATCH;
+    bool picture = n->kind == MTF_ARCHITECTURE_IMAGE;
+    int64_t standard = picture ? n->context : MIN(n->context, MTF_IMPORT_LENGTH);
+    n->length = import->length > 0 && !picture ? import->length : standard;
+    if (n->kind != MTF_ARCHITECTURE_SPEECH)
+        n->source_length = n->length;
+    say_sizes(import, n, said);
 }
 
 /* What is dropped while training: nothing, one rate everywhere, or what the config says. */

@@ -127,6 +127,15 @@ static void pose(Problem *problem) {
     }
 }
 
+static void make_triangular(double a[MTF_FITS][MTF_FITS + 1]) {
+    for (int i = 0; i < MTF_FITS; i++)
+        for (int k = i + 1; k < MTF_FITS; k++) {
+            double share = a[k][i] / a[i][i];
+            for (int c = i; c <= MTF_FITS; c++)
+                a[k][c] -= share * a[i][c];
+        }
+}
+
 /* Solves normal x = right by elimination; normal is positive definite by the priors. */
 static void solve(double normal[MTF_FITS][MTF_FITS], const double *right, double *x) {
     double a[MTF_FITS][MTF_FITS + 1];
@@ -134,12 +143,7 @@ static void solve(double normal[MTF_FITS][MTF_FITS], const double *right, double
         memcpy(a[i], normal[i], sizeof normal[i]);
         a[i][MTF_FITS] = right[i];
     }
-    for (int i = 0; i < MTF_FITS; i++)
-        for (int k = i + 1; k < MTF_FITS; k++) {
-            double share = a[k][i] / a[i][i];
-            for (int c = i; c <= MTF_FITS; c++)
-                a[k][c] -= share * a[i][c];
-        }
+    make_triangular(a);
     for (int i = MTF_FITS - 1; i >= 0; i--) {
         x[i] = a[i][MTF_FITS];
         for (int k = i + 1; k < MTF_FITS; k++)

@@ -45,22 +45,23 @@ static char *size_name(const MtfOnnxInput *input, int axis) {
                                          : g_strdup_printf("%s:%d", input->name, axis);
 }
 
+static int64_t given_or_standard(MtfOnnxTranslation *t, const char *option, int64_t given,
+                                 int64_t standard) {
+    if (given == 0)
+        mtf_onnx_say(t, "%s %" PRId64 " (no --%s given)", option, standard, option);
+    return given > 0 ? given : standard;
+}
+
 static int64_t open_size(MtfOnnxTranslation *t, const MtfOnnxImport *import,
                          const MtfOnnxInput *input, int axis) {
     g_autofree char *name = size_name(input, axis);
     int64_t given = size_given(import, name);
     if (given > 0)
         return given;
-    if (axis == 0) {
-        if (import->batch == 0)
-            mtf_onnx_say(t, "batch %" PRId64 " (no --batch given)", import->standard_batch);
-        return import->batch > 0 ? import->batch : import->standard_batch;
-    }
-    if (axis == 1 && mtf_onnx_type_is_integer(input->type)) {
-        if (import->length == 0)
-            mtf_onnx_say(t, "length %" PRId64 " (no --length given)", import->standard_length);
-        return import->length > 0 ? import->length : import->standard_length;
-    }
+    if (axis == 0)
+        return given_or_standard(t, "batch", import->batch, import->standard_batch);
+    if (axis == 1 && mtf_onnx_type_is_integer(input->type))
+        return given_or_standard(t, "length", import->length, import->standard_length);
     mtf_onnx_fail(t, "input \"%s\" has no size for axis %d: give one by --dim '%s=N'", input->name,
                   axis, name);
     return 0;

@@ -60,6 +60,13 @@ static double ratio_at(const MtfMachine *machine, const MtfNetwork *group, MtfCo
     return measured_at(machine, kind, ranks, bytes) / formula_at(group, kind, ranks, bytes);
 }
 
+/* Where `ranks` lie between two measured sizes, on a logarithmic scale: 0 at the smaller one. */
+static double weight_of_above(const Sizes *sizes, int64_t ranks) {
+    return sizes->above > sizes->below ? log((double)ranks / (double)sizes->below) /
+                                             log((double)sizes->above / (double)sizes->below)
+                                       : 0;
+}
+
 bool mtf_measured_collective(const MtfMachine *machine, const MtfNetwork *group,
                              MtfCollectiveKind kind, double bytes, double *seconds) {
     int64_t ranks = mtf_network_ranks(group);
@@ -73,10 +80,8 @@ bool mtf_measured_collective(const MtfMachine *machine, const MtfNetwork *group,
     if (!group->switched || group->axes != 1)
         return false;
     double low = ratio_at(machine, group, kind, sizes.below, bytes);
-    double high = ratio_at(machine, group, kind, sizes.above, bytes), weight = 0;
-    if (sizes.above > sizes.below)
-        weight = log((double)ranks / (double)sizes.below) /
-                 log((double)sizes.above / (double)sizes.below);
+    double high = ratio_at(machine, group, kind, sizes.above, bytes);
+    double weight = weight_of_above(&sizes, ranks);
     *seconds =
         formula_at(group, kind, ranks, bytes) * exp((1 - weight) * log(low) + weight * log(high));
     return isfinite(*seconds);

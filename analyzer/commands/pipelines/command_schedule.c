@@ -261,6 +261,15 @@ static void draw_rank(const Answer *answer, int rank, int width) {
            mtf_pipeline_peak(answer->order, answer->the_case.memory, rank));
 }
 
+static void draw_ranks(const Answer *answer) {
+    double makespan = answer->run->makespan;
+    int width = makespan <= 120 && makespan == floor(makespan) ? (int)makespan : 100;
+    for (int r = 0; r < answer->order->ranks; r++)
+        draw_rank(answer, r, width);
+    puts(
+        "  F forward, B backward, I input gradient, W weight gradient; small letters: later chunks");
+}
+
 static void print_picture(const Answer *answer, int steps) {
     const MtfPipelineRun *run = answer->run;
     const MtfPipelineOrder *order = answer->order;
@@ -273,14 +282,8 @@ static void print_picture(const Answer *answer, int steps) {
     if (answer->searched)
         printf("  grown from %s; no span is below %.10g%s\n", answer->found.begun,
                answer->found.bound, answer->found.proven ? ", which is reached" : "");
-    if (run->makespan <= 0)
-        return;
-    int width =
-        run->makespan <= 120 && run->makespan == floor(run->makespan) ? (int)run->makespan : 100;
-    for (int r = 0; r < answer->order->ranks; r++)
-        draw_rank(answer, r, width);
-    puts(
-        "  F forward, B backward, I input gradient, W weight gradient; small letters: later chunks");
+    if (run->makespan > 0)
+        draw_ranks(answer);
 }
 
 static bool write_csv(const Options *options, const MtfPipelineOrder *order,

@@ -467,14 +467,19 @@ static int64_t total_cost(const MtfLocalSearch *search) {
     return sum;
 }
 
-/* Pushes one random node to a cheaper value that does not fit, repairs and descends; keeps the
- * result when the whole got cheaper. */
-static void push_node(MtfLocalSearch *search, int node, int64_t *total) {
+static int cheapest_value(const MtfLocalSearch *search, int node) {
     const int64_t *cost = search->cost[node];
     int best = search->values[node];
     for (int p = 0; p < search->core->nodes[node].values; p++)
         if (cost[p] < cost[best])
             best = p;
+    return best;
+}
+
+/* Pushes one random node to a cheaper value that does not fit, repairs and descends; keeps the
+ * result when the whole got cheaper. */
+static void push_node(MtfLocalSearch *search, int node, int64_t *total) {
+    int best = cheapest_value(search, node);
     if (best == search->values[node])
         return;
     guint length = search->log->len;
