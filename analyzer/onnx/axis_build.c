@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/building/builder.h"
+#include "layouts/graph/loops.h"
 
 #include <string.h>
 
@@ -12,6 +13,8 @@ typedef struct {
     MtfBuilder builder;
     int *tensors; /* of the built graph, or -1 */
     bool *used;   /* tensors */
+    int *within;  /* of each tensor, the loop in whose iterations it changes, or 0 */
+    int *loops;   /* of the built graph, or 0 */
 } Build;
 
 char *mtf_legal_name(const char *name) {
@@ -121,9 +124,50 @@ static bool check_apart(Build *b, const MtfShape *wanted) {
     return true;
 }
 
+/* ---- Loops ------------------------------------------------------------------------------------ */
+
+static MtfLoopPart part_of(const MtfAxisOperation *operation) {
+    return operation->kind == MTF_OPERATIONS ? MTF_LOOP_NOTHING
+                                             : mtf_operation_row(operation->kind)->loop;
+}
+
+static int input_tensor(const MtfAxisOperation *operation, guint k) {
+    return g_array_index(operation->inputs, MtfAxisInput, k).tensor;
+}
+
+/* The loop that an operation stands in: that of what it joins, or of what it reads; 0: none. */
+static int loop_of(const Build *b, const MtfAxisOperation *operation) {
+    int loop = operation->loop;
+    if (part_of(operation) == MTF_LOOP_BEGINS)
+        return 0;
+    for (guint k = 0; k < operation->inputs->len; k++)
+        loop = MAX(loop, b->within[input_tensor(operation, k)]);
+    return loop;
+}
+
+/* The loop whose iterations change its result. */
+static int changes_in(const Build *b, const MtfAxisOperation *operation) {
+    MtfLoopPart part = part_of(operation);
+    if (part == MTF_LOOP_BEGINS)
+        return operation->loop;
+    return part == MTF_LOOP_STACKS || part == MTF_LOOP_HANDS_ON ? 0 : loop_of(b, operation);
+}
+
+static int built_loop(Build *b, int loop) {
+    if (loop == 0 || b->loops[loop] > 0)
+        return b->loops[loop];
+    const MtfAxisLoop *from = &g_array_index(b->from->loops, MtfAxisLoop, loop - 1);
+    g_autofree char *name = mtf_legal_name(from->name);
+    return b->loops[loop] =
+               mtf_graph_add_loop(b->to, name, dimension_of(b, from->axis), from->reverse);
+}
+
+/* ---- Inputs ----------------------------------------------------------------------------------- */
+
 /* The input with the names of the indexes that its axes go by. */
 static int input_of(Build *b, const MtfAxisInput *input) {
     int tensor = b->tensors[input->tensor], has[MTF_MAX_RANK];
+    b->builder.loop = built_loop(b, b->within[input->tensor]);
     MtfShape wanted = shape_of(b, &input->to);
     bool blocked;
     if (b->builder.error != NULL || !check_apart(b, &wanted))
@@ -192,13 +236,15 @@ static void build_operation(Build *b, const MtfAxisOperation *operation) {
     const GArray *list = operation->inputs;
     g_autofree int *inputs = g_new(int, list->len + 1);
     if (operation->kind == MTF_OPERATIONS) { /* a transposition that was dropped */
-        b->tensors[operation->output] = b->tensors[g_array_index(list, MtfAxisInput, 0).tensor];
+        b->tensors[operation->output] = b->tensors[input_tensor(operation, 0)];
+        b->within[operation->output] = b->within[input_tensor(operation, 0)];
         return;
     }
     for (guint k = 0; k < list->len; k++)
         inputs[k] = input_of(b, &g_array_index(list, MtfAxisInput, k));
     MtfShape shape = shape_of(b, &operation->shape);
     g_autofree char *name = unique_tensor_name(b->to, operation->name);
+    b->builder.loop = built_loop(b, loop_of(b, operation));
     b->builder.attributes = attributes_of(b, operation);
     b->builder.has_dtype = operation->has_dtype;
     b->builder.dtype = operation->dtype;
@@ -207,23 +253,43 @@ static void build_operation(Build *b, const MtfAxisOperation *operation) {
     if (built < 0)
         return;
     b->tensors[operation->output] = built;
-    if (operation->second >= 0)
-        b->tensors[operation->second] = built + 1;
+    b->within[operation->output] = changes_in(b, operation);
+    if (operation->second < 0)
+        return;
+    b->tensors[operation->second] = built + 1;
+    b->within[operation->second] = changes_in(b, operation);
 }
 
-/* Marks what the kept tensors need. */
-static void mark_used(Build *b, const int *kept) {
-    for (; *kept >= 0; kept++)
-        b->used[*kept] = true;
+/* A state that is read is handed on. */
+static bool is_used(const Build *b, const MtfAxisOperation *operation) {
+    return b->used[operation->output] || (operation->second >= 0 && b->used[operation->second]) ||
+           (part_of(operation) == MTF_LOOP_HANDS_ON && b->used[input_tensor(operation, 0)]);
+}
+
+/* Marks what the operations in use need, and says whether that is more than before. */
+static bool mark_needed(Build *b) {
+    bool more = false;
     for (int i = (int)b->from->operations->len - 1; i >= 0; i--) {
         const MtfAxisOperation *operation =
             &g_array_index(b->from->operations, MtfAxisOperation, i);
-        if (!b->used[operation->output] && (operation->second < 0 || !b->used[operation->second]))
+        if (!is_used(b, operation))
             continue;
         b->used[operation->output] = true;
-        for (guint k = 0; k < operation->inputs->len; k++)
-            b->used[g_array_index(operation->inputs, MtfAxisInput, k).tensor] = true;
+        for (guint k = 0; k < operation->inputs->len; k++) {
+            bool *input = &b->used[input_tensor(operation, k)];
+            more |= !*input;
+            *input = true;
+        }
     }
+    return more;
+}
+
+/* Marks what the kept tensors need; what loops hand on stands behind what reads it. */
+static void mark_used(Build *b, const int *kept) {
+    for (; *kept >= 0; kept++)
+        b->used[*kept] = true;
+    while (mark_needed(b))
+        ;
 }
 
 static void build_all(Build *b) {
@@ -244,15 +310,16 @@ static void build_all(Build *b) {
 MtfGraph *mtf_axis_graph_build(MtfAxisGraph *graph, const char *name, const int *kept,
                                int **tensors, GError **error) {
     g_autoptr(MtfGraph) built = mtf_graph_new(name);
-    Build b = { graph, built, mtf_builder(built, MTF_PHASE_FORWARD), NULL, NULL };
+    g_autofree bool *used = g_new0(bool, graph->tensors->len + 1);
+    g_autofree int *within = g_new0(int, graph->tensors->len + 1);
+    g_autofree int *loops = g_new0(int, graph->loops->len + 1);
+    Build b = { graph, built, mtf_builder(built, MTF_PHASE_FORWARD), NULL, used, within, loops };
     b.tensors = g_new(int, graph->tensors->len + 1);
-    b.used = g_new0(bool, graph->tensors->len + 1);
     for (guint t = 0; t < graph->tensors->len; t++)
         b.tensors[t] = -1;
     mark_used(&b, kept);
     build_all(&b);
-    g_free(b.used);
-    if (!mtf_builder_end(&b.builder, error)) {
+    if (!mtf_builder_end(&b.builder, error) || !mtf_graph_gather_loops(built, NULL, error)) {
         g_free(b.tensors);
         return NULL;
     }

@@ -25,14 +25,20 @@ static void clear_operation(gpointer data) {
     g_array_unref(operation->inputs);
 }
 
+static void clear_loop(gpointer data) {
+    g_free(((MtfAxisLoop *)data)->name);
+}
+
 MtfAxisGraph *mtf_axis_graph_new(void) {
     MtfAxisGraph *graph = g_new0(MtfAxisGraph, 1);
     graph->axes = g_array_new(FALSE, FALSE, sizeof(MtfAxis));
     graph->tensors = g_array_new(FALSE, FALSE, sizeof(MtfAxisTensor));
     graph->operations = g_array_new(FALSE, FALSE, sizeof(MtfAxisOperation));
+    graph->loops = g_array_new(FALSE, FALSE, sizeof(MtfAxisLoop));
     g_array_set_clear_func(graph->axes, clear_axis);
     g_array_set_clear_func(graph->tensors, clear_tensor);
     g_array_set_clear_func(graph->operations, clear_operation);
+    g_array_set_clear_func(graph->loops, clear_loop);
     return graph;
 }
 
@@ -42,6 +48,7 @@ void mtf_axis_graph_free(MtfAxisGraph *graph) {
     g_array_unref(graph->axes);
     g_array_unref(graph->tensors);
     g_array_unref(graph->operations);
+    g_array_unref(graph->loops);
     g_free(graph);
 }
 
@@ -165,6 +172,12 @@ int mtf_axis_source_add(MtfAxisGraph *graph, const MtfAxisTensor *tensor, int ra
     mtf_axis_tensor(graph, number)->axes = axes;
     mtf_axis_tensor(graph, number)->producer = -1;
     return number;
+}
+
+int mtf_axis_loop_add(MtfAxisGraph *graph, int64_t count, bool reverse, const char *name) {
+    int axis = mtf_axis_add(graph, graph->groups++, count, "step");
+    g_array_append_val(graph->loops, ((MtfAxisLoop){ axis, reverse, g_strdup(name) }));
+    return (int)graph->loops->len;
 }
 
 MtfAxisOperation mtf_axis_operation(MtfAxisGraph *graph, int kind, const char *name) {

@@ -57,13 +57,22 @@ typedef struct {
     bool has_dtype;
     MtfDtype dtype; /* of the result */
     MtfAttributes attributes;
+    int loop;           /* of rows that join a loop to the rest (loops.h): its number, from 1 */
     int output, second; /* tensors; second: of rows with a further result, or -1 */
 } MtfAxisOperation;
+
+/* A loop: its body is whatever needs its states or slices. */
+typedef struct {
+    int axis; /* has an element for each iteration */
+    bool reverse;
+    char *name;
+} MtfAxisLoop;
 
 typedef struct {
     GArray *axes;       /* MtfAxis */
     GArray *tensors;    /* MtfAxisTensor */
     GArray *operations; /* MtfAxisOperation */
+    GArray *loops;      /* MtfAxisLoop */
     int groups;
 } MtfAxisGraph;
 
@@ -89,6 +98,9 @@ bool mtf_axis_tie(MtfAxisGraph *graph, int a, int b);
  * (NULL: none). */
 int mtf_axis_source_add(MtfAxisGraph *graph, const MtfAxisTensor *tensor, int rank,
                         const int64_t *sizes, const char *const *roles);
+
+/* The number, from 1, of a new loop of so many iterations. */
+int mtf_axis_loop_add(MtfAxisGraph *graph, int64_t count, bool reverse, const char *name);
 
 /* Begins an operation, which mtf_axis_operation_end takes over. */
 MtfAxisOperation mtf_axis_operation(MtfAxisGraph *graph, int kind, const char *name);

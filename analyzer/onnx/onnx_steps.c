@@ -8,9 +8,10 @@
 #include <string.h>
 
 char *mtf_onnx_step_name(MtfOnnxTranslation *t) {
-    const char *name = "constant";
-    if (t->node != NULL && t->node->outputs->len > 0)
-        name = t->node->outputs->pdata[0];
+    const char *name = t->node != NULL ? t->node->op : "constant";
+    for (guint k = t->node != NULL ? t->node->outputs->len : 0; k-- > 0;)
+        if (*(const char *)t->node->outputs->pdata[k] != '\0')
+            name = t->node->outputs->pdata[k];
     return g_strdup_printf("%s/%d", name, ++t->steps);
 }
 
@@ -574,5 +575,106 @@ MtfOnnxValue *mtf_onnx_range(MtfOnnxTranslation *t, int type, int rank, const in
     mtf_shape_append(&operation.shape, indexes[axis]);
     operation.has_dtype = true;
     operation.dtype = mtf_onnx_dtype(type);
+    return end(t, &operation, result, indexes);
+}
+
+/* ---- Loops ----------------------------------------------------------------------------------- */
+
+int mtf_onnx_loop(MtfOnnxTranslation *t, int64_t count, bool reverse) {
+    g_autofree char *name = mtf_onnx_step_name(t);
+    return mtf_axis_loop_add(t->graph, count, reverse, name);
+}
+
+/* A tensor without axes of one element, in the order of the value's. */
+static MtfOnnxValue *carried(MtfOnnxTranslation *t, MtfOnnxValue *x) {
+    return mtf_onnx_drop_units(t, mtf_onnx_ordered(t, x), 0);
+}
+
+static MtfAxisOperation begin_in_loop(MtfOnnxTranslation *t, int kind, int loop) {
+    MtfAxisOperation operation = begin(t, kind);
+    operation.loop = loop;
+    return operation;
+}
+
+/* Indexes for the axes that x has; the one along `axis` (-1: none) is the loop's. */
+static void index_axes(MtfOnnxTranslation *t, MtfAxisOperation *operation, const MtfOnnxValue *x,
+                       int axis, int *indexes) {
+    for (int k = 0; k < x->rank; k++)
+        indexes[k] = x->axes[k] >= 0 ? mtf_axis_index(t->graph, operation, x->sizes[k], NULL) : -1;
+    if (axis >= 0)
+        mtf_axis_tie(t->graph, indexes[axis],
+                     g_array_index(t->graph->loops, MtfAxisLoop, operation->loop - 1).axis);
+}
+
+/* What the operation makes of x, and of another that lies as x does; like x, and so named. */
+static MtfOnnxValue *state_of(MtfOnnxTranslation *t, int kind, int loop, MtfOnnxValue *x,
+                              MtfOnnxValue *next) {
+    int indexes[MTF_ONNX_MAX_RANK];
+    MtfOnnxValue *result = mtf_onnx_value_new(t, x->type, x->rank, x->sizes);
+    if (result == NULL)
+        return NULL;
+    MtfAxisOperation operation = begin_in_loop(t, kind, loop);
+    index_axes(t, &operation, x, -1, indexes);
+    take(t, &operation, x, indexes);
+    if (next != NULL)
+        take(t, &operation, next, indexes);
+    lay_out(&operation, result, indexes);
+    return end(t, &operation, result, indexes);
+}
+
+MtfOnnxValue *mtf_onnx_loop_begin(MtfOnnxTranslation *t, int loop, MtfOnnxValue *x) {
+    x = carried(t, x);
+    return x == NULL ? NULL : state_of(t, MTF_OP_LOOP_BEGIN, loop, x, NULL);
+}
+
+MtfOnnxValue *mtf_onnx_loop_next(MtfOnnxTranslation *t, int loop, MtfOnnxValue *state,
+                                 MtfOnnxValue *next) {
+    if (state == NULL || next == NULL)
+        return NULL;
+    if (next->type != state->type || next->rank != state->rank ||
+        memcmp(next->sizes, state->sizes, (gsize)next->rank * sizeof *next->sizes) != 0)
+        return mtf_onnx_fail(t, "what a loop carries changes its type or shape");
+    next = carried(t, next);
+    return next == NULL ? NULL : state_of(t, MTF_OP_LOOP_NEXT, loop, state, next);
+}
+
+MtfOnnxValue *mtf_onnx_loop_slice(MtfOnnxTranslation *t, int loop, MtfOnnxValue *x, int axis) {
+    int indexes[MTF_ONNX_MAX_RANK];
+    x = mtf_onnx_real(t, x);
+    MtfOnnxValue *result = x == NULL ? NULL : mtf_onnx_view(t, x);
+    if (result == NULL)
+        return NULL;
+    MtfAxisOperation operation = begin_in_loop(t, MTF_OP_LOOP_SLICE, loop);
+    index_axes(t, &operation, x, axis, indexes);
+    take(t, &operation, x, indexes);
+    operation.attributes.dimension = indexes[axis];
+    operation.shape = g_array_index(operation.inputs, MtfAxisInput, 0).to;
+    mtf_shape_remove(&operation.shape, indexes[axis]);
+    indexes[axis] = -1;
+    result->sizes[axis] = 1;
+    return mtf_onnx_squeeze(t, end(t, &operation, result, indexes), 1U << axis);
+}
+
+MtfOnnxValue *mtf_onnx_loop_stack(MtfOnnxTranslation *t, int loop, MtfOnnxValue *y) {
+    int indexes[MTF_ONNX_MAX_RANK];
+    int axis = g_array_index(t->graph->loops, MtfAxisLoop, loop - 1).axis;
+    int64_t sizes[MTF_ONNX_MAX_RANK] = { mtf_axis(t->graph, axis)->size };
+    y = mtf_onnx_real(t, y);
+    if (y == NULL)
+        return NULL;
+    memcpy(sizes + 1, y->sizes, (gsize)y->rank * sizeof *sizes);
+    MtfOnnxValue *result = mtf_onnx_value_new(t, y->type, y->rank + 1, sizes);
+    if (result == NULL)
+        return NULL;
+    MtfAxisOperation operation = begin_in_loop(t, MTF_OP_LOOP_STACK, loop);
+    indexes[0] = mtf_axis_index(t->graph, &operation, sizes[0], NULL);
+    mtf_axis_tie(t->graph, indexes[0], axis);
+    index_axes(t, &operation, y, -1, indexes + 1);
+    take(t, &operation, y, indexes + 1);
+    operation.attributes.dimension = indexes[0];
+    mtf_shape_append(&operation.shape, indexes[0]);
+    const MtfShape *rest = &g_array_index(operation.inputs, MtfAxisInput, 0).to;
+    for (int i = 0; i < rest->rank; i++)
+        mtf_shape_append(&operation.shape, rest->dims[i]);
     return end(t, &operation, result, indexes);
 }

@@ -99,6 +99,19 @@ MtfOnnxValue *mtf_onnx_windowed(MtfOnnxTranslation *t, const MtfOnnxWindows *win
 MtfOnnxValue *mtf_onnx_range(MtfOnnxTranslation *t, int type, int rank, const int64_t *sizes,
                              int axis);
 
+/* A loop of so many iterations, at least two, which may run from the last to the first; its number. The body is what
+ * needs the states and the slices. */
+int mtf_onnx_loop(MtfOnnxTranslation *t, int64_t count, bool reverse);
+
+/* A state of the loop, before its first iteration `x`; and after it, when every iteration hands on `next`. */
+MtfOnnxValue *mtf_onnx_loop_begin(MtfOnnxTranslation *t, int loop, MtfOnnxValue *x);
+MtfOnnxValue *mtf_onnx_loop_next(MtfOnnxTranslation *t, int loop, MtfOnnxValue *state,
+                                 MtfOnnxValue *next);
+
+/* The iteration's element along an axis of x, without that axis; and those of all iterations along a new first one. */
+MtfOnnxValue *mtf_onnx_loop_slice(MtfOnnxTranslation *t, int loop, MtfOnnxValue *x, int axis);
+MtfOnnxValue *mtf_onnx_loop_stack(MtfOnnxTranslation *t, int loop, MtfOnnxValue *y);
+
 /* table[…, ids, …]: the ids take the place of axis `axis`. */
 MtfOnnxValue *mtf_onnx_lookup(MtfOnnxTranslation *t, MtfOnnxValue *table, MtfOnnxValue *ids,
                               int axis);

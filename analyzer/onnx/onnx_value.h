@@ -50,6 +50,7 @@ typedef struct {
     int number;         /* of the node */
     int steps;          /* operations made for the node */
     bool plain;         /* nothing is worked out beforehand */
+    bool looping;       /* inside of a loop, which holds no others */
     int64_t batch;      /* asked for, where the file fixes another; else 0 */
     int64_t file_batch; /* what the file fixes */
     GHashTable *noted;  /* sentences said once */

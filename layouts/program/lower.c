@@ -363,7 +363,8 @@ static void emit_update(Lowering *lowering, int operation, int variable, int val
     }
     const MtfInstruction *kernel = writing_kernel(lowering, source);
     if (lowering->last_reader[variable] <= operation && kernel != NULL &&
-        kernel->operation == operation && may_overwrite(lowering, kernel, source, target)) {
+        kernel->operation == operation && kernel->loop == lowering->loop &&
+        may_overwrite(lowering, kernel, source, target)) {
         buffer_at(lowering, source)->storage = target;
         return;
     }
@@ -378,14 +379,15 @@ static void hand_on(Lowering *lowering, int operation, int state, int next) {
     buffer_at(lowering, stored_buffer(lowering, state))->carried = true;
 }
 
-/* Updates whose variable is not read any more run at once; the others when the step ends. */
+/* Updates whose variable is not read any more run at once; the others when the step ends, and so do those by what
+ * a loop leaves, which is complete behind its last iteration. */
 static void emit_ripe_updates(Lowering *lowering, int operation) {
     const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
     if (mtf_operation_loop_part(lowering->graph, operation) == MTF_LOOP_HANDS_ON)
         hand_on(lowering, operation, op->inputs[0], op->outputs[0]);
     for (int k = 0; k < op->n_outputs; k++) {
         int variable = lowering->updated_variable[op->outputs[k]];
-        if (variable >= 0 && lowering->last_reader[variable] <= operation)
+        if (variable >= 0 && op->loop == 0 && lowering->last_reader[variable] <= operation)
             emit_update(lowering, operation, variable, op->outputs[k]);
     }
 }
@@ -395,7 +397,8 @@ static void emit_late_updates(Lowering *lowering) {
     for (guint i = 0; i < updates->len; i++) {
         const MtfUpdate *update = &g_array_index(updates, MtfUpdate, i);
         int producer = mtf_graph_tensor(lowering->graph, update->value)->producer;
-        if (producer < 0 || lowering->last_reader[update->variable] > producer)
+        if (producer < 0 || mtf_graph_operation(lowering->graph, producer)->loop > 0 ||
+            lowering->last_reader[update->variable] > producer)
             emit_update(lowering, MAX(producer, 0), update->variable, update->value);
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Recurrent layers, step by step: what each step takes from the input is one product for all steps,
+/* Recurrent layers: what each step takes from the input is one product for all steps,
  *
  *     x ──W──► [places, batch, gates] ─┬──────────────┬──────────────┬─►
  *                                      ▼              ▼              ▼
  *     h0 ──────────────────────R──► step 0 ──R──► step 1 ──R──► step 2 … ──► h
  *
- * so that a text of n places becomes n steps of a few operations. */
+ * and the steps are a loop; inside of another loop, which holds none, they stand one by one. */
 #include "analyzer/onnx/onnx_operators.h"
 #include "analyzer/onnx/onnx_steps.h"
 
@@ -170,9 +170,14 @@ static bool begin_layer(Layer *l, MtfOnnxValue *x, int d) {
     return t->error == NULL;
 }
 
-/* All steps of a direction; `all` receives h of each place, [1, 1, batch, size]. */
-static bool run_layer(Layer *l, Step step, bool backward, MtfOnnxValue **all) {
+/* Steps of a direction one by one; returns h of all places, [places, 1, batch, size]. */
+static MtfOnnxValue *run_steps(Layer *l, Step step, bool backward) {
     MtfOnnxTranslation *t = l->call->t;
+    g_autofree MtfOnnxValue **all = g_new0(MtfOnnxValue *, l->places + 1);
+    if (l->places > MOST_PLACES)
+        return mtf_onnx_fail(
+            t, "%" PRId64 " steps are more than the %d that are supported inside of a loop",
+            l->places, MOST_PLACES);
     for (int64_t i = 0; i < l->places && t->error == NULL; i++) {
         int64_t place = backward ? l->places - 1 - i : i;
         MtfOnnxValue *x = mtf_onnx_slice(t, l->x, 0, place, 1, 1);
@@ -180,7 +185,20 @@ static bool run_layer(Layer *l, Step step, bool backward, MtfOnnxValue **all) {
         step(l, x);
         all[place] = l->h == NULL ? NULL : mtf_onnx_unsqueeze(t, l->h, 4, 3);
     }
-    return t->error == NULL;
+    return t->error != NULL ? NULL : mtf_onnx_concat(t, 0, (int)l->places, all);
+}
+
+/* The same as a loop. */
+static MtfOnnxValue *run_loop(Layer *l, Step step, bool backward) {
+    MtfOnnxTranslation *t = l->call->t;
+    int loop = mtf_onnx_loop(t, l->places, backward);
+    MtfOnnxValue *h = l->h = mtf_onnx_loop_begin(t, loop, l->h);
+    MtfOnnxValue *c = l->c = l->c == NULL ? NULL : mtf_onnx_loop_begin(t, loop, l->c);
+    step(l, mtf_onnx_loop_slice(t, loop, l->x, 0));
+    MtfOnnxValue *all = l->h == NULL ? NULL : mtf_onnx_loop_stack(t, loop, l->h);
+    l->h = mtf_onnx_loop_next(t, loop, h, l->h);
+    l->c = c == NULL ? NULL : mtf_onnx_loop_next(t, loop, c, l->c);
+    return t->error != NULL ? NULL : mtf_onnx_unsqueeze(t, all, 4, 1U << 1);
 }
 
 /* ---- The operators --------------------------------------------------------------------------- */
@@ -213,9 +231,7 @@ static bool check_call(MtfOnnxCall *call, const MtfOnnxValue *x, int64_t places)
         return mtf_onnx_fail(call->t, "lengths of sequences are not supported") != NULL;
     if (mtf_onnx_int(call, "input_forget", 0) != 0 || mtf_onnx_float(call, "clip", 0) != 0)
         return mtf_onnx_fail(call->t, "input_forget and clip are not supported") != NULL;
-    return places <= MOST_PLACES ||
-           mtf_onnx_fail(call->t, "%" PRId64 " steps are more than the %d that are supported",
-                         places, MOST_PLACES) != NULL;
+    return true;
 }
 
 static MtfOnnxValue *recurrent(MtfOnnxCall *call) {
@@ -230,7 +246,6 @@ static MtfOnnxValue *recurrent(MtfOnnxCall *call) {
     if (x == NULL || !check_call(call, x, x->sizes[0]))
         return NULL;
     int64_t places = x->sizes[0];
-    g_autofree MtfOnnxValue **all = g_new0(MtfOnnxValue *, places);
     for (int d = 0; d < n; d++) {
         Layer l = { .call = call,
                     .gates = (int)call->number,
@@ -238,9 +253,11 @@ static MtfOnnxValue *recurrent(MtfOnnxCall *call) {
                     .batch = x->sizes[1],
                     .size = call->inputs[2]->sizes[2] };
         bool backward = d == 1 || strcmp(way, "reverse") == 0;
-        if (!begin_layer(&l, x, d) || !run_layer(&l, steps[l.gates], backward, all))
+        if (!begin_layer(&l, x, d))
             return NULL;
-        texts[d] = side_by_side(t, 0, (int)places, all);
+        texts[d] = (places > 1 && !t->looping ? run_loop : run_steps)(&l, steps[l.gates], backward);
+        if (texts[d] == NULL)
+            return NULL;
         h[d] = mtf_onnx_unsqueeze(t, l.h, 3, 1);
         c[d] = l.c == NULL ? NULL : mtf_onnx_unsqueeze(t, l.c, 3, 1);
     }
