@@ -8,6 +8,7 @@
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
 #include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
 #include "layouts/inference/generation_stages.h"
 
 #include <string.h>
@@ -149,17 +150,18 @@ int64_t mtf_inference_max_context(const MtfInferencePhase *phase, int64_t memory
 
 /* ---- Search ---------------------------------------------------------------------------------- */
 
-static void make_plan(MtfGraph *graph, const MtfPlanSearchOptions *options,
-                      MtfInferencePhase *phase) {
-    MtfPlanAnswer *answer = &phase->answer;
-    MtfLayout *layout = mtf_plan_answer_layout(answer, graph);
+/* Tunes and prices `layout`; takes graph, layout and `search` over. False where it does not fit. */
+static bool make_plan(MtfGraph *graph, MtfLayout *layout, const MtfPlanSearchOptions *options,
+                      int64_t cache_limit, cJSON *search, MtfInferencePhase *phase) {
+    const MtfPricer *pricer = &phase->answer.pricer;
     g_autoptr(MtfProgram) program =
-        mtf_planning_tune(graph, layout, &answer->pricer, options->memory_limit, NULL);
-    phase->plan = mtf_planning_plan_new(graph, layout, program, &answer->pricer,
-                                        mtf_plan_answer_to_json(answer, options->memory_limit));
+        mtf_planning_tune(graph, layout, pricer, options->memory_limit, NULL);
+    phase->plan = mtf_planning_plan_new(graph, layout, program, pricer, search);
     phase->step_seconds = seconds_of(phase, program);
     phase->weight_bytes = bytes_of(program, MTF_MEMORY_VARIABLE);
     phase->cache_bytes = bytes_of(program, MTF_MEMORY_CACHE);
+    phase->max_context = mtf_inference_max_context(phase, options->memory_limit, cache_limit);
+    return mtf_arena_fits(program, options->memory_limit);
 }
 
 bool mtf_inference_search(MtfGraph *graph, const GArray *meshes,
@@ -171,9 +173,22 @@ bool mtf_inference_search(MtfGraph *graph, const GArray *meshes,
         mtf_graph_free(graph);
         return done;
     }
-    make_plan(graph, options, phase);
-    phase->max_context = mtf_inference_max_context(phase, options->memory_limit, cache_limit);
+    make_plan(graph, mtf_plan_answer_layout(&phase->answer, graph), options, cache_limit,
+              mtf_plan_answer_to_json(&phase->answer, options->memory_limit), phase);
     return true;
+}
+
+void mtf_inference_follow(MtfGraph *graph, const MtfInferencePhase *leader,
+                          const MtfPlanSearchOptions *options, int64_t cache_limit,
+                          MtfInferencePhase *phase) {
+    *phase = (MtfInferencePhase){ .answer = { .pricer = leader->answer.pricer } };
+    MtfLayout *layout = mtf_layout_copy(leader->plan->layout);
+    mtf_layout_set_order(layout, NULL, 0);
+    layout->execution.bucket_bytes = 0;
+    cJSON *search = cJSON_CreateObject();
+    mtf_json_add_integer(search, "memory_limit", options->memory_limit);
+    if (!make_plan(graph, layout, options, cache_limit, search, phase))
+        g_clear_pointer(&phase->plan, mtf_plan_free);
 }
 
 void mtf_inference_phase_clear(MtfInferencePhase *phase) {

@@ -55,6 +55,12 @@ MtfGraph *mtf_inference_graph(const MtfGraph *written, MtfInferKind phase,
 bool mtf_inference_search(MtfGraph *graph, const GArray *meshes,
                           const MtfPlanSearchOptions *options, int64_t cache_limit,
                           MtfInferencePhase *phase, GError **error);
+
+/* Makes a phase of `graph`, taken over, in the layout of the other phase of the same model: what devices that
+ * do both run, which keep weights and caches once. Its plan is NULL where that does not fit. */
+void mtf_inference_follow(MtfGraph *graph, const MtfInferencePhase *leader,
+                          const MtfPlanSearchOptions *options, int64_t cache_limit,
+                          MtfInferencePhase *phase);
 void mtf_inference_phase_clear(MtfInferencePhase *phase);
 
 /* Seconds of a step of the plan's layout when its caches hold so many tokens an example; and the

@@ -8,12 +8,17 @@
 #include <math.h>
 
 static bool search_stage(MtfInferencePipeline *p, int stage, const GArray *meshes,
-                         const MtfPlanSearchOptions *options, int64_t cache_limit, GError **error) {
+                         const MtfInferencePipeline *leader, const MtfPlanSearchOptions *options,
+                         int64_t cache_limit, GError **error) {
     MtfInferencePhase *phase = &p->phases[stage];
     MtfGraph *graph = mtf_graph_copy(mtf_pipeline_stage_graph(p->plan, stage));
     p->unfit = stage;
-    return mtf_inference_search(graph, meshes, options, cache_limit, phase, error) &&
-           (phase->plan == NULL || mtf_pipeline_plan_add(p->plan, phase->plan, error));
+    bool done = true;
+    if (leader != NULL)
+        mtf_inference_follow(graph, &leader->phases[stage], options, cache_limit, phase);
+    else
+        done = mtf_inference_search(graph, meshes, options, cache_limit, phase, error);
+    return done && (phase->plan == NULL || mtf_pipeline_plan_add(p->plan, phase->plan, error));
 }
 
 static void sum_up(MtfInferencePipeline *p, const MtfMachine *machine) {
@@ -46,6 +51,7 @@ static void predict(MtfInferencePipeline *p) {
 }
 
 bool mtf_inference_pipeline_search(MtfGraph *graph, const GArray *meshes,
+                                   const MtfInferencePipeline *leader,
                                    const MtfPlanSearchOptions *options, int64_t cache_limit,
                                    MtfInferencePipeline *pipeline, GError **error) {
     mtf_graph_complete_stages(graph);
@@ -56,7 +62,7 @@ bool mtf_inference_pipeline_search(MtfGraph *graph, const GArray *meshes,
     pipeline->phases = g_new0(MtfInferencePhase, pipeline->stages);
     pipeline->transfer_seconds = g_new0(double, pipeline->stages);
     for (int s = 0; s < pipeline->stages; s++) {
-        if (!search_stage(pipeline, s, meshes, options, cache_limit, error))
+        if (!search_stage(pipeline, s, meshes, leader, options, cache_limit, error))
             return false;
         if (pipeline->phases[s].plan == NULL) {
             g_clear_pointer(&pipeline->plan, mtf_pipeline_plan_free);

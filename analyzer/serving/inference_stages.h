@@ -25,8 +25,10 @@ typedef struct {
 } MtfInferencePipeline;
 
 /* Searches every stage of a phase's graph (mtf_inference_graph of a cut one, taken over) on the meshes
- * (MtfMesh), all of one size. True with or without a plan. Clear the pipeline in either case. */
+ * (MtfMesh), all of one size; or, where `leader` is not NULL, lays each out as that pipeline of the other
+ * phase has it (mtf_inference_follow). True with or without a plan. Clear the pipeline in either case. */
 bool mtf_inference_pipeline_search(MtfGraph *graph, const GArray *meshes,
+                                   const MtfInferencePipeline *leader,
                                    const MtfPlanSearchOptions *options, int64_t cache_limit,
                                    MtfInferencePipeline *pipeline, GError **error);
 void mtf_inference_pipeline_clear(MtfInferencePipeline *pipeline);

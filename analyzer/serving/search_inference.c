@@ -2,6 +2,7 @@
 #include "analyzer/serving/search_inference.h"
 
 #include "analyzer/planner/mesh_shapes.h"
+#include "analyzer/planner/search_progress.h"
 #include "analyzer/serving/cache_handover.h"
 #include "analyzer/serving/inference_stages.h"
 #include "analyzer/serving/prefill_devices.h"
@@ -33,6 +34,7 @@ typedef struct {
     MtfInferenceSizes sizes;
     MtfMachine *machine;
     MtfGraph *written;
+    MtfSearchProgress *progress;
     const char *precision; /* asked for, or the machine's own; NULL: as written */
     int stages;            /* of a pipeline; 1: none */
     MtfGraph *cut;         /* the written graph, whose operations have those stages */
@@ -41,7 +43,9 @@ typedef struct {
     int64_t memory_limit, cache_limit;
     MtfInferencePhase phase[2];       /* by MtfInferKind: prefill and decode, as far as wanted */
     MtfInferencePipeline pipeline[2]; /* instead, with --stages */
-    int prefill_devices;              /* the first so many read prompts only; 0: all do both */
+    MtfInferKind leader;  /* of serving on the same devices: whose layout serves both phases, and */
+    double alone_seconds; /* a step of the other one in the layout found for it alone */
+    int prefill_devices;  /* the first so many read prompts only; 0: all do both */
     double handover_seconds, handover_bytes; /* of all caches to the devices that decode */
     double together_tokens; /* a second, of all devices doing both; 0: not known, or nothing fits */
     int searches;           /* that share the seconds */
@@ -192,28 +196,40 @@ static bool fail_unfit(const Run *run, MtfInferKind kind, const MtfInferencePhas
     return false;
 }
 
-static bool search_graph(Run *run, MtfInferKind kind, MtfGraph *graph,
-                         const MtfPlanSearchOptions *options, GError **error) {
-    if (!mtf_inference_search(graph, run->meshes[kind], options, run->cache_limit,
-                              &run->phase[kind], error))
-        return false;
-    return run->phase[kind].plan != NULL || fail_unfit(run, kind, &run->phase[kind], 0, error);
+static MtfInferKind other_phase(MtfInferKind kind) {
+    return kind == MTF_INFER_PREFILL ? MTF_INFER_DECODE : MTF_INFER_PREFILL;
 }
 
-static bool search_stages(Run *run, MtfInferKind kind, MtfGraph *graph,
+static bool search_graph(Run *run, MtfInferKind kind, bool follows, MtfGraph *graph,
+                         const MtfPlanSearchOptions *options, GError **error) {
+    MtfInferencePhase *phase = &run->phase[kind];
+    bool done = true;
+    if (follows)
+        mtf_inference_follow(graph, &run->phase[other_phase(kind)], options, run->cache_limit,
+                             phase);
+    else
+        done =
+            mtf_inference_search(graph, run->meshes[kind], options, run->cache_limit, phase, error);
+    return done && (phase->plan != NULL || fail_unfit(run, kind, phase, 0, error));
+}
+
+static bool search_stages(Run *run, MtfInferKind kind, bool follows, MtfGraph *graph,
                           const MtfPlanSearchOptions *options, GError **error) {
     MtfInferencePipeline *p = &run->pipeline[kind];
-    if (!mtf_inference_pipeline_search(graph, run->meshes[kind], options, run->cache_limit, p,
-                                       error))
+    const MtfInferencePipeline *leader = follows ? &run->pipeline[other_phase(kind)] : NULL;
+    if (!mtf_inference_pipeline_search(graph, run->meshes[kind], leader, options, run->cache_limit,
+                                       p, error))
         return false;
     return p->plan != NULL || fail_unfit(run, kind, &p->phases[p->unfit], p->unfit, error);
 }
 
-static bool search_phase(Run *run, MtfInferKind kind, GError **error) {
+/* Searches a phase, or lays it out as the other one is. */
+static bool search_phase(Run *run, MtfInferKind kind, bool follows, GError **error) {
     const MtfSearchInference *o = run->options;
     MtfSearchControl control;
     mtf_search_control_init(&control, o->seconds / MAX(1, run->searches));
     control.interrupted = o->interrupted;
+    control.listener = mtf_search_progress_listener(run->progress);
     MtfPlanSearchOptions options = { .machine = run->machine,
                                      .memory_limit = run->memory_limit,
                                      .pins = o->pins,
@@ -231,7 +247,8 @@ static bool search_phase(Run *run, MtfInferKind kind, GError **error) {
     MtfGraph *graph = mtf_inference_graph(run->cut, kind, &sizes, &types, error);
     if (graph == NULL)
         return false;
-    return (run->stages > 1 ? search_stages : search_graph)(run, kind, graph, &options, error);
+    return (run->stages > 1 ? search_stages : search_graph)(run, kind, follows, graph, &options,
+                                                            error);
 }
 
 static bool wants(const Run *run, MtfInferKind phase) {
@@ -270,11 +287,23 @@ static double tokens_per_second(const Run *run) {
                : tokens / fmax(prefill, fmax(run->handover_seconds, decode_seconds(run)));
 }
 
+/* Takes over why a search failed: into `unfit` where nothing fits, which it may replace, else as an error. */
+static bool is_unfit(GError *why, GError **unfit, GError **error) {
+    bool fits_nowhere = g_error_matches(why, MTF_ERROR, MTF_ERROR_FIT);
+    if (fits_nowhere)
+        g_clear_error(unfit);
+    g_propagate_error(fits_nowhere ? unfit : error, why);
+    return fits_nowhere;
+}
+
+static void clear_phase(Run *run, MtfInferKind kind) {
+    mtf_inference_phase_clear(&run->phase[kind]);
+    mtf_inference_pipeline_clear(&run->pipeline[kind]);
+}
+
 static void clear_phases(Run *run) {
-    for (int kind = 0; kind < MTF_INFER_SERVE; kind++) {
-        mtf_inference_phase_clear(&run->phase[kind]);
-        mtf_inference_pipeline_clear(&run->pipeline[kind]);
-    }
+    for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
+        clear_phase(run, (MtfInferKind)kind);
 }
 
 static void clear_run(Run *run) {
@@ -284,11 +313,44 @@ static void clear_run(Run *run) {
         g_clear_pointer(&run->meshes[kind], g_array_unref);
 }
 
+/* Lays out a phase as the other one was found, and gives the tokens a second of both: 0 where that does not
+ * fit, which `unfit` says then; NAN on an error. */
+static double follow(Run *run, MtfInferKind kind, GError **unfit, GError **error) {
+    GError *local = NULL;
+    memset(&run->phase[kind], 0, sizeof run->phase[kind]);
+    memset(&run->pipeline[kind], 0, sizeof run->pipeline[kind]);
+    if (search_phase(run, kind, true, &local))
+        return tokens_per_second(run);
+    return is_unfit(local, unfit, error) ? 0 : NAN;
+}
+
+/* Devices that do both keep weights and caches once, so that one layout serves both phases: of those that
+ * were found for each alone the one with more tokens a second. */
+static bool share_layout(Run *run, GError **error) {
+    g_autoptr(GError) unfit = NULL;
+    double tokens[MTF_INFER_SERVE] = { 0 };
+    Run trials[MTF_INFER_SERVE] = { *run, *run }; /* by the phase that follows */
+    for (int kind = 0; kind < MTF_INFER_SERVE && !isnan(tokens[0]); kind++)
+        tokens[kind] = follow(&trials[kind], (MtfInferKind)kind, &unfit, error);
+    bool prefill_follows = tokens[MTF_INFER_PREFILL] >= tokens[MTF_INFER_DECODE];
+    MtfInferKind follower = prefill_follows ? MTF_INFER_PREFILL : MTF_INFER_DECODE;
+    run->leader = other_phase(follower);
+    run->alone_seconds = step_seconds(run, follower);
+    clear_phase(&trials[run->leader], run->leader);
+    clear_phase(run, follower);
+    run->phase[follower] = trials[follower].phase[follower];
+    run->pipeline[follower] = trials[follower].pipeline[follower];
+    if (tokens[0] == 0 && tokens[1] == 0)
+        g_propagate_error(error, g_steal_pointer(&unfit));
+    return tokens[0] + tokens[1] > 0;
+}
+
 static bool search_phases(Run *run, GError **error) {
     for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
-        if (wants(run, (MtfInferKind)kind) && !search_phase(run, (MtfInferKind)kind, error))
+        if (wants(run, (MtfInferKind)kind) && !search_phase(run, (MtfInferKind)kind, false, error))
             return false;
-    return true;
+    bool together = run->kind == MTF_INFER_SERVE && run->prefill_devices == 0;
+    return !together || share_layout(run, error);
 }
 
 /* ---- Prompts on devices of their own ------------------------------------------------------------- */
@@ -305,15 +367,6 @@ static bool search_apart(Run *trial, int prefill_devices, GError **error) {
         &trial->phase[MTF_INFER_PREFILL], &trial->phase[MTF_INFER_DECODE], trial->machine,
         (double)s->context / (double)(s->context + s->generate), &trial->handover_bytes, error);
     return !isnan(trial->handover_seconds);
-}
-
-/* Takes over why a search failed: into `unfit` where nothing fits, which it may replace, else as an error. */
-static bool is_unfit(GError *why, GError **unfit, GError **error) {
-    bool fits_nowhere = g_error_matches(why, MTF_ERROR, MTF_ERROR_FIT);
-    if (fits_nowhere)
-        g_clear_error(unfit);
-    g_propagate_error(fits_nowhere ? unfit : error, why);
-    return fits_nowhere;
 }
 
 /* Whether prompts want more devices: they do not fit, or what follows waits for them. */
@@ -412,6 +465,8 @@ static bool try_stages(Run *run, int stages, bool *worse, GError **unfit, GError
                   .memory_limit = run->memory_limit,
                   .cache_limit = run->cache_limit,
                   .tried = run->tried,
+                  .progress = run->progress,
+                  .precision = run->precision,
                   .searches = run->searches };
     GError *local = NULL;
     bool done = search_cut(&trial, stages, &local);
@@ -544,6 +599,8 @@ static void print_as_json(const Run *run) {
     mtf_json_add_number(object, "tokens_per_second", tokens_per_second(run));
     if (run->stages > 1)
         mtf_json_add_number(object, "full_tokens_per_second", full_tokens_per_second(run));
+    if (run->kind == MTF_INFER_SERVE && run->prefill_devices == 0)
+        cJSON_AddStringToObject(object, "layout_of", mtf_infer_kind_name(run->leader));
     if (run->prefill_devices > 0) {
         mtf_json_add_integer(object, "prefill_devices", run->prefill_devices);
         mtf_json_add_number(object, "handover_seconds", run->handover_seconds);
@@ -606,6 +663,16 @@ static void print_divided(const Run *run) {
         printf("together       nothing fits where all %d devices do both\n", run->options->devices);
 }
 
+/* Whose layout serves both phases. */
+static void print_leader(const Run *run) {
+    MtfInferKind follower = other_phase(run->leader);
+    g_autofree char *alone = mtf_seconds_format(run->alone_seconds);
+    g_autofree char *now = mtf_seconds_format(step_seconds(run, follower));
+    printf(
+        "one layout     of %s, for weights and caches that are kept once: %s takes %s, by itself %s\n",
+        mtf_infer_kind_name(run->leader), mtf_infer_kind_name(follower), now, alone);
+}
+
 /* What other numbers of stages give. */
 static void print_tried(const Run *run) {
     for (guint i = 0; run->tried != NULL && i < run->tried->len; i++) {
@@ -630,6 +697,8 @@ static void print_for_people(const Run *run) {
     print_tried(run);
     if (run->prefill_devices > 0)
         print_divided(run);
+    else if (run->kind == MTF_INFER_SERVE)
+        print_leader(run);
     if (run->stages > 1)
         printf("all stages     %.5g a second with %d such batches under way\n",
                full_tokens_per_second(run), run->stages);
@@ -654,7 +723,10 @@ static bool finish(Run *run, GError **error) {
 
 bool mtf_search_inference(const MtfSearchInference *options, GError **error) {
     Run run = { .options = options };
-    bool done = prepare(&run, error) && search(&run, error) && finish(&run, error);
+    run.progress = mtf_search_progress_begin();
+    bool found = prepare(&run, error) && search(&run, error);
+    mtf_search_progress_end(run.progress);
+    bool done = found && finish(&run, error);
     clear_run(&run);
     if (run.tried != NULL)
         g_array_unref(run.tried);

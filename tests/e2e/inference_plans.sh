@@ -160,6 +160,27 @@ run meshtf-plan model transformer-lm --preset demo -o "$work/demo.json"
 run meshtf-plan search "$work/demo.json" --infer serve --batch 4 --context 64 --generate 32 --machine cpu-host \
     --devices 2 --json -o "$work/serve.json"
 claim "a plan of serving has both phases" grep -q '"prefill"' "$work/out"
+# different KEY: how many values it has in the phases that were printed.
+different() {
+    sed -n "s/.*\"$1\": \([0-9]*\),*\$/\1/p" "$work/out" | sort -u | wc -l
+}
+claim "whose weights are kept once" test "$(different weight_bytes)" = 1
+claim "and caches" test "$(different cache_bytes)" = 1
+serving=$(number tokens_per_second)
+# phase NAME: seconds of a phase's step among both.
+phase() {
+    sed -n "/^  \"$1\"/,\$s/^    \"step_seconds\": \([0-9.e-]*\),/\1/p" "$work/out" | head -n 1
+}
+prefill=$(phase prefill)
+decode=$(phase decode)
+alone() {
+    run meshtf-plan search "$work/demo.json" --infer "$1" --batch 4 --context 64 --generate 32 --machine cpu-host --devices 2 --json
+    number step_seconds
+}
+claim "neither is faster than alone, and one is as fast" awk "BEGIN {
+    a = $prefill / $(alone prefill); b = $decode / $(alone decode)
+    exit !(a > 1 - 1e-9 && b > 1 - 1e-9 && (a < 1 + 1e-9 || b < 1 + 1e-9)) }"
+claim "all tokens take a prompt's step and a decode step each" awk "BEGIN { t = 4 * 32 / ($prefill + 32 * $decode); exit !($serving >= t && $serving < 1.2 * t) }"
 run meshtf-plan report "$work/serve.json" -o "$work/report"
 claim "its decode step can be drawn" exits 0
 
