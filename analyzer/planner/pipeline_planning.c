@@ -5,6 +5,7 @@
 #include "analyzer/training/stage_cut.h"
 #include "cost/machine/machine.h"
 #include "cost/pipeline/pipeline_schedule.h"
+#include "cost/transfer/route_price.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
@@ -17,29 +18,16 @@
 
 /* ---- Times --------------------------------------------------------------------------------- */
 
-/* Bytes of the stage's device that go to others, over the link between their devices: the outermost, where
- * stages lie behind one another. Each device sends its share. */
-static double link_seconds(const MtfPipelinePlan *pipeline, const MtfMachine *machine, int stage,
-                           double bytes) {
-    const MtfNetworkAxis *link = &machine->network.axis[0];
-    int senders = mtf_mesh_size(&mtf_pipeline_stage(pipeline, stage)->layout->mesh);
-    return link->latency + bytes / senders / link->bandwidth;
-}
-
-static double sent_bytes(const MtfPipelinePlan *pipeline, const MtfStageTransfer *transfer) {
-    const MtfGraph *graph = pipeline->split->graphs->pdata[transfer->from];
-    return (double)mtf_graph_tensor_bytes(graph, transfer->sent);
-}
-
 double mtf_pipeline_transfer_seconds(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
                                      int stage) {
-    double bytes = 0;
-    for (guint i = 0; i < pipeline->split->transfers->len; i++) {
-        const MtfStageTransfer *t = &g_array_index(pipeline->split->transfers, MtfStageTransfer, i);
+    g_autofree MtfRoutePrice *prices = mtf_pipeline_transfer_prices(pipeline, machine);
+    double seconds = 0;
+    for (int i = 0; i < mtf_pipeline_transfers(pipeline); i++) {
+        const MtfStageTransfer *t = mtf_pipeline_transfer(pipeline, i);
         if (t->from == stage && t->to > stage && !t->once)
-            bytes += sent_bytes(pipeline, t);
+            seconds += prices[i].seconds;
     }
-    return link_seconds(pipeline, machine, stage, bytes);
+    return seconds;
 }
 
 /* ---- Search -------------------------------------------------------------------------------- */
@@ -169,12 +157,12 @@ static cJSON *stage_prediction(const MtfPipelinePlan *pipeline, int stage,
                                const MtfStageSeconds *seconds, const MtfStageTimes *times) {
     const MtfPlan *plan = mtf_pipeline_stage(pipeline, stage);
     cJSON *object = cJSON_CreateObject();
-    mtf_json_add_number(object, "forward_seconds", seconds->forward);
-    mtf_json_add_number(object, "backward_seconds",
-                        seconds->input_gradient + seconds->weight_gradient);
-    mtf_json_add_number(object, "weight_gradient_seconds", seconds->weight_gradient);
+    mtf_json_add_number(object, "forward_seconds", times->forward);
+    mtf_json_add_number(object, "backward_seconds", times->input_gradient + times->weight_gradient);
+    mtf_json_add_number(object, "weight_gradient_seconds", times->weight_gradient);
     mtf_json_add_number(object, "once_seconds", seconds->once);
     mtf_json_add_number(object, "transfer_seconds", times->transfer_forward);
+    mtf_json_add_number(object, "transfer_backward_seconds", times->transfer_backward);
     mtf_json_add_integer(object, "in_flight", plan->layout->execution.stage.in_flight);
     mtf_json_add_integer(object, "weight_versions", plan->layout->execution.stage.weight_versions);
     mtf_json_add_number(object, "bytes_a_microbatch_in_flight", seconds->held_bytes);
@@ -183,65 +171,77 @@ static cJSON *stage_prediction(const MtfPipelinePlan *pipeline, int stage,
     return object;
 }
 
+/* Adds a tensor that goes once a micro-batch: to the pass of its receiver, which copies it, or to what is
+ * under way. */
+static void add_transfer(MtfStageTimes *times, const MtfStageTransfer *transfer,
+                         const MtfRoutePrice *price) {
+    bool forward = transfer->to > transfer->from;
+    MtfStageTimes *from = &times[transfer->from], *to = &times[transfer->to];
+    double *copied = forward ? &to->forward : &to->input_gradient;
+    double *under_way = forward ? &from->transfer_forward : &from->transfer_backward;
+    *(price->copied ? copied : under_way) += price->seconds;
+}
+
 /* What the schedules weigh: the times of each stage's passes over a micro-batch. Free with g_free. */
-static MtfStageTimes *stage_times(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
-                                  const MtfStageSeconds *seconds) {
+static MtfStageTimes *stage_times(const MtfPipelinePlan *pipeline, const MtfStageSeconds *seconds,
+                                  const MtfRoutePrice *prices) {
     int n = (int)pipeline->stages->len;
     MtfStageTimes *times = g_new0(MtfStageTimes, n);
     for (int s = 0; s < n; s++) {
-        double transfer = mtf_pipeline_transfer_seconds(pipeline, machine, s);
         times[s].forward = seconds[s].forward;
         times[s].input_gradient = seconds[s].input_gradient;
         times[s].weight_gradient = seconds[s].weight_gradient;
-        times[s].transfer_forward = transfer;
-        if (s + 1 < n)
-            times[s + 1].transfer_backward = transfer;
     }
+    for (int i = 0; i < mtf_pipeline_transfers(pipeline); i++)
+        if (!mtf_pipeline_transfer(pipeline, i)->once)
+            add_transfer(times, mtf_pipeline_transfer(pipeline, i), &prices[i]);
     return times;
 }
 
 /* When a rank may begin what it does once a step: after its last pass, and when what others send it once,
  * behind theirs, has come. Variables are sent before the first pass, which the way of the first micro-batch
  * gives time for. */
-static double once_begin(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
+static double once_begin(const MtfPipelinePlan *pipeline, const MtfRoutePrice *prices,
                          const MtfPipelineRun *run, int rank) {
     const int *rank_of = pipeline->order->rank_of_stage;
     double begin = run->last[rank];
-    for (guint i = 0; i < pipeline->split->transfers->len; i++) {
-        const MtfStageTransfer *t = &g_array_index(pipeline->split->transfers, MtfStageTransfer, i);
+    for (int i = 0; i < mtf_pipeline_transfers(pipeline); i++) {
+        const MtfStageTransfer *t = mtf_pipeline_transfer(pipeline, i);
         const MtfGraph *graph = pipeline->split->graphs->pdata[t->from];
         bool variable = mtf_graph_tensor(graph, t->sent)->source == MTF_SOURCE_VARIABLE;
         if (!t->once || rank_of[t->to] != rank || rank_of[t->from] == rank)
             continue;
-        double seconds = link_seconds(pipeline, machine, t->from, sent_bytes(pipeline, t));
-        begin = variable ? begin + fmax(0, seconds - run->first[rank])
-                         : fmax(begin, run->last[rank_of[t->from]] + seconds);
+        begin = variable ? begin + fmax(0, prices[i].seconds - run->first[rank])
+                         : fmax(begin, run->last[rank_of[t->from]] + prices[i].seconds);
     }
     return begin;
 }
 
-/* The end of the last rank, which does after its passes what it does once a step, and what the host adds
- * to it. */
-static double step_seconds(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
-                           const MtfStageSeconds *seconds, const MtfPipelineRun *run) {
+/* The end of the last rank, which does after its passes what it does once a step. */
+static double end_of_step(const MtfPipelinePlan *pipeline, const MtfStageSeconds *seconds,
+                          const MtfRoutePrice *prices, const MtfPipelineRun *run) {
     double step = 0;
     g_autofree double *once = g_new0(double, pipeline->order->ranks);
     for (int s = 0; s < (int)pipeline->stages->len; s++)
         once[pipeline->order->rank_of_stage[s]] += seconds[s].once;
     for (int rank = 0; rank < pipeline->order->ranks; rank++)
-        step = fmax(step, once_begin(pipeline, machine, run, rank) + once[rank]);
-    return step + mtf_machine_step_seconds(machine);
+        step = fmax(step, once_begin(pipeline, prices, run, rank) + once[rank]);
+    return step;
 }
 
 static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
                     const MtfStageSeconds *seconds) {
-    g_autofree MtfStageTimes *times = stage_times(pipeline, machine, seconds);
+    mtf_pipeline_choose_transfers(pipeline, machine);
+    g_autofree MtfRoutePrice *prices = mtf_pipeline_transfer_prices(pipeline, machine);
+    g_autofree MtfStageTimes *times = stage_times(pipeline, seconds, prices);
     bool steady = mtf_pipeline_is_asynchronous(pipeline->schedule);
     g_autoptr(MtfPipelineRun) run = steady ? mtf_pipeline_run_steady(pipeline->order, times)
                                            : mtf_pipeline_run_new(pipeline->order, times);
     pipeline->predicted = cJSON_CreateObject();
+    /* What the host adds to a step comes once. */
     mtf_json_add_number(pipeline->predicted, "step_seconds",
-                        step_seconds(pipeline, machine, seconds, run));
+                        end_of_step(pipeline, seconds, prices, run) +
+                            mtf_machine_step_seconds(machine));
     mtf_json_add_number(pipeline->predicted, "makespan_seconds", run->makespan);
     mtf_json_add_number(pipeline->predicted, "span_seconds", run->span);
     mtf_json_add_number(pipeline->predicted, "bubble", run->bubble);

@@ -2,6 +2,7 @@
 #include "analyzer/serving/inference_stages.h"
 
 #include "analyzer/planner/pipeline_planning.h"
+#include "cost/transfer/route_price.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/inference/generation_stages.h"
 
@@ -23,6 +24,7 @@ static bool search_stage(MtfInferencePipeline *p, int stage, const GArray *meshe
 
 static void sum_up(MtfInferencePipeline *p, const MtfMachine *machine) {
     p->max_context = INT64_MAX;
+    mtf_pipeline_choose_transfers(p->plan, machine);
     for (int s = 0; s < p->stages; s++) {
         const MtfInferencePhase *phase = &p->phases[s];
         bool caches = mtf_generation_context(phase->plan->graph) >= 0;

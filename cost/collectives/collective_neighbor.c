@@ -2,6 +2,7 @@
 /* Messages to single partners: a cyclic shift of all ranks (permute), faces to both neighbours on
  * every axis (halo), one rank to another (p2p). */
 #include "cost/collectives/collective_algorithm.h"
+#include "cost/collectives/route_loads.h"
 
 #include <math.h>
 
@@ -48,44 +49,6 @@ static double both_ways(const MtfNetwork *network, const MtfCollective *collecti
            collective->bytes * shift * (n - shift) / (n * axis->bandwidth);
 }
 
-/* Loads of the directed links of a torus, in messages: index (rank * axes + axis) * 2 + backward.
- */
-typedef struct {
-    const MtfNetwork *network;
-    double *load;
-    double hops_seconds; /* of the longest route */
-} Routes;
-
-static int64_t rank_of(const MtfNetwork *network, const int64_t *at) {
-    int64_t rank = 0;
-    for (int d = 0; d < network->axes; d++)
-        rank = rank * network->axis[d].size + at[d];
-    return rank;
-}
-
-/* Walks from `at` to coordinate `target` of axis `d` the shorter way, loading each link. */
-static double walk_axis(Routes *routes, int64_t *at, int d, int64_t target) {
-    const MtfNetworkAxis *axis = &routes->network->axis[d];
-    int64_t hops = mtf_axis_distance(axis, at[d], target);
-    bool forward = (at[d] + hops) % axis->size == target && (axis->wrap || target > at[d]);
-    for (int64_t i = 0; i < hops; i++) {
-        int64_t from = rank_of(routes->network, at);
-        routes->load[(from * routes->network->axes + d) * 2 + !forward] += 1;
-        at[d] = (at[d] + (forward ? 1 : axis->size - 1)) % axis->size;
-    }
-    return (double)hops * axis->latency;
-}
-
-static void walk(Routes *routes, int64_t from, int64_t to) {
-    int64_t at[MTF_NETWORK_AXES_MAX], target[MTF_NETWORK_AXES_MAX];
-    double seconds = 0;
-    mtf_network_coordinates(routes->network, from, at);
-    mtf_network_coordinates(routes->network, to, target);
-    for (int d = 0; d < routes->network->axes; d++)
-        seconds += walk_axis(routes, at, d, target[d]);
-    routes->hops_seconds = fmax(routes->hops_seconds, seconds);
-}
-
 #define MAX_ROUTED_RANKS 65536
 
 /* Several axes: every message takes its axes in order; the busiest link, counted, sets the pace. */
@@ -93,16 +56,13 @@ static double dimension_order(const MtfNetwork *network, const MtfCollective *co
     int64_t ranks = mtf_network_ranks(network), shift = shift_of(network, collective);
     if (ranks > MAX_ROUTED_RANKS)
         return NAN;
-    g_autofree double *load = g_new0(double, (gsize)(2 * ranks) * (gsize)MAX(1, network->axes));
-    Routes routes = { .network = network, .load = load };
+    MtfRouteLoads loads;
+    mtf_route_loads_init(&loads, network);
     for (int64_t rank = 0; rank < ranks; rank++)
-        walk(&routes, rank, (rank + shift) % ranks);
-    double busiest = 0;
-    for (int64_t i = 0; i < ranks * network->axes * 2; i++) {
-        const MtfNetworkAxis *axis = &network->axis[i / 2 % network->axes];
-        busiest = fmax(busiest, load[i] * collective->bytes / axis->bandwidth);
-    }
-    return routes.hops_seconds + busiest;
+        mtf_route_loads_add(&loads, rank, (rank + shift) % ranks, collective->bytes);
+    double seconds = loads.route_seconds + mtf_route_loads_busiest(&loads).seconds;
+    mtf_route_loads_clear(&loads);
+    return seconds;
 }
 
 static double face_of(const MtfCollective *collective, int d) {

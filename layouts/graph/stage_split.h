@@ -24,7 +24,7 @@ typedef struct {
     int sent;     /* tensor of the graph of stage `from` */
     int received; /* input, or variable, of the graph of stage `to` */
     bool once;    /* a step, of variables on both sides once and for all; else once a micro-batch */
-    int algorithm; /* MtfExchangeAlgorithm: how it goes; the split says 0, directly */
+    int way;      /* MtfTransferWay: how it goes; the split says 0, directly */
 } MtfStageTransfer;
 
 typedef struct {

@@ -282,10 +282,9 @@ char *mtf_pipeline_plan_digest(const MtfPipelinePlan *pipeline) {
     for (int s = 0; s < (int)pipeline->stages->len; s++)
         g_string_append_printf(text, "%s\n", mtf_pipeline_stage(pipeline, s)->program_sha256);
     for (int i = 0; i < mtf_pipeline_transfers(pipeline); i++) {
-        int algorithm = mtf_pipeline_transfer(pipeline, i)->algorithm;
-        if (algorithm != MTF_EXCHANGE_DIRECT)
-            g_string_append_printf(text, "transfer %d %s\n", i,
-                                   mtf_exchange_algorithm_name(algorithm));
+        MtfTransferWay way = (MtfTransferWay)mtf_pipeline_transfer(pipeline, i)->way;
+        if (way != MTF_TRANSFER_DIRECT)
+            g_string_append_printf(text, "transfer %d %s\n", i, mtf_transfer_way_name(way));
     }
     return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text->str, (gssize)text->len);
 }

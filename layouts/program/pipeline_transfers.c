@@ -29,37 +29,54 @@ MtfTransferSide mtf_pipeline_receiver(const MtfPipelinePlan *pipeline, int trans
 GArray *mtf_pipeline_routes(const MtfPipelinePlan *pipeline, int transfer) {
     MtfTransferSide from = mtf_pipeline_sender(pipeline, transfer);
     MtfTransferSide to = mtf_pipeline_receiver(pipeline, transfer);
-    return mtf_transfer_routes(&from, &to);
+    MtfTransferWay way = (MtfTransferWay)mtf_pipeline_transfer(pipeline, transfer)->way;
+    return mtf_transfer_routes(&from, &to, way);
 }
 
 cJSON *mtf_pipeline_transfers_to_json(const MtfPipelinePlan *pipeline) {
-    g_autoptr(GArray) numbers = g_array_new(FALSE, FALSE, sizeof(int));
-    for (int i = 0; i < mtf_pipeline_transfers(pipeline); i++)
-        if (mtf_pipeline_transfer(pipeline, i)->algorithm == MTF_EXCHANGE_MPI)
-            g_array_append_val(numbers, i);
-    if (numbers->len == 0)
-        return NULL;
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddItemToObject(
-        object, mtf_exchange_algorithm_name(MTF_EXCHANGE_MPI),
-        cJSON_CreateIntArray((const int *)(void *)numbers->data, (int)numbers->len));
+    cJSON *object = NULL;
+    for (int way = MTF_TRANSFER_DIRECT + 1; way < MTF_TRANSFER_WAYS; way++) {
+        cJSON *list = NULL;
+        for (int i = 0; i < mtf_pipeline_transfers(pipeline); i++)
+            if (mtf_pipeline_transfer(pipeline, i)->way == way) {
+                list = list != NULL ? list : cJSON_CreateArray();
+                cJSON_AddItemToArray(list, cJSON_CreateNumber(i));
+            }
+        if (list == NULL)
+            continue;
+        object = object != NULL ? object : cJSON_CreateObject();
+        cJSON_AddItemToObject(object, mtf_transfer_way_name((MtfTransferWay)way), list);
+    }
     return object;
 }
 
-bool mtf_pipeline_transfers_read(const MtfJson *where, MtfPipelinePlan *pipeline, GError **error) {
-    const char *const keys[] = { mtf_exchange_algorithm_name(MTF_EXCHANGE_MPI), NULL };
-    MtfJson list, item;
-    if (!mtf_json_object(where, error) || !mtf_json_keys(where, keys, error) ||
-        !mtf_json_get_array(where, keys[0], &list, error))
+/* One list: the transfers that go that way. */
+static bool read_list(const MtfJson *list, MtfPipelinePlan *pipeline, int way, GError **error) {
+    MtfJson item;
+    if (!mtf_json_array(list, error))
         return false;
-    for (bool more = mtf_json_first(&list, &item); more; more = mtf_json_next(&item)) {
+    for (bool more = mtf_json_first(list, &item); more; more = mtf_json_next(&item)) {
         int64_t number;
         if (!mtf_json_integer(&item, 0, mtf_pipeline_transfers(pipeline) - 1, &number, error))
             return false;
         MtfStageTransfer *transfer = mtf_pipeline_transfer(pipeline, (int)number);
-        if (transfer->algorithm != MTF_EXCHANGE_DIRECT)
+        if (transfer->way != MTF_TRANSFER_DIRECT)
             return mtf_json_fail(&item, error, "transfer %" PRId64 " stands here twice", number);
-        transfer->algorithm = MTF_EXCHANGE_MPI;
+        transfer->way = way;
+    }
+    return true;
+}
+
+bool mtf_pipeline_transfers_read(const MtfJson *where, MtfPipelinePlan *pipeline, GError **error) {
+    const char *keys[MTF_TRANSFER_WAYS + 1] = { 0 };
+    for (int way = MTF_TRANSFER_DIRECT + 1; way < MTF_TRANSFER_WAYS; way++)
+        keys[way - 1] = mtf_transfer_way_name((MtfTransferWay)way);
+    if (!mtf_json_object(where, error) || !mtf_json_keys(where, keys, error))
+        return false;
+    for (int way = MTF_TRANSFER_DIRECT + 1; way < MTF_TRANSFER_WAYS; way++) {
+        MtfJson list;
+        if (mtf_json_find(where, keys[way - 1], &list) && !read_list(&list, pipeline, way, error))
+            return false;
     }
     return true;
 }

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The transfers of a pipeline's plan: from where to where each goes, by which routes, and how.
+/* The transfers of a pipeline's plan: from where to where each goes, by which routes, and in which way
+ * (layouts/transfer/transfer_routes.h). What does not go directly stands in the plan by its number in the
+ * split:
  *
- *     direct   within a host the receiver copies it out of the sender's arena; between hosts as mpi
- *     mpi      by MPI's messages, within a host, too
- *
- * What goes otherwise than directly stands in the plan by its number in the split:
- *
- *     "transfers": { "mpi": [0, 3] } */
+ *     "transfers": { "mpi": [0, 3], "gathered": [2] } */
 #ifndef MTF_PIPELINE_TRANSFERS_H
 #define MTF_PIPELINE_TRANSFERS_H
 
-#include "layouts/exchange/exchange_algorithm.h"
 #include "layouts/program/pipeline_plan.h"
 #include "layouts/transfer/transfer_routes.h"
 
@@ -24,7 +20,7 @@ MtfStageTransfer *mtf_pipeline_transfer(const MtfPipelinePlan *pipeline, int tra
 MtfTransferSide mtf_pipeline_sender(const MtfPipelinePlan *pipeline, int transfer);
 MtfTransferSide mtf_pipeline_receiver(const MtfPipelinePlan *pipeline, int transfer);
 
-/* Its routes (transfer_routes.h), between processors of the stages' meshes. */
+/* Its routes in its way (transfer_routes.h), between processors of the stages' meshes. */
 GArray *mtf_pipeline_routes(const MtfPipelinePlan *pipeline, int transfer);
 
 /* NULL where all go directly. */

@@ -10,6 +10,13 @@ typedef struct {
     int *first, *holders;
 } Grid;
 
+#define MTF_TRANSFER_WAY_NAME(NAME, name) #name,
+
+const char *mtf_transfer_way_name(MtfTransferWay way) {
+    static const char *const names[] = { MTF_TRANSFER_WAY_LIST(MTF_TRANSFER_WAY_NAME) };
+    return names[way];
+}
+
 /* Cells of a grid that one receiver's part touches, dimension by dimension, and where one stands. */
 typedef struct {
     int64_t low[MTF_MAX_RANK], high[MTF_MAX_RANK], at[MTF_MAX_RANK];
@@ -75,6 +82,10 @@ static void find_holders(Grid *grid, const MtfTransferSide *side) {
             grid->holders[grid->first[cells[p] + 1]++] = p;
 }
 
+static int holders_of(const Grid *grid, int64_t cell) {
+    return grid->first[cell + 1] - grid->first[cell];
+}
+
 static void grid_init(Grid *grid, const MtfTransferSide *side) {
     const MtfShape *shape = &mtf_graph_tensor(side->graph, side->tensor)->shape;
     *grid = (Grid){ .rank = shape->rank, .cells = 1 };
@@ -87,22 +98,66 @@ static void grid_init(Grid *grid, const MtfTransferSide *side) {
     find_holders(grid, side);
 }
 
-/* The route by which a receiver's part gets what it shares with the cell; nothing where a cell is
- * empty. */
-static void add_route(GArray *routes, const Grid *grid, const Walk *walk, const MtfRange *wanted,
-                      MtfTransferRoute route) {
-    int64_t cell = cell_at(grid, walk->at);
-    int holders = grid->first[cell + 1] - grid->first[cell];
+static void grid_clear(Grid *grid) {
+    g_free(grid->first);
+    g_free(grid->holders);
+}
+
+/* What is being added: what one receiver gets of the parts that touch its own. */
+typedef struct {
+    GArray *routes;
+    const Grid *from;
+    int64_t element_bytes;
+    int receiver;
+    MtfRange wanted[MTF_MAX_RANK];
+    Walk walk;
+    int alike; /* who hold the same part as this receiver, itself among them, */
+    const int *members;
+} Adding;
+
+static int longest_dimension(const MtfRange *range, int rank) {
+    int longest = 0;
+    for (int i = 1; i < rank; i++)
+        if (range[i].end - range[i].begin > range[longest].end - range[longest].begin)
+            longest = i;
+    return longest;
+}
+
+/* Piece `index` of the receivers' of a box, along its longest dimension. */
+static void add_piece(const Adding *adding, int index, MtfTransferRoute route) {
+    int rank = adding->from->rank, d = longest_dimension(route.range, rank);
+    if (rank > 0 && adding->alike > 1) {
+        MtfRange whole = route.range[d];
+        MtfRange piece = mtf_part(whole.end - whole.begin, index, adding->alike);
+        route.range[d] = (MtfRange){ whole.begin + piece.begin, whole.begin + piece.end };
+    }
+    route.bytes = adding->element_bytes;
+    for (int i = 0; i < rank; i++)
+        route.bytes *= route.range[i].end - route.range[i].begin;
+    if (route.bytes > 0)
+        g_array_append_val(adding->routes, route);
+}
+
+/* What the receiver shares with the cell where the walk stands: its own piece from who holds it, those of
+ * others from them; nothing where a cell is empty. */
+static void add_routes(const Adding *adding) {
+    const Grid *grid = adding->from;
+    int64_t cell = cell_at(grid, adding->walk.at);
+    int holders = holders_of(grid, cell), receiver = adding->receiver;
+    MtfTransferRoute route = { .receiver = receiver };
     if (holders == 0)
         return;
-    route.sender = grid->holders[grid->first[cell] + route.receiver % holders];
     for (int i = 0; i < grid->rank; i++) {
-        MtfRange part = mtf_part(grid->sizes[i], walk->at[i], grid->parts[i]);
-        route.range[i].begin = MAX(part.begin, wanted[i].begin);
-        route.range[i].end = MIN(part.end, wanted[i].end);
-        route.bytes *= route.range[i].end - route.range[i].begin;
+        MtfRange part = mtf_part(grid->sizes[i], adding->walk.at[i], grid->parts[i]);
+        route.range[i].begin = MAX(part.begin, adding->wanted[i].begin);
+        route.range[i].end = MIN(part.end, adding->wanted[i].end);
     }
-    g_array_append_val(routes, route);
+    for (int k = 0; k < adding->alike; k++) {
+        route.inside = adding->members[k] != receiver;
+        route.sender = route.inside ? adding->members[k]
+                                    : grid->holders[grid->first[cell] + receiver % holders];
+        add_piece(adding, k, route);
+    }
 }
 
 /* The next cell, the last dimension first; false behind the last. */
@@ -115,31 +170,47 @@ static bool next_cell(const Grid *grid, Walk *walk) {
     return false;
 }
 
-static void add_routes_to(GArray *routes, const Grid *grid, const MtfTransferSide *to,
-                          int receiver) {
-    MtfRange wanted[MTF_MAX_RANK];
-    MtfTransferRoute route = { .receiver = receiver };
-    Walk walk;
-    route.bytes = mtf_dtype_bytes(mtf_graph_tensor(to->graph, to->tensor)->dtype);
-    mtf_transfer_part_ranges(to, receiver, wanted);
-    if (is_empty(wanted, grid->rank))
-        return;
+static void add_routes_to(Adding *adding) {
+    const Grid *grid = adding->from;
     for (int i = 0; i < grid->rank; i++) {
-        walk.low[i] = walk.at[i] = part_of(grid, i, wanted[i].begin);
-        walk.high[i] = part_of(grid, i, wanted[i].end - 1);
+        adding->walk.low[i] = adding->walk.at[i] = part_of(grid, i, adding->wanted[i].begin);
+        adding->walk.high[i] = part_of(grid, i, adding->wanted[i].end - 1);
     }
     do
-        add_route(routes, grid, &walk, wanted, route);
-    while (next_cell(grid, &walk));
+        add_routes(adding);
+    while (next_cell(grid, &adding->walk));
 }
 
-GArray *mtf_transfer_routes(const MtfTransferSide *from, const MtfTransferSide *to) {
-    GArray *routes = g_array_new(FALSE, FALSE, sizeof(MtfTransferRoute));
+GArray *mtf_transfer_routes(const MtfTransferSide *from, const MtfTransferSide *to,
+                            MtfTransferWay way) {
+    Grid senders, receivers;
+    grid_init(&senders, from);
+    grid_init(&receivers, to);
+    Adding adding = { .routes = g_array_new(FALSE, FALSE, sizeof(MtfTransferRoute)),
+                      .from = &senders };
+    adding.element_bytes = mtf_dtype_bytes(mtf_graph_tensor(to->graph, to->tensor)->dtype);
+    for (int receiver = 0; receiver < mtf_mesh_size(&to->layout->mesh); receiver++) {
+        int64_t cell = held_cell(&receivers, to, receiver);
+        if (cell < 0)
+            continue;
+        bool gathers = way == MTF_TRANSFER_GATHERED;
+        adding.receiver = receiver;
+        adding.alike = gathers ? holders_of(&receivers, cell) : 1;
+        adding.members = gathers ? &receivers.holders[receivers.first[cell]] : &adding.receiver;
+        mtf_transfer_part_ranges(to, receiver, adding.wanted);
+        add_routes_to(&adding);
+    }
+    grid_clear(&senders);
+    grid_clear(&receivers);
+    return adding.routes;
+}
+
+int mtf_transfer_most_alike(const MtfTransferSide *to) {
     Grid grid;
-    grid_init(&grid, from);
-    for (int receiver = 0; receiver < mtf_mesh_size(&to->layout->mesh); receiver++)
-        add_routes_to(routes, &grid, to, receiver);
-    g_free(grid.first);
-    g_free(grid.holders);
-    return routes;
+    int most = 0;
+    grid_init(&grid, to);
+    for (int64_t cell = 0; cell < grid.cells; cell++)
+        most = MAX(most, holders_of(&grid, cell));
+    grid_clear(&grid);
+    return most;
 }

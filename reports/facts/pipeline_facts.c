@@ -24,6 +24,7 @@ static bool read_program(const MtfPlan *plan, MtfStageFacts *stage, GError **err
     return true;
 }
 
+/* Plans that are older do not say what gradients take on their way: as much as what came along it. */
 static MtfStageTimes read_times(const cJSON *predicted, int stage, double backward_transfer) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(predicted, "stages");
     const cJSON *own = cJSON_GetArrayItem(list, stage);
@@ -33,7 +34,8 @@ static MtfStageTimes read_times(const cJSON *predicted, int stage, double backwa
         .input_gradient = mtf_json_number_of(own, "backward_seconds", 0) - weight,
         .weight_gradient = weight,
         .transfer_forward = mtf_json_number_of(own, "transfer_seconds", 0),
-        .transfer_backward = backward_transfer,
+        .transfer_backward =
+            mtf_json_number_of(own, "transfer_backward_seconds", backward_transfer),
     };
 }
 

@@ -6,6 +6,7 @@
 #include "layouts/base/json_writer.h"
 #include "runtime/calibrate/calibrate_collectives.h"
 #include "runtime/calibrate/calibrate_kernels.h"
+#include "runtime/calibrate/calibrate_transfers.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
 #include "runtime/support/threads.h"
@@ -56,7 +57,8 @@ static bool measure(Calibration *calibration, GError **error) {
     }
     if (calibration->ranks > 1)
         say(calibration, "measuring collectives");
-    return mtf_calibrate_collectives(calibration->control, calibration->samples, error);
+    return mtf_calibrate_collectives(calibration->control, calibration->samples, error) &&
+           mtf_calibrate_transfers(calibration->control, calibration->samples, error);
 }
 
 /* Every sample becomes its mean over the ranks. */

@@ -43,36 +43,40 @@ static void add_copy(MtfStageMessage *message, const MtfStageMessageSide *side,
                       route->range, held, wanted);
 }
 
-static MtfStageMessage message_of(const MtfStageMessageSide *side, const MtfTransferRoute *route) {
+static MtfStageMessage message_of(const MtfStageMessageSide *side, const MtfTransferRoute *route,
+                                  bool sends) {
     const MtfStageTransfer *transfer = mtf_pipeline_transfer(side->pipeline, side->transfer);
     MtfTransferSide own =
         (side->sends ? mtf_pipeline_sender : mtf_pipeline_receiver)(side->pipeline, side->transfer);
     const MtfTensor *tensor = mtf_graph_tensor(own.graph, own.tensor);
-    MtfStageRoute ranks = { side->transfer,
-                            first_rank(side->pipeline, transfer->from) + route->sender,
+    int from = route->inside ? transfer->to : transfer->from;
+    MtfStageRoute ranks = { side->transfer, first_rank(side->pipeline, from) + route->sender,
                             first_rank(side->pipeline, transfer->to) + route->receiver };
     MtfRange held[MTF_MAX_RANK];
     mtf_transfer_part_ranges(&own, side->rank, held);
     MtfStageMessage message = {
-        .peer = side->sends ? ranks.receiver : ranks.sender,
+        .peer = sends ? ranks.receiver : ranks.sender,
+        .sends = sends,
         .bytes = route->bytes,
         .type = type_of(tensor->shape.rank, held, route->range, tensor->dtype),
     };
-    if (transfer->algorithm == MTF_EXCHANGE_DIRECT)
+    if (transfer->way == MTF_TRANSFER_DIRECT)
         message.cells = mtf_stage_windows_cells(side->windows, &ranks);
-    if (message.cells != NULL && !side->sends)
+    if (message.cells != NULL && !sends)
         add_copy(&message, side, route, held);
     return message;
 }
 
-GArray *mtf_stage_messages_new(const MtfStageMessageSide *side) {
+GArray *mtf_stage_messages_new(const MtfStageMessageSide *side, bool inside) {
     GArray *messages = g_array_new(FALSE, FALSE, sizeof(MtfStageMessage));
     g_autoptr(GArray) routes = mtf_pipeline_routes(side->pipeline, side->transfer);
     for (guint i = 0; i < routes->len; i++) {
         const MtfTransferRoute *route = &g_array_index(routes, MtfTransferRoute, i);
-        if ((side->sends ? route->sender : route->receiver) != side->rank)
+        bool sends = route->sender == side->rank && side->sends != inside;
+        bool receives = route->receiver == side->rank && !side->sends;
+        if (route->inside != inside || (!sends && !receives))
             continue;
-        MtfStageMessage message = message_of(side, route);
+        MtfStageMessage message = message_of(side, route, sends);
         g_array_append_val(messages, message);
     }
     return messages;

@@ -11,6 +11,7 @@
 /* What goes between this rank and another. */
 typedef struct {
     int peer; /* rank of the communicator */
+    bool sends;
     int64_t bytes;
     MPI_Datatype type;   /* by MPI, relative to this rank's slice */
     MtfStageCell *cells; /* through the window, [micro-batch][round]; NULL: by MPI */
@@ -27,8 +28,9 @@ typedef struct {
     int rank; /* processor of the stage that sends, or receives */
 } MtfStageMessageSide;
 
-/* The messages (MtfStageMessage) of one side; free with mtf_stage_messages_free. */
-GArray *mtf_stage_messages_new(const MtfStageMessageSide *side);
+/* The messages (MtfStageMessage) of one side, between the stages, or with `inside` those in which
+ * receivers give each other what they got; free with mtf_stage_messages_free. */
+GArray *mtf_stage_messages_new(const MtfStageMessageSide *side, bool inside);
 void mtf_stage_messages_free(GArray *messages);
 
 #endif

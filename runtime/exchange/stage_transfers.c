@@ -12,10 +12,12 @@ typedef struct {
     MtfStageEvent public;
     bool once;
     int buffer;
-    GArray *messages;      /* MtfStageMessage */
-    MPI_Request *requests; /* [slots][messages] */
-    MtfStageCell **cells;  /* likewise: where it was offered last; NULL: nowhere */
-    int *turns;            /* [micro-batches]: how often it was offered, or taken */
+    GArray *messages;       /* MtfStageMessage */
+    GArray *inside;         /* likewise, with other receivers when all of `messages` have come */
+    MPI_Request *requests;  /* [slots][messages] */
+    MtfStageCell **cells;   /* likewise: where it was offered last; NULL: nowhere */
+    MPI_Request *gathering; /* [inside] */
+    int *turns;             /* [micro-batches]: how often it was offered, or taken */
 } Event;
 
 struct MtfStageTransfers {
@@ -123,12 +125,17 @@ static void make_room(Event *event, const MtfStageTransfers *t) {
     event->cells = g_new0(MtfStageCell *, n + 1);
     event->turns = g_new0(int, t->microbatches);
     event->requests = g_new(MPI_Request, n + 1);
+    event->gathering = g_new(MPI_Request, event->inside->len + 1);
     for (guint i = 0; i < n; i++)
         event->requests[i] = MPI_REQUEST_NULL;
 }
 
 static MtfStageMessage *message_at(const Event *event, guint i) {
     return &g_array_index(event->messages, MtfStageMessage, i);
+}
+
+static MtfStageMessage *inside_at(const Event *event, guint i) {
+    return &g_array_index(event->inside, MtfStageMessage, i);
 }
 
 static void add_event(MtfStageTransfers *t, int number, const MtfStagePlace *place) {
@@ -140,7 +147,8 @@ static void add_event(MtfStageTransfers *t, int number, const MtfStagePlace *pla
     MtfStageMessageSide side = { t->pipeline, t->windows, number, sends, place->rank };
     Event event = { .public = { .number = number, .sends = sends },
                     .once = transfer->once,
-                    .messages = mtf_stage_messages_new(&side) };
+                    .messages = mtf_stage_messages_new(&side, false),
+                    .inside = mtf_stage_messages_new(&side, true) };
     event.buffer = t->program->tensor_buffers[sends ? transfer->sent : transfer->received];
     (sends ? place_send : place_receive)(&event, t->program, place->first_update);
     for (guint i = 0; i < event.messages->len; i++) {
@@ -183,9 +191,11 @@ void mtf_stage_transfers_free(MtfStageTransfers *transfers) {
     for (int e = 0; e < (int)transfers->events->len; e++) {
         Event *event = event_at(transfers, e);
         mtf_stage_messages_free(event->messages);
+        mtf_stage_messages_free(event->inside);
         g_free(event->cells);
         g_free(event->turns);
         g_free(event->requests);
+        g_free(event->gathering);
     }
     g_array_unref(transfers->events);
     g_free(transfers);
@@ -205,6 +215,8 @@ MtfStageTraffic mtf_stage_transfers_planned(const MtfStageTransfers *transfers) 
         const Event *event = event_at(transfers, e);
         int times = event->once ? 1 : transfers->microbatches;
         planned.sent += event->public.sends ? event->public.bytes * times : 0;
+        for (guint i = 0; i < event->inside->len; i++)
+            planned.sent += inside_at(event, i)->sends ? inside_at(event, i)->bytes * times : 0;
         for (guint i = 0; !event->public.sends && i < event->messages->len; i++)
             if (message_at(event, i)->cells != NULL)
                 planned.copied += message_at(event, i)->bytes * times;
@@ -244,38 +256,50 @@ static MtfStageCell *cell_of(const MtfStageTransfers *t, const Event *event, gui
                 ->cells[microbatch * rounds + event->turns[microbatch] % rounds];
 }
 
-static void send_message(const Doing *d) {
-    const MtfStageMessage *message = message_at(d->event, d->message);
-    int tag = d->event->public.number * d->transfers->microbatches + d->microbatch;
-    int bytes = (int)message->bytes;
-    if (message->cells != NULL) {
-        MtfStageCell *cell = cell_of(d->transfers, d->event, d->message, d->microbatch);
-        d->event->cells[d->at] = cell;
-        mtf_stage_cell_offer(cell, slice_of(d) - d->worker->memory.base);
-    } else {
-        mtf_mpi_require(MPI_Isend(slice_of(d), 1, message->type, message->peer, tag,
-                                  d->transfers->communicator, &d->event->requests[d->at]),
-                        "MPI_Isend");
+/* Of messages between the stages, and of those inside one. */
+static int tag_of(const Doing *d, bool inside) {
+    int place = d->event->public.number * d->transfers->microbatches + d->microbatch;
+    return 2 * place + inside;
+}
+
+/* By MPI, which has its own count of what is sent. */
+static void begin_message(const Doing *d, const MtfStageMessage *message, int tag,
+                          MPI_Request *request) {
+    MPI_Comm communicator = d->transfers->communicator;
+    int bytes = 0;
+    if (message->sends) {
+        mtf_mpi_require(
+            MPI_Isend(slice_of(d), 1, message->type, message->peer, tag, communicator, request),
+            "MPI_Isend");
         mtf_mpi_require(MPI_Type_size(message->type, &bytes), "MPI_Type_size");
-    }
+    } else
+        mtf_mpi_require(
+            MPI_Irecv(slice_of(d), 1, message->type, message->peer, tag, communicator, request),
+            "MPI_Irecv");
     d->transfers->counted.sent += bytes;
 }
 
-/* By MPI it only begins. */
-static void receive_message(const Doing *d) {
-    const MtfStageMessage *message = message_at(d->event, d->message);
-    int tag = d->event->public.number * d->transfers->microbatches + d->microbatch;
-    if (message->cells == NULL) {
-        mtf_mpi_require(MPI_Irecv(slice_of(d), 1, message->type, message->peer, tag,
-                                  d->transfers->communicator, &d->event->requests[d->at]),
-                        "MPI_Irecv");
-        return;
-    }
+static void offer(const Doing *d, const MtfStageMessage *message) {
+    MtfStageCell *cell = cell_of(d->transfers, d->event, d->message, d->microbatch);
+    d->event->cells[d->at] = cell;
+    mtf_stage_cell_offer(cell, slice_of(d) - d->worker->memory.base);
+    d->transfers->counted.sent += message->bytes;
+}
+
+static void copy(const Doing *d, const MtfStageMessage *message) {
     MtfStageCell *cell = cell_of(d->transfers, d->event, d->message, d->microbatch);
     mtf_stage_windows_await(d->transfers->windows, cell, true);
     mtf_box_copy_run(&message->copy, message->arena + cell->offset, slice_of(d));
     d->transfers->counted.copied += mtf_box_copy_bytes(&message->copy);
     mtf_stage_cell_take(cell);
+}
+
+static void do_message(const Doing *d) {
+    const MtfStageMessage *message = message_at(d->event, d->message);
+    if (message->cells == NULL)
+        begin_message(d, message, tag_of(d, false), &d->event->requests[d->at]);
+    else
+        (message->sends ? offer : copy)(d, message);
 }
 
 /* Until what was sent from a slot has been taken, or what was received in it has come. */
@@ -290,6 +314,15 @@ static void wait_for(const MtfStageTransfers *t, const Event *event, int slot) {
             "MPI_Waitall");
 }
 
+/* Receivers of the same part give each other the pieces that each of them got. */
+static void gather(const Doing *d) {
+    const Event *event = d->event;
+    for (guint i = 0; i < event->inside->len; i++)
+        begin_message(d, inside_at(event, i), tag_of(d, true), &event->gathering[i]);
+    mtf_mpi_require(MPI_Waitall((int)event->inside->len, event->gathering, MPI_STATUSES_IGNORE),
+                    "MPI_Waitall");
+}
+
 void mtf_stage_transfer_do(MtfStageTransfers *transfers, int number, const MtfWorker *worker,
                            int slot, int microbatch) {
     const Event *event = event_at(transfers, number);
@@ -297,16 +330,18 @@ void mtf_stage_transfer_do(MtfStageTransfers *transfers, int number, const MtfWo
     for (guint i = 0; i < event->messages->len; i++) {
         Doing d = { transfers, event,          i,
                     worker,    own_microbatch, (gsize)own_slot * event->messages->len + i };
-        (event->public.sends ? send_message : receive_message)(&d);
+        do_message(&d);
     }
     event->turns[own_microbatch]++;
-    if (!event->public.sends)
-        wait_for(transfers, event, own_slot);
+    if (event->public.sends)
+        return;
+    wait_for(transfers, event, own_slot);
+    gather(&(Doing){ transfers, event, 0, worker, own_microbatch, 0 });
 }
 
 bool mtf_stage_transfer_has_come(MtfStageTransfers *transfers, int number) {
     const Event *event = event_at(transfers, number);
-    int tag = event->public.number * transfers->microbatches, here = 1;
+    int tag = 2 * event->public.number * transfers->microbatches, here = 1;
     for (guint i = 0; here && i < event->messages->len; i++) {
         const MtfStageMessage *message = message_at(event, i);
         if (message->cells != NULL)

@@ -43,6 +43,7 @@ claim "all kinds of tables are there" test "$(grep -c -e '"allreduce/2"' -e '"al
 claim "and of all algorithms" test "$(grep -c -e '"allreduce/2/ring"' -e '"allreduce/2/bidirectional-ring"' \
     -e '"reduce_scatter/2/recursive"' -e '"allgather/2/mpi"' -e '"alltoall/2/mpi"' "$machine")" = 5
 
+claim "and tensors between stages both ways" test "$(grep -c -e '"p2p/2"' -e '"p2p/2/mpi"' "$machine")" = 2
 claim "and how fast copies to the host are" grep -q '"host_bandwidth"' "$machine"
 
 # Every table rises: no y below the one before.

@@ -81,9 +81,10 @@ claim "their memory and transfers are those of the plan" sh -c "[ \$(grep -c 'eq
 run mpirun -n 4 meshtf-run "$work/tied-2x2.json" --steps 6 --metrics "$work/by-mpi.metrics" --data LICENSE --only-mpi
 claim "so do those that exchange by MPI alone" same "$work/tied.metrics" "$work/by-mpi.metrics" 1e-10
 claim "which copy nothing out of arenas" says "equal to the byte on every rank, 0 B copied"
-sed 's/"meshtf_pipeline_plan"/"transfers": {"mpi": [0]}, &/' "$work/tied-2x2.json" >"$work/told.json"
+sed 's/"meshtf_pipeline_plan"/"transfers": {"mpi": [0], "gathered": [2, 3]}, &/' "$work/tied-2x2.json" >"$work/told.json"
 train told 4 --data LICENSE
-claim "a plan may say so of one transfer" same "$work/tied.metrics" "$work/told.metrics" 1e-10
+claim "a plan may say so of one transfer, and of others that receivers gather them" same "$work/tied.metrics" "$work/told.metrics" 1e-10
+claim "to the byte as planned" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
 claim "the others are copied" sh -c "grep -q 'on every rank, [1-9].* copied' '$work/out'"
 # shellcheck disable=SC2086
 plan again "$transformer" $sizes --mesh rows:1 --microbatches 2 --precision f64 --stages 3 --recompute layers
@@ -316,7 +317,7 @@ meshtf-plan model mlp --hidden 8192 --features 8192 --layers 8 --batch 4096 -o "
 run meshtf-plan search "$work/wide.json" --devices 8 --machine p3.8xlarge
 alone=$(step)
 claim "a search without stages says when they may be worth it" says "a pipeline may save some: --stages auto"
-run meshtf-plan search "$work/wide.json" --devices 8 --machine p3.8xlarge --stages auto --report "$work/page"
+run meshtf-plan search "$work/wide.json" --devices 8 --machine p3.8xlarge --stages auto --schedule auto --report "$work/page"
 claim "auto cuts where that is faster" says "pipeline       2 stages on 8 devices"
 claim "and says what the step takes without" says "without stages $alone a step"
 claim "as its page does" grep -q "Without stages a step takes $alone" "$work/page/index.html"

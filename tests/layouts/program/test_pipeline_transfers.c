@@ -58,14 +58,14 @@ static void how_a_transfer_goes_is_in_the_plan_and_its_digest(void **state) {
     assert_true(mtf_pipeline_transfers(plan) >= 2);
     assert_null(mtf_pipeline_transfers_to_json(plan));
     g_autofree char *direct = mtf_pipeline_plan_digest(plan);
-    mtf_pipeline_transfer(plan, 1)->algorithm = MTF_EXCHANGE_MPI;
+    mtf_pipeline_transfer(plan, 1)->way = MTF_TRANSFER_MPI;
     g_autofree char *digest = mtf_pipeline_plan_digest(plan);
     assert_string_not_equal(digest, direct);
 
     g_autoptr(MtfPipelinePlan) again = read_again(plan, NULL, NULL, NULL);
     assert_non_null(again);
-    assert_int_equal(mtf_pipeline_transfer(again, 0)->algorithm, MTF_EXCHANGE_DIRECT);
-    assert_int_equal(mtf_pipeline_transfer(again, 1)->algorithm, MTF_EXCHANGE_MPI);
+    assert_int_equal(mtf_pipeline_transfer(again, 0)->way, MTF_TRANSFER_DIRECT);
+    assert_int_equal(mtf_pipeline_transfer(again, 1)->way, MTF_TRANSFER_MPI);
     g_autofree char *same = mtf_pipeline_plan_digest(again);
     assert_string_equal(same, digest);
 }
@@ -84,7 +84,7 @@ static void check_refused(const MtfPipelinePlan *plan, const char *new, const ch
 static void a_wrong_list_is_refused(void **state) {
     (void)state;
     g_autoptr(MtfPipelinePlan) plan = two_stages();
-    mtf_pipeline_transfer(plan, 1)->algorithm = MTF_EXCHANGE_MPI;
+    mtf_pipeline_transfer(plan, 1)->way = MTF_TRANSFER_MPI;
     check_refused(plan, "\"mpi\": [1, 1]", "stands here twice");
     check_refused(plan, "\"mpi\": [1000]", "/transfers/mpi/0: 1000 is not between");
     check_refused(plan, "\"ring\": [1]", "ring");

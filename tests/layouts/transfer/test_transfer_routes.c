@@ -53,6 +53,35 @@ static void check_element(const GArray *routes, const MtfTransferSide *from,
     }
 }
 
+/* A receiver that gives an element to another has got it itself. */
+static bool was_sent_to(const GArray *routes, int receiver, int row, int col) {
+    for (guint i = 0; i < routes->len; i++) {
+        const MtfTransferRoute *route = &g_array_index(routes, MtfTransferRoute, i);
+        if (!route->inside && route->receiver == receiver && is_inside(route->range, row, col))
+            return true;
+    }
+    return false;
+}
+
+/* Each element goes from stage to stage once to those that share a part, and all of them get it once. */
+static void check_gathered(const GArray *routes, const MtfTransferSide *to, int row, int col) {
+    int crossed = 0;
+    for (int receiver = 0; receiver < mtf_mesh_size(&to->layout->mesh); receiver++) {
+        int got = 0;
+        for (guint i = 0; i < routes->len; i++) {
+            const MtfTransferRoute *route = &g_array_index(routes, MtfTransferRoute, i);
+            if (route->receiver != receiver || !is_inside(route->range, row, col))
+                continue;
+            if (route->inside)
+                assert_true(was_sent_to(routes, route->sender, row, col));
+            crossed += !route->inside;
+            got++;
+        }
+        assert_int_equal(got, has(to, receiver, row, col));
+    }
+    assert_int_equal(crossed, 1);
+}
+
 static void check_bytes(const GArray *routes) {
     for (guint i = 0; i < routes->len; i++) {
         const MtfTransferRoute *route = &g_array_index(routes, MtfTransferRoute, i);
@@ -80,11 +109,15 @@ static void every_receiver_gets_its_part_once(void **state) {
         g_autoptr(MtfLayout) sent = random_layout(graph, &random, &draw);
         g_autoptr(MtfLayout) received = random_layout(graph, &random, &draw);
         MtfTransferSide from = { graph, sent, 0 }, to = { graph, received, 0 };
-        g_autoptr(GArray) routes = mtf_transfer_routes(&from, &to);
+        g_autoptr(GArray) routes = mtf_transfer_routes(&from, &to, MTF_TRANSFER_DIRECT);
+        g_autoptr(GArray) gathered = mtf_transfer_routes(&from, &to, MTF_TRANSFER_GATHERED);
         check_bytes(routes);
+        check_bytes(gathered);
         for (int row = 0; row < ROWS; row++)
-            for (int col = 0; col < COLS; col++)
+            for (int col = 0; col < COLS; col++) {
                 check_element(routes, &from, &to, row, col);
+                check_gathered(gathered, &to, row, col);
+            }
     }
 }
 
@@ -97,8 +130,9 @@ static void a_scalar_comes_from_each_holder_in_turn(void **state) {
     g_autoptr(MtfLayout) sent = mtf_layout_new(graph, &three);
     g_autoptr(MtfLayout) received = mtf_layout_new(graph, &five);
     MtfTransferSide from = { graph, sent, 0 }, to = { graph, received, 0 };
-    g_autoptr(GArray) routes = mtf_transfer_routes(&from, &to);
+    g_autoptr(GArray) routes = mtf_transfer_routes(&from, &to, MTF_TRANSFER_MPI);
     assert_int_equal(routes->len, 5);
+    assert_int_equal(mtf_transfer_most_alike(&to), 5);
     for (int i = 0; i < 5; i++) {
         const MtfTransferRoute *route = &g_array_index(routes, MtfTransferRoute, i);
         assert_int_equal(route->receiver, i);
