@@ -176,6 +176,8 @@ typedef enum {
     MTF_READ_TEXT,    /* the mean of a text's places */
     MTF_READ_PATCHES, /* their mean */
     MTF_READ_BOTH,    /* the first, then that mean */
+    MTF_READ_EACH,    /* each place, for a class of its own */
+    MTF_READ_ENDS,    /* each place, for whether an answer begins or ends there; two classes */
     MTF_READ_PROBE, /* what one learned query finds in all, by attention and a hidden layer (SigLIP) */
 } MtfClassPlace;
 

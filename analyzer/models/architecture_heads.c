@@ -276,20 +276,57 @@ static int class_scores(MtfAssembly *m, const MtfShape *in, int read) {
                          .out = MTF_SHAPE(mtf_parts_dimension(m->p, "classes", m->n->classes)),
                          .bias = !m->n->head_bare,
                          .spread = m->n->spread };
-    return mtf_assembly_linear(m, &linear, read);
-}
-
-void mtf_assembly_classify(MtfAssembly *m, int x) {
-    MtfShape in;
-    int read = read_for_class(m, x, &in);
     if (m->n->head_layer.dense != NULL)
         read = mtf_parts_dropout(m->p, "head_dropped", m->n->dropout.branches,
                                  head_layer(m, read, m->d_model));
+    return m->n->head != NULL ? mtf_assembly_linear(m, &linear, read) : read;
+}
+
+static int mean_of_all(MtfAssembly *m, int losses) {
+    return mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, "loss", &(MtfShape){ 0 }, losses, -1);
+}
+
+/* Which class each place is of; places without a label, below 0, are not counted. */
+static void lose_places(MtfAssembly *m, int logits) {
+    MtfShape places = MTF_SHAPE(m->batch, m->length);
+    int labels = mtf_parts_input(m->p, "labels", &places, MTF_I32, MTF_FEED_LABELS);
+    m->p->b.attributes.ignore = 1;
+    int losses =
+        mtf_parts_apply(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &places, logits, labels);
+    m->p->b.has_dtype = true;
+    m->p->b.dtype = MTF_F32;
+    int number = mtf_parts_apply(m->p, MTF_OP_CAST, "label_numbers", NULL, labels, -1);
+    int zero = mtf_parts_constant(m->p, "label_zero", 0);
+    int counted = mtf_parts_apply(m->p, MTF_OP_LESS_EQUAL, "labelled", NULL, zero, number);
+    m->p->b.graph->loss = mean_of_counted(m, losses, counted);
+}
+
+/* Which place an answer begins at, and which it ends at: all places are the classes of both. */
+static void lose_ends(MtfAssembly *m, int logits) {
+    int ends = m->p->b.error == NULL ? mtf_graph_find_dimension(m->p->b.graph, "classes") : -1;
+    MtfShape both = MTF_SHAPE(m->batch, ends);
+    int labels = mtf_parts_input(m->p, "labels", &both, MTF_I32, MTF_FEED_LABELS);
+    int losses =
+        mtf_parts_apply(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &both, logits, labels);
+    m->p->b.graph->loss = mean_of_all(m, losses);
+}
+
+static void lose_class(MtfAssembly *m, int logits) {
     MtfShape each = MTF_SHAPE(m->batch);
-    int logits = m->n->head != NULL ? class_scores(m, &in, read) : read;
     int labels = mtf_parts_input(m->p, "labels", &each, MTF_I32, MTF_FEED_LABELS);
     int losses =
         mtf_parts_apply(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &each, logits, labels);
-    m->p->b.graph->loss =
-        mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, "loss", &(MtfShape){ 0 }, losses, -1);
+    m->p->b.graph->loss = mean_of_all(m, losses);
+}
+
+void mtf_assembly_classify(MtfAssembly *m, int x) {
+    MtfShape in = MTF_SHAPE(m->d_model);
+    if (m->n->class_place == MTF_READ_EACH)
+        lose_places(m, class_scores(m, &in, x));
+    else if (m->n->class_place == MTF_READ_ENDS)
+        lose_ends(m, class_scores(m, &in, x));
+    else {
+        int read = read_for_class(m, x, &in);
+        lose_class(m, class_scores(m, &in, read));
+    }
 }

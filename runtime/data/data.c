@@ -139,6 +139,14 @@ static int64_t smallest_bound(const MtfGraph *graph, bool (*accepts)(MtfFeed)) {
     return bound;
 }
 
+/* The labels of texts that an input wants, -1: none. */
+static MtfLabelsWanted wanted_labels(const MtfGraph *graph, int input, int64_t length) {
+    if (input < 0)
+        return (MtfLabelsWanted){ 0 };
+    int64_t places = mtf_data_example_size(graph, input);
+    return (MtfLabelsWanted){ mtf_data_id_bound(graph, input), places, places == length };
+}
+
 static bool open_pairs(MtfData *data, const MtfDataSettings *settings, GError **error) {
     const MtfGraph *graph = data->graph;
     int label = find_input(graph, mtf_feed_is_taught);
@@ -146,13 +154,13 @@ static bool open_pairs(MtfData *data, const MtfDataSettings *settings, GError **
                               .length = MAX(longest_example(graph, MTF_FEED_TOKENS),
                                             longest_example(graph, MTF_FEED_NEXT_TOKENS)),
                               .vocabulary = smallest_bound(graph, mtf_feed_is_text),
-                              .classes = label >= 0 ? mtf_data_id_bound(graph, label) : 0,
                               .packed = find_input(graph, is_segments) >= 0,
                               .text = settings->pair_text,
                               .files = settings->files,
                               .held_out = settings->held_out,
                               .share = settings->share };
-    data->vocabulary = wanted.vocabulary;
+    wanted.labels = wanted_labels(graph, label, wanted.length);
+    data->vocabulary = label >= 0 ? wanted.labels.classes : wanted.vocabulary;
     data->pairs = mtf_pairs_open(&wanted, error);
     return data->pairs != NULL;
 }

@@ -77,7 +77,7 @@ static double pair_value_at(const Filling *filling, int64_t place) {
     case MTF_FEED_SOURCE_PLACES:
         return row->source_places[place];
     case MTF_FEED_LABELS:
-        return row->label;
+        return row->labels[place];
     default: /* a mask */
         return row->segments[place] > 0;
     }

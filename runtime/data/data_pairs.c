@@ -20,11 +20,12 @@ typedef struct {
 typedef struct {
     MtfTextPair text;
     GArray *source, *tokens, *next;
-    int label;
+    GArray *labels; /* int; NULL: none */
 } Pair;
 
 struct MtfPairs {
-    int64_t source_length, length, vocabulary, classes;
+    int64_t source_length, length, vocabulary;
+    MtfLabelsWanted labels;
     const MtfPairText *text;
     GArray *pairs;        /* Pair: those of the training part, then those held out */
     GArray *train, *held; /* Row */
@@ -74,6 +75,7 @@ static void clear_pair(gpointer data) {
     g_clear_pointer(&pair->source, g_array_unref);
     g_clear_pointer(&pair->tokens, g_array_unref);
     g_clear_pointer(&pair->next, g_array_unref);
+    g_clear_pointer(&pair->labels, g_array_unref);
 }
 
 static const Pair *pair_at(const MtfPairs *pairs, guint i) {
@@ -107,18 +109,6 @@ static bool encode(const MtfPairs *pairs, GBytes *text, GArray **tokens, GError 
            check_tokens(pairs, *tokens, error);
 }
 
-/* The class that a source says; -1 with an error. */
-static int read_label(const MtfPairs *pairs, GBytes *source, GError **error) {
-    g_autofree char *text = words_of(source);
-    gint64 label;
-    if (g_ascii_string_to_signed(text, 10, 0, pairs->classes - 1, &label, NULL))
-        return (int)label;
-    mtf_input_error(error,
-                    "\"%s\" before a tab is no label of this model, a number from 0 to %" PRId64,
-                    text, pairs->classes - 1);
-    return -1;
-}
-
 /* What the decoder reads: a beginning, then all but the last of what it shall say. */
 static GArray *shifted(const MtfPairText *text, const GArray *next) {
     GArray *tokens = g_array_sized_new(FALSE, FALSE, sizeof(int), next->len + 1);
@@ -128,15 +118,35 @@ static GArray *shifted(const MtfPairText *text, const GArray *next) {
     return tokens;
 }
 
+/* A text behind its labels, which a tokenizer gives all that it puts around it. */
+static bool make_labelled(const MtfPairs *pairs, Pair *pair, GError **error) {
+    g_autofree char *said = words_of(pair->text.source), *words = words_of(pair->text.target);
+    g_autoptr(GArray) labels = g_array_new(FALSE, FALSE, sizeof(int));
+    if (!mtf_labels_read(&pairs->labels, said, words, labels, error))
+        return false;
+    if (!pairs->labels.of_words) {
+        pair->labels = g_steal_pointer(&labels);
+        if (!encode(pairs, pair->text.target, &pair->next, error))
+            return false;
+        bool whole = pairs->text->tokenizer != NULL;
+        pair->tokens = whole ? g_array_ref(pair->next) : shifted(pairs->text, pair->next);
+        return true;
+    }
+    pair->labels = g_array_new(FALSE, FALSE, sizeof(int));
+    pair->next = g_array_new(FALSE, FALSE, sizeof(int));
+    pair->tokens = g_array_ref(pair->next);
+    return mtf_labelled_words_encode(pairs->text, words, labels, pair->tokens, pair->labels,
+                                     error) &&
+           check_tokens(pairs, pair->tokens, error);
+}
+
 static bool make_tokens(const MtfPairs *pairs, Pair *pair, GError **error) {
-    if (pairs->classes > 0)
-        pair->label = read_label(pairs, pair->text.source, error);
-    else if (!encode(pairs, pair->text.source, &pair->source, error))
+    if (pairs->labels.classes > 0)
+        return make_labelled(pairs, pair, error);
+    if (!encode(pairs, pair->text.source, &pair->source, error) ||
+        !encode(pairs, pair->text.target, &pair->next, error))
         return false;
-    if (pair->label < 0 || !encode(pairs, pair->text.target, &pair->next, error))
-        return false;
-    bool whole = pairs->classes > 0 && pairs->text->tokenizer != NULL;
-    pair->tokens = whole ? g_array_ref(pair->next) : shifted(pairs->text, pair->next);
+    pair->tokens = shifted(pairs->text, pair->next);
     return true;
 }
 
@@ -228,6 +238,7 @@ static void make_room(MtfPairs *pairs) {
         *sources[i] = g_new0(int, pairs->source_length + 1);
     for (gsize i = 0; i < G_N_ELEMENTS(targets); i++)
         *targets[i] = g_new0(int, pairs->length + 1);
+    row->labels = g_new0(int, MAX(pairs->length, pairs->labels.places) + 1);
 }
 
 static bool open_pairs(MtfPairs *pairs, const MtfPairsWanted *wanted, GError **error) {
@@ -241,7 +252,7 @@ static bool open_pairs(MtfPairs *pairs, const MtfPairsWanted *wanted, GError **e
         if (!take_files(pairs, wanted->held_out, seen, error))
             return false;
     }
-    bool packed = wanted->packed && wanted->classes == 0;
+    bool packed = wanted->packed && wanted->labels.classes == 0;
     pairs->train = lay_rows(pairs, 0, trained, packed);
     pairs->held = lay_rows(pairs, trained, pairs->pairs->len, packed);
     return true;
@@ -252,7 +263,7 @@ MtfPairs *mtf_pairs_open(const MtfPairsWanted *wanted, GError **error) {
     pairs->source_length = wanted->source_length;
     pairs->length = wanted->length;
     pairs->vocabulary = wanted->vocabulary;
-    pairs->classes = wanted->classes;
+    pairs->labels = wanted->labels;
     pairs->text = wanted->text != NULL ? wanted->text : &mtf_pair_bytes;
     pairs->pairs = g_array_new(FALSE, FALSE, sizeof(Pair));
     g_array_set_clear_func(pairs->pairs, clear_pair);
@@ -269,8 +280,10 @@ void mtf_pairs_close(MtfPairs *pairs) {
     if (pairs == NULL)
         return;
     MtfPairRow *row = &pairs->row;
-    int *const parts[] = { row->source,      row->source_segments, row->source_places, row->tokens,
-                           row->next_tokens, row->segments,        row->places };
+    int *const parts[] = {
+        row->source,      row->source_segments, row->source_places, row->tokens,
+        row->next_tokens, row->segments,        row->places,        row->labels
+    };
     for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
         g_free(parts[i]);
     free_array(pairs->pairs);
@@ -305,6 +318,12 @@ static void clear_row(MtfPairs *pairs) {
         memset(targets[i], 0, (gsize)pairs->length * sizeof(int));
 }
 
+static void lay_labels(MtfPairs *pairs, const GArray *labels) {
+    for (int64_t i = 0; i < pairs->labels.places; i++)
+        pairs->row.labels[i] =
+            labels != NULL && i < labels->len ? g_array_index(labels, int, (guint)i) : MTF_NO_LABEL;
+}
+
 static void lay_row(MtfPairs *pairs, const Row *row) {
     MtfPairRow *r = &pairs->row;
     const Side source = { r->source, r->source_segments, r->source_places };
@@ -318,7 +337,7 @@ static void lay_row(MtfPairs *pairs, const Row *row) {
         memcpy(r->next_tokens + target_at, pair->next->data, pair->next->len * sizeof(int));
         target_at = lay_side(&target, pair->tokens, (int)i + 1, target_at);
     }
-    r->label = pair_at(pairs, row->first)->label;
+    lay_labels(pairs, pair_at(pairs, row->first)->labels);
     r->first = &pair_at(pairs, row->first)->text;
 }
 
@@ -365,10 +384,13 @@ double mtf_pairs_entropy(const MtfPairs *pairs) {
     double total = 0, entropy = 0;
     g_autoptr(GArray) counts = g_array_new(FALSE, TRUE, sizeof(double));
     for (guint i = 0; i < pairs->pairs->len; i++) {
-        const GArray *said = pair_at(pairs, i)->next;
+        const Pair *pair = pair_at(pairs, i);
+        const GArray *said = pair->labels != NULL ? pair->labels : pair->next;
         for (guint k = 0; k < said->len; k++)
-            count_id(counts, (guint)g_array_index(said, int, k));
-        total += said->len;
+            if (g_array_index(said, int, k) != MTF_NO_LABEL) {
+                count_id(counts, (guint)g_array_index(said, int, k));
+                total++;
+            }
     }
     for (guint id = 0; id < counts->len; id++) {
         double share = g_array_index(counts, double, id) / total;

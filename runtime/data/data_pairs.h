@@ -11,20 +11,21 @@
  * Mesh-TensorFlow); else it is one pair. Pairs longer than a row, and those that are there already,
  * are left out.
  *
- * A label may stand in the place of the source ("3<tab>text"): then the text is what is read, by a tokenizer with all
- * that it puts around it, and rows are not packed. */
+ * Labels may stand in the place of the source ("3<tab>text", text_labels.h): then the text is what is read, by a tokenizer
+ * with all that it puts around it, and rows are not packed. */
 #ifndef MTF_DATA_PAIRS_H
 #define MTF_DATA_PAIRS_H
 
 #include "runtime/data/data_catalogue.h"
 #include "runtime/text/pair_text.h"
+#include "runtime/text/text_labels.h"
 
 typedef struct MtfPairs MtfPairs;
 
 typedef struct {
     int64_t source_length, length; /* of rows */
     int64_t vocabulary;            /* tokens must be below it */
-    int64_t classes;               /* of labels; 0: sources are texts */
+    MtfLabelsWanted labels;        /* without classes: sources are texts */
     bool packed;
     const MtfPairText *text; /* borrowed until they are closed; NULL: bytes */
     char *const *files;      /* NULL-terminated */
@@ -53,7 +54,7 @@ int64_t mtf_pairs_held(const MtfPairs *pairs);
 typedef struct {
     int *source, *source_segments, *source_places;
     int *tokens, *next_tokens, *segments, *places;
-    int label;
+    int *labels;              /* as many as are wanted; MTF_NO_LABEL where there is none */
     const MtfTextPair *first; /* as the file has it */
 } MtfPairRow;
 const MtfPairRow *mtf_pairs_row(const MtfPairs *pairs);
@@ -61,7 +62,7 @@ const MtfPairRow *mtf_pairs_row(const MtfPairs *pairs);
 /* How many and a digest; free with g_free. */
 char *mtf_pairs_identity(const MtfPairs *pairs);
 
-/* What guessing the bytes of targets by their frequency alone would lose, in nats. */
+/* What guessing the tokens of targets, or labels, by their frequency alone would lose, in nats. */
 double mtf_pairs_entropy(const MtfPairs *pairs);
 
 #endif

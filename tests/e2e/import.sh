@@ -156,6 +156,9 @@ count bert-base 109482240 '{"model_type":"bert","architectures":["BertModel"]}'
 # Heads, as transformers counts them: of tokens 768^2 + 768, a norm, a bias of each (no pooler); of two classes 768 2 + 2.
 count bert-base-tokens 109514298 '{"model_type":"bert","architectures":["BertForMaskedLM"]}'
 count bert-base-classes 109483778 '{"model_type":"bert","architectures":["BertForSequenceClassification"]}'
+# Of words 768 9 + 9, of an answer's ends 768 2 + 2, both without a pooler of 768^2 + 768.
+count bert-base-words $((109482240 - 590592 + 6921)) '{"model_type":"bert","architectures":["BertForTokenClassification"],"num_labels":9}'
+count bert-base-answers $((109482240 - 590592 + 1538)) '{"model_type":"bert","architectures":["BertForQuestionAnswering"]}'
 count roberta-base-classes 124647170 '{"model_type":"roberta","max_position_embeddings":514,"type_vocab_size":1,
   "architectures":["RobertaForSequenceClassification"]}'
 count distilbert-base-classes 66955010 '{"model_type":"distilbert","architectures":["DistilBertForSequenceClassification"]}'
@@ -292,6 +295,7 @@ refuse "a ModernBERT whose norms have biases" '{"model_type":"modernbert","norm_
 refuse "a ModernBERT that pools otherwise" '{"model_type":"modernbert","classifier_pooling":"max"}' "/classifier_pooling: cls or mean"
 refuse "a decoder that tells a number" '{"model_type":"llama","architectures":["LlamaForSequenceClassification"],"problem_type":"regression"}' \
     "/problem_type: a text's class is told"
+refuse "an answer of three ends" '{"model_type":"bert","architectures":["BertForQuestionAnswering"],"num_labels":3}' "/num_labels: an answer has two ends"
 refuse "SigLIP that reads no features" '{"model_type":"siglip_vision_model","vision_use_head":false}' "/vision_use_head: only true, or"
 refuse "patches that do not fill a picture" '{"model_type":"dinov2","image_size":518,"patch_size":16}' "/patch_size: image_size must be"
 refuse "ALBERT of two groups of layers" '{"model_type":"albert","num_hidden_groups":2}' "/num_hidden_groups: only 1"

@@ -20,7 +20,7 @@ done
 logits gpt2 3
 
 # A text's class, read through a tokenizer that begins texts as those of bytes begin.
-for type in bert-classes electra-classes; do
+for type in bert-classes electra-classes bert-words; do
     run mpirun -n 4 meshtf-run "$work/$type/p4.json" --data "$work/$type/words.tsv" --tokenizer "$work/$type" \
         --init "$work/$type" --steps 0 --logits "$work/words.npy"
     claim "$type: words tell what their bytes tell" cmp "$work/words.npy" "$work/$type/got.npy"
@@ -31,8 +31,8 @@ claim "and is told so" says_error "a table (.tsv) with a label, a tab and a text
 
 # Matrices in eight bits and a scale for each of their blocks, or of their rows, and in four bits: read as numbers, and
 # written as such.
-run $python $models write "$work" deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq qwen2-gptq8 llama-awq llama-int8 gpt_oss-mxfp4
-for type in deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq qwen2-gptq8 llama-awq llama-int8 gpt_oss-mxfp4; do
+run $python $models write "$work" deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq qwen2-gptq8 qwen3_moe-gptq llama-awq llama-int8 gpt_oss-mxfp4
+for type in deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq qwen2-gptq8 qwen3_moe-gptq llama-awq llama-int8 gpt_oss-mxfp4; do
     logits $type 1
     logits "$type" 3
     run grep quantization_config "$work/$type/out3/config.json"

@@ -81,35 +81,67 @@ static void read_text_classes(MtfConfig *c, MtfArchitecture *n) {
                         problem);
 }
 
+/* Scores of classes: of a text, of its places, or of where an answer begins and ends. */
+static void put_classes(MtfConfig *c, MtfArchitecture *n, const MtfEncoderHead *head,
+                        MtfClassPlace of_text) {
+    n->head = head->scores;
+    n->head_bias = false;
+    if (head->tells == MTF_TELLS_CLASS) {
+        n->class_place = of_text;
+        read_text_classes(c, n);
+        return;
+    }
+    n->classes = mtf_encoder_classes(c, 2);
+    n->class_place = head->tells == MTF_TELLS_PLACES ? MTF_READ_EACH : MTF_READ_ENDS;
+    if (head->tells == MTF_TELLS_ANSWER && n->classes != 2)
+        mtf_config_fail(c, "num_labels", "an answer has two ends");
+    if (head->tells == MTF_TELLS_ANSWER && n->token_types > 1)
+        mtf_config_leave_out(c, "token_type_ids", "all of a text is of the first segment");
+}
+
+static void learn_itself(MtfConfig *c, const MtfArchitecture *n) {
+    const char *read = n->pooler ? "the encoder and its pooler are read" : "the encoder is read";
+    g_autofree char *reason = g_strdup_printf(
+        "%s; it learns its own text through the embedding, 15 %% of it hidden", read);
+    mtf_config_leave_out(c, "the head of architectures", reason);
+}
+
 void mtf_encoder_head(MtfConfig *c, MtfArchitecture *n, const MtfEncoderHead *heads) {
+    static const MtfEncoderHead common[] = {
+        { "ForTokenClassification", { 0 }, "classifier", MTF_TELLS_PLACES },
+        { "ForQuestionAnswering", { 0 }, "qa_outputs", MTF_TELLS_ANSWER },
+        { NULL },
+    };
     const MtfEncoderHead *head = mtf_encoder_find_head(c, heads);
     bool tied = mtf_config_flag(c, "tie_word_embeddings", n->tied);
+    head = head != NULL ? head : mtf_encoder_find_head(c, common);
     if (head == NULL) {
-        const char *read =
-            n->pooler ? "the encoder and its pooler are read" : "the encoder is read";
-        g_autofree char *reason = g_strdup_printf(
-            "%s; it learns its own text through the embedding, 15 %% of it hidden", read);
-        mtf_config_leave_out(c, "the head of architectures", reason);
+        learn_itself(c, n);
         return;
     }
     n->pooler = false;
-    n->head = head->scores;
     n->head_layer = head->layer;
-    n->head_bias = !head->classes;
-    if (head->classes)
-        read_text_classes(c, n);
-    else if (!tied && n->tied)
+    if (head->tells != MTF_TELLS_TOKENS) {
+        put_classes(c, n, head, MTF_READ_FIRST);
+        return;
+    }
+    n->head = head->scores;
+    n->head_bias = true;
+    if (!tied && n->tied)
         mtf_config_fail(c, "tie_word_embeddings", "only true, a head tied to the embedding");
 }
 
 void mtf_decoder_head(MtfConfig *c, MtfArchitecture *n) {
-    static const MtfEncoderHead heads[] = { { "ForSequenceClassification", { 0 }, "score", true },
-                                            { NULL } };
-    if (n->kind != MTF_ARCHITECTURE_DECODER || mtf_encoder_find_head(c, heads) == NULL)
+    static const MtfEncoderHead heads[] = {
+        { "ForSequenceClassification", { 0 }, "score", MTF_TELLS_CLASS },
+        { "ForTokenClassification", { 0 }, "score", MTF_TELLS_PLACES },
+        { "ForQuestionAnswering", { 0 }, "qa_outputs", MTF_TELLS_ANSWER },
+        { NULL },
+    };
+    const MtfEncoderHead *head =
+        n->kind == MTF_ARCHITECTURE_DECODER ? mtf_encoder_find_head(c, heads) : NULL;
+    if (head == NULL)
         return;
-    read_text_classes(c, n);
-    n->class_place = MTF_READ_LAST;
-    n->head = heads[0].scores;
-    n->head_bias = false;
-    n->head_bare = true;
+    put_classes(c, n, head, MTF_READ_LAST);
+    n->head_bare = head->tells == MTF_TELLS_CLASS;
 }

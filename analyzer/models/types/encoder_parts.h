@@ -6,12 +6,20 @@
 
 #include "analyzer/models/types/type_parts.h"
 
-/* What a class of transformers puts on an encoder: a layer, then scores of tokens by the tied table, or of classes. */
+/* What a head tells: the tokens by the tied table, the class of all, one of each place, or where an answer is. */
+typedef enum {
+    MTF_TELLS_TOKENS,
+    MTF_TELLS_CLASS,
+    MTF_TELLS_PLACES,
+    MTF_TELLS_ANSWER,
+} MtfHeadTells;
+
+/* What a class of transformers puts on an encoder: a layer, then scores. */
 typedef struct {
     const char *ending; /* of the class's name; NULL ends a list */
     MtfHeadLayer layer;
     const char *scores; /* in files */
-    bool classes;
+    MtfHeadTells tells;
 } MtfEncoderHead;
 
 /* Features of each of the encoder's heads and the scale of scores, from the width at `width`, a multiple of `key`. */
@@ -33,7 +41,7 @@ int64_t mtf_encoder_classes(MtfConfig *config, int64_t standard);
 /* The head that "architectures" names, or NULL. */
 const MtfEncoderHead *mtf_encoder_find_head(MtfConfig *config, const MtfEncoderHead *heads);
 
-/* Puts it there. Without a head that is known the text itself is learned, through the embedding. */
+/* Puts it there, or those of places and answers that most types have alike. Without a head that is known the text itself is learned, through the embedding. */
 void mtf_encoder_head(MtfConfig *config, MtfArchitecture *network, const MtfEncoderHead *heads);
 
 #endif

@@ -50,10 +50,12 @@ static void read_bert(MtfConfig *c, MtfArchitecture *n) {
                                   "cls.predictions.transform.LayerNorm", n->encoder.activation };
     mtf_encoder_head(
         c, n,
-        (const MtfEncoderHead[]){
-            { "ForMaskedLM", tokens, "cls.predictions", false },
-            { "ForSequenceClassification", { "pooler.dense", NULL, "tanh" }, "classifier", true },
-            { NULL } });
+        (const MtfEncoderHead[]){ { "ForMaskedLM", tokens, "cls.predictions", MTF_TELLS_TOKENS },
+                                  { "ForSequenceClassification",
+                                    { "pooler.dense", NULL, "tanh" },
+                                    "classifier",
+                                    MTF_TELLS_CLASS },
+                                  { NULL } });
 }
 
 /* Positions are counted from behind the padding's. */
@@ -62,11 +64,11 @@ static void read_roberta(MtfConfig *c, MtfArchitecture *n) {
         { "ForMaskedLM",
           { "lm_head.dense", "lm_head.layer_norm", "gelu_exact" },
           "lm_head",
-          false },
+          MTF_TELLS_TOKENS },
         { "ForSequenceClassification",
           { "classifier.dense", NULL, "tanh" },
           "classifier.out_proj",
-          true },
+          MTF_TELLS_CLASS },
         { NULL },
     };
     read_bert_like(c, n, 50265);
@@ -82,11 +84,11 @@ static void read_electra(MtfConfig *c, MtfArchitecture *n) {
         { "ForMaskedLM",
           { "generator_predictions.dense", "generator_predictions.LayerNorm", "gelu_exact" },
           "generator_lm_head",
-          false },
+          MTF_TELLS_TOKENS },
         { "ForSequenceClassification",
           { "classifier.dense", NULL, "gelu_exact" },
           "classifier.out_proj",
-          true },
+          MTF_TELLS_CLASS },
         { NULL },
     };
     int64_t width = mtf_config_size(c, "embedding_size", 128);
@@ -131,10 +133,12 @@ static void read_distilbert(MtfConfig *c, MtfArchitecture *n) {
     const MtfHeadLayer tokens = { "vocab_transform", "vocab_layer_norm", s->activation };
     mtf_encoder_head(
         c, n,
-        (const MtfEncoderHead[]){
-            { "ForMaskedLM", tokens, "vocab_projector", false },
-            { "ForSequenceClassification", { "pre_classifier", NULL, "relu" }, "classifier", true },
-            { NULL } });
+        (const MtfEncoderHead[]){ { "ForMaskedLM", tokens, "vocab_projector", MTF_TELLS_TOKENS },
+                                  { "ForSequenceClassification",
+                                    { "pre_classifier", NULL, "relu" },
+                                    "classifier",
+                                    MTF_TELLS_CLASS },
+                                  { NULL } });
 }
 
 /* ---- BERT's kin ------------------------------------------------------------------------------ */
@@ -227,10 +231,12 @@ static void read_albert(MtfConfig *c, MtfArchitecture *n) {
     const MtfHeadLayer tokens = { "predictions.dense", "predictions.LayerNorm", s->activation };
     mtf_encoder_head(
         c, n,
-        (const MtfEncoderHead[]){
-            { "ForMaskedLM", tokens, "predictions", false },
-            { "ForSequenceClassification", { "pooler", NULL, "tanh" }, "classifier", true },
-            { NULL } });
+        (const MtfEncoderHead[]){ { "ForMaskedLM", tokens, "predictions", MTF_TELLS_TOKENS },
+                                  { "ForSequenceClassification",
+                                    { "pooler", NULL, "tanh" },
+                                    "classifier",
+                                    MTF_TELLS_CLASS },
+                                  { NULL } });
 }
 
 const MtfArchitectureType mtf_encoder_types[] = {

@@ -66,13 +66,16 @@ static void read_modernbert(MtfConfig *c, MtfArchitecture *n) {
     const char *function = mtf_config_activation(c, "classifier_activation", "gelu");
     const MtfHeadLayer layer = { "head.dense", "head.norm", function };
     n->head_layer_bare = true;
-    mtf_encoder_head(
-        c, n,
-        (const MtfEncoderHead[]){ { "ForMaskedLM", layer, "decoder", false },
-                                  { "ForSequenceClassification", layer, "classifier", true },
-                                  { NULL } });
+    mtf_encoder_head(c, n,
+                     (const MtfEncoderHead[]){
+                         { "ForMaskedLM", layer, "decoder", MTF_TELLS_TOKENS },
+                         { "ForSequenceClassification", layer, "classifier", MTF_TELLS_CLASS },
+                         { "ForTokenClassification", layer, "classifier", MTF_TELLS_PLACES },
+                         { "ForQuestionAnswering", layer, "classifier", MTF_TELLS_ANSWER },
+                         { NULL } });
     const char *pooling = mtf_config_word(c, "classifier_pooling", "cls");
-    n->class_place = strcmp(pooling, "mean") == 0 ? MTF_READ_TEXT : MTF_READ_FIRST;
+    if (strcmp(pooling, "mean") == 0 && n->class_place == MTF_READ_FIRST)
+        n->class_place = MTF_READ_TEXT;
     if (strcmp(pooling, "mean") != 0 && strcmp(pooling, "cls") != 0)
         mtf_config_fail(c, "classifier_pooling", "cls or mean is expected");
     expect_modernbert(c);
@@ -84,7 +87,8 @@ static void read_modernbert(MtfConfig *c, MtfArchitecture *n) {
 static void read_eurobert(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 128256, 768,  3072, 12,     12,   0,
                                            0,      8192, 1e-5, 250000, false };
-    static const MtfEncoderHead heads[] = { { "ForMaskedLM", { 0 }, "lm_head", false }, { NULL } };
+    static const MtfEncoderHead heads[] = { { "ForMaskedLM", { 0 }, "lm_head", MTF_TELLS_TOKENS },
+                                            { NULL } };
     MtfStack *s = &n->decoder;
     mtf_type_llama(c, n, &standard);
     mtf_type_attention_bias(c, s);
@@ -123,7 +127,8 @@ static void read_nomic_bert(MtfConfig *c, MtfArchitecture *n) {
                                   "cls.predictions.transform.layer_norm", n->encoder.activation };
     mtf_encoder_head(
         c, n,
-        (const MtfEncoderHead[]){ { "ForMaskedLM", tokens, "cls.predictions", false }, { NULL } });
+        (const MtfEncoderHead[]){ { "ForMaskedLM", tokens, "cls.predictions", MTF_TELLS_TOKENS },
+                                  { NULL } });
 }
 
 #define ESM_NAMES                                                                                  \
@@ -157,7 +162,7 @@ static void read_esm(MtfConfig *c, MtfArchitecture *n) {
                                               { "lm_head.dense", "lm_head.layer_norm",
                                                 "gelu_exact" },
                                               "lm_head",
-                                              false },
+                                              MTF_TELLS_TOKENS },
                                             { NULL } };
     MtfStack *s = &n->decoder;
     mtf_type_drop(n, 0.1);

@@ -111,7 +111,7 @@ static void malformed_pairs_are_told(void **state) {
     wanted.length = 2;
     expect_no_pairs(&wanted, "of the 2 pairs in");
     wanted.length = 8;
-    wanted.classes = 3;
+    wanted.labels = (MtfLabelsWanted){ .classes = 3, .places = 1 };
     expect_no_pairs(&wanted,
                     "\"one\" before a tab is no label of this model, a number from 0 to 2");
 }
@@ -120,12 +120,42 @@ static void a_label_may_stand_before_a_text(void **state) {
     (void)state;
     g_autofree char *path = write_text("l.tsv", "2\tgood\n");
     char *const files[] = { path, NULL };
-    MtfPairsWanted wanted = { .length = 8, .vocabulary = 256, .classes = 3, .files = files };
+    MtfPairsWanted wanted = {
+        .length = 8, .vocabulary = 256, .labels = { .classes = 3, .places = 1 }, .files = files
+    };
     g_autoptr(MtfPairs) pairs = mtf_pairs_open(&wanted, NULL);
     assert_non_null(pairs);
     mtf_pairs_load(pairs, 1, 0);
-    assert_int_equal(mtf_pairs_row(pairs)->label, 2);
+    assert_int_equal(mtf_pairs_row(pairs)->labels[0], 2);
     expect_row(mtf_pairs_row(pairs)->tokens, "\2good\0\0\0", 8);
+}
+
+/* Of bytes: STX i n _ N e w, where a word's first byte has its label. */
+static void each_word_may_have_a_label(void **state) {
+    (void)state;
+    g_autofree char *path = write_text("wl.tsv", "0 2\tin New\n");
+    char *const files[] = { path, NULL };
+    MtfPairsWanted wanted = {
+        .length = 9, .vocabulary = 256, .labels = { 3, 9, true }, .files = files
+    };
+    g_autoptr(MtfPairs) pairs = mtf_pairs_open(&wanted, NULL);
+    assert_non_null(pairs);
+    mtf_pairs_load(pairs, 1, 0);
+    static const int labels[9] = { -1, 0, -1, -1, 2, -1, -1, -1, -1 };
+    assert_memory_equal(mtf_pairs_row(pairs)->labels, labels, sizeof labels);
+    expect_row(mtf_pairs_row(pairs)->tokens, "\2in New\0\0", 9);
+    assert_true(fabs(mtf_pairs_entropy(pairs) - log(2)) < 1e-12);
+    wanted.labels = (MtfLabelsWanted){ .classes = 9, .places = 2 };
+    g_autoptr(MtfPairs) ends = mtf_pairs_open(&wanted, NULL);
+    mtf_pairs_load(ends, 1, 0);
+    assert_memory_equal(mtf_pairs_row(ends)->labels, ((int[]){ 0, 2 }), 2 * sizeof(int));
+    g_autofree char *fewer = write_text("wf.tsv", "0 2\tin New York\n");
+    char *const more[] = { fewer, NULL };
+    wanted.files = more;
+    wanted.labels.of_words = true;
+    expect_no_pairs(&wanted, "\"0 2\" before a tab are 2 labels, but the words behind it are 3");
+    wanted.labels = (MtfLabelsWanted){ .classes = 9, .places = 3 };
+    expect_no_pairs(&wanted, "are 2 labels, but this model wants 3");
 }
 
 /* Words: "red" is 4, "house" 5, "maison" 6, "rouge" 7; the tokenizer puts </s>, 1, behind each text, and 9 begins what
@@ -163,13 +193,24 @@ static void texts_may_be_words_of_a_tokenizer(void **state) {
                     "the token 6, but the model's vocabulary has only 6 tokens: --tokenizer");
     g_autofree char *labelled = write_text("v.tsv", "1\tred house\n");
     char *const one[] = { labelled, NULL };
-    wanted = (MtfPairsWanted){
-        .length = 4, .vocabulary = 10, .classes = 2, .text = &text, .files = one
-    };
+    wanted = (MtfPairsWanted){ .length = 4,
+                               .vocabulary = 10,
+                               .labels = { .classes = 2, .places = 1 },
+                               .text = &text,
+                               .files = one };
     g_autoptr(MtfPairs) classes = mtf_pairs_open(&wanted, NULL);
     mtf_pairs_load(classes, 1, 0);
     expect_row(mtf_pairs_row(classes)->tokens, "\4\5\1\0", 4);
     expect_row(mtf_pairs_row(classes)->segments, "\1\1\1\0", 4);
+    g_autofree char *each = write_text("vw.tsv", "1 0\tred house\n");
+    char *const words_of_it[] = { each, NULL };
+    wanted.labels = (MtfLabelsWanted){ .classes = 2, .places = 4, .of_words = true };
+    wanted.files = words_of_it;
+    g_autoptr(MtfPairs) of_words = mtf_pairs_open(&wanted, NULL);
+    mtf_pairs_load(of_words, 1, 0);
+    expect_row(mtf_pairs_row(of_words)->tokens, "\4\5\1\0", 4);
+    assert_memory_equal(mtf_pairs_row(of_words)->labels, ((int[]){ 1, 0, -1, -1 }),
+                        4 * sizeof(int));
     mtf_pair_text_clear(&text);
 }
 
@@ -279,6 +320,7 @@ int main(void) {
         cmocka_unit_test(rows_take_pairs_as_long_as_there_is_room),
         cmocka_unit_test(malformed_pairs_are_told),
         cmocka_unit_test(a_label_may_stand_before_a_text),
+        cmocka_unit_test(each_word_may_have_a_label),
         cmocka_unit_test(texts_may_be_words_of_a_tokenizer),
         cmocka_unit_test(clicks_are_a_label_counts_and_categories),
         cmocka_unit_test(folders_of_pictures_are_classes),

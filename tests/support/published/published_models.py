@@ -512,6 +512,8 @@ def llama_like(w, c, tokens):
     x = norm("model.norm", x)
     if tells(c, "ForSequenceClassification"):
         return linear(w, "score", x[-1:], len(c["id2label"]))
+    if tells(c, "ForTokenClassification"):
+        return linear(w, "score", x, len(c["id2label"]), True)
     head = table if c["tie_word_embeddings"] else w("lm_head.weight", c["vocab_size"], h)
     logits = x @ head.T / c.get("logits_scaling", 1)
     cap = c.get("final_logit_softcapping")
@@ -1213,6 +1215,10 @@ def bert_head(w, c, x, p, table):
     h, narrow = c["hidden_size"], table.shape[1]
     kind = BERT_KIN[c["model_type"]][3]
     classes = len(c.get("id2label", "..."[:2]))
+    if tells(c, "ForTokenClassification"):
+        return linear(w, "classifier", x, classes, True)
+    if tells(c, "ForQuestionAnswering"):
+        return linear(w, "qa_outputs", x, 2, True).T
     if tells(c, "ForSequenceClassification"):
         if kind == "bert":
             first = torch.tanh(linear(w, p + "pooler.dense", x[:1], h, True))
@@ -1835,6 +1841,9 @@ MODELS = {
     "deepseek_v3": (deepseek_v2, DEEPSEEK_V3),
     "deepseek_v3-fp8": (deepseek_v2, {**DEEPSEEK_V3, "quantization_config": {
         "activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [16, 10]}}),
+    "qwen3-words": (llama_like, {**LLAMA, **CLASSES, "head_dim": 8, "architectures": ["Qwen3ForTokenClassification"]}),
+    "bert-words": (bert, {**BERT, **CLASSES, "architectures": ["BertForTokenClassification"]}),
+    "roberta-answers": (bert, {**BERT, "pad_token_id": 1, "architectures": ["RobertaForQuestionAnswering"]}),
     "qwen2-classes": (llama_like, {**LLAMA, **CLASSES, "tie_word_embeddings": True, "use_sliding_window": False,
                                    "architectures": ["Qwen2ForSequenceClassification"]}),
     "modernbert-classes": (modernbert, {**MODERNBERT, **CLASSES, "classifier_pooling": "mean", "architectures": ["ModernBertForSequenceClassification"]}),
@@ -1844,6 +1853,9 @@ MODELS = {
         "bits": 4, "group_size": -1, "desc_act": False, "checkpoint_format": "gptq_v2", "quant_method": "gptq"}}),
     "qwen2-gptq8": (llama_like, {**LLAMA, "quantization_config": {
         "bits": 8, "group_size": 8, "desc_act": True, "sym": True, "quant_method": "gptq"}}),
+    "qwen3_moe-gptq": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 16, "norm_topk_prob": False,
+                                    "head_dim": 8, "decoder_sparse_step": 1, "mlp_only_layers": [], "quantization_config": {
+        "bits": 4, "group_size": 8, "desc_act": False, "sym": True, "quant_method": "gptq"}}),
     "llama-int8": (llama_like, {**LLAMA, "quantization_config": {
         "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 8, "strategy": "channel", "type": "int", "symmetric": True},
                                       "input_activations": {"num_bits": 8, "dynamic": True}}},
@@ -2016,15 +2028,17 @@ def write(folder, kind):
         logits = compute(weights, config, sound, tokens[:LENGTH])
         numpy.save(os.path.join(folder, "in-sound.npy"), sound[None].numpy().astype("float32"))
         numpy.save(os.path.join(folder, "in-tokens.npy"), tokens.numpy().astype("int32"))
-    elif tells(config, "ForSequenceClassification"):
-        # A label and a text that does not fill its row, whose first token begins texts of bytes.
-        text = bytes(torch.randint(40, 50, (LENGTH - 4,), generator=generator).tolist())
+    elif any(tells(config, what) for what in ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")):
+        # A label, or where an answer is, and a text, whose first token begins texts of bytes; a text of one class does not
+        # fill its row.
+        left, labels = (4, "1") if tells(config, "ForSequenceClassification") else (1, "0 5" if tells(config, "ForQuestionAnswering") else "2")
+        text = bytes(torch.randint(40, 50, (LENGTH - left,), generator=generator).tolist())
         logits = compute(weights, config, torch.tensor([2, *text]))
         with open(os.path.join(folder, "in-text.tsv"), "wb") as file:
-            file.write(b"1\t" + text + b"\n")
+            file.write(labels.encode() + b"\t" + text + b"\n")
         write_words(folder, config["vocab_size"], 2, None)
         with open(os.path.join(folder, "words.tsv"), "w") as file:
-            file.write("1\t" + " ".join(f"w{byte}" for byte in text) + "\n")
+            file.write((" ".join("2" * len(text)) if labels == "2" else labels) + "\t" + " ".join(f"w{byte}" for byte in text) + "\n")
     else:
         tokens = torch.randint(config["vocab_size"], (LENGTH + 1,), generator=generator)
         logits = compute(weights, config, tokens[:LENGTH])
