@@ -678,7 +678,7 @@ MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *cho
         const GArray *placements = g_ptr_array_index(problem->node_placements, v);
         const MtfPlacement *placement = &g_array_index(placements, MtfPlacement, choice[v]);
         int tensor = mtf_free_problem_node_tensor(problem, v);
-        int phase = mtf_free_problem_node_phase(problem, v);
+        int phase = g_array_index(problem->node_phases, int, v);
         if (phase >= 0)
             mtf_layout_set_gathered_copy(layout, tensor, (MtfPhase)phase, placement);
         else
@@ -718,10 +718,6 @@ int mtf_free_problem_node_operation(const MtfFreeProblem *problem, int node) {
 
 int mtf_free_problem_node_tensor(const MtfFreeProblem *problem, int node) {
     return g_array_index(problem->node_tensors, int, node);
-}
-
-int mtf_free_problem_node_phase(const MtfFreeProblem *problem, int node) {
-    return g_array_index(problem->node_phases, int, node);
 }
 
 int mtf_free_problem_tensor_node(const MtfFreeProblem *problem, int tensor) {

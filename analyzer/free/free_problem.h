@@ -70,11 +70,10 @@ MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *cho
  * placements is not among the problem's. */
 bool mtf_free_problem_choice(const MtfFreeProblem *problem, const MtfLayout *layout, int *choice);
 
-/* What a node stands for: an operation (>= 0) with its strategies, else a tensor, with a phase (>=
- * 0) its gathered copy there. */
+/* What a node stands for: an operation (>= 0) with its strategies, else a tensor, or a gathered copy
+ * of it. */
 int mtf_free_problem_node_operation(const MtfFreeProblem *problem, int node);
 int mtf_free_problem_node_tensor(const MtfFreeProblem *problem, int node);
-int mtf_free_problem_node_phase(const MtfFreeProblem *problem, int node);
 
 /* The node of a tensor, or -1 when it has none. */
 int mtf_free_problem_tensor_node(const MtfFreeProblem *problem, int tensor);

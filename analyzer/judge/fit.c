@@ -27,10 +27,6 @@ const char *mtf_fit_name(MtfFitParameter parameter) {
     return parameters[parameter].name;
 }
 
-double mtf_fit_deviation(MtfFitParameter parameter) {
-    return parameters[parameter].deviation;
-}
-
 /* ---- Applying a fit ---------------------------------------------------------------------------- */
 
 static void scale_heads(MtfHeadTable *table, double factor) {

@@ -31,9 +31,8 @@ typedef struct {
     double crossed;       /* mtf_fit_cross; NAN until then */
 } MtfFit;
 
-/* "products", …; and what it was allowed beforehand. */
+/* "products", … */
 const char *mtf_fit_name(MtfFitParameter parameter);
-double mtf_fit_deviation(MtfFitParameter parameter);
 
 /* Rows and profiles to fit on: those verdicts of a judged table that were expressed on the machine. */
 typedef struct {

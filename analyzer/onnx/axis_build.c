@@ -17,7 +17,7 @@ typedef struct {
     int *loops;   /* of the built graph, or 0 */
 } Build;
 
-char *mtf_legal_name(const char *name) {
+static char *legal_name(const char *name) {
     GString *legal = g_string_new(NULL);
     for (const char *at = name; *at != '\0'; at++)
         if (!g_ascii_iscntrl(*at))
@@ -29,7 +29,7 @@ char *mtf_legal_name(const char *name) {
 
 /* "name", or "name_2", "name_3", … where it is taken; free with g_free. */
 static char *unique_tensor_name(const MtfGraph *graph, const char *name) {
-    g_autofree char *legal = mtf_legal_name(name);
+    g_autofree char *legal = legal_name(name);
     char *found = g_strdup(legal);
     for (int i = 2; mtf_graph_find_tensor(graph, found) >= 0; i++) {
         g_free(found);
@@ -157,7 +157,7 @@ static int built_loop(Build *b, int loop) {
     if (loop == 0 || b->loops[loop] > 0)
         return b->loops[loop];
     const MtfAxisLoop *from = &g_array_index(b->from->loops, MtfAxisLoop, loop - 1);
-    g_autofree char *name = mtf_legal_name(from->name);
+    g_autofree char *name = legal_name(from->name);
     return b->loops[loop] =
                mtf_graph_add_loop(b->to, name, dimension_of(b, from->axis), from->reverse);
 }

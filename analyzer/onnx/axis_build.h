@@ -13,7 +13,4 @@
 MtfGraph *mtf_axis_graph_build(MtfAxisGraph *graph, const char *name, const int *kept,
                                int **tensors, GError **error);
 
-/* A name that is legal for a tensor, as near to the given one as possible; free with g_free. */
-char *mtf_legal_name(const char *name);
-
 #endif

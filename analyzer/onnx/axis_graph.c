@@ -113,7 +113,7 @@ bool mtf_axis_tie(MtfAxisGraph *graph, int a, int b) {
     return true;
 }
 
-int mtf_axis_add(MtfAxisGraph *graph, int group, int64_t size, const char *role) {
+static int add_axis(MtfAxisGraph *graph, int group, int64_t size, const char *role) {
     int number = (int)graph->axes->len;
     MtfAxis axis = { .size = size, .role = role, .parent = number, .dimension = -1 };
     axis.groups = g_hash_table_new(g_direct_hash, g_direct_equal);
@@ -167,15 +167,14 @@ int mtf_axis_source_add(MtfAxisGraph *graph, const MtfAxisTensor *tensor, int ra
     int number = add_tensor(graph, tensor), group = graph->groups++;
     MtfShape axes = { 0 };
     for (int i = 0; i < rank; i++)
-        mtf_shape_append(&axes,
-                         mtf_axis_add(graph, group, sizes[i], roles != NULL ? roles[i] : NULL));
+        mtf_shape_append(&axes, add_axis(graph, group, sizes[i], roles != NULL ? roles[i] : NULL));
     mtf_axis_tensor(graph, number)->axes = axes;
     mtf_axis_tensor(graph, number)->producer = -1;
     return number;
 }
 
 int mtf_axis_loop_add(MtfAxisGraph *graph, int64_t count, bool reverse, const char *name) {
-    int axis = mtf_axis_add(graph, graph->groups++, count, "step");
+    int axis = add_axis(graph, graph->groups++, count, "step");
     g_array_append_val(graph->loops, ((MtfAxisLoop){ axis, reverse, g_strdup(name) }));
     return (int)graph->loops->len;
 }
@@ -191,7 +190,7 @@ MtfAxisOperation mtf_axis_operation(MtfAxisGraph *graph, int kind, const char *n
 
 int mtf_axis_index(MtfAxisGraph *graph, const MtfAxisOperation *operation, int64_t size,
                    const char *role) {
-    return mtf_axis_add(graph, operation->group, size, role);
+    return add_axis(graph, operation->group, size, role);
 }
 
 void mtf_axis_operation_take(MtfAxisGraph *graph, MtfAxisOperation *operation, int tensor,

@@ -88,9 +88,6 @@ MtfAxisTensor *mtf_axis_tensor(const MtfAxisGraph *graph, int tensor);
 /* The class of an axis: its root. */
 int mtf_axis_root(const MtfAxisGraph *graph, int axis);
 
-/* A new axis in a group. */
-int mtf_axis_add(MtfAxisGraph *graph, int group, int64_t size, const char *role);
-
 /* Gives two axes of equal size one name, unless they must keep different ones. */
 bool mtf_axis_tie(MtfAxisGraph *graph, int a, int b);
 

@@ -128,8 +128,8 @@ static bool fits_at(const MtfInferencePhase *phase, int64_t context, int64_t mem
 }
 
 /* Memory grows steadily with the context: first by doubling, then by halving. */
-int64_t mtf_inference_max_context(const MtfInferencePhase *phase, int64_t memory_limit,
-                                  int64_t cache_limit) {
+static int64_t longest_context(const MtfInferencePhase *phase, int64_t memory_limit,
+                               int64_t cache_limit) {
     int dim = mtf_generation_context(phase->plan->graph);
     int64_t low = 0, high = 1;
     if (dim < 0)
@@ -160,7 +160,7 @@ static bool make_plan(MtfGraph *graph, MtfLayout *layout, const MtfPlanSearchOpt
     phase->step_seconds = seconds_of(phase, program);
     phase->weight_bytes = bytes_of(program, MTF_MEMORY_VARIABLE);
     phase->cache_bytes = bytes_of(program, MTF_MEMORY_CACHE);
-    phase->max_context = mtf_inference_max_context(phase, options->memory_limit, cache_limit);
+    phase->max_context = longest_context(phase, options->memory_limit, cache_limit);
     return mtf_arena_fits(program, options->memory_limit);
 }
 

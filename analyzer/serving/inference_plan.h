@@ -63,10 +63,7 @@ void mtf_inference_follow(MtfGraph *graph, const MtfInferencePhase *leader,
                           MtfInferencePhase *phase);
 void mtf_inference_phase_clear(MtfInferencePhase *phase);
 
-/* Seconds of a step of the plan's layout when its caches hold so many tokens an example; and the
- * longest context with which it fits. */
+/* Seconds of a step of the plan's layout when its caches hold so many tokens an example. */
 double mtf_inference_seconds_at(const MtfInferencePhase *phase, int64_t context);
-int64_t mtf_inference_max_context(const MtfInferencePhase *phase, int64_t memory_limit,
-                                  int64_t cache_limit);
 
 #endif

@@ -520,7 +520,3 @@ double mtf_stage_work(const MtfStagePricer *pricer, int from, int to) {
 double mtf_stage_parameters(const MtfStagePricer *pricer, int from, int to) {
     return pricer->of_downset[to].parameters - pricer->of_downset[from].parameters;
 }
-
-double mtf_stage_cut_bytes(const MtfStagePricer *pricer, int cut) {
-    return pricer->cut_bytes[cut];
-}

@@ -57,7 +57,4 @@ double mtf_stage_bytes(MtfStagePricer *pricer, const MtfStageSpan *span, int *wa
 double mtf_stage_work(const MtfStagePricer *pricer, int from, int to);
 double mtf_stage_parameters(const MtfStagePricer *pricer, int from, int to);
 
-/* Bytes of one micro-batch that cross a cut forward. */
-double mtf_stage_cut_bytes(const MtfStagePricer *pricer, int cut);
-
 #endif

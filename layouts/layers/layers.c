@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-const char *mtf_layer_block(const MtfGraph *graph, MtfLayer layer) {
+/* The block's name; "" outside of layers. */
+static const char *block_name(const MtfGraph *graph, MtfLayer layer) {
     return layer.block == 0 ? "" : g_array_index(graph->repeats, MtfRepeat, layer.block - 1).name;
 }
 
@@ -12,7 +13,7 @@ const char *mtf_layer_block(const MtfGraph *graph, MtfLayer layer) {
 static const char *find_number(const MtfGraph *graph, const char *name, MtfLayer layer,
                                gsize *digits) {
     g_autofree char *number = g_strdup_printf("%d", layer.iteration);
-    g_autofree char *text = g_strdup_printf("%s/%s", mtf_layer_block(graph, layer), number);
+    g_autofree char *text = g_strdup_printf("%s/%s", block_name(graph, layer), number);
     gsize length = strlen(text);
     *digits = strlen(number);
     if (layer.block == 0)
@@ -48,7 +49,7 @@ const char *mtf_layer_place(const MtfGraph *graph, const char *name, MtfLayer la
     *before = 0;
     if (at == NULL || at[digits] == '\0')
         return name;
-    *before = (gsize)(at - name) - strlen(mtf_layer_block(graph, layer)) - 1;
+    *before = (gsize)(at - name) - strlen(block_name(graph, layer)) - 1;
     return at + digits + 1;
 }
 

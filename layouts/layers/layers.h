@@ -14,9 +14,6 @@
 
 #include "layouts/graph/graph.h"
 
-/* The block's name; "" outside of layers. */
-const char *mtf_layer_block(const MtfGraph *graph, MtfLayer layer);
-
 /* The name that stands for the same thing in all layers of the block. Free with g_free. */
 char *mtf_layer_star(const MtfGraph *graph, const char *name, MtfLayer layer);
 

@@ -348,27 +348,12 @@ static bool read_opset(const Reader *r, const MtfWireField *field) {
     return good;
 }
 
-static bool read_metadata_field(const Reader *r, void *object, const MtfWireField *field) {
-    char **pair = object;
-    return field->number > 2 || read_string(r, field, &pair[field->number - 1]);
-}
-
-static bool read_metadata(const Reader *r, const MtfWireField *field) {
-    char *pair[2] = { NULL, NULL };
-    bool good = is_message(r, field) && read_message(r, field->bytes, pair, read_metadata_field);
-    for (int i = 0; i < 2; i++)
-        g_ptr_array_add(r->model->metadata, pair[i] != NULL ? pair[i] : g_strdup(""));
-    return good;
-}
-
 static bool read_model_field(const Reader *r, void *object, const MtfWireField *field) {
     switch (field->number) {
     case 7:
         return is_message(r, field) && read_message(r, field->bytes, object, read_graph_field);
     case 8:
         return read_opset(r, field);
-    case 14:
-        return read_metadata(r, field);
     default:
         return true;
     }
@@ -381,7 +366,6 @@ static MtfOnnxModel *new_model(const char *path) {
     model->initializers = g_ptr_array_new_with_free_func(free_tensor);
     model->inputs = g_ptr_array_new_with_free_func(free_input);
     model->outputs = g_ptr_array_new_with_free_func(free_input);
-    model->metadata = g_ptr_array_new_with_free_func(g_free);
     return model;
 }
 
@@ -437,7 +421,6 @@ void mtf_onnx_model_free(MtfOnnxModel *model) {
     g_ptr_array_unref(model->initializers);
     g_ptr_array_unref(model->inputs);
     g_ptr_array_unref(model->outputs);
-    g_ptr_array_unref(model->metadata);
     g_free(model->name);
     g_free(model->path);
     if (model->map != NULL)
@@ -455,12 +438,5 @@ const MtfOnnxAttribute *mtf_onnx_attribute(const MtfOnnxNode *node, const char *
         if (strcmp(attribute->name, name) == 0)
             return attribute;
     }
-    return NULL;
-}
-
-const char *mtf_onnx_metadata(const MtfOnnxModel *model, const char *key) {
-    for (guint i = 0; i + 1 < model->metadata->len; i += 2)
-        if (strcmp(model->metadata->pdata[i], key) == 0)
-            return model->metadata->pdata[i + 1];
     return NULL;
 }

@@ -4,7 +4,7 @@
  * elements of tensors stay in it.
  *
  *     model.onnx ──map──► ModelProto ──► graph: node* input* output* initializer*
- *                              └──► opset_import, metadata_props                          */
+ *                              └──► opset_import                                          */
 #ifndef MTF_ONNX_MODEL_H
 #define MTF_ONNX_MODEL_H
 
@@ -64,7 +64,6 @@ typedef struct MtfOnnxModel {
     GPtrArray *nodes;            /* MtfOnnxNode */
     GPtrArray *initializers;     /* MtfOnnxTensor */
     GPtrArray *inputs, *outputs; /* MtfOnnxInput */
-    GPtrArray *metadata;         /* key, value, key, value … */
 } MtfOnnxModel;
 
 /* Whether a file's name says that it is one. */
@@ -80,8 +79,5 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfOnnxModel, mtf_onnx_model_free)
 
 /* A node's attribute of that name, or NULL. */
 const MtfOnnxAttribute *mtf_onnx_attribute(const MtfOnnxNode *node, const char *name);
-
-/* The value at a key of the metadata, or NULL. */
-const char *mtf_onnx_metadata(const MtfOnnxModel *model, const char *key);
 
 #endif

@@ -92,16 +92,16 @@ void mtf_wire_put_length(GByteArray *message, uint32_t number, uint64_t length) 
     mtf_wire_put_bare(message, length);
 }
 
-void mtf_wire_put_bytes(GByteArray *message, uint32_t number, const void *bytes, gsize length) {
+static void put_bytes(GByteArray *message, uint32_t number, const void *bytes, gsize length) {
     mtf_wire_put_length(message, number, length);
     if (length > 0)
         g_byte_array_append(message, bytes, (guint)length);
 }
 
 void mtf_wire_put_string(GByteArray *message, uint32_t number, const char *text) {
-    mtf_wire_put_bytes(message, number, text, strlen(text));
+    put_bytes(message, number, text, strlen(text));
 }
 
 void mtf_wire_put_message(GByteArray *message, uint32_t number, const GByteArray *inner) {
-    mtf_wire_put_bytes(message, number, inner->data, inner->len);
+    put_bytes(message, number, inner->data, inner->len);
 }

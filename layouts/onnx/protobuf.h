@@ -48,7 +48,6 @@ char *mtf_wire_string(const MtfWire *bytes);
 /* Append a field. */
 void mtf_wire_put_varint(GByteArray *message, uint32_t number, uint64_t value);
 void mtf_wire_put_float(GByteArray *message, uint32_t number, float value);
-void mtf_wire_put_bytes(GByteArray *message, uint32_t number, const void *bytes, gsize length);
 void mtf_wire_put_string(GByteArray *message, uint32_t number, const char *text);
 void mtf_wire_put_message(GByteArray *message, uint32_t number, const GByteArray *inner);
 

@@ -38,10 +38,6 @@ int mtf_data_stream_arrays(const MtfDataStream *stream) {
     return (int)stream->arrays->len;
 }
 
-int64_t mtf_data_stream_places(const MtfDataStream *stream) {
-    return stream->arrays->len == 0 ? 0 : mtf_data_array_places(stream->arrays->pdata[0]);
-}
-
 /* The array that holds record `*record`, which becomes its number there. */
 static const MtfDataArray *find(const MtfDataStream *stream, int64_t *record) {
     guint i = 0;
@@ -71,7 +67,7 @@ const char *mtf_data_stream_path(const MtfDataStream *stream, int64_t record) {
 }
 
 bool mtf_data_stream_digest(const MtfDataStream *stream, GChecksum *digest, GError **error) {
-    int64_t places = mtf_data_stream_places(stream);
+    int64_t places = stream->arrays->len == 0 ? 0 : mtf_data_array_places(stream->arrays->pdata[0]);
     int64_t some = MIN(stream->records, MAX(1, 1024 / MAX(1, places)));
     g_autofree double *values = g_new(double, some *places + 1);
     for (int64_t i = 0; i < DIGEST_PLACES && some > 0; i++) {

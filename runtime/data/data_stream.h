@@ -17,7 +17,6 @@ void mtf_data_stream_add(MtfDataStream *stream, MtfDataArray *array);
 
 /* Records of all files together. */
 int64_t mtf_data_stream_records(const MtfDataStream *stream);
-int64_t mtf_data_stream_places(const MtfDataStream *stream); /* 0 without arrays */
 int mtf_data_stream_arrays(const MtfDataStream *stream);
 
 /* Reads `count` records from `first` on. */

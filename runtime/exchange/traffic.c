@@ -3,7 +3,8 @@
 
 #include "layouts/program/collective_messages.h"
 
-MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfReshardKind kind, unsigned axes) {
+/* The entry of a kind and axes, or NULL. */
+static MtfTrafficEntry *find_entry(const MtfTraffic *traffic, MtfReshardKind kind, unsigned axes) {
     for (int i = 0; i < traffic->n_entries; i++)
         if (traffic->entries[i].kind == kind && traffic->entries[i].axes == axes)
             return &traffic->entries[i];
@@ -28,7 +29,7 @@ static void collect_entries(MtfTraffic *traffic, const MtfProgram *program) {
         traffic->entries = (MtfTrafficEntry *)(void *)entries->data;
         traffic->n_entries = (int)entries->len;
         if (mtf_instruction_is_collective(instruction) &&
-            mtf_traffic_find(traffic, entry.kind, entry.axes) == NULL)
+            find_entry(traffic, entry.kind, entry.axes) == NULL)
             g_array_append_val(entries, entry);
     }
     g_array_sort(entries, compare_entries);
@@ -46,7 +47,7 @@ MtfTraffic *mtf_traffic_new(const MtfProgram *program) {
         const MtfReshardOp *op = &instruction->reshard;
         traffic->entry_of[i] =
             mtf_instruction_is_collective(instruction)
-                ? (int)(mtf_traffic_find(traffic, op->kind, op->axes) - traffic->entries)
+                ? (int)(find_entry(traffic, op->kind, op->axes) - traffic->entries)
                 : -1;
     }
     return traffic;

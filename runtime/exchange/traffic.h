@@ -44,7 +44,4 @@ MtfTraffic *mtf_traffic_predict(const MtfProgram *program, int rank);
 void mtf_traffic_spare(MtfTraffic *counted, const MtfProgram *program, int rank,
                        const MtfRange *instructions, int64_t times);
 
-/* The entry of a kind and axes, or NULL. */
-MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfReshardKind kind, unsigned axes);
-
 #endif

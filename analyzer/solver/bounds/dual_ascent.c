@@ -207,8 +207,21 @@ bool mtf_dual_quotient(MtfDual *dual) {
     return true;
 }
 
+/* To the prices of the best bound, with small steps. */
+static void return_to_best(MtfDual *dual) {
+    for (int r = 0; r < dual->core->rows; r++) {
+        Row *row = &dual->rows[r];
+        row->price = row->best_price;
+        row->step = fmax(LEAST_STEP * dual->scale, row->price * 1e-3);
+        row->side = 0;
+    }
+    if (dual->best_state != NULL)
+        mtf_messages_restore(dual->messages, dual->best_state);
+    set_prices(dual);
+}
+
 void mtf_dual_expand(MtfDual *dual) {
-    mtf_dual_return(dual);
+    return_to_best(dual);
     MtfMessages *messages = mtf_messages_new(dual->core);
     mtf_messages_expand(messages, dual->messages);
     drop_messages(dual);
@@ -248,18 +261,6 @@ int mtf_dual_stall(const MtfDual *dual) {
 
 const double *mtf_dual_prices(const MtfDual *dual) {
     return dual->best_price;
-}
-
-void mtf_dual_return(MtfDual *dual) {
-    for (int r = 0; r < dual->core->rows; r++) {
-        Row *row = &dual->rows[r];
-        row->price = row->best_price;
-        row->step = fmax(LEAST_STEP * dual->scale, row->price * 1e-3);
-        row->side = 0;
-    }
-    if (dual->best_state != NULL)
-        mtf_messages_restore(dual->messages, dual->best_state);
-    set_prices(dual);
 }
 
 void mtf_row_prices_clear(MtfRowPrices *prices) {
@@ -336,7 +337,7 @@ static void shrink_and_restart(MtfDual *dual, const MtfSearchControl *control) {
 }
 
 int mtf_dual_probe(MtfDual *dual, int64_t cutoff, const MtfSearchControl *control) {
-    mtf_dual_return(dual);
+    return_to_best(dual);
     double bound = mtf_messages_pass(dual->messages);
     return mtf_probe(dual->messages, dual->core, bound, cutoff, control);
 }
@@ -344,7 +345,7 @@ int mtf_dual_probe(MtfDual *dual, int64_t cutoff, const MtfSearchControl *contro
 /* Writes what is known into the core, which is then the only place that knows it. */
 static void settle(MtfDual *dual, int64_t cutoff) {
     mtf_dual_prove(dual);
-    mtf_dual_return(dual);
+    return_to_best(dual);
     mtf_messages_pass(dual->messages);
     mtf_exact_bound_prune(exact_of(dual), dual->core, cutoff);
     mtf_messages_reparametrize(dual->messages, dual->core);
@@ -388,7 +389,7 @@ MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries,
     (*core)->certificate = mtf_certificate_part(dual->core->certificate);
     MtfDual *copy = twin(dual, *core);
     copy->messages = dual->messages; /* lent, at the prices of the best bound */
-    mtf_dual_return(copy);
+    return_to_best(copy);
     if (dual->best_state != NULL)
         mtf_messages_restore(copy->messages, dual->best_state);
     mtf_messages_pass(copy->messages);

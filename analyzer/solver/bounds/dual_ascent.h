@@ -66,9 +66,6 @@ void mtf_dual_get_prices(const MtfDual *dual, MtfRowPrices *prices);
 /* Begins with these prices, each at the last row that is not later. */
 void mtf_dual_set_prices(MtfDual *dual, const MtfRowPrices *prices);
 
-/* Goes back to the prices of the best bound, with small steps. */
-void mtf_dual_return(MtfDual *dual);
-
 /* Forbids values by probing (probing.h) at the prices of the best bound; returns how many. Shrink
  * afterwards. */
 int mtf_dual_probe(MtfDual *dual, int64_t cutoff, const MtfSearchControl *control);

@@ -57,11 +57,7 @@ void mtf_neighbourhoods_free(MtfNeighbourhoods *search) {
     g_free(search);
 }
 
-double mtf_neighbourhoods_size(const MtfNeighbourhoods *search) {
-    return search->size;
-}
-
-void mtf_neighbourhoods_set_size(MtfNeighbourhoods *search, double size) {
+static void set_size(MtfNeighbourhoods *search, double size) {
     search->size = CLAMP(size, LEAST_SIZE, MOST_SIZE);
 }
 
@@ -163,7 +159,7 @@ static bool improve_once(MtfNeighbourhoods *search, const double *prices, int *v
         found = take_rest(part, cutoff, free);
     else
         status = branch(search, part, prices, &cutoff, free, &found);
-    mtf_neighbourhoods_set_size(search, search->size * (status == MTF_BRANCH_DONE ? GROW : CUT));
+    set_size(search, search->size * (status == MTF_BRANCH_DONE ? GROW : CUT));
     for (int i = 0; found && i < search->count; i++)
         values[search->nodes[i]] = free[i];
     return found;

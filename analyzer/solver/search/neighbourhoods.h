@@ -18,10 +18,6 @@ typedef struct MtfNeighbourhoods MtfNeighbourhoods;
 MtfNeighbourhoods *mtf_neighbourhoods_new(const MtfCore *core, guint64 seed);
 void mtf_neighbourhoods_free(MtfNeighbourhoods *search);
 
-/* How many nodes it sets free at present, to begin another one with. */
-double mtf_neighbourhoods_size(const MtfNeighbourhoods *search);
-void mtf_neighbourhoods_set_size(MtfNeighbourhoods *search, double size);
-
 /* Improves legal values (indexed as in the core) with about so much work (matrix entries passed), at
  * the prices of the rows; the control (or NULL) is asked often. Returns whether they got cheaper. */
 bool mtf_neighbourhoods_improve(MtfNeighbourhoods *search, const double *prices, int64_t work,

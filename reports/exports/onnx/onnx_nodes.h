@@ -64,7 +64,6 @@ const char *mtf_node_number(MtfOnnxNodes *e, int type, double value);
 GByteArray *mtf_node_begin(const char *op, int n, const char *const *inputs, const char *output);
 void mtf_node_put_int(GByteArray *node, const char *name, int64_t value);
 void mtf_node_put_ints(GByteArray *node, const char *name, const int64_t *values, int n);
-void mtf_node_put_text(GByteArray *node, const char *name, const char *text);
 void mtf_node_put_real(GByteArray *node, const char *name, double value);
 
 /* The name of a value between; a node that makes one, or with mtf_node_finish the result. */

@@ -102,12 +102,13 @@ double mtf_operand_scalar(const MtfOperand *operand) {
     return load_element(operand, 0);
 }
 
-void mtf_operand_divide(const MtfOperand *operand, double divisor) {
+static void divide_by(const MtfOperand *operand, double divisor) {
     const Reductions *reductions = reductions_of[operand->dtype];
     reductions->divide(operand->data, divisor, mtf_operand_elements(operand));
 }
 
-void mtf_element_map_init(MtfElementMap *mapping, const MtfMapRow *row, const MtfKernelCall *call) {
+/* The row's map on all inputs and outputs of a call. */
+static void map_init(MtfElementMap *mapping, const MtfMapRow *row, const MtfKernelCall *call) {
     const MtfOperation *operation = call->operation;
     mapping->continues = mapping->wide = false;
     mapping->n_inputs = row->arrays > 0 ? row->arrays : operation->n_inputs;
@@ -363,13 +364,13 @@ void mtf_element_map_reduce(const MtfElementMap *mapping, MtfReduction reduction
 
 void mtf_kernel_map(const MtfKernelCall *call) {
     MtfElementMap mapping;
-    mtf_element_map_init(&mapping, mtf_map_row(call->operation->kind), call);
+    map_init(&mapping, mtf_map_row(call->operation->kind), call);
     mtf_element_map_apply(&mapping);
 }
 
 static void reduce_to(const MtfKernelCall *call, const MtfOperand *sums) {
     MtfElementMap mapping;
-    mtf_element_map_init(&mapping, mtf_map_row(call->operation->kind), call);
+    map_init(&mapping, mtf_map_row(call->operation->kind), call);
     mapping.out[0] = sums;
     mapping.continues = call->continues;
     mapping.wide = sums->dtype != mtf_dtype_wide(call->outputs[0].dtype);
@@ -385,7 +386,7 @@ void mtf_kernel_reduce(const MtfKernelCall *call) {
 void mtf_kernel_mean(const MtfKernelCall *call) {
     MtfOperand sums = mtf_kernel_sums(call);
     reduce_to(call, &sums);
-    mtf_operand_divide(&sums, mtf_kernel_mean_count(call, &call->inputs[0], &sums));
+    divide_by(&sums, mtf_kernel_mean_count(call, &call->inputs[0], &sums));
     mtf_kernel_store_sums(call, &sums);
 }
 

@@ -56,18 +56,12 @@ typedef struct {
     bool wide;      /* output 0 sums what the map computes in float32, in float64 (likewise) */
 } MtfElementMap;
 
-/* The row's map on all inputs and outputs of a call. */
-void mtf_element_map_init(MtfElementMap *mapping, const MtfMapRow *row, const MtfKernelCall *call);
-
 /* Applies the map for each element of output 0. */
 void mtf_element_map_apply(const MtfElementMap *mapping);
 
 /* Applies the map for each point of the inputs' dimensions and sums the results (or takes their
  * maximum) over the dimensions that output 0 lacks, which is not bfloat16. Sums of float32 may be float64. */
 void mtf_element_map_reduce(const MtfElementMap *mapping, MtfReduction reduction);
-
-/* Divides each element of a slice. */
-void mtf_operand_divide(const MtfOperand *operand, double divisor);
 
 /* The value of an operand without dimensions. */
 double mtf_operand_scalar(const MtfOperand *operand);
