@@ -24,8 +24,7 @@ typedef struct {
     MtfCutSearch *search;
     GPtrArray *planned; /* MtfCutPlan: all that were */
     bool small;
-    bool one_mesh;   /* is what the model finds best */
-    bool equal_work; /* is what stages have that lead; else: */
+    bool one_mesh; /* is what the model finds best */
     const MtfCutPlan *chosen;
     MtfCutAnswer *answer;
     GError *cause; /* the first error */
@@ -195,8 +194,7 @@ static void plan_equal_work(Trials *trials, const MtfCutPlan *cut) {
         return;
     request.written = graph;
     request.meshes = meshes;
-    if (plan_request(trials, &request))
-        trials->equal_work = true;
+    plan_request(trials, &request);
 }
 
 /* Whether an earlier cut has these numbers. */

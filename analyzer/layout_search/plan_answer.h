@@ -37,7 +37,6 @@ typedef struct {
     int64_t in_order_cost;     /* of the best found with the mesh laid in order */
     int meshes;                /* searched for rules */
     int free_meshes;           /* searched for free layouts */
-    int mappings;              /* tried for the traffic of the best program */
 } MtfPlanAnswer;
 
 void mtf_plan_answer_clear(MtfPlanAnswer *answer);

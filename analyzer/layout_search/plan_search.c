@@ -62,15 +62,14 @@ static bool mapping_of_rules(const MtfPlanSearch *search, const MtfMesh *mesh,
 
 /* Lays the mesh as suits the best program and searches again, while that pays: while it saves more
  * than the gap, or anything where the mesh would better lie in order. */
-static bool improve_mapping(const MtfPlanSearch *search, MtfMeshAttempt **best, int *mappings,
-                            GError **error) {
+static bool improve_mapping(const MtfPlanSearch *search, MtfMeshAttempt **best, GError **error) {
     for (int round = 0; round < MAPPING_ROUNDS; round++) {
         if ((*best)->cost == INT64_MAX || mtf_plan_search_is_late(search))
             return true;
         g_autoptr(MtfLayout) layout = mtf_mesh_attempt_layout(search, *best);
         g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
         MtfPricer pricer = (*best)->pricer;
-        *mappings += (int)mtf_program_map(&pricer, program, MOST_MAPPINGS).candidates;
+        mtf_program_map(&pricer, program, MOST_MAPPINGS);
         int64_t saved = (*best)->cost - mtf_price_program(&pricer, program);
         bool worse = price_in_order(search, *best) < (*best)->cost;
         if ((double)saved <= (worse ? 0 : mtf_plan_search_gap(search) * (double)(*best)->cost))
@@ -202,7 +201,7 @@ static bool search_on(const MtfPlanSearch *search, MtfPlanAnswer *answer, GError
     bool done = search_meshes(search, &best, &answer->free_meshes, error);
     if (done && best != NULL) {
         answer->in_order_cost = price_in_order(search, best);
-        done = improve_mapping(search, &best, &answer->mappings, error);
+        done = improve_mapping(search, &best, error);
         answer->hopeless = done && is_hopeless(search, best);
         answer->lost = done && !answer->hopeless && mtf_best_loses(search, best);
         bool left = answer->hopeless || answer->lost;
