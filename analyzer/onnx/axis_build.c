@@ -3,7 +3,6 @@
 
 #include "layouts/base/error.h"
 #include "layouts/building/builder.h"
-#include "layouts/graph/loops.h"
 
 #include <string.h>
 
@@ -13,7 +12,7 @@ typedef struct {
     MtfBuilder builder;
     int *tensors; /* of the built graph, or -1 */
     bool *used;   /* tensors */
-    int *within;  /* of each tensor, the loop in whose iterations it changes, or 0 */
+    int *within;  /* of each tensor (mtf_axis_loops) */
     int *loops;   /* of the built graph, or 0 */
 } Build;
 
@@ -135,22 +134,10 @@ static int input_tensor(const MtfAxisOperation *operation, guint k) {
     return g_array_index(operation->inputs, MtfAxisInput, k).tensor;
 }
 
-/* The loop that an operation stands in: that of what it joins, or of what it reads; 0: none. */
+/* The loop that an operation stands in: that of what it joins, or in which its result changes; 0: none. */
 static int loop_of(const Build *b, const MtfAxisOperation *operation) {
-    int loop = operation->loop;
-    if (part_of(operation) == MTF_LOOP_BEGINS)
-        return 0;
-    for (guint k = 0; k < operation->inputs->len; k++)
-        loop = MAX(loop, b->within[input_tensor(operation, k)]);
-    return loop;
-}
-
-/* The loop whose iterations change its result. */
-static int changes_in(const Build *b, const MtfAxisOperation *operation) {
-    MtfLoopPart part = part_of(operation);
-    if (part == MTF_LOOP_BEGINS)
-        return operation->loop;
-    return part == MTF_LOOP_STACKS || part == MTF_LOOP_HANDS_ON ? 0 : loop_of(b, operation);
+    bool begins = part_of(operation) == MTF_LOOP_BEGINS;
+    return begins ? 0 : MAX(operation->loop, b->within[operation->output]);
 }
 
 static int built_loop(Build *b, int loop) {
@@ -237,7 +224,6 @@ static void build_operation(Build *b, const MtfAxisOperation *operation) {
     g_autofree int *inputs = g_new(int, list->len + 1);
     if (operation->kind == MTF_OPERATIONS) { /* a transposition that was dropped */
         b->tensors[operation->output] = b->tensors[input_tensor(operation, 0)];
-        b->within[operation->output] = b->within[input_tensor(operation, 0)];
         return;
     }
     for (guint k = 0; k < list->len; k++)
@@ -253,11 +239,8 @@ static void build_operation(Build *b, const MtfAxisOperation *operation) {
     if (built < 0)
         return;
     b->tensors[operation->output] = built;
-    b->within[operation->output] = changes_in(b, operation);
-    if (operation->second < 0)
-        return;
-    b->tensors[operation->second] = built + 1;
-    b->within[operation->second] = changes_in(b, operation);
+    if (operation->second >= 0)
+        b->tensors[operation->second] = built + 1;
 }
 
 /* A state that is read is handed on. */
@@ -307,11 +290,27 @@ static void build_all(Build *b) {
     }
 }
 
+/* Brings loops' operations together, which gives tensors other numbers. */
+static bool gather_loops(Build *b, GError **error) {
+    guint n = b->from->tensors->len;
+    g_autoptr(GPtrArray) names = g_ptr_array_new_full(n, g_free);
+    for (guint t = 0; t < n; t++)
+        g_ptr_array_add(names, b->tensors[t] < 0
+                                   ? NULL
+                                   : g_strdup(mtf_graph_tensor(b->to, b->tensors[t])->name));
+    if (!mtf_graph_gather_loops(b->to, NULL, error))
+        return false;
+    for (guint t = 0; t < n; t++)
+        if (b->tensors[t] >= 0)
+            b->tensors[t] = mtf_graph_find_tensor(b->to, names->pdata[t]);
+    return true;
+}
+
 MtfGraph *mtf_axis_graph_build(MtfAxisGraph *graph, const char *name, const int *kept,
                                int **tensors, GError **error) {
     g_autoptr(MtfGraph) built = mtf_graph_new(name);
     g_autofree bool *used = g_new0(bool, graph->tensors->len + 1);
-    g_autofree int *within = g_new0(int, graph->tensors->len + 1);
+    g_autofree int *within = mtf_axis_loops(graph);
     g_autofree int *loops = g_new0(int, graph->loops->len + 1);
     Build b = { graph, built, mtf_builder(built, MTF_PHASE_FORWARD), NULL, used, within, loops };
     b.tensors = g_new(int, graph->tensors->len + 1);
@@ -319,7 +318,7 @@ MtfGraph *mtf_axis_graph_build(MtfAxisGraph *graph, const char *name, const int 
         b.tensors[t] = -1;
     mark_used(&b, kept);
     build_all(&b);
-    if (!mtf_builder_end(&b.builder, error) || !mtf_graph_gather_loops(built, NULL, error)) {
+    if (!mtf_builder_end(&b.builder, error) || !gather_loops(&b, error)) {
         g_free(b.tensors);
         return NULL;
     }

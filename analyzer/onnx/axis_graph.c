@@ -265,3 +265,23 @@ void mtf_axis_graph_drop_transpositions(MtfAxisGraph *graph) {
             drop(graph, operation, made);
     }
 }
+
+/* ---- Loops ------------------------------------------------------------------------------------ */
+
+int *mtf_axis_loops(const MtfAxisGraph *graph) {
+    int *loops = g_new0(int, graph->tensors->len + 1);
+    for (guint i = 0; i < graph->operations->len; i++) {
+        const MtfAxisOperation *op = &g_array_index(graph->operations, MtfAxisOperation, i);
+        MtfLoopPart part =
+            op->kind == MTF_OPERATIONS ? MTF_LOOP_NOTHING : mtf_operation_row(op->kind)->loop;
+        int loop = op->loop;
+        for (guint k = 0; k < op->inputs->len && part == MTF_LOOP_NOTHING; k++)
+            loop = MAX(loop, loops[g_array_index(op->inputs, MtfAxisInput, k).tensor]);
+        if (part == MTF_LOOP_STACKS || part == MTF_LOOP_HANDS_ON)
+            loop = 0;
+        loops[op->output] = loop;
+        if (op->second >= 0)
+            loops[op->second] = loop;
+    }
+    return loops;
+}

@@ -16,7 +16,7 @@
 #ifndef MTF_AXIS_GRAPH_H
 #define MTF_AXIS_GRAPH_H
 
-#include "layouts/graph/operation_table.h"
+#include "layouts/graph/loops.h"
 
 typedef struct {
     int64_t size;
@@ -110,6 +110,10 @@ void mtf_axis_operation_take(MtfAxisGraph *graph, MtfAxisOperation *operation, i
 
 /* Appends the operation and returns its result. */
 int mtf_axis_operation_end(MtfAxisGraph *graph, MtfAxisOperation *operation);
+
+/* For each tensor the loop whose iterations change it, or 0: its states, its slices, and what needs them. Free with
+ * g_free. */
+int *mtf_axis_loops(const MtfAxisGraph *graph);
 
 /* Lets axes share names that play the same role with the same size. */
 void mtf_axis_graph_share_names(MtfAxisGraph *graph);

@@ -606,14 +606,15 @@ static void index_axes(MtfOnnxTranslation *t, MtfAxisOperation *operation, const
                      g_array_index(t->graph->loops, MtfAxisLoop, operation->loop - 1).axis);
 }
 
-/* What the operation makes of x, and of another that lies as x does; like x, and so named. */
+/* What the operation makes of x, and of another that lies as x does, like x; the loop may end by it. */
 static MtfOnnxValue *state_of(MtfOnnxTranslation *t, int kind, int loop, MtfOnnxValue *x,
-                              MtfOnnxValue *next) {
+                              MtfOnnxValue *next, bool ends) {
     int indexes[MTF_ONNX_MAX_RANK];
     MtfOnnxValue *result = mtf_onnx_value_new(t, x->type, x->rank, x->sizes);
     if (result == NULL)
         return NULL;
     MtfAxisOperation operation = begin_in_loop(t, kind, loop);
+    operation.attributes.condition = ends;
     index_axes(t, &operation, x, -1, indexes);
     take(t, &operation, x, indexes);
     if (next != NULL)
@@ -624,18 +625,40 @@ static MtfOnnxValue *state_of(MtfOnnxTranslation *t, int kind, int loop, MtfOnnx
 
 MtfOnnxValue *mtf_onnx_loop_begin(MtfOnnxTranslation *t, int loop, MtfOnnxValue *x) {
     x = carried(t, x);
-    return x == NULL ? NULL : state_of(t, MTF_OP_LOOP_BEGIN, loop, x, NULL);
+    return x == NULL ? NULL : state_of(t, MTF_OP_LOOP_BEGIN, loop, x, NULL, false);
+}
+
+/* What is handed on is made in the loop: a number that another state is, is copied. */
+static MtfOnnxValue *made_inside(MtfOnnxTranslation *t, int loop, MtfOnnxValue *next) {
+    g_autofree int *loops = mtf_axis_loops(t->graph);
+    int producer = mtf_axis_tensor(t->graph, next->tensor)->producer;
+    if (loops[next->tensor] != loop)
+        return mtf_onnx_fail(t, "what it hands on is the same in all iterations");
+    const MtfAxisOperation *made = &g_array_index(t->graph->operations, MtfAxisOperation, producer);
+    if (mtf_operation_row(made->kind)->loop != MTF_LOOP_BEGINS)
+        return next;
+    if (mtf_dtype_is_integer(mtf_onnx_dtype(next->type)))
+        return mtf_onnx_fail(t, "an integer changes its place among what it hands on");
+    MtfAttributes scale = MTF_NO_ATTRIBUTES;
+    scale.factor = 1;
+    return mtf_onnx_map(t, MTF_OP_SCALE, &scale, 1, &next);
 }
 
 MtfOnnxValue *mtf_onnx_loop_next(MtfOnnxTranslation *t, int loop, MtfOnnxValue *state,
-                                 MtfOnnxValue *next) {
+                                 MtfOnnxValue *next, MtfOnnxValue *alive) {
     if (state == NULL || next == NULL)
         return NULL;
     if (next->type != state->type || next->rank != state->rank ||
         memcmp(next->sizes, state->sizes, (gsize)next->rank * sizeof *next->sizes) != 0)
         return mtf_onnx_fail(t, "what a loop carries changes its type or shape");
+    bool ends = state == alive;
+    if (ends)
+        next = mtf_onnx_binary(t, MTF_OP_LOGICAL_AND, state, next);
+    else if (alive != NULL)
+        next = mtf_onnx_where(t, alive, next, state);
     next = carried(t, next);
-    return next == NULL ? NULL : state_of(t, MTF_OP_LOOP_NEXT, loop, state, next);
+    next = next == NULL ? NULL : made_inside(t, loop, next);
+    return next == NULL ? NULL : state_of(t, MTF_OP_LOOP_NEXT, loop, state, next, ends);
 }
 
 MtfOnnxValue *mtf_onnx_loop_slice(MtfOnnxTranslation *t, int loop, MtfOnnxValue *x, int axis) {

@@ -103,10 +103,11 @@ MtfOnnxValue *mtf_onnx_range(MtfOnnxTranslation *t, int type, int rank, const in
  * needs the states and the slices. */
 int mtf_onnx_loop(MtfOnnxTranslation *t, int64_t count, bool reverse);
 
-/* A state of the loop, before its first iteration `x`; and after it, when every iteration hands on `next`. */
+/* A state of the loop, before its first iteration `x`; and after it, when every iteration hands on `next`, as long as
+ * the state `alive`, a bool without axes, is true (NULL: in all). */
 MtfOnnxValue *mtf_onnx_loop_begin(MtfOnnxTranslation *t, int loop, MtfOnnxValue *x);
 MtfOnnxValue *mtf_onnx_loop_next(MtfOnnxTranslation *t, int loop, MtfOnnxValue *state,
-                                 MtfOnnxValue *next);
+                                 MtfOnnxValue *next, MtfOnnxValue *alive);
 
 /* The iteration's element along an axis of x, without that axis; and those of all iterations along a new first one. */
 MtfOnnxValue *mtf_onnx_loop_slice(MtfOnnxTranslation *t, int loop, MtfOnnxValue *x, int axis);

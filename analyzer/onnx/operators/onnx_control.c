@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Graphs inside of nodes: the branches of If, the bodies of Loop and Scan. They are translated in the place of
- * the node, bodies once for each iteration:
+ * the node:
  *
  *     If     known condition: that branch; else both, and `where` between what they give
- *     Loop   state ──body 0──► state ──body 1──► … as often as is known; where a condition depends on data, what
- *            comes behind its end changes nothing: state = where(goes on, next state, state)
- *     Scan   the same, with a slice of each sequence for each iteration
+ *     Loop   a loop of ours, whose body is translated once; a while loop where data end one that may run often
+ *     Scan   likewise, with a slice of each sequence for each iteration
+ *
+ * What our loops are not for (bodies that want to know which iteration it is, loops inside of loops, data that
+ * end short ones, so that gradients pass) is translated iteration by iteration:
+ *
+ *     state ──body 0──► state ──body 1──► … as often as is known; where a condition depends on data, what
+ *     comes behind its end changes nothing: state = where(goes on, next state, state)
  *
  * A name inside may be one outside. Inner names mean in each iteration what that iteration gave them. */
 #include "analyzer/onnx/onnx_operators.h"
@@ -151,7 +156,7 @@ static MtfOnnxValue *branch(MtfOnnxCall *call) {
 
 /* ---- Iterations ------------------------------------------------------------------------------ */
 
-/* A loop while it is unrolled. The body takes `first` values that only a Loop has (the number of the iteration
+/* A loop while it is translated, and unrolled where it can be none of ours. The body takes `first` values that only a Loop has (the number of the iteration
  * and the condition), states and slices, and gives the new condition where it took one, states and elements. */
 typedef struct {
     MtfOnnxCall *call;
@@ -160,6 +165,7 @@ typedef struct {
     MtfOnnxValue **inputs, **outputs; /* of the body */
     GPtrArray **gathered;             /* of each output that is stacked */
     MtfOnnxValue *alive;              /* whether the iteration counts, or NULL: all do */
+    GArray *tensors;                  /* that values had before an attempt to make a loop of ours */
 } Unrolled;
 
 static bool unrolled_init(Unrolled *u, MtfOnnxCall *call, int loops, int states, int slices) {
@@ -180,6 +186,7 @@ static bool unrolled_init(Unrolled *u, MtfOnnxCall *call, int loops, int states,
     u->inputs = g_new0(MtfOnnxValue *, takes + 1);
     u->outputs = g_new0(MtfOnnxValue *, gives + 1);
     u->gathered = g_new0(GPtrArray *, u->elements + 1);
+    u->tensors = g_array_new(FALSE, FALSE, sizeof(int));
     for (int k = 0; k < u->elements; k++)
         u->gathered[k] = g_ptr_array_new();
     return true;
@@ -188,6 +195,8 @@ static bool unrolled_init(Unrolled *u, MtfOnnxCall *call, int loops, int states,
 static void unrolled_clear(Unrolled *u) {
     for (int k = 0; u->gathered != NULL && k < u->elements; k++)
         g_ptr_array_unref(u->gathered[k]);
+    if (u->tensors != NULL)
+        g_array_unref(u->tensors);
     g_free(u->gathered);
     g_free(u->inputs);
     g_free(u->outputs);
@@ -225,9 +234,134 @@ static MtfOnnxValue *stacked(MtfOnnxTranslation *t, GPtrArray *elements, int64_t
     return mtf_onnx_concat(t, (int)axis, (int)n, parts);
 }
 
+/* Begins the states, which the body takes from its input `first` on, as those of a loop. */
+static bool begin_states(Unrolled *u, int loop, int first, MtfOnnxValue *const *init) {
+    for (int k = 0; k < u->states; k++) {
+        if (init[k] == NULL || init[k]->members != NULL)
+            return false;
+        u->inputs[first + k] = mtf_onnx_loop_begin(u->call->t, loop, init[k]);
+        if (u->inputs[first + k] == NULL)
+            return false;
+    }
+    return true;
+}
+
+static bool run_once(Unrolled *u) {
+    MtfOnnxTranslation *t = u->call->t;
+    t->looping = true;
+    bool done = run_inside(t, u->body, u->inputs, u->outputs);
+    t->looping = false;
+    return done;
+}
+
+/* What the loop leaves of its states. */
+static bool end_states(Unrolled *u, int loop, int first_in, int first_out) {
+    for (int k = 0; k < u->states; k++) {
+        MtfOnnxValue *next = u->outputs[first_out + k];
+        if (next->members != NULL)
+            return false;
+        u->call->outputs[k] =
+            mtf_onnx_loop_next(u->call->t, loop, u->inputs[first_in + k], next, u->alive);
+        if (u->call->outputs[k] == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* What all iterations give of element k, along a new axis. */
+static bool stack_element(Unrolled *u, int loop, int first_out, int k, int64_t axis) {
+    MtfOnnxTranslation *t = u->call->t;
+    MtfOnnxValue *each = u->outputs[first_out + u->states + k];
+    int order[MTF_ONNX_MAX_RANK], rank = each->rank + 1;
+    if (each->members != NULL || axis < -rank || axis >= rank)
+        return false;
+    axis += axis < 0 ? rank : 0;
+    for (int i = 0; i < rank; i++)
+        order[i] = i < axis ? i + 1 : i == axis ? 0 : i;
+    MtfOnnxValue *all = mtf_onnx_loop_stack(t, loop, each);
+    u->call->outputs[u->states + k] = all == NULL ? NULL : mtf_onnx_transpose(t, all, order);
+    return u->call->outputs[u->states + k] != NULL;
+}
+
+/* Begins an attempt to make a loop of ours, and returns its number. */
+static int attempt(Unrolled *u, int64_t count, bool reverse) {
+    MtfOnnxTranslation *t = u->call->t;
+    g_array_set_size(u->tensors, 0);
+    for (guint i = 0; i < t->all->len; i++)
+        g_array_append_val(u->tensors, ((MtfOnnxValue *)t->all->pdata[i])->tensor);
+    return mtf_onnx_loop(t, count, reverse);
+}
+
+/* Forgets an attempt: what is known is worked out again where it had become a tensor. */
+static MtfOnnxValue *given_up(Unrolled *u) {
+    MtfOnnxTranslation *t = u->call->t;
+    for (guint i = 0; i < t->all->len; i++) {
+        MtfOnnxValue *value = t->all->pdata[i];
+        bool had = i < u->tensors->len && g_array_index(u->tensors, int, i) >= 0;
+        if (!had && (value->known != NULL || value->stored != NULL))
+            value->tensor = -1;
+    }
+    u->alive = NULL;
+    g_clear_error(&t->error);
+    return NULL;
+}
+
 /* ---- Loop ------------------------------------------------------------------------------------ */
 
 enum { ITERATION, CONDITION, STATES };
+
+/* As a loop of ours that runs so many times; NULL without an error where data may end it, or it is none. */
+static MtfOnnxValue *counted_loop(Unrolled *u, int64_t count) {
+    MtfOnnxCall *call = u->call;
+    MtfOnnxTranslation *t = call->t;
+    double holds = 1;
+    MtfOnnxValue *condition = mtf_onnx_input(call, 1);
+    if (condition != NULL && !(mtf_onnx_is_number(t, condition, &holds) && holds != 0))
+        return NULL;
+    int loop = attempt(u, count, false);
+    MtfOnnxValue *numbers = mtf_onnx_range(t, MTF_ONNX_INT64, 1, &count, 0);
+    u->inputs[ITERATION] = mtf_onnx_loop_slice(t, loop, numbers, 0);
+    u->inputs[CONDITION] = mtf_onnx_scalar(t, MTF_ONNX_BOOL, 1);
+    bool good = u->inputs[ITERATION] != NULL && begin_states(u, loop, STATES, call->inputs + 2) &&
+                run_once(u) && mtf_onnx_is_number(t, u->outputs[0], &holds) && holds != 0 &&
+                end_states(u, loop, STATES, 1);
+    for (int k = 0; good && k < u->elements; k++)
+        good = stack_element(u, loop, 1, k, 0);
+    return good ? call->outputs[0] : given_up(u);
+}
+
+/* The number of the iteration, and the condition; then what goes on while it holds. */
+static bool begin_while(Unrolled *u, int loop) {
+    MtfOnnxTranslation *t = u->call->t;
+    MtfOnnxValue *condition = mtf_onnx_input(u->call, 1);
+    condition = condition == NULL ? mtf_onnx_scalar(t, MTF_ONNX_BOOL, 1) : scalar(t, condition);
+    u->inputs[ITERATION] = mtf_onnx_loop_begin(t, loop, mtf_onnx_scalar(t, MTF_ONNX_INT64, 0));
+    u->inputs[CONDITION] = u->alive = mtf_onnx_loop_begin(t, loop, condition);
+    return u->inputs[ITERATION] != NULL && u->alive != NULL;
+}
+
+/* Whether an iteration makes a condition, which is no number and not the one that there was. */
+static bool may_end(const Unrolled *u) {
+    double number;
+    return !mtf_onnx_is_number(u->call->t, u->outputs[0], &number) &&
+           u->outputs[0]->tensor != u->alive->tensor;
+}
+
+/* As a loop that goes on while its condition holds, at most so many times; NULL without an error where it is none. */
+static MtfOnnxValue *while_loop(Unrolled *u, int64_t most) {
+    MtfOnnxCall *call = u->call;
+    MtfOnnxTranslation *t = call->t;
+    int loop = attempt(u, most, false);
+    bool good = u->elements == 0 && begin_while(u, loop) &&
+                begin_states(u, loop, STATES, call->inputs + 2) && run_once(u) && may_end(u);
+    MtfOnnxValue *on = good ? scalar(t, u->outputs[0]) : NULL;
+    if (on == NULL || !end_states(u, loop, STATES, 1))
+        return given_up(u);
+    MtfOnnxValue *later = mtf_onnx_affine(t, u->inputs[ITERATION], 1, 1);
+    bool ends = mtf_onnx_loop_next(t, loop, u->inputs[ITERATION], later, u->alive) != NULL &&
+                mtf_onnx_loop_next(t, loop, u->alive, on, u->alive) != NULL;
+    return ends ? call->outputs[0] : given_up(u);
+}
 
 /* Whether the loop goes on, as far as that is known; then `alive` says it of data. */
 static bool goes_on(Unrolled *u) {
@@ -281,8 +415,15 @@ static MtfOnnxValue *loop(MtfOnnxCall *call) {
     Unrolled u;
     if (!mtf_onnx_known_input(call, 0, HUGE_VAL, &count))
         return NULL;
-    bool good = unrolled_init(&u, call, 1, MAX(call->n_inputs - 2, 0), 0);
-    MtfOnnxValue *made = good ? loop_unrolled(&u, count) : NULL;
+    bool good = unrolled_init(&u, call, 1, MAX(call->n_inputs - 2, 0), 0),
+         nested = call->t->looping;
+    MtfOnnxValue *made = NULL;
+    if (good && !nested && u.states > 0 && count >= 2 && count <= MTF_MAX_ITERATIONS)
+        made = counted_loop(&u, (int64_t)count);
+    if (good && !nested && u.states > 0 && made == NULL && count > MOST_ITERATIONS)
+        made = while_loop(&u, (int64_t)fmin(count, MTF_MAX_ITERATIONS));
+    if (good && made == NULL && call->t->error == NULL)
+        made = loop_unrolled(&u, count);
     unrolled_clear(&u);
     return made;
 }
@@ -308,6 +449,47 @@ static MtfOnnxValue *slice_of(Unrolled *u, int k, int64_t i, int64_t *count) {
     *count = x->sizes[axis];
     int64_t at = listed(call, "scan_input_directions", k) != 0 ? *count - 1 - i : i;
     return mtf_onnx_squeeze(call->t, mtf_onnx_slice(call->t, x, axis, at, 1, 1), 1U << axis);
+}
+
+/* How many elements its sequences have, and whether all go forward (0) or backward (1); -1 where that differs. */
+static int64_t scan_count(const Unrolled *u, int *direction) {
+    const MtfOnnxCall *call = u->call;
+    int64_t count = -1;
+    *direction = (int)listed(call, "scan_input_directions", 0);
+    for (int k = 0; k < u->slices; k++) {
+        const MtfOnnxValue *x = call->inputs[u->states + k];
+        int64_t axis = listed(call, "scan_input_axes", k);
+        axis += axis < 0 ? x->rank : 0;
+        if (x->members != NULL || axis < 0 || axis >= x->rank ||
+            (k > 0 && x->sizes[axis] != count) ||
+            listed(call, "scan_input_directions", k) != *direction)
+            return -1;
+        count = x->sizes[axis];
+    }
+    for (int k = 0; k < u->elements; k++)
+        if (listed(call, "scan_output_directions", k) != *direction)
+            return -1;
+    return count;
+}
+
+/* As a loop of ours; NULL without an error where it is none. */
+static MtfOnnxValue *scan_loop(Unrolled *u) {
+    MtfOnnxCall *call = u->call;
+    int direction;
+    int64_t count = scan_count(u, &direction);
+    if (count < 2 || count > MTF_MAX_ITERATIONS)
+        return NULL;
+    int loop = attempt(u, count, direction != 0);
+    bool good = begin_states(u, loop, 0, call->inputs);
+    for (int k = 0; good && k < u->slices; k++) {
+        MtfOnnxValue *x = call->inputs[u->states + k];
+        int axis = mtf_onnx_axis(call, listed(call, "scan_input_axes", k), x->rank);
+        good = (u->inputs[u->states + k] = mtf_onnx_loop_slice(call->t, loop, x, axis)) != NULL;
+    }
+    good = good && run_once(u) && end_states(u, loop, 0, 0);
+    for (int k = 0; good && k < u->elements; k++)
+        good = stack_element(u, loop, 0, k, listed(call, "scan_output_axes", k));
+    return good ? call->outputs[0] : given_up(u);
 }
 
 static MtfOnnxValue *scan_unrolled(Unrolled *u) {
@@ -347,7 +529,9 @@ static MtfOnnxValue *scan(MtfOnnxCall *call) {
     if (slices < 1 || slices > call->n_inputs)
         return mtf_onnx_fail(call->t, "its num_scan_inputs are not 1 to %d", call->n_inputs);
     bool good = unrolled_init(&u, call, 0, call->n_inputs - (int)slices, (int)slices);
-    MtfOnnxValue *made = good ? scan_unrolled(&u) : NULL;
+    MtfOnnxValue *made = good && !call->t->looping ? scan_loop(&u) : NULL;
+    if (good && made == NULL)
+        made = scan_unrolled(&u);
     unrolled_clear(&u);
     return made;
 }

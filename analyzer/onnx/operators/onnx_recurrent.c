@@ -196,8 +196,8 @@ static MtfOnnxValue *run_loop(Layer *l, Step step, bool backward) {
     MtfOnnxValue *c = l->c = l->c == NULL ? NULL : mtf_onnx_loop_begin(t, loop, l->c);
     step(l, mtf_onnx_loop_slice(t, loop, l->x, 0));
     MtfOnnxValue *all = l->h == NULL ? NULL : mtf_onnx_loop_stack(t, loop, l->h);
-    l->h = mtf_onnx_loop_next(t, loop, h, l->h);
-    l->c = c == NULL ? NULL : mtf_onnx_loop_next(t, loop, c, l->c);
+    l->h = mtf_onnx_loop_next(t, loop, h, l->h, NULL);
+    l->c = c == NULL ? NULL : mtf_onnx_loop_next(t, loop, c, l->c, NULL);
     return t->error != NULL ? NULL : mtf_onnx_unsqueeze(t, all, 4, 1U << 1);
 }
 
