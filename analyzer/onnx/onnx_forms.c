@@ -154,14 +154,9 @@ static MtfOnnxValue *reshape_view(MtfOnnxTranslation *t, MtfOnnxValue *x, int ra
 static MtfOnnxValue *reshape_tensor(MtfOnnxTranslation *t, MtfOnnxValue *x, MtfOnnxValue *result,
                                     const int *same) {
     int by[MTF_ONNX_MAX_RANK] = { 0 }, indexes[MTF_ONNX_MAX_RANK];
-    g_autofree char *name = mtf_onnx_step_name(t);
-    MtfAxisOperation operation = mtf_axis_operation(t->graph, MTF_OP_RESHAPE, name);
-    MtfShape from = mtf_axis_tensor(t->graph, x->tensor)->axes, to = { from.rank, { 0 } };
+    MtfAxisOperation operation = mtf_onnx_begin(t, MTF_OP_RESHAPE);
     for (int k = 0; k < x->rank; k++)
         by[k] = x->axes[k] >= 0 ? mtf_axis_index(t->graph, &operation, x->sizes[k], NULL) : -1;
-    for (int k = 0; k < x->rank; k++)
-        if (by[k] >= 0)
-            to.dims[mtf_shape_find(&from, x->axes[k])] = by[k];
     for (int k = 0; k < result->rank; k++) {
         indexes[k] = same[k] >= 0 ? by[same[k]]
                      : same[k] == -1
@@ -171,7 +166,7 @@ static MtfOnnxValue *reshape_tensor(MtfOnnxTranslation *t, MtfOnnxValue *x, MtfO
             mtf_shape_append(&operation.shape, indexes[k]);
         result->axes[k] = indexes[k];
     }
-    mtf_axis_operation_take(t->graph, &operation, x->tensor, &from, &to);
+    mtf_onnx_take(t, &operation, x, by);
     operation.dtype = mtf_onnx_dtype(x->type);
     result->tensor = mtf_axis_operation_end(t->graph, &operation);
     return result;
@@ -279,9 +274,8 @@ static int own_index(MtfOnnxTranslation *t, MtfAxisOperation *operation, GHashTa
 
 static MtfOnnxValue *join(MtfOnnxTranslation *t, int axis, int n, MtfOnnxValue *const *parts,
                           MtfOnnxValue *result) {
-    g_autofree char *name = mtf_onnx_step_name(t);
     g_autoptr(GHashTable) own = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-    MtfAxisOperation operation = mtf_axis_operation(t->graph, MTF_OP_CONCAT, name);
+    MtfAxisOperation operation = mtf_onnx_begin(t, MTF_OP_CONCAT);
     for (int k = 0; k < result->rank; k++) {
         bool real = k == axis || parts[0]->axes[k] >= 0;
         result->axes[k] = real ? mtf_axis_index(t->graph, &operation, result->sizes[k],
@@ -351,21 +345,10 @@ static MtfOnnxValue *repeat_row(const MtfOnnxValue *table, const MtfOnnxValue *i
     return result;
 }
 
-/* Adds a value whose axis k goes by indexes[k]. */
-static void take(MtfOnnxTranslation *t, MtfAxisOperation *operation, const MtfOnnxValue *value,
-                 const int *indexes) {
-    MtfShape from = mtf_axis_tensor(t->graph, value->tensor)->axes, to = { from.rank, { 0 } };
-    for (int k = 0; k < value->rank; k++)
-        if (value->axes[k] >= 0)
-            to.dims[mtf_shape_find(&from, value->axes[k])] = indexes[k];
-    mtf_axis_operation_take(t->graph, operation, value->tensor, &from, &to);
-}
-
 static MtfOnnxValue *look_up(MtfOnnxTranslation *t, const MtfOnnxValue *table,
                              const MtfOnnxValue *ids, int axis, MtfOnnxValue *result) {
     int rows[MTF_ONNX_MAX_RANK] = { 0 };
-    g_autofree char *name = mtf_onnx_step_name(t);
-    MtfAxisOperation operation = mtf_axis_operation(t->graph, MTF_OP_EMBEDDING, name);
+    MtfAxisOperation operation = mtf_onnx_begin(t, MTF_OP_EMBEDDING);
     for (int j = 0; j < result->rank; j++) {
         int k = table_axis(j, axis, ids->rank);
         int from = k >= 0 ? table->axes[k] : ids->axes[j - axis];
@@ -377,8 +360,8 @@ static MtfOnnxValue *look_up(MtfOnnxTranslation *t, const MtfOnnxValue *table,
             mtf_shape_append(&operation.shape, result->axes[j]);
     }
     rows[axis] = mtf_axis_index(t->graph, &operation, table->sizes[axis], "vocab");
-    take(t, &operation, table, rows);
-    take(t, &operation, ids, &result->axes[axis]);
+    mtf_onnx_take(t, &operation, table, rows);
+    mtf_onnx_take(t, &operation, ids, &result->axes[axis]);
     operation.dtype = mtf_axis_tensor(t->graph, table->tensor)->dtype;
     result->tensor = mtf_axis_operation_end(t->graph, &operation);
     return result;
@@ -425,8 +408,7 @@ MtfOnnxValue *mtf_onnx_lookup_along(MtfOnnxTranslation *t, MtfOnnxValue *table, 
         table == NULL ? NULL : mtf_onnx_value_new(t, table->type, ids->rank, ids->sizes);
     if (result == NULL)
         return NULL;
-    g_autofree char *name = mtf_onnx_step_name(t);
-    MtfAxisOperation operation = mtf_axis_operation(t->graph, MTF_OP_EMBEDDING, name);
+    MtfAxisOperation operation = mtf_onnx_begin(t, MTF_OP_EMBEDDING);
     for (int k = 0; k < ids->rank; k++) {
         result->axes[k] =
             ids->axes[k] >= 0 ? mtf_axis_index(t->graph, &operation, ids->sizes[k], NULL) : -1;
@@ -435,8 +417,8 @@ MtfOnnxValue *mtf_onnx_lookup_along(MtfOnnxTranslation *t, MtfOnnxValue *table, 
         if (result->axes[k] >= 0)
             mtf_shape_append(&operation.shape, result->axes[k]);
     }
-    take(t, &operation, table, rows);
-    take(t, &operation, ids, result->axes);
+    mtf_onnx_take(t, &operation, table, rows);
+    mtf_onnx_take(t, &operation, ids, result->axes);
     operation.dtype = mtf_axis_tensor(t->graph, table->tensor)->dtype;
     result->tensor = mtf_axis_operation_end(t->graph, &operation);
     return mtf_onnx_cast(t, result, type);

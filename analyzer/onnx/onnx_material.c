@@ -73,8 +73,7 @@ static MtfOnnxValue *become(MtfOnnxValue *value, const MtfOnnxValue *made) {
 }
 
 static MtfOnnxValue *make_constant(MtfOnnxTranslation *t, MtfOnnxValue *value) {
-    g_autofree char *name = mtf_onnx_step_name(t);
-    MtfAxisOperation constant = mtf_axis_operation(t->graph, MTF_OP_CONSTANT, name);
+    MtfAxisOperation constant = mtf_onnx_begin(t, MTF_OP_CONSTANT);
     double number = value->known[0];
     constant.has_dtype = true;
     constant.dtype = mtf_onnx_dtype(value->type);
@@ -272,26 +271,22 @@ MtfOnnxValue *mtf_onnx_weight(MtfOnnxTranslation *t, MtfOnnxValue *value, bool f
 
 /* An operation of one input whose axis k goes by indexes[k], and its result. */
 static MtfOnnxValue *reform(MtfOnnxTranslation *t, int kind, MtfOnnxValue *value, const int *kept) {
-    g_autofree char *name = mtf_onnx_step_name(t);
-    MtfAxisOperation operation = mtf_axis_operation(t->graph, kind, name);
-    const MtfShape *axes = &mtf_axis_tensor(t->graph, value->tensor)->axes;
-    MtfShape from = *axes, to = { axes->rank, { 0 } };
+    MtfAxisOperation operation = mtf_onnx_begin(t, kind);
     MtfOnnxValue *result = mtf_onnx_view(t, value);
+    int indexes[MTF_ONNX_MAX_RANK] = { 0 };
     if (result == NULL)
         return NULL;
     for (int k = 0; k < value->rank; k++) {
         result->axes[k] = -1;
         if (!kept[k] && value->axes[k] < 0)
             continue;
-        int index = mtf_axis_index(t->graph, &operation, value->sizes[k], NULL);
-        if (value->axes[k] >= 0)
-            to.dims[mtf_shape_find(&from, value->axes[k])] = index;
+        indexes[k] = mtf_axis_index(t->graph, &operation, value->sizes[k], NULL);
         if (kept[k]) {
-            mtf_shape_append(&operation.shape, index);
-            result->axes[k] = index;
+            mtf_shape_append(&operation.shape, indexes[k]);
+            result->axes[k] = indexes[k];
         }
     }
-    mtf_axis_operation_take(t->graph, &operation, value->tensor, &from, &to);
+    mtf_onnx_take(t, &operation, value, indexes);
     operation.dtype = mtf_axis_tensor(t->graph, value->tensor)->dtype;
     result->tensor = mtf_axis_operation_end(t->graph, &operation);
     return result;
@@ -350,8 +345,7 @@ MtfOnnxValue *mtf_onnx_drop_units(MtfOnnxTranslation *t, MtfOnnxValue *value, un
 
 /* Makes the view one of the same elements as another type of ours. */
 static void convert(MtfOnnxTranslation *t, MtfOnnxValue *view, int type) {
-    g_autofree char *name = mtf_onnx_step_name(t);
-    MtfAxisOperation cast = mtf_axis_operation(t->graph, MTF_OP_CAST, name);
+    MtfAxisOperation cast = mtf_onnx_begin(t, MTF_OP_CAST);
     const MtfShape from = mtf_axis_tensor(t->graph, view->tensor)->axes;
     for (int i = 0; i < from.rank; i++)
         mtf_shape_append(&cast.shape, mtf_axis_index(t->graph, &cast,

@@ -15,14 +15,13 @@ char *mtf_onnx_step_name(MtfOnnxTranslation *t) {
     return g_strdup_printf("%s/%d", name, ++t->steps);
 }
 
-static MtfAxisOperation begin(MtfOnnxTranslation *t, int kind) {
+MtfAxisOperation mtf_onnx_begin(MtfOnnxTranslation *t, int kind) {
     g_autofree char *name = mtf_onnx_step_name(t);
     return mtf_axis_operation(t->graph, kind, name);
 }
 
-/* Adds a value whose axis k goes by indexes[k]. */
-static void take(MtfOnnxTranslation *t, MtfAxisOperation *operation, const MtfOnnxValue *value,
-                 const int *indexes) {
+void mtf_onnx_take(MtfOnnxTranslation *t, MtfAxisOperation *operation, const MtfOnnxValue *value,
+                   const int *indexes) {
     MtfShape from = mtf_axis_tensor(t->graph, value->tensor)->axes, to = { from.rank, { 0 } };
     for (int k = 0; k < value->rank; k++)
         if (value->axes[k] >= 0)
@@ -125,14 +124,14 @@ static MtfOnnxValue *map_typed(MtfOnnxTranslation *t, int kind, const MtfAttribu
         if ((terms[i] = prepare_term(t, inputs[i], term_type(kind, inputs, i), rank, sizes)) ==
             NULL)
             return NULL;
-    MtfAxisOperation operation = begin(t, kind);
+    MtfAxisOperation operation = mtf_onnx_begin(t, kind);
     operation.has_dtype = type == MTF_ONNX_BOOL && inputs[0]->type != MTF_ONNX_BOOL;
     operation.dtype = MTF_BOOL;
     if (attributes != NULL)
         operation.attributes = *attributes;
     index_terms(t, &operation, n, terms, indexes, result);
     for (int i = 0; i < n; i++)
-        take(t, &operation, terms[i], &indexes[rank - terms[i]->rank]);
+        mtf_onnx_take(t, &operation, terms[i], &indexes[rank - terms[i]->rank]);
     lay_out(&operation, result, indexes);
     return end(t, &operation, result, indexes);
 }
@@ -221,14 +220,14 @@ MtfOnnxValue *mtf_onnx_reduce(MtfOnnxTranslation *t, int kind, MtfOnnxValue *x, 
         result->tensor = x->tensor;
         return result;
     }
-    MtfAxisOperation operation = begin(t, kind);
+    MtfAxisOperation operation = mtf_onnx_begin(t, kind);
     for (int k = 0; k < x->rank; k++) {
         indexes[k] = x->axes[k] >= 0 ? mtf_axis_index(t->graph, &operation, x->sizes[k], NULL) : -1;
         left[k] = axes >> k & 1 ? -1 : indexes[k];
     }
-    take(t, &operation, x, indexes);
+    mtf_onnx_take(t, &operation, x, indexes);
     if (more != NULL)
-        take(t, &operation, more, left);
+        mtf_onnx_take(t, &operation, more, left);
     lay_out(&operation, result, left);
     return end(t, &operation, result, left);
 }
@@ -335,7 +334,7 @@ static MtfOnnxValue *multiply(MtfOnnxTranslation *t, const char *letters, int n,
     MtfOnnxValue *result = mtf_onnx_value_new(t, inputs[0]->type, rank, sizes);
     if (result == NULL)
         return NULL;
-    MtfAxisOperation operation = begin(t, MTF_OP_EINSUM);
+    MtfAxisOperation operation = mtf_onnx_begin(t, MTF_OP_EINSUM);
     for (int c = 0; c < LETTERS; c++)
         l->indexes[c] =
             l->real[c] ? mtf_axis_index(t->graph, &operation, l->sizes[c], l->roles[c]) : -1;
@@ -343,7 +342,7 @@ static MtfOnnxValue *multiply(MtfOnnxTranslation *t, const char *letters, int n,
         int by[MTF_ONNX_MAX_RANK];
         for (int k = 0; k < inputs[i]->rank; k++)
             by[k] = l->indexes[(int)letters_of(letters, i)[k]];
-        take(t, &operation, inputs[i], by);
+        mtf_onnx_take(t, &operation, inputs[i], by);
     }
     for (int k = 0; k < rank; k++)
         indexes[k] = l->indexes[(int)out[k]];
@@ -381,7 +380,7 @@ static MtfOnnxValue *with_axis(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis)
     MtfOnnxValue *result = x == NULL ? NULL : mtf_onnx_view(t, x);
     if (result == NULL)
         return NULL;
-    MtfAxisOperation operation = begin(t, MTF_OP_RESHAPE);
+    MtfAxisOperation operation = mtf_onnx_begin(t, MTF_OP_RESHAPE);
     int indexes[MTF_ONNX_MAX_RANK];
     for (int k = 0; k < x->rank; k++) {
         indexes[k] = x->axes[k] >= 0 || k == axis
@@ -390,7 +389,7 @@ static MtfOnnxValue *with_axis(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis)
         if (indexes[k] >= 0)
             mtf_shape_append(&operation.shape, indexes[k]);
     }
-    take(t, &operation, x, indexes);
+    mtf_onnx_take(t, &operation, x, indexes);
     return end(t, &operation, result, indexes);
 }
 
@@ -401,11 +400,11 @@ MtfOnnxValue *mtf_onnx_along(MtfOnnxTranslation *t, int kind, MtfAttributes attr
     MtfOnnxValue *result = x == NULL ? NULL : mtf_onnx_view(t, x);
     if (result == NULL)
         return NULL;
-    MtfAxisOperation operation = begin(t, kind);
+    MtfAxisOperation operation = mtf_onnx_begin(t, kind);
     operation.attributes = attributes;
     for (int k = 0; k < x->rank; k++)
         indexes[k] = x->axes[k] >= 0 ? mtf_axis_index(t->graph, &operation, x->sizes[k], NULL) : -1;
-    take(t, &operation, x, indexes);
+    mtf_onnx_take(t, &operation, x, indexes);
     operation.shape = g_array_index(operation.inputs, MtfAxisInput, 0).to;
     if (size == 0) {
         operation.attributes.dimension = indexes[axis];
@@ -449,7 +448,7 @@ static void take_windowed(MtfOnnxTranslation *t, MtfAxisOperation *operation, Le
         by[k] = index_of_letter(t, operation, letters, names[k], value->sizes[k]);
     for (int w = 0; k < value->rank; k++, w++)
         by[k] = windows[w];
-    take(t, operation, value, by);
+    mtf_onnx_take(t, operation, value, by);
 }
 
 /* Indexes of the windows: of what they go over, what they make, and the places within. */
@@ -485,7 +484,7 @@ MtfOnnxValue *mtf_onnx_windowed(MtfOnnxTranslation *t, const MtfOnnxWindows *win
     filter = with_axes(t, filter);
     if (x == NULL || (filtered && filter == NULL))
         return NULL;
-    MtfAxisOperation operation = begin(t, windows->kind);
+    MtfAxisOperation operation = mtf_onnx_begin(t, windows->kind);
     index_windows(t, &operation, windows, x, index);
     take_windowed(t, &operation, &letters, windows->letters, x, index[0]);
     if (filtered)
@@ -511,12 +510,12 @@ static MtfOnnxValue *pick(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis, int6
     MtfOnnxValue *result = mtf_onnx_view(t, x);
     if (result == NULL)
         return NULL;
-    MtfAxisOperation operation = begin(t, MTF_OP_SELECT);
+    MtfAxisOperation operation = mtf_onnx_begin(t, MTF_OP_SELECT);
     for (int k = 0; k < x->rank; k++) {
         indexes[k] = x->axes[k] >= 0 ? mtf_axis_index(t->graph, &operation, x->sizes[k], NULL) : -1;
         left[k] = k == axis ? -1 : indexes[k];
     }
-    take(t, &operation, x, indexes);
+    mtf_onnx_take(t, &operation, x, indexes);
     operation.attributes.dimension = indexes[axis];
     operation.attributes.index = (double)which;
     const MtfShape *to = &g_array_index(operation.inputs, MtfAxisInput, 0).to;
@@ -570,7 +569,7 @@ MtfOnnxValue *mtf_onnx_range(MtfOnnxTranslation *t, int type, int rank, const in
         indexes[k] = -1;
     if (sizes[axis] == 1)
         return mtf_onnx_material(t, mtf_onnx_uniform(t, type, rank, sizes, 0));
-    MtfAxisOperation operation = begin(t, MTF_OP_RANGE);
+    MtfAxisOperation operation = mtf_onnx_begin(t, MTF_OP_RANGE);
     indexes[axis] = mtf_axis_index(t->graph, &operation, sizes[axis], NULL);
     mtf_shape_append(&operation.shape, indexes[axis]);
     operation.has_dtype = true;
@@ -591,7 +590,7 @@ static MtfOnnxValue *carried(MtfOnnxTranslation *t, MtfOnnxValue *x) {
 }
 
 static MtfAxisOperation begin_in_loop(MtfOnnxTranslation *t, int kind, int loop) {
-    MtfAxisOperation operation = begin(t, kind);
+    MtfAxisOperation operation = mtf_onnx_begin(t, kind);
     operation.loop = loop;
     return operation;
 }
@@ -616,9 +615,9 @@ static MtfOnnxValue *state_of(MtfOnnxTranslation *t, int kind, int loop, MtfOnnx
     MtfAxisOperation operation = begin_in_loop(t, kind, loop);
     operation.attributes.condition = ends;
     index_axes(t, &operation, x, -1, indexes);
-    take(t, &operation, x, indexes);
+    mtf_onnx_take(t, &operation, x, indexes);
     if (next != NULL)
-        take(t, &operation, next, indexes);
+        mtf_onnx_take(t, &operation, next, indexes);
     lay_out(&operation, result, indexes);
     return end(t, &operation, result, indexes);
 }
@@ -669,7 +668,7 @@ MtfOnnxValue *mtf_onnx_loop_slice(MtfOnnxTranslation *t, int loop, MtfOnnxValue 
         return NULL;
     MtfAxisOperation operation = begin_in_loop(t, MTF_OP_LOOP_SLICE, loop);
     index_axes(t, &operation, x, axis, indexes);
-    take(t, &operation, x, indexes);
+    mtf_onnx_take(t, &operation, x, indexes);
     operation.attributes.dimension = indexes[axis];
     operation.shape = g_array_index(operation.inputs, MtfAxisInput, 0).to;
     mtf_shape_remove(&operation.shape, indexes[axis]);
@@ -693,7 +692,7 @@ MtfOnnxValue *mtf_onnx_loop_stack(MtfOnnxTranslation *t, int loop, MtfOnnxValue 
     indexes[0] = mtf_axis_index(t->graph, &operation, sizes[0], NULL);
     mtf_axis_tie(t->graph, indexes[0], axis);
     index_axes(t, &operation, y, -1, indexes + 1);
-    take(t, &operation, y, indexes + 1);
+    mtf_onnx_take(t, &operation, y, indexes + 1);
     operation.attributes.dimension = indexes[0];
     mtf_shape_append(&operation.shape, indexes[0]);
     const MtfShape *rest = &g_array_index(operation.inputs, MtfAxisInput, 0).to;

@@ -10,6 +10,11 @@
 /* The name of the next operation made for the node; free with g_free. */
 char *mtf_onnx_step_name(MtfOnnxTranslation *t);
 
+/* An operation of that name, and an input of it whose axis k goes by indexes[k]. */
+MtfAxisOperation mtf_onnx_begin(MtfOnnxTranslation *t, int kind);
+void mtf_onnx_take(MtfOnnxTranslation *t, MtfAxisOperation *operation, const MtfOnnxValue *value,
+                   const int *indexes);
+
 /* Sizes of values that are broadcast together; false with an error where they do not go together. */
 bool mtf_onnx_broadcast(MtfOnnxTranslation *t, int n, MtfOnnxValue *const *values, int *rank,
                         int64_t *sizes);
