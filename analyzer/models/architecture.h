@@ -97,9 +97,10 @@ typedef struct {
     double softcap;         /* of the scores: s -> cap tanh(s / cap); 0: none */
     int64_t window; /* positions that a query sees on each side it looks to, its own included */
     int64_t chunk;  /* layers that turn look back to the last multiple of it; 0: further */
-    /* Queries of layers that do not turn are multiplied by 1 + temper ln(1 + floor(place / temper_places)), the first
-     * place being 1; 0: by nothing. */
+    /* Queries of layers that do not turn, or of all, are multiplied by 1 + temper ln(1 + floor(place / temper_places)), the
+     * first place being 1, of all layers 0; 0: by nothing. */
     int64_t temper_places;
+    bool temper_all;
     double temper;
     bool first_unnormed; /* layer 0 has no norm before attention */
     MtfWindowRule window_rule;

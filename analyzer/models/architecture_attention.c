@@ -205,10 +205,12 @@ static int norm_heads(MtfAssembly *m, int which, int x) {
     return x;
 }
 
-/* Queries of long texts in layers that do not turn: x (1 + temper ln(1 + floor((position + 1) / places))). */
+/* Queries of long texts in layers that do not turn: x (1 + temper ln(1 + floor((position + 1) / places))); or in all, without
+ * that first 1. */
 static int temper(MtfAssembly *m, int x) {
     const MtfStack *s = m->stack;
-    if (s->temper_places == 0 || m->positions < s->temper_places || !is_straight(m))
+    if (s->temper_places == 0 || m->positions < s->temper_places ||
+        !(s->temper_all || is_straight(m)))
         return x;
     mtf_parts_enter(m->p, "temper");
     m->p->b.has_dtype = true;
@@ -216,7 +218,7 @@ static int temper(MtfAssembly *m, int x) {
     int position = mtf_parts_range(m->p, "position", m->length);
     int one = mtf_parts_constant(m->p, "one", 1);
     int places = mtf_parts_constant(m->p, "places", (double)s->temper_places);
-    int place = mtf_parts_add(m->p, "place", position, one);
+    int place = s->temper_all ? position : mtf_parts_add(m->p, "place", position, one);
     int times = mtf_parts_apply(m->p, MTF_OP_DIVIDE, "times", NULL, place, places);
     int whole = mtf_parts_apply(m->p, MTF_OP_FLOOR, "whole", NULL, times, -1);
     int log =

@@ -113,7 +113,9 @@ static void read_dynamic_rotary(MtfConfig *c, const MtfJson *object, MtfArchitec
 }
 
 /* What an object may say, each read by the types that have it; "finetuned" is of how the model was made. */
-static bool has_known_keys(MtfConfig *c, const MtfJson *object, bool sections) {
+static bool has_known_keys(MtfConfig *c, const MtfJson *object, const MtfStack *s) {
+    static const char *const tempered[] = { "llama_4_scaling_beta", "max_position_embeddings",
+                                            NULL };
     static const char *const known[] = { "rope_type",
                                          "type",
                                          "rope_theta",
@@ -138,7 +140,8 @@ static bool has_known_keys(MtfConfig *c, const MtfJson *object, bool sections) {
     MtfJson value;
     for (bool more = mtf_json_first(object, &value); more; more = mtf_json_next(&value))
         if (!g_strv_contains(known, mtf_json_key(&value)) && !cJSON_IsNull(value.node) &&
-            !(sections && strcmp(mtf_json_key(&value), "mrope_section") == 0))
+            !(s->rotary_sections && strcmp(mtf_json_key(&value), "mrope_section") == 0) &&
+            !(s->temper_all && g_strv_contains(tempered, mtf_json_key(&value))))
             return mtf_json_fail(&value, c->error,
                                  "not known of rotary positions, and it may change what the model "
                                  "computes; take it out if it does not");
@@ -146,13 +149,12 @@ static bool has_known_keys(MtfConfig *c, const MtfJson *object, bool sections) {
 }
 
 /* Its "rope_type", "type" in old files. */
-static const char *read_rotary_type(MtfConfig *c, const MtfJson *object, bool sections) {
+static const char *read_rotary_type(MtfConfig *c, const MtfJson *object, const MtfStack *s) {
     MtfJson value;
     const char *type = "default";
     bool there =
         mtf_json_find(object, "rope_type", &value) || mtf_json_find(object, "type", &value);
-    if (!has_known_keys(c, object, sections) ||
-        (there && !mtf_json_string(&value, &type, c->error)))
+    if (!has_known_keys(c, object, s) || (there && !mtf_json_string(&value, &type, c->error)))
         c->failed = true;
     return type;
 }
@@ -160,9 +162,14 @@ static const char *read_rotary_type(MtfConfig *c, const MtfJson *object, bool se
 static void read_rotary_object(MtfConfig *c, const char *key, const MtfJson *object,
                                MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
-    const char *type = read_rotary_type(c, object, s->rotary_sections);
+    const char *type = read_rotary_type(c, object, s);
     s->rotary_base = rotary_number(c, object, "rope_theta", s->rotary_base);
     s->rotary_share = rotary_number(c, object, "partial_rotary_factor", s->rotary_share);
+    if (s->temper_all) {
+        s->temper = rotary_number(c, object, "llama_4_scaling_beta", 0);
+        s->temper_places =
+            (int64_t)fmin(rotary_number(c, object, "original_max_position_embeddings", 0), 1e15);
+    }
     if (strcmp(type, "llama3") == 0)
         read_llama3_rotary(c, object, s);
     else if (strcmp(type, "linear") == 0)
@@ -182,7 +189,7 @@ static void read_rotary_object(MtfConfig *c, const char *key, const MtfJson *obj
 
 /* Of layers with a window, where they have a base of their own and turn by it as it is. */
 static void read_window_rotary(MtfConfig *c, const MtfJson *object, MtfStack *s) {
-    const char *type = read_rotary_type(c, object, s->rotary_sections);
+    const char *type = read_rotary_type(c, object, s);
     if (!c->failed && strcmp(type, "default") != 0)
         c->failed = !mtf_json_fail(
             object, c->error,

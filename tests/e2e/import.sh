@@ -77,6 +77,14 @@ count deepseek-v2 235741434880 '{"model_type":"deepseek_v2","hidden_size":5120,"
   "num_key_value_heads":128,"intermediate_size":12288,"moe_intermediate_size":1536,"n_routed_experts":160,"n_shared_experts":2,
   "num_experts_per_tok":6,"q_lora_rank":1536,"topk_method":"group_limited_greedy","n_group":8,"topk_group":3,
   "routed_scaling_factor":16.0}'
+# Two tables of 131072 x 4096; in each of 34 layers 2 4096^2 + 2 4096 1024 + 3 4096 14336 and two norms; the last norm. Jais 2: two of
+# 150272 x 3328, layers of 4 (3328^2 + 3328) + 2 3328 26624 + 26624 + 3328 and two norms with biases, the last norm. FlexOlmo: two of
+# 100352 x 4096, in a layer 4 4096^2 + 4 4096, 7 4096 and 7 experts of 3 4096 11008; the last norm.
+count ministral3-8b $((2 * 131072 * 4096 + 34 * (2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336 + 2 * 4096) + 4096)) '{"model_type":"ministral3",
+  "rope_parameters":{"rope_type":"yarn","factor":16.0,"rope_theta":1000000.0,"original_max_position_embeddings":16384,
+  "max_position_embeddings":262144,"llama_4_scaling_beta":0.1,"mscale":1.0,"mscale_all_dim":1.0,"beta_fast":32.0,"beta_slow":1.0}}'
+count jais2-8b $((2 * 150272 * 3328 + 32 * (4 * (3328 * 3328 + 3328) + 2 * 3328 * 26624 + 26624 + 3328 + 4 * 3328) + 2 * 3328)) '{"model_type":"jais2"}'
+count flex-olmo-7x7b $((2 * 100352 * 4096 + 32 * (4 * 4096 * 4096 + 4 * 4096 + 7 * 4096 + 7 * 3 * 4096 * 11008) + 4096)) '{"model_type":"flex_olmo"}'
 # Llama 3 8B without its head of 128256 4096, with one of 5 4096.
 count llama3-8b-classes $((8030261248 - 128256 * 4096 + 5 * 4096)) '{"model_type":"llama","architectures":["LlamaForSequenceClassification"],
   "intermediate_size":14336,"num_key_value_heads":8,"vocab_size":128256,"id2label":{"0":"a","1":"b","2":"c","3":"d","4":"e"}}'

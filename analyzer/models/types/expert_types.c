@@ -159,6 +159,19 @@ static void read_olmoe(MtfConfig *c, MtfArchitecture *n) {
     s->d_expert = s->d_ff;
 }
 
+/* FlexOlmo: OLMoE whose norms stand behind its parts. */
+static void read_flex_olmo(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        100352, 4096, 11008, 32, 32, 0, 0, 4096, 1e-6, 5e5, false
+    };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    mtf_type_norm_behind(s, MTF_HEAD_NORM_WIDE);
+    read_qwen_experts(c, s, 7, 5);
+    s->d_expert = s->d_ff;
+}
+
 /* A shared expert computes every token beside the chosen ones; a gate per token scales its result. */
 static void read_qwen2_moe(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 151936, 2048,  5632, 24,  16,   16,
@@ -600,6 +613,7 @@ const MtfArchitectureType mtf_expert_types[] = {
     { "qwen2_moe", read_qwen2_moe },
     { "qwen3_moe", read_qwen3_moe },
     { "olmoe", read_olmoe },
+    { "flex_olmo", read_flex_olmo },
     { "deepseek", read_deepseek },
     { "deepseek_v2", read_deepseek_v2 },
     { "deepseek_v3", read_deepseek_v3 },

@@ -18,6 +18,17 @@ static void read_mistral(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_window(c, &n->decoder, 4096);
 }
 
+/* Ministral 3: queries of places beyond those that the model was first made for grow with the text. */
+static void read_ministral3(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 131072, 4096,   14336, 34,  32,   8,
+                                           128,    262144, 1e-5,  1e6, false };
+    n->decoder.temper_all = true;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_window(c, &n->decoder, 0);
+    if (n->decoder.temper_places < 0)
+        mtf_config_fail(c, "rope_parameters", "original_max_position_embeddings is below 0");
+}
+
 static void read_qwen2(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 151936, 4096,  22016, 32,  32,   32,
                                            0,      32768, 1e-6,  1e4, false };
@@ -109,6 +120,18 @@ static void read_hunyuan(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_ignore(c, (const char *const[]){ "eod_token_id", "sep_token_id", NULL });
 }
 
+/* Jais 2: norms of means and no gate. */
+static void read_jais2(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 150272, 3328, 26624, 32,  26,   26,
+                                           128,    8192, 1e-5,  5e5, false };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_layer_norms(c, n, "layer_norm_eps");
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = mtf_config_flag(c, "attention_bias", true);
+    s->ffn_bias = mtf_config_flag(c, "mlp_bias", true);
+    mtf_type_without_gate(c, s, "relu2");
+}
+
 /* Apertus: no gate, but a function of two learned numbers; norms of queries and keys. */
 static void read_apertus(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 131072, 4096,  14336, 32,   32,   0,
@@ -198,22 +221,13 @@ static void read_smollm3(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_layer_types(c, s);
 }
 
-/* Norms behind both branches instead of before, and of queries and keys. */
-static void norm_behind(MtfStack *s, MtfHeadNorm heads) {
-    mtf_type_head_norms(s);
-    s->head_norm = heads;
-    s->names.before_attention = s->names.before_ffn = NULL;
-    s->names.on_attention = "post_attention_layernorm";
-    s->names.on_ffn = "post_feedforward_layernorm";
-}
-
 static const MtfTypeSizes olmo_sizes = { 50304, 4096, 11008, 32, 32, 0, 0, 2048, 1e-5, 1e4, false };
 
 /* OLMo 2: norms of all heads' queries and keys together. */
 static void read_olmo2(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_llama(c, n, &olmo_sizes);
     mtf_type_attention_bias(c, &n->decoder);
-    norm_behind(&n->decoder, MTF_HEAD_NORM_WIDE);
+    mtf_type_norm_behind(&n->decoder, MTF_HEAD_NORM_WIDE);
 }
 
 /* OLMo 3: three of four layers have a window, and turn by angles that nothing stretches. */
@@ -224,7 +238,7 @@ static void read_olmo3(MtfConfig *c, MtfArchitecture *n) {
     s->window_rotary_base = mtf_config_number(c, "rope_theta", standard.rotary_base);
     mtf_type_llama(c, n, &standard);
     mtf_type_attention_bias(c, s);
-    norm_behind(s, MTF_HEAD_NORM_WIDE);
+    mtf_type_norm_behind(s, MTF_HEAD_NORM_WIDE);
     mtf_type_window(c, s, 4096);
     mtf_type_window_pattern(c, s, 4);
     mtf_type_layer_types(c, s);
@@ -244,7 +258,7 @@ static void read_exaone4(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
     MtfJson pattern;
     mtf_type_llama(c, n, &standard);
-    norm_behind(s, MTF_HEAD_NORM_EACH);
+    mtf_type_norm_behind(s, MTF_HEAD_NORM_EACH);
     mtf_type_window(c, s, 4096);
     if (!mtf_config_find(c, "sliding_window_pattern", &pattern) || !cJSON_IsString(pattern.node))
         mtf_type_window_pattern(c, s, 4);
@@ -359,5 +373,7 @@ const MtfArchitectureType mtf_llama_types[] = {
     { "cwm", read_cwm },
     { "apertus", read_apertus },
     { "arcee", read_arcee },
+    { "ministral3", read_ministral3 },
+    { "jais2", read_jais2 },
     { NULL, NULL },
 };

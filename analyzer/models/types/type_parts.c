@@ -94,6 +94,14 @@ void mtf_type_head_norms(MtfStack *s) {
     s->names.k_norm = "self_attn.k_norm";
 }
 
+void mtf_type_norm_behind(MtfStack *s, MtfHeadNorm heads) {
+    mtf_type_head_norms(s);
+    s->head_norm = heads;
+    s->names.before_attention = s->names.before_ffn = NULL;
+    s->names.on_attention = "post_attention_layernorm";
+    s->names.on_ffn = "post_feedforward_layernorm";
+}
+
 void mtf_type_head_layer_norms(MtfConfig *c, MtfStack *s, bool standard) {
     if (!mtf_config_flag(c, "qk_layernorm", standard))
         return;

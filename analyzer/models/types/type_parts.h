@@ -57,6 +57,9 @@ void mtf_type_without_gate(MtfConfig *config, MtfStack *stack, const char *stand
 /* Norms of each head's queries and keys, in Qwen 3's names. */
 void mtf_type_head_norms(MtfStack *stack);
 
+/* The same, of heads as said, and norms of what each part makes instead of what it reads (OLMo 2). */
+void mtf_type_norm_behind(MtfStack *stack, MtfHeadNorm heads);
+
 /* "qk_layernorm": likewise, with biases, in Phi's names; `standard` where it is left out. */
 void mtf_type_head_layer_norms(MtfConfig *config, MtfStack *stack, bool standard);
 

@@ -767,6 +767,7 @@ def olmo2(w, c, tokens):
 # when they have turned), of means, with scales less 1; squares of relu, without a gate.
 TRAITS = {
     "olmo3": {"behind", "wide"}, "exaone4": {"behind", "each", "straight"}, "seed_oss": set(), "ernie4_5": set(), "helium": set(),
+    "ministral3": set(), "jais2": {"relu2", "means"}, "flex_olmo": {"behind", "wide"},
     "cwm": set(), "hunyuan_v1_moe": {"each", "turned"}, "minimax_m2": {"wide"}, "granitemoeshared": set(),
     "hunyuan_v1_dense": {"each", "turned"}, "arcee": {"relu2"}, "nemotron": {"relu2", "means", "less 1"},
     "apertus": {"each", "xielu"}, "persimmon": {"relu2", "means", "fused"}, "glm4_moe": {"each"}, "dots1": {"each"}, "granitemoe": set(), "ernie4_5_moe": set(),
@@ -850,6 +851,10 @@ def newer(w, c, tokens):
             q, k = norm(p + names[0], q), norm(p + names[1], k)
         if slides or "straight" not in traits:
             q, k = (rotate(y, rotary_of(c, slides)) for y in (q, k))
+        if kind == "ministral3":
+            said = c["rope_parameters"]
+            place = torch.arange(x.shape[0]) // said["original_max_position_embeddings"]
+            q = q * (1 + said["llama_4_scaling_beta"] * torch.log1p(place.double()))[:, None]
         if each and "turned" in traits:
             q, k = norm(p + names[0], q), norm(p + names[1], k)
         y = attend(q, k, v, c.get("attention_multiplier", 1 / math.sqrt(width)), window=c["sliding_window"] if slides else None)
@@ -870,6 +875,9 @@ def newer(w, c, tokens):
             return gated(p + "mlp.shared_mlp.", x, c["intermediate_size"]) + experts(w, c, p + "mlp.", x, (
                 "gate.wg", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj", c["num_experts"], c["moe_topk"],
                 c["intermediate_size"], True))
+        if kind == "flex_olmo":
+            return experts(w, c, p + "mlp.", x, ("gate", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj",
+                                                 c["num_experts"], c["num_experts_per_tok"], c["intermediate_size"], False))
         if kind == "minimax_m2":
             p, f = p + "block_sparse_moe.", c["intermediate_size"]
             shares = shares_beside_bias(w, c, p, x)
@@ -1923,6 +1931,11 @@ MODELS = {
     "helium": (newer, {**LLAMA, "head_dim": 6, "attention_bias": True, "rope_theta": 100.0}),
     "hunyuan_v1_dense": (newer, {**LLAMA, "head_dim": 8, "rope_theta": 100.0}),
     "apertus": (newer, {**LLAMA, "hidden_act": "xielu", "head_dim": 8, "rope_theta": 100.0}),
+    "ministral3": (newer, {**LLAMA, "head_dim": 8, "rope_parameters": {
+        "rope_type": "default", "rope_theta": 100.0, "llama_4_scaling_beta": 0.7, "original_max_position_embeddings": 4}}),
+    "jais2": (newer, {**without_rms(LLAMA), "hidden_act": "relu2", "layer_norm_eps": 1e-5, "head_dim": 8, "attention_bias": True,
+                      "mlp_bias": True, "rope_theta": 100.0}),
+    "flex_olmo": (newer, {**LLAMA, "num_experts": 4, "num_experts_per_tok": 2, "norm_topk_prob": False, "rope_theta": 100.0}),
     "arcee": (newer, {**LLAMA, "hidden_act": "relu2", "mlp_bias": True}),
     "nemotron": (newer, {**without_rms(LLAMA), "hidden_act": "relu2", "norm_eps": 1e-5, "head_dim": 8, "partial_rotary_factor": 0.5}),
     "persimmon": (newer, {**without_rms(LLAMA), "hidden_act": "relu2", "layer_norm_eps": 1e-5, "hidden_size": 48, "partial_rotary_factor": 0.5,
