@@ -77,7 +77,7 @@ static char *join_parts(const MtfJson *list, GError **error) {
             !mtf_json_string(&kind, &type, error))
             return NULL;
         if (!g_str_equal(type, "text")) {
-            mtf_json_fail(&kind, error, "parts of type \"text\" alone are read here");
+            mtf_json_fail(&kind, error, "only parts of type \"text\" are read here");
             return NULL;
         }
         if (!mtf_json_get(&part, "text", &value, error) || !mtf_json_string(&value, &words, error))
@@ -126,7 +126,7 @@ static bool read_template_names(const MtfJson *value, MtfCompletionRequest *requ
         return false;
     for (bool more = mtf_json_first(value, &member); more; more = mtf_json_next(&member))
         if (g_str_equal(mtf_json_key(&member), "messages"))
-            return mtf_json_fail(&member, error, "they stand in the request itself");
+            return mtf_json_fail(&member, error, "messages stand in the request itself");
         else
             cJSON_AddItemToObject(request->names, mtf_json_key(&member),
                                   cJSON_Duplicate(member.node, true));

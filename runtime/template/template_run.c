@@ -142,7 +142,7 @@ static const cJSON *slice_of(Run *r, const MtfNode *node) {
     int64_t step = cJSON_IsNumber(step_value) ? step_value->valueint : 1, n = length_of(v);
     bool back = step < 0;
     if (step == 0 || (!cJSON_IsString(v) && !cJSON_IsArray(v)))
-        return mtf_value_fail(&r->maker, "a list or a text, and a step other than 0, are expected");
+        return mtf_value_fail(&r->maker, "a slice is of a list or a text, by a step that is not 0");
     int64_t from = bound_of(r, mtf_node_part(node, 1), n, back ? n - 1 : 0, back);
     int64_t to = bound_of(r, mtf_node_part(node, 2), n, back ? -1 : n, back);
     if (cJSON_IsString(v) && step == 1)
@@ -181,7 +181,7 @@ static const cJSON *sum(Run *r, const cJSON *a, const cJSON *b) {
     if (cJSON_IsString(a) && cJSON_IsString(b))
         return joined(r, a, b);
     if (!cJSON_IsArray(a) || !cJSON_IsArray(b))
-        return mtf_value_fail(&r->maker, "two numbers, texts or lists are added up");
+        return mtf_value_fail(&r->maker, "\"+\" is for two numbers, two texts or two lists");
     cJSON *list = mtf_value_container(&r->maker, false);
     const cJSON *const both[] = { a, b };
     for (int i = 0; i < 2; i++)

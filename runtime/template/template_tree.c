@@ -124,7 +124,6 @@ static const char *take_name(Parser *p) {
 /* ---- Expressions ----------------------------------------------------------------------------- */
 
 static MtfNode *parse_expression(Parser *p);
-static MtfNode *parse_unary(Parser *p);
 
 static MtfNode *constant(const Parser *p, cJSON *value) {
     MtfNode *node = new_node(p, MTF_NODE_CONSTANT, NULL);
@@ -283,16 +282,16 @@ static MtfNode *parse_test(Parser *p, MtfNode *value) {
     return negated ? node_of(p, MTF_NODE_NOT, NULL, test, NULL, NULL) : test;
 }
 
-static MtfNode *parse_postfix(Parser *p) {
-    MtfNode *value = parse_atom(p);
+/* What stands behind a value: members and items, and with `filters` filters and tests. */
+static MtfNode *parse_postfix(Parser *p, MtfNode *value, bool filters) {
     while (!p->failed) {
         if (take_symbol(p, "."))
             value = parse_member(p, value);
         else if (take_symbol(p, "["))
             value = parse_index(p, value);
-        else if (take_symbol(p, "|"))
+        else if (filters && take_symbol(p, "|"))
             value = parse_filter(p, value);
-        else if (take_word(p, "is"))
+        else if (filters && take_word(p, "is"))
             value = parse_test(p, value);
         else
             break;
@@ -305,13 +304,14 @@ static void enter(Parser *p) {
         fail(p, "more than %d parts lie inside one another", MOST_NESTED);
 }
 
-static MtfNode *parse_unary(Parser *p) {
+/* A sign binds more than filters and tests, and less than members: -a.b|string is (-(a.b))|string. */
+static MtfNode *parse_unary(Parser *p, bool filters) {
     if (!take_symbol(p, "-"))
-        return parse_postfix(p);
+        return parse_postfix(p, parse_atom(p), filters);
     enter(p);
-    MtfNode *node = node_of(p, MTF_NODE_NEGATIVE, NULL, parse_unary(p), NULL, NULL);
+    MtfNode *node = node_of(p, MTF_NODE_NEGATIVE, NULL, parse_unary(p, false), NULL, NULL);
     p->depth--;
-    return node;
+    return parse_postfix(p, node, filters);
 }
 
 /* Operators from those that bind least; those of a level are joined from the left. */
@@ -331,7 +331,7 @@ static const char *take_operator(Parser *p, gsize level) {
 
 static MtfNode *parse_level(Parser *p, gsize level) {
     if (level == G_N_ELEMENTS(levels))
-        return parse_unary(p);
+        return parse_unary(p, true);
     if (level == LEVEL_COMPARES && take_word(p, "not")) {
         enter(p);
         MtfNode *node = node_of(p, MTF_NODE_NOT, NULL, parse_level(p, level), NULL, NULL);
@@ -384,20 +384,25 @@ static void expect_tag(Parser *p, const char *word) {
     expect_end(p);
 }
 
+/* {% else %} and what follows it, or NULL. */
+static MtfNode *parse_otherwise(Parser *p) {
+    if (!take_tag(p, "else"))
+        return NULL;
+    expect_end(p);
+    return parse_block(p);
+}
+
 static MtfNode *parse_if(Parser *p) {
     MtfNode *condition = parse_expression(p);
     expect_end(p);
-    MtfNode *then = parse_block(p), *otherwise = NULL;
+    MtfNode *then = parse_block(p);
     if (take_tag(p, "elif")) {
         enter(p);
-        otherwise = parse_if(p);
+        MtfNode *next = parse_if(p);
         p->depth--;
-        return node_of(p, MTF_NODE_IF, NULL, condition, then, otherwise);
+        return node_of(p, MTF_NODE_IF, NULL, condition, then, next);
     }
-    if (take_tag(p, "else")) {
-        expect_end(p);
-        otherwise = parse_block(p);
-    }
+    MtfNode *otherwise = parse_otherwise(p);
     expect_tag(p, "endif");
     return node_of(p, MTF_NODE_IF, NULL, condition, then, otherwise);
 }
@@ -418,11 +423,7 @@ static MtfNode *parse_for(Parser *p) {
     MtfNode *list = parse_level(p, 0);
     MtfNode *condition = take_word(p, "if") ? parse_expression(p) : NULL;
     expect_end(p);
-    MtfNode *body = parse_block(p), *otherwise = NULL;
-    if (take_tag(p, "else")) {
-        expect_end(p);
-        otherwise = parse_block(p);
-    }
+    MtfNode *body = parse_block(p), *otherwise = parse_otherwise(p);
     expect_tag(p, "endfor");
     MtfNode *node = node_of(p, MTF_NODE_FOR, NULL, list, body, otherwise);
     add_part(p, node, condition);

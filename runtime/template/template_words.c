@@ -103,7 +103,7 @@ static const cJSON *replace(Maker *m, const Arguments *a) {
     g_autoptr(GString) text = g_string_new(text_of(m, subject(a)));
     const char *from = text_argument(m, a, 1, ""), *to = text_argument(m, a, 2, "");
     if (*from == '\0')
-        return mtf_value_fail(m, "what is replaced should be no empty text");
+        return mtf_value_fail(m, "an empty text cannot be replaced");
     g_string_replace(text, from, to, 0);
     return mtf_value_text(m, text->str);
 }
@@ -115,7 +115,7 @@ static const cJSON *split(Maker *m, const Arguments *a) {
         cJSON_IsNumber(most) && most->valueint >= 0 ? MIN(most->valueint, MOST_RANGE) + 1 : 0;
     cJSON *list = mtf_value_container(m, false);
     if (by != NULL && *by == '\0')
-        return mtf_value_fail(m, "a text is not split by an empty one");
+        return mtf_value_fail(m, "a text cannot be split by an empty one");
     g_auto(GStrv) pieces =
         by != NULL ? g_strsplit(text, by, parts) : g_strsplit_set(text, WHITE, parts);
     for (int i = 0; pieces[i] != NULL; i++)
@@ -278,7 +278,7 @@ static const cJSON *map_attribute(Maker *m, const Arguments *a) {
     const cJSON *key = argument(a, MTF_MOST_ARGUMENTS, "attribute");
     cJSON *list = mtf_value_container(m, false);
     if (!cJSON_IsString(key))
-        return mtf_value_fail(m, "map(attribute=…) is supported alone");
+        return mtf_value_fail(m, "only map(attribute=…) is supported");
     for (const cJSON *item = subject(a)->child; item != NULL; item = item->next) {
         const cJSON *member = cJSON_GetObjectItemCaseSensitive(item, key->valuestring);
         mtf_value_add(list, NULL, member != NULL ? member : &mtf_undefined);

@@ -84,6 +84,27 @@ static void malformed_templates_are_told(void **state) {
     refuses(deep->str, "more than 500 parts lie inside one another");
 }
 
+static void says(const char *text, const char *wanted) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfChatTemplate) template = mtf_chat_template_parse("t", text, &error);
+    cJSON *names = cJSON_CreateObject();
+    g_autofree char *said =
+        template != NULL ? mtf_chat_template_spell(template, names, &error) : NULL;
+    cJSON_Delete(names);
+    if (said == NULL)
+        fail_msg("%s: %s", text, error->message);
+    assert_string_equal(said, wanted);
+}
+
+static void a_sign_binds_before_filters_and_behind_members(void **state) {
+    (void)state;
+    says("{{ -7|string + '!' }}", "-7!");
+    says("{{ -2 is even }}", "True");
+    says("{{ -[1, 2][1] }}{{ -{'a': 3}.a|string }}", "-2-3");
+    says("{{ - -3 is odd }}", "True");
+    says("{{ 5 - 2|string|int }}", "3");
+}
+
 static void fails(const char *text, const char *why) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfChatTemplate) template = mtf_chat_template_parse("t", text, NULL);
@@ -109,6 +130,11 @@ static void what_goes_wrong_is_told_by_line(void **state) {
           "{% set n.a = n.a + n.a %}{% endfor %}",
           "a text of more than");
     fails("{{ 1 // 0 }}", "not by 0");
+    fails("{{ 1 + 'a' }}", "\"+\" is for two numbers, two texts or two lists");
+    fails("{{ 'abc'[::0] }}", "by a step that is not 0");
+    fails("{{ 'abc'|replace('', 'b') }}", "an empty text cannot be replaced");
+    fails("{{ 'abc'.split('') }}", "a text cannot be split by an empty one");
+    fails("{{ ['a']|map('upper') }}", "only map(attribute=…) is supported");
 }
 
 /* The folder's own tokens, and a template of its config, of a list, or of a file beside it. */
@@ -155,6 +181,7 @@ int main(void) {
         cmocka_unit_test(conversations_are_spelled_as_jinja_does),
         cmocka_unit_test(what_is_not_supported_is_told_by_name_and_line),
         cmocka_unit_test(malformed_templates_are_told),
+        cmocka_unit_test(a_sign_binds_before_filters_and_behind_members),
         cmocka_unit_test(what_goes_wrong_is_told_by_line),
         cmocka_unit_test(folders_say_their_template_and_tokens),
     };
