@@ -51,6 +51,15 @@ static bool *find_leading(const MtfProgram *program, int forward) {
     return leads;
 }
 
+/* Those of the backward pass that lead, or that do not; returns where the order goes on. */
+static int append_half(const MtfProgram *program, const bool *leads, bool half, int *order,
+                       int next) {
+    for (int i = mtf_program_forward(program); i < program->n_repeated; i++)
+        if (leads[i] == half)
+            order[next++] = i;
+    return next;
+}
+
 void mtf_program_split_backward(MtfProgram *program) {
     program->weight_gradients = program->n_repeated;
     if (!program->layout->execution.stage.splits_backward)
@@ -58,15 +67,9 @@ void mtf_program_split_backward(MtfProgram *program) {
     int n = mtf_program_length(program), forward = mtf_program_forward(program);
     g_autofree bool *leads = find_leading(program, forward);
     g_autofree int *order = g_new(int, n + 1);
-    int next = forward;
     for (int i = 0; i < n; i++)
         order[i] = i;
-    for (int half = 0; half < 2; half++) {
-        for (int i = forward; i < program->n_repeated; i++)
-            if (leads[i] == (half == 0))
-                order[next++] = i;
-        if (half == 0)
-            program->weight_gradients = next;
-    }
+    program->weight_gradients = append_half(program, leads, true, order, forward);
+    append_half(program, leads, false, order, program->weight_gradients);
     mtf_program_reorder(program, order);
 }

@@ -37,6 +37,14 @@ static void *open_identities(Agraph_t *graph, Agdisc_t *discipline) {
     return identities;
 }
 
+static int add_name(Identities *identities, char *name) {
+    int place = (int)identities->names->len;
+    char *copy = agstrdup(identities->graph, name);
+    g_ptr_array_add(identities->names, copy);
+    g_hash_table_insert(identities->ids, copy, GINT_TO_POINTER(place + 1));
+    return place;
+}
+
 static long map_identity(void *state, int kind, char *name, IDTYPE *id, int create) {
     (void)kind;
     Identities *identities = state;
@@ -48,12 +56,8 @@ static long map_identity(void *state, int kind, char *name, IDTYPE *id, int crea
     int place = GPOINTER_TO_INT(g_hash_table_lookup(identities->ids, name)) - 1;
     if (place < 0 && !create)
         return FALSE;
-    if (place < 0) {
-        place = (int)identities->names->len;
-        char *copy = agstrdup(identities->graph, name);
-        g_ptr_array_add(identities->names, copy);
-        g_hash_table_insert(identities->ids, copy, GINT_TO_POINTER(place + 1));
-    }
+    if (place < 0)
+        place = add_name(identities, name);
     *id = (IDTYPE)place * 2;
     return TRUE;
 }

@@ -166,6 +166,17 @@ static const char *level_words(const MtfDrawings *drawings) {
     return words[MIN((int)drawings->level, (int)G_N_ELEMENTS(words) - 1)];
 }
 
+static void add_links(GString *page, const MtfDrawings *drawings) {
+    if (drawings == NULL || drawings->level == MTF_VIEW_LEVELS)
+        g_string_append(page, "<p class=\"soft\">As a graph: <a href=\"graph.dot\">graph.dot</a>."
+                              "</p>");
+    else
+        mtf_markup(page,
+                   "<p class=\"soft\">In one drawing, %s: <a href=\"graph.svg\">graph.svg</a>, "
+                   "<a href=\"graph.dot\">graph.dot</a>.</p>",
+                   level_words(drawings));
+}
+
 void mtf_page_partition(GString *page, const MtfStepParts *parts, const MtfDrawings *drawings) {
     g_string_append(page, "<p>Layers that are laid out alike are one part and are drawn once. In "
                           "the pictures a box is an operation with the tensor it makes; below that "
@@ -176,12 +187,5 @@ void mtf_page_partition(GString *page, const MtfStepParts *parts, const MtfDrawi
     for (int p = 0; p < (int)parts->parts->len; p++)
         if (mtf_step_part(parts, p)->alike == p)
             add_kind(page, parts, drawings, p);
-    if (drawings == NULL || drawings->level == MTF_VIEW_LEVELS)
-        g_string_append(page, "<p class=\"soft\">As a graph: <a href=\"graph.dot\">graph.dot</a>."
-                              "</p>");
-    else
-        mtf_markup(page,
-                   "<p class=\"soft\">In one drawing, %s: <a href=\"graph.svg\">graph.svg</a>, "
-                   "<a href=\"graph.dot\">graph.dot</a>.</p>",
-                   level_words(drawings));
+    add_links(page, drawings);
 }

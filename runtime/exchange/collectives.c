@@ -214,16 +214,20 @@ int mtf_collective_end_oldest(const MtfTransport *transport, MtfExchanges *under
     return oldest.index;
 }
 
+/* What goes by the window is fetched in the order of its epochs. */
+static void move_windows(const MtfTransport *transport, MtfExchanges *under_way) {
+    for (int i = 0; i < under_way->n; i++)
+        if (under_way->exchanges[i].by_window)
+            move_now(transport, &under_way->exchanges[i]);
+}
+
 void mtf_collective_issue(const MtfTransport *transport, MtfExchanges *under_way, int index,
                           const MtfMove *move, MtfTrafficEntry *counted) {
     double start = MPI_Wtime();
     MtfExchange exchange = { .index = index, .move = move, .counted = counted };
     if (goes_by_window(transport, move)) {
         begin(transport, &exchange);
-        /* Fetched in the order of their epochs. */
-        for (int i = 0; i < under_way->n; i++)
-            if (under_way->exchanges[i].by_window)
-                move_now(transport, &under_way->exchanges[i]);
+        move_windows(transport, under_way);
         move_now(transport, &exchange);
         mtf_window_exchange_end(transport->window, index, exchange.epoch);
     } else if (goes_by_messages(transport, index)) {

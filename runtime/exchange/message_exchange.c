@@ -157,6 +157,13 @@ static char *element(const Running *r, int64_t first) {
     return r->vector + first * r->element_bytes;
 }
 
+static void post_send(Running *r, const MtfExchangeMessage *m, int tag, MPI_Request *request) {
+    mtf_mpi_require(MPI_Isend(element(r, m->first), (int)m->count, raw_type(r), m->peer, tag,
+                              r->group, request),
+                    "MPI_Isend");
+    r->sent += m->count * r->element_bytes;
+}
+
 /* Posts a round's receives and sends; what is to be combined is received one behind the other. */
 static void post_round(Running *r, int tag) {
     int64_t staged = 0;
@@ -166,10 +173,7 @@ static void post_round(Running *r, int tag) {
         const MtfExchangeMessage *m = message_at(r, i);
         MPI_Request *request = &r->slot->requests[r->n_requests++];
         if (m->sends) {
-            mtf_mpi_require(MPI_Isend(element(r, m->first), (int)m->count, raw_type(r), m->peer,
-                                      tag, r->group, request),
-                            "MPI_Isend");
-            r->sent += m->count * r->element_bytes;
+            post_send(r, m, tag, request);
             continue;
         }
         char *to = m->combines ? r->slot->staging + staged : element(r, m->first);
