@@ -313,41 +313,7 @@ claim "a count in int64 goes on from a checkpoint" [ "$(jq -s 'map(.loss | floor
 
 # The largest singular vector by iteration, as often as it still moves: a while block ends alike on all ranks, with
 # what a loop of 40 iterations would leave that keeps its values from there on. The loop is the witness.
-cat >"$work/while.json" <<'EOF'
-{
-  "meshtf_graph": 1, "name": "power iteration",
-  "dimensions": {"batch": 12, "d": 16, "e": 16},
-  "inputs": [{"name": "x", "dims": ["batch", "d"], "feed": "features"},
-    {"name": "goal", "dims": ["batch", "d"], "feed": "targets"}],
-  "variables": [{"name": "w", "dims": ["d", "e"], "init": {"normal": 0.3}}],
-  "operations": [
-    {"op": "stop_gradient", "name": "still", "inputs": ["w"]},
-    {"op": "constant", "name": "true", "dims": [], "value": 1, "dtype": "bool"},
-    {"op": "constant", "name": "start", "dims": ["d"], "value": 1},
-    {"while": {"name": "power", "condition": "go", "max_count": 40,
-      "carry": [{"name": "v", "init": "start", "next": "unit"}, {"name": "go", "init": "true", "next": "moves"}],
-      "operations": [
-        {"op": "einsum", "name": "u", "inputs": ["still", "v"], "dims": ["e"]},
-        {"op": "einsum", "name": "t", "inputs": ["still", "u"], "dims": ["d"]},
-        {"op": "square", "name": "squares", "inputs": ["t"]},
-        {"op": "reduce_sum", "name": "norm", "inputs": ["squares"], "dims": []},
-        {"op": "rsqrt", "name": "scale", "inputs": ["norm"]},
-        {"op": "multiply", "name": "unit", "inputs": ["t", "scale"]},
-        {"op": "subtract", "name": "apart", "inputs": ["unit", "v"]},
-        {"op": "constant", "name": "limit", "dims": ["d"], "value": 0.02},
-        {"op": "abs", "name": "size", "inputs": ["apart"]},
-        {"op": "less", "name": "far", "inputs": ["limit", "size"], "dtype": "bool"},
-        {"op": "reduce_any", "name": "moves", "inputs": ["far"], "dims": []}
-      ]}},
-    {"op": "multiply", "name": "xv", "inputs": ["x", "power/v"]},
-    {"op": "einsum", "name": "y", "inputs": ["xv", "w"], "dims": ["batch", "e"]},
-    {"op": "rename", "name": "z", "inputs": ["y"], "from": "e", "to": "d"},
-    {"op": "expression", "name": "errors", "inputs": ["z", "goal"], "expression": "(z - goal) ^ 2"},
-    {"op": "reduce_mean", "name": "loss", "inputs": ["errors"], "dims": []}
-  ],
-  "loss": "loss", "optimizer": {"kind": "sgd", "rate": 0.05}
-}
-EOF
+cp tests/golden/while.json "$work/while.json"
 sed 's/"while": {"name": "power", "condition": "go", "max_count": 40/"loop": {"name": "power", "count": 40/
     s/"next": "unit"/"next": "v_kept"/; s/"next": "moves"/"next": "go_kept"/
     s/.*"name": "moves".*/&, {"op": "where", "name": "v_kept", "inputs": ["go", "unit", "v"]},{"op": "where", "name": "go_kept", "inputs": ["go", "moves", "go"]}/' \

@@ -114,6 +114,14 @@ static void layouts_of_a_recurrent_network_give_its_losses(void **state) {
     check_free_layouts("lstm-small", sizes, MTF_BF16, 20);
 }
 
+/* A vector that is multiplied until it moves no more, as often on all processors. */
+static void layouts_of_a_while_loop_give_its_losses(void **state) {
+    (void)state;
+    static const char graph[] = "tests/golden/while.json", sizes[] = "batch:6;d:6;e:6";
+    check_rule_layouts(graph, sizes, MTF_F64, 10);
+    check_free_layouts(graph, sizes, MTF_F64, 40);
+}
+
 static void free_layouts_of_a_transformer_give_its_losses(void **state) {
     (void)state;
     check_free_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_F64, 20);
@@ -223,6 +231,7 @@ int main(void) {
         cmocka_unit_test(bfloat16_trains_as_float32_does),
         cmocka_unit_test(free_layouts_of_an_mlp_give_its_losses),
         cmocka_unit_test(layouts_of_a_recurrent_network_give_its_losses),
+        cmocka_unit_test(layouts_of_a_while_loop_give_its_losses),
         cmocka_unit_test(free_layouts_of_a_transformer_give_its_losses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,14 @@ void mtf_layout_losses(const MtfLossModel *model, const MtfLayout *layout, int s
     }
 }
 
+static bool reads_text(const MtfGraph *graph) {
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        if (mtf_graph_tensor(graph, t)->source == MTF_SOURCE_INPUT &&
+            mtf_graph_tensor(graph, t)->feed == MTF_FEED_TOKENS)
+            return true;
+    return false;
+}
+
 void mtf_loss_model_init(MtfLossModel *model, const char *graph, const char *sizes,
                          MtfDtype dtype) {
     g_autoptr(GError) error = NULL;
@@ -54,8 +62,8 @@ void mtf_loss_model_init(MtfLossModel *model, const char *graph, const char *siz
     if (plan == NULL)
         fail_msg("%s", error->message);
     model->graph = g_steal_pointer(&plan->graph);
-    const char *text = strcmp(graph, "mlp") == 0 ? NULL : "LICENSE";
-    model->data = mtf_data_open(model->graph, text, SEED, &error);
+    model->data =
+        mtf_data_open(model->graph, reads_text(model->graph) ? "LICENSE" : NULL, SEED, &error);
     if (model->data == NULL)
         fail_msg("%s", error->message);
     mtf_layout_losses(model, plan->layout, LAYOUT_STEPS, false, model->losses);
