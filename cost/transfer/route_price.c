@@ -136,6 +136,74 @@ MtfRoutePrice *mtf_pipeline_transfer_prices(const MtfPipelinePlan *pipeline,
     return prices;
 }
 
+void mtf_pipeline_network(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
+                          MtfNetwork *network) {
+    network_of(machine, mtf_pipeline_devices(pipeline), network);
+}
+
+/* Bytes a second into a child of a level; of a torus into a device by all its links. */
+static double inward_bandwidth(const MtfNetwork *network, int level) {
+    double bandwidth = 0;
+    for (int d = 0; !network->switched && d < network->axes; d++)
+        bandwidth += (network->axis[d].wrap ? 2 : 1) * network->axis[d].bandwidth;
+    return network->switched ? network->axis[level].bandwidth : bandwidth;
+}
+
+/* "3 0:4,8:16": the child that a route enters and what of the tensor; NULL where it comes from within. */
+static char *entry_of(const Routes *routes, guint i, int64_t child_devices) {
+    int64_t from = sender_of(routes, i) / child_devices,
+            to = receiver_of(routes, i) / child_devices;
+    if (from == to)
+        return NULL;
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "%" G_GINT64_FORMAT, to);
+    for (int d = 0; d < MTF_MAX_RANK; d++)
+        g_string_append_printf(text, " %" G_GINT64_FORMAT ":%" G_GINT64_FORMAT,
+                               route_at(routes, i)->range[d].begin,
+                               route_at(routes, i)->range[d].end);
+    return g_string_free(text, FALSE);
+}
+
+/* The most that enters one child of so many devices, each element once. */
+static double most_entering(const Routes *routes, int64_t child_devices) {
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autofree double *bytes = g_new0(double, routes->devices / child_devices + 1);
+    double most = 0;
+    for (guint i = 0; i < routes->routes->len; i++) {
+        char *entry = entry_of(routes, i, child_devices);
+        if (entry == NULL || !g_hash_table_add(seen, entry))
+            continue;
+        double *sum = &bytes[receiver_of(routes, i) / child_devices];
+        *sum += (double)route_at(routes, i)->bytes;
+        most = fmax(most, *sum);
+    }
+    return most;
+}
+
+static double least_latency(const MtfNetwork *network) {
+    double least = network->axis[0].latency;
+    for (int d = 1; d < network->axes; d++)
+        least = fmin(least, network->axis[d].latency);
+    return least;
+}
+
+double mtf_pipeline_transfer_bound(const MtfPipelinePlan *pipeline, int transfer,
+                                   const MtfNetwork *network) {
+    MtfStageTransfer *t = mtf_pipeline_transfer(pipeline, transfer);
+    int way = t->way, levels = network->switched ? network->axes : 1;
+    t->way = MTF_TRANSFER_DIRECT;
+    Routes routes = routes_new(pipeline, transfer);
+    t->way = way;
+    double bound = 0;
+    int64_t devices = 1;
+    for (int d = levels - 1; d >= 0; d--) {
+        bound = fmax(bound, most_entering(&routes, devices) / inward_bandwidth(network, d));
+        devices *= network->axis[d].size;
+    }
+    g_array_unref(routes.routes);
+    return bound > 0 ? bound + least_latency(network) : 0;
+}
+
 /* Whether the other way may be had there at all, given the routes of the direct one. */
 static bool may_go(const MtfPipelinePlan *pipeline, int transfer, const MtfMachine *machine,
                    MtfTransferWay way) {

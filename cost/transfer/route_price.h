@@ -29,6 +29,15 @@ MtfRoutePrice mtf_pipeline_transfer_price(const MtfPipelinePlan *pipeline, int t
 MtfRoutePrice *mtf_pipeline_transfer_prices(const MtfPipelinePlan *pipeline,
                                             const MtfMachine *machine);
 
+/* The network of all devices of the pipeline. */
+void mtf_pipeline_network(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
+                          MtfNetwork *network);
+
+/* Seconds below which no way of the transfer can come on that network, whoever sends: what enters a child
+ * of a switch, or on a torus a device by all its links, has to enter it once, over one hop at least. */
+double mtf_pipeline_transfer_bound(const MtfPipelinePlan *pipeline, int transfer,
+                                   const MtfNetwork *network);
+
 /* Lets each go the way that takes least: within a host directly, or as messages where both were measured
  * and these are faster; between hosts directly or gathered. */
 void mtf_pipeline_choose_transfers(MtfPipelinePlan *pipeline, const MtfMachine *machine);

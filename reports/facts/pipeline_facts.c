@@ -50,6 +50,19 @@ static void read_all_times(MtfPipelineFacts *facts) {
         mtf_json_number_of(mtf_pipeline_stage(facts->pipeline, 0)->search, "memory_limit", 0);
 }
 
+static bool read_machine(MtfPipelineFacts *facts, GError **error) {
+    const MtfPlan *plan = mtf_pipeline_stage(facts->pipeline, 0);
+    if (plan->machine == NULL)
+        return true;
+    MtfJson root = { .file = "the plan's machine", .node = plan->machine, .index = -1 };
+    facts->machine = mtf_machine_from_json(&root, error);
+    if (facts->machine == NULL)
+        return false;
+    mtf_pipeline_network(facts->pipeline, facts->machine, &facts->network);
+    facts->prices = mtf_pipeline_transfer_prices(facts->pipeline, facts->machine);
+    return true;
+}
+
 MtfPipelineFacts *mtf_pipeline_facts_new(const MtfPipelinePlan *pipeline, GError **error) {
     g_autoptr(MtfPipelineFacts) facts = g_new0(MtfPipelineFacts, 1);
     int n = pipeline->order->stages;
@@ -59,6 +72,8 @@ MtfPipelineFacts *mtf_pipeline_facts_new(const MtfPipelinePlan *pipeline, GError
     for (int s = 0; s < n; s++)
         if (!read_program(mtf_pipeline_stage(pipeline, s), &facts->stages[s], error))
             return NULL;
+    if (!read_machine(facts, error))
+        return NULL;
     read_all_times(facts);
     facts->run = mtf_pipeline_run_new(pipeline->order, facts->times);
     return g_steal_pointer(&facts);
@@ -68,9 +83,53 @@ void mtf_pipeline_facts_free(MtfPipelineFacts *facts) {
     if (facts == NULL)
         return;
     mtf_pipeline_run_free(facts->run);
+    mtf_machine_free(facts->machine);
+    g_free(facts->prices);
     g_free(facts->times);
     g_free(facts->stages);
     g_free(facts);
+}
+
+/* ---- On the machine ------------------------------------------------------------------------ */
+
+char *mtf_pipeline_stages_on(const MtfPipelineFacts *facts, int device, int *domain) {
+    const MtfPipelinePlan *pipeline = facts->pipeline;
+    GString *text = g_string_new(NULL);
+    *domain = 0;
+    while (*domain + 1 < pipeline->order->ranks &&
+           mtf_pipeline_first_device(pipeline, *domain + 1) <= device)
+        ++*domain;
+    for (int s = 0; s < pipeline->order->stages; s++)
+        if (pipeline->order->rank_of_stage[s] == *domain)
+            g_string_append_printf(text, "%s%d", text->len > 0 ? ", " : "", s);
+    return g_string_free(text, FALSE);
+}
+
+/* The devices of a child of a level. */
+static int64_t devices_below(const MtfNetwork *network, int level) {
+    int64_t devices = 1;
+    for (int d = level + 1; d < network->axes; d++)
+        devices *= network->axis[d].size;
+    return devices;
+}
+
+char *mtf_pipeline_bottleneck(const MtfPipelineFacts *facts, int transfer) {
+    const MtfRoutePrice *price = &facts->prices[transfer];
+    const MtfBusyLink *link = &price->busiest;
+    const MtfNetwork *network = &facts->network;
+    if (price->copied)
+        return g_strdup("its receiver copies");
+    if (link->seconds <= 0)
+        return g_strdup(price->seconds > 0 ? "messages, as measured" : "–");
+    if (!network->switched)
+        return g_strdup_printf("device %" G_GINT64_FORMAT ", axis %d %s", link->rank, link->axis,
+                               link->second ? "backward" : "forward");
+    int64_t last = link->rank + devices_below(network, link->axis) - 1;
+    const char *way = link->second ? "into" : "out of";
+    return last == link->rank
+               ? g_strdup_printf("%s device %" G_GINT64_FORMAT, way, last)
+               : g_strdup_printf("%s devices %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT, way,
+                                 link->rank, last);
 }
 
 /* ---- Memory -------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #define MTF_PIPELINE_FACTS_H
 
 #include "cost/pipeline/pipeline_run.h"
-#include "layouts/program/pipeline_plan.h"
+#include "cost/transfer/route_price.h"
 
 typedef struct {
     double fixed;      /* bytes of the arena that are there once */
@@ -23,13 +23,23 @@ typedef struct {
     MtfStageFacts *stages;           /* [stages] */
     MtfPipelineRun *run;
     double step_seconds;
-    double limit; /* bytes a device: of the first stage's search, or 0 */
+    double limit;          /* bytes a device: of the first stage's search, or 0 */
+    MtfMachine *machine;   /* of the first stage's plan; NULL where it names none */
+    MtfNetwork network;    /* of all devices, where there is a machine */
+    MtfRoutePrice *prices; /* likewise, of all transfers */
 } MtfPipelineFacts;
 
 /* Lowers and packs all stages. The plan must outlive the facts. */
 MtfPipelineFacts *mtf_pipeline_facts_new(const MtfPipelinePlan *pipeline, GError **error);
 void mtf_pipeline_facts_free(MtfPipelineFacts *facts);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPipelineFacts, mtf_pipeline_facts_free)
+
+/* What a transfer's seconds go to: "out of devices 0 to 7", "into device 3", "device 5, axis 0 forward", or that
+ * its receiver copies; free with g_free. */
+char *mtf_pipeline_bottleneck(const MtfPipelineFacts *facts, int transfer);
+
+/* The stages on a device, "0" or "0, 3"; free with g_free. *domain becomes theirs. */
+char *mtf_pipeline_stages_on(const MtfPipelineFacts *facts, int device, int *domain);
 
 /* Bytes that a device of the domain needs, and those of them that do not depend on micro-batches. */
 double mtf_pipeline_domain_bytes(const MtfPipelineFacts *facts, int domain);

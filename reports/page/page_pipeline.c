@@ -5,6 +5,7 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/pipeline/pipeline_text.h"
 #include "reports/drawing/pipeline_picture.h"
+#include "reports/drawing/stage_places.h"
 #include "reports/markup/markup.h"
 #include "reports/page/page_sections.h"
 
@@ -144,8 +145,23 @@ static char *placement_text(const MtfPlan *plan, int tensor) {
     return mtf_placement_format(plan->graph, &plan->layout->mesh, &plan->layout->tensors[tensor]);
 }
 
-static void add_transfer(GString *page, const MtfPipelineFacts *facts,
-                         const MtfStageTransfer *transfer) {
+/* What it takes, what that goes to, and what no way can be below. */
+static void add_price(GString *page, const MtfPipelineFacts *facts, int transfer) {
+    if (facts->machine == NULL)
+        return;
+    const MtfRoutePrice *price = &facts->prices[transfer];
+    g_autofree char *seconds = mtf_seconds_format(price->seconds);
+    g_autofree char *bottleneck = mtf_pipeline_bottleneck(facts, transfer);
+    bool over_links = price->busiest.seconds > 0;
+    g_autofree char *bound = over_links ? mtf_seconds_format(mtf_pipeline_transfer_bound(
+                                              facts->pipeline, transfer, &facts->network))
+                                        : g_strdup("–");
+    mtf_markup(page, "<td class=\"n\">%s</td><td class=\"n\">%s</td><td>%s</td>", seconds, bound,
+               bottleneck);
+}
+
+static void add_transfer(GString *page, const MtfPipelineFacts *facts, int number) {
+    const MtfStageTransfer *transfer = mtf_pipeline_transfer(facts->pipeline, number);
     const MtfPlan *from = mtf_pipeline_stage(facts->pipeline, transfer->from);
     const MtfPlan *to = mtf_pipeline_stage(facts->pipeline, transfer->to);
     g_autofree char *sent = placement_text(from, transfer->sent);
@@ -154,26 +170,34 @@ static void add_transfer(GString *page, const MtfPipelineFacts *facts,
         mtf_bytes_format((double)mtf_graph_tensor_bytes(from->graph, transfer->sent));
     mtf_markup(page,
                "<tr><td class=\"mono\">%s</td><td class=\"n\">%d → %d</td><td class=\"mono\">%s"
-               "</td><td class=\"mono\">%s</td><td class=\"n\">%s</td><td>%s</td></tr>\n",
+               "</td><td class=\"mono\">%s</td><td class=\"n\">%s</td><td>%s</td><td>%s</td>",
                mtf_graph_tensor(from->graph, transfer->sent)->name, transfer->from, transfer->to,
-               sent, received, bytes, transfer->once ? "a step" : "a micro-batch");
+               sent, received, bytes, transfer->once ? "a step" : "a micro-batch",
+               mtf_transfer_way_name((MtfTransferWay)transfer->way));
+    add_price(page, facts, number);
+    g_string_append(page, "</tr>\n");
 }
 
 static void add_transfers(GString *page, const MtfPipelineFacts *facts) {
-    const GArray *transfers = facts->pipeline->split->transfers;
-    guint shown = MIN(transfers->len, SHOWN_TRANSFERS);
+    int all = mtf_pipeline_transfers(facts->pipeline), shown = MIN(all, SHOWN_TRANSFERS);
     mtf_page_section(page, "transfers", "What stages send each other");
     mtf_markup(page,
-               "<p>%u tensors; each receiver gets the boxes it lacks from those that hold them.</p>"
-               "<div class=\"wide\"><table><thead><tr><th>tensor</th><th class=\"n\">stages</th>"
-               "<th>as it is sent</th><th>as it is read</th><th class=\"n\">bytes</th><th>once</th>"
-               "</tr></thead><tbody>\n",
-               transfers->len);
-    for (guint i = 0; i < transfers->len && i < SHOWN_TRANSFERS; i++)
-        add_transfer(page, facts, &g_array_index(transfers, MtfStageTransfer, i));
+               "<p>%d tensors; each receiver gets the boxes it lacks from those that hold them. "
+               "Gathered: receivers that want the same get a part each and give it to the others.%s"
+               "</p><div class=\"wide\"><table><thead><tr><th>tensor</th><th class=\"n\">stages"
+               "</th><th>as it is sent</th><th>as it is read</th><th class=\"n\">bytes</th>"
+               "<th>once</th><th>way</th>",
+               all,
+               facts->machine != NULL ? " No way takes less than the bound, whoever sends." : "");
+    if (facts->machine != NULL)
+        g_string_append(page, "<th class=\"n\">takes</th><th class=\"n\">bound</th>"
+                              "<th>bottleneck</th>");
+    g_string_append(page, "</tr></thead><tbody>\n");
+    for (int i = 0; i < shown; i++)
+        add_transfer(page, facts, i);
     g_string_append(page, "</tbody></table></div>");
-    if (shown < transfers->len)
-        mtf_markup(page, "<p>And %u more.</p>", transfers->len - shown);
+    if (shown < all)
+        mtf_markup(page, "<p>And %d more.</p>", all - shown);
 }
 
 /* ---- The page ------------------------------------------------------------------------------ */
@@ -190,6 +214,8 @@ char *mtf_page_pipeline(const MtfPipelineFacts *facts, char *const *folders) {
     add_answer(page, facts);
     add_schedule(page, facts);
     add_stages(page, facts, folders);
+    if (facts->machine != NULL)
+        mtf_stage_places(page, facts);
     add_transfers(page, facts);
     g_string_append(page,
                     "</section>\n<p class=\"soft\">Made by meshtf-report " MTF_VERSION ".</p>\n");

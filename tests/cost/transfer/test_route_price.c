@@ -74,6 +74,10 @@ static void what_is_gathered_crosses_slow_links_once(void **state) {
     assert_int_equal(price.busiest.axis, 0);
     /* Inside the node each device gets the other's half. */
     assert_near(price.seconds, 2e-6 + bytes / 1e6 + bytes / 2 / 1e9, 1e-12);
+    /* Each element enters the node once, and that is the bound. */
+    MtfNetwork network;
+    mtf_pipeline_network(plan, machine, &network);
+    assert_near(mtf_pipeline_transfer_bound(plan, 0, &network), 1e-6 + bytes / 1e6, 1e-12);
     mtf_pipeline_transfer(plan, 0)->way = MTF_TRANSFER_DIRECT;
     price = mtf_pipeline_transfer_price(plan, 0, machine);
     assert_near(price.seconds, 1e-6 + 2 * bytes / 1e6, 1e-12);

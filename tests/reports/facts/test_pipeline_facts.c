@@ -8,6 +8,18 @@
 #include "reports/facts/pipeline_facts.h"
 
 #include <math.h>
+#include <unistd.h>
+
+/* As reports read it. */
+static MtfPipelinePlan *read_again(const MtfPipelinePlan *plan) {
+    g_autofree char *path = NULL;
+    int file = g_file_open_tmp("facts-XXXXXX.json", &path, NULL);
+    assert_true(file >= 0 && close(file) == 0);
+    assert_true(mtf_pipeline_plan_save(plan, path, NULL));
+    MtfPipelinePlan *again = mtf_pipeline_plan_load(path, NULL);
+    assert_int_equal(unlink(path), 0);
+    return again;
+}
 
 /* The library's mlp in two stages of one device, zero bubble there and back. */
 static MtfPipelinePlan *plan_of(const MtfMachine *machine, const char *schedule, int chunks) {
@@ -27,9 +39,9 @@ static MtfPipelinePlan *plan_of(const MtfMachine *machine, const char *schedule,
                                                .has_gap = true,
                                                .gap = 0.01 } };
     GError *error = NULL;
-    MtfPipelinePlan *plan = mtf_pipeline_search(&request, &error);
+    g_autoptr(MtfPipelinePlan) plan = mtf_pipeline_search(&request, &error);
     assert_null(error);
-    return plan;
+    return read_again(plan);
 }
 
 /* Follows what each domain holds along its order: it begins and ends with what stays, and the most is
@@ -64,10 +76,55 @@ static void times_are_those_the_plan_predicts(void **state) {
     assert_true(makespan > 0 && fabs(facts->run->makespan - makespan) <= 1e-9 * makespan);
 }
 
+/* Four stages on two devices, there and back: the first and the last are together. */
+static void each_device_has_its_stages(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
+    g_autoptr(MtfPipelinePlan) plan = plan_of(machine, "zb-v", 2);
+    g_autoptr(MtfPipelineFacts) facts = mtf_pipeline_facts_new(plan, NULL);
+    int domain;
+    g_autofree char *first = mtf_pipeline_stages_on(facts, 0, &domain);
+    assert_string_equal(first, "0, 3");
+    assert_int_equal(domain, 0);
+    g_autofree char *second = mtf_pipeline_stages_on(facts, 1, &domain);
+    assert_string_equal(second, "1, 2");
+    assert_int_equal(domain, 1);
+}
+
+/* The transfer from stage 0 to 1, which one device sends to one other over a switch. */
+static int forward_transfer(const MtfPipelinePlan *plan) {
+    int i = 0;
+    while (mtf_pipeline_transfer(plan, i)->from != 0 || mtf_pipeline_transfer(plan, i)->once)
+        i++;
+    return i;
+}
+
+static void the_link_that_bounds_a_transfer_is_named(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
+    g_autoptr(MtfPipelinePlan) plan = plan_of(machine, "1f1b", 1);
+    g_autoptr(MtfPipelineFacts) facts = mtf_pipeline_facts_new(plan, NULL);
+    int transfer = forward_transfer(plan);
+    g_autofree char *link = mtf_pipeline_bottleneck(facts, transfer);
+    assert_string_equal(link, "out of device 0");
+    /* One sends all to one: no way is faster. */
+    double bound = mtf_pipeline_transfer_bound(plan, transfer, &facts->network);
+    assert_true(bound > 0 && fabs(facts->prices[transfer].seconds - bound) <= 1e-9 * bound);
+
+    facts->prices[transfer] = (MtfRoutePrice){ .seconds = 1, .copied = true };
+    g_autofree char *copied = mtf_pipeline_bottleneck(facts, transfer);
+    assert_string_equal(copied, "its receiver copies");
+    facts->prices[transfer].copied = false;
+    g_autofree char *sent = mtf_pipeline_bottleneck(facts, transfer);
+    assert_string_equal(sent, "messages, as measured");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_held_comes_and_goes),
         cmocka_unit_test(times_are_those_the_plan_predicts),
+        cmocka_unit_test(each_device_has_its_stages),
+        cmocka_unit_test(the_link_that_bounds_a_transfer_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
