@@ -255,8 +255,7 @@ static bool set_execution(MtfPipelinePlan *pipeline, const MtfGraph *cut,
                           const MtfStepVariant *form, GError **error) {
     for (int s = 0; s < (int)pipeline->stages->len; s++)
         mtf_pipeline_stage(pipeline, s)->layout->execution.kept = mtf_step_variant_kept(form, s);
-    pipeline->division = mtf_step_variant_division(form);
-    pipeline->training = mtf_planning_training_graph(cut, form, error);
+    pipeline->training = mtf_planning_training_graph(cut, form, &pipeline->division, error);
     return pipeline->training != NULL;
 }
 

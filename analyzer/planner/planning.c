@@ -21,6 +21,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/execution/executed_graph.h"
+#include "layouts/graph/microbatches.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/graph/stage_split.h"
 #include "layouts/kernel_work/fusable.h"
@@ -103,8 +104,9 @@ static bool set_microbatches(MtfGraph *graph, const MtfStepVariant *variant, GEr
     return batch >= 0 && mtf_graph_set_microbatches(graph, batch, variant->microbatches, error);
 }
 
-MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
-                                      GError **error) {
+/* … of whose batch it has the examples of one micro-batch. */
+static MtfGraph *make_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
+                                     GError **error) {
     g_autoptr(MtfGraph) copy = mtf_graph_copy(graph);
     if (mtf_graph_is_training(copy) && variant->microbatches > 1) {
         mtf_input_error(error,
@@ -132,20 +134,34 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVarian
     return g_steal_pointer(&training);
 }
 
+MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
+                                      MtfDivision *division, GError **error) {
+    MtfGraph *training = make_training_graph(graph, variant, error);
+    if (training == NULL)
+        return NULL;
+    *division = (MtfDivision){ .microbatches = mtf_graph_microbatches(training),
+                               .batch = mtf_graph_batch(training),
+                               .ring = variant->ring,
+                               .key_parts = variant->key_parts };
+    mtf_graph_join_batch(training);
+    return training;
+}
+
 /* What the variant keeps of the whole graph, or of each stage what it says. */
-static bool execute(MtfGraph *training, const MtfStepVariant *variant, GError **error) {
-    MtfDivision division = mtf_step_variant_division(variant);
+static bool execute(MtfGraph *training, const MtfDivision *division, const MtfStepVariant *variant,
+                    GError **error) {
     int n = variant->recompute_of_stage != NULL ? mtf_graph_stages(training) : 1;
     g_autofree MtfKept *kept = g_new(MtfKept, n);
     for (int s = 0; s < n; s++)
         kept[s] = mtf_step_variant_kept(variant, s);
-    return mtf_graph_execute(training, &division, kept, n, error);
+    return mtf_graph_execute(training, division, kept, n, error);
 }
 
 MtfGraph *mtf_planning_executed_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       GError **error) {
-    g_autoptr(MtfGraph) executed = mtf_planning_training_graph(graph, variant, error);
-    if (executed == NULL || !execute(executed, variant, error))
+    MtfDivision division;
+    g_autoptr(MtfGraph) executed = mtf_planning_training_graph(graph, variant, &division, error);
+    if (executed == NULL || !execute(executed, &division, variant, error))
         return NULL;
     if (variant->fuses)
         mtf_graph_mark_near(executed);
@@ -231,10 +247,6 @@ void mtf_step_variant_say_parts(GString *text, const MtfStepVariant *variant) {
         g_string_append_printf(text, ", %d key parts", variant->key_parts);
     if (variant->ring > 1)
         g_string_append_printf(text, ", rings of %d", variant->ring);
-}
-
-MtfDivision mtf_step_variant_division(const MtfStepVariant *variant) {
-    return (MtfDivision){ .ring = variant->ring, .key_parts = variant->key_parts };
 }
 
 MtfKept mtf_step_variant_kept(const MtfStepVariant *variant, int stage) {
@@ -325,9 +337,9 @@ MtfProgram *mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const Mt
 
 bool mtf_planning_set_execution(MtfPlan *plan, const MtfGraph *graph, const MtfStepVariant *variant,
                                 GError **error) {
-    plan->layout->execution.division = mtf_step_variant_division(variant);
     plan->layout->execution.kept = mtf_step_variant_kept(variant, 0);
-    plan->training = mtf_planning_training_graph(graph, variant, error);
+    plan->training =
+        mtf_planning_training_graph(graph, variant, &plan->layout->execution.division, error);
     return plan->training != NULL;
 }
 

@@ -47,8 +47,7 @@ typedef struct {
         fuses; /* priced for a framework that fuses: neighbours are marked (kernel_work/fusable.h) */
 } MtfStepVariant;
 
-/* What the variant divides, and what it keeps for the backward pass, in a pipeline by stage `stage` (from 0). */
-MtfDivision mtf_step_variant_division(const MtfStepVariant *variant);
+/* What is kept for the backward pass, in a pipeline by stage `stage` (from 0). */
 MtfKept mtf_step_variant_kept(const MtfStepVariant *variant, int stage);
 
 /* Appends what is in parts: ", 4 key parts, rings of 2", or nothing. */
@@ -68,9 +67,10 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
 void mtf_planning_warn_untrained(const MtfGraph *graph);
 
 /* The training graph of a graph, differentiated unless it is one already (it has updates), when it
- * cannot be divided any more. The result is in canonical order and free of composites. */
+ * cannot be divided any more. The result has the whole batch, which `division` divides, is in canonical order and free
+ * of composites. */
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
-                                      GError **error);
+                                      MtfDivision *division, GError **error);
 
 /* That graph as the variant runs it (executed_graph.h), which is what is laid out. */
 MtfGraph *mtf_planning_executed_graph(const MtfGraph *graph, const MtfStepVariant *variant,

@@ -7,8 +7,6 @@
 #include "layouts/graph/microbatches.h"
 #include "layouts/placement/strategy.h"
 
-#include <inttypes.h>
-
 typedef enum { FIXED, PART, STATISTIC, TERM } Class;
 
 typedef struct {
@@ -86,18 +84,8 @@ static bool check_positions(const MtfGraph *graph, int batch, GError **error) {
 }
 
 bool mtf_graph_set_microbatches(MtfGraph *graph, int batch, int microbatches, GError **error) {
-    if (microbatches == 1)
-        return true;
-    MtfDimension *dimension = mtf_graph_dimension(graph, batch);
-    if (dimension->size % microbatches != 0)
-        return mtf_input_error(error,
-                               "%d micro-batches do not divide the batch: \"%s\" is %" PRId64,
-                               microbatches, dimension->name, dimension->size);
-    if (!check_positions(graph, batch, error))
-        return false;
-    dimension->step_size = dimension->size;
-    dimension->size /= microbatches;
-    return true;
+    return microbatches == 1 || (check_positions(graph, batch, error) &&
+                                 mtf_graph_divide_batch(graph, batch, microbatches, error));
 }
 
 /* ---- Classes --------------------------------------------------------------------------------- */

@@ -5,11 +5,14 @@
 #include "layouts/execution/key_ring.h"
 #include "layouts/execution/offload.h"
 #include "layouts/execution/recompute.h"
+#include "layouts/graph/microbatches.h"
 #include "layouts/graph/operation_table.h"
 
 bool mtf_graph_execute(MtfGraph *graph, const MtfDivision *division, const MtfKept *kept, int n,
                        GError **error) {
-    return mtf_graph_ring_keys(graph, division->ring, error) &&
+    return mtf_graph_divide_batch(graph, division->batch, MAX(1, division->microbatches), error) &&
+           mtf_graph_check_microbatches(graph, error) &&
+           mtf_graph_ring_keys(graph, division->ring, error) &&
            mtf_graph_split_keys(graph, division->key_parts, error) &&
            mtf_graph_recompute(graph, kept, n, error) && mtf_graph_offload(graph, &kept[0], error);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The graph that is laid out and run: a training graph as its execution has it, with attention in parts, some
+/* The graph that is laid out and run: a training graph as its execution has it, with batch and attention in parts, some
  * results recomputed and others waiting with the host. Files hold the training graph and the execution; nothing
  * in the first depends on the second:
  *
- *     training graph ── division: ring, key parts ── kept: recompute, offload ──► executed graph */
+ *     training graph ── division: micro-batches, ring, key parts ── kept: recompute, offload ──► executed graph */
 #ifndef MTF_EXECUTED_GRAPH_H
 #define MTF_EXECUTED_GRAPH_H
 

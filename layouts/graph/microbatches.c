@@ -24,6 +24,28 @@ int mtf_graph_microbatches(const MtfGraph *graph) {
     return batch < 0 ? 1 : (int)(mtf_graph_step_size(graph, batch) / mtf_graph_size(graph, batch));
 }
 
+bool mtf_graph_divide_batch(MtfGraph *graph, int batch, int microbatches, GError **error) {
+    if (microbatches == 1)
+        return true;
+    MtfDimension *dimension = mtf_graph_dimension(graph, batch);
+    if (dimension->size % microbatches != 0)
+        return mtf_input_error(error,
+                               "%d micro-batches do not divide the batch: \"%s\" is %" PRId64,
+                               microbatches, dimension->name, dimension->size);
+    dimension->step_size = dimension->size;
+    dimension->size /= microbatches;
+    return true;
+}
+
+void mtf_graph_join_batch(MtfGraph *graph) {
+    int batch = mtf_graph_batch(graph);
+    if (batch < 0)
+        return;
+    MtfDimension *dimension = mtf_graph_dimension(graph, batch);
+    dimension->size = dimension->step_size;
+    dimension->step_size = 0;
+}
+
 int mtf_phase_times(const MtfGraph *graph, MtfPhase phase) {
     return phase <= MTF_PHASE_BACKWARD ? mtf_graph_microbatches(graph) : 1;
 }

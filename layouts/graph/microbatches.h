@@ -27,6 +27,11 @@ int64_t mtf_graph_step_size(const MtfGraph *graph, int dim);
 /* The m above; 1 where the graph has all of the batch. */
 int mtf_graph_microbatches(const MtfGraph *graph);
 
+/* Makes a graph of a whole step one of so many micro-batches, which must divide its batch, and back. 1 leaves it
+ * as it is. */
+bool mtf_graph_divide_batch(MtfGraph *graph, int batch, int microbatches, GError **error);
+void mtf_graph_join_batch(MtfGraph *graph);
+
 /* The n above: operations [0, n) run once a micro-batch. 0 without micro-batches. */
 int mtf_graph_repeated(const MtfGraph *graph);
 

@@ -25,11 +25,14 @@ typedef enum {
     MTF_OFFLOADS,
 } MtfOffload;
 
-/* Into how many parts attention is divided; 0 and 1: it is whole. By it, and by what is kept, the graph that is laid
- * out and run follows from the training graph (layouts/execution/executed_graph.h). */
+/* Into how many parts a step's batch and its attention are divided. By it, and by what is kept, the graph that is
+ * laid out and run follows from the training graph (layouts/execution/executed_graph.h). */
 typedef struct {
-    int ring;      /* queries and memory, alike (layouts/execution/key_ring.h) */
-    int key_parts; /* memory alone (layouts/execution/key_parts.h) */
+    int microbatches; /* that a step works through its batch in: so often its forward and backward
+                         passes run (layouts/graph/microbatches.h); 1 */
+    int batch;        /* with several: the dimension that counts examples */
+    int ring;      /* queries and memory, alike (layouts/execution/key_ring.h); 0, 1: it is whole */
+    int key_parts; /* memory alone (layouts/execution/key_parts.h); 0, 1: it is whole */
 } MtfDivision;
 
 /* What is kept of a forward pass for the backward pass, and where. */
@@ -68,8 +71,6 @@ typedef struct {
 } MtfStageExecution;
 
 typedef struct {
-    int microbatches; /* that a step works through its batch in: so often its forward and backward
-                         passes run (layouts/graph/microbatches.h); 1 */
     MtfDivision division;
     MtfKept kept;
     int *order; /* of the program's instructions, NULL for the order of operations: instruction i is

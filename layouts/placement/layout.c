@@ -9,7 +9,8 @@ MtfLayout *mtf_layout_new(const MtfGraph *graph, const MtfMesh *mesh) {
     layout->mesh = *mesh;
     layout->n_tensors = (int)graph->tensors->len;
     layout->n_operations = (int)graph->operations->len;
-    layout->execution.microbatches = mtf_graph_microbatches(graph);
+    layout->execution.division.microbatches = mtf_graph_microbatches(graph);
+    layout->execution.division.batch = mtf_graph_batch(graph);
     layout->tensors = g_new(MtfPlacement, layout->n_tensors);
     layout->operations = g_new(MtfStrategy, layout->n_operations);
     for (int t = 0; t < layout->n_tensors; t++)

@@ -506,7 +506,7 @@ static MtfProgram *program_new(const MtfGraph *graph, const MtfLayout *layout, g
         g_array_sized_new(FALSE, FALSE, sizeof(MtfInstruction), n_operations + n_operations / 2);
     g_array_set_clear_func(program->instructions, mtf_instruction_clear);
     program->buffers = g_array_sized_new(FALSE, FALSE, sizeof(MtfBuffer), 2 * n_operations);
-    program->microbatches = layout->execution.microbatches;
+    program->microbatches = layout->execution.division.microbatches;
     program->tensor_buffers = filled(n_tensors, -1);
     return program;
 }
@@ -522,7 +522,7 @@ static void find_updated(Lowering *lowering) {
 static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLayout *layout,
                           guint n_operations) {
     guint n = graph->tensors->len;
-    g_assert(layout->execution.microbatches == mtf_graph_microbatches(graph));
+    g_assert(layout->execution.division.microbatches == mtf_graph_microbatches(graph));
     *lowering = (Lowering){
         .program = program_new(graph, layout, n, n_operations),
         .graph = graph,

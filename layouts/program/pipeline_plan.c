@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#define VERSION 3
+#define VERSION 4
 
 /* The elements of each stage's lists stand on lines of their own. */
 #define PRINT_LEVELS 5
@@ -328,7 +328,8 @@ static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, cons
     int stage = (int)pipeline->stages->len;
     if (!mtf_json_keys(where, keys, error) || !check_first_device(pipeline, where, stage, error))
         return false;
-    MtfExecution execution = { .kept = kept[stage],
+    MtfExecution execution = { .division = pipeline->division,
+                               .kept = kept[stage],
                                .stage = mtf_pipeline_stage_execution(pipeline, stage) };
     MtfPlan *plan =
         mtf_plan_read_stage(where, mtf_pipeline_stage_graph(pipeline, stage), &execution, error);

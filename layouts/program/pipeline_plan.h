@@ -4,7 +4,7 @@
  * runs on the domain that the order names (a rank there), domains lie behind one another: the
  * devices of domain d come after those of d - 1.
  *
- *     {"meshtf_pipeline_plan": 3, "graph": {…}, "microbatches": 4, "batch_dimension": "batch", "ring": 2,
+ *     {"meshtf_pipeline_plan": 4, "graph": {…}, "microbatches": 4, "batch_dimension": "batch", "ring": 2,
  *      "schedule": "1f1b", "order": "0F0,0F1,0B0,…\n1F0,1B0,…\n", "predicted": {…},
  *      "stages": [{"first_device": 0, "mesh": "rows:2", "layout": {…}, "program_sha256": "…", …},
  *                 …], "transfers": {…}}
@@ -22,7 +22,7 @@
 
 /* Owns all its parts. */
 typedef struct {
-    MtfGraph *training;   /* what the file has, with the examples of one micro-batch; NULL: graph */
+    MtfGraph *training;   /* what the file has; NULL: graph */
     MtfGraph *graph;      /* the executed graph of all stages that it makes (executed_graph.h) */
     MtfDivision division; /* of all stages; what each keeps its plan says */
     MtfStageSplit *split;

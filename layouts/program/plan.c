@@ -19,9 +19,11 @@
 
 #define DIGEST_LENGTH 64
 
-/* Of version 3 the graph of a plan that recomputes or offloads has clones and copies itself, which is refused. */
-#define VERSION 4
+/* Of version 3 the graph of a plan that recomputes or offloads has clones and copies itself, which is refused; so are
+ * plans of micro-batches whose graph has the sizes of one. */
+#define VERSION 5
 #define OLDEST_VERSION 3
+#define WHOLE_BATCH_VERSION 5
 
 /* The elements of the graph's and the layout's lists stand on lines of their own. */
 #define PRINT_LEVELS 3
@@ -100,32 +102,18 @@ MtfGraph *mtf_plan_graph_read(const MtfJson *where, GError **error) {
 }
 
 /* With one micro-batch no dimension is named as the batch. */
-static bool read_batch(const MtfJson *execution, MtfGraph *graph, int64_t microbatches,
-                       GError **error) {
-    MtfJson where;
-    GError *cause = NULL;
-    int batch;
-    if (!mtf_json_get(execution, "batch_dimension", &where, error) ||
-        !mtf_field_dimension(graph, &where, &batch, error))
-        return false;
-    MtfDimension *dimension = mtf_graph_dimension(graph, batch);
-    if (dimension->size > MTF_JSON_MAX_INTEGER / microbatches)
-        return mtf_json_fail(&where, error,
-                             "%" PRId64 " micro-batches of %" PRId64 " are too many examples",
-                             microbatches, dimension->size);
-    dimension->step_size = dimension->size * microbatches;
-    return mtf_graph_check_microbatches(graph, &cause) || mtf_field_relay(&where, cause, error);
-}
-
-static bool read_microbatches(const MtfJson *execution, MtfGraph *graph, GError **error) {
+static bool read_microbatches(const MtfJson *object, const MtfGraph *graph, MtfDivision *division,
+                              GError **error) {
     MtfJson where;
     int64_t microbatches = 0;
-    if (!mtf_json_get_integer(execution, "microbatches", 1, MTF_MAX_MICROBATCHES, &microbatches,
+    if (!mtf_json_get_integer(object, "microbatches", 1, MTF_MAX_MICROBATCHES, &microbatches,
                               error))
         return false;
+    division->microbatches = (int)microbatches;
     if (microbatches > 1)
-        return read_batch(execution, graph, microbatches, error);
-    return !mtf_json_find(execution, "batch_dimension", &where) ||
+        return mtf_json_get(object, "batch_dimension", &where, error) &&
+               mtf_field_dimension(graph, &where, &division->batch, error);
+    return !mtf_json_find(object, "batch_dimension", &where) ||
            mtf_json_fail(&where, error, "a plan without micro-batches names no batch dimension");
 }
 
@@ -138,9 +126,9 @@ static bool read_parts(const MtfJson *object, const char *key, int64_t most, int
     return read;
 }
 
-bool mtf_plan_read_division(const MtfJson *object, MtfGraph *graph, MtfDivision *division,
+bool mtf_plan_read_division(const MtfJson *object, const MtfGraph *graph, MtfDivision *division,
                             GError **error) {
-    return read_microbatches(object, graph, error) &&
+    return read_microbatches(object, graph, division, error) &&
            read_parts(object, "ring", MTF_MAX_RING, &division->ring, error) &&
            read_parts(object, "key_parts", MTF_MAX_KEY_PARTS, &division->key_parts, error);
 }
@@ -169,8 +157,8 @@ bool mtf_plan_read_kept(const MtfJson *root, MtfKept *kept, GError **error) {
                          "\"%s\" is neither layers, activations, layers:K nor activations:K", text);
 }
 
-/* Reads the training graph, with the examples of one micro-batch, and makes it the executed one. */
-static bool read_graph(const MtfJson *root, MtfPlan *plan, MtfExecution *execution,
+/* Reads the training graph, and makes it the executed one. */
+static bool read_graph(const MtfJson *root, int64_t version, MtfPlan *plan, MtfExecution *execution,
                        GError **error) {
     MtfJson where, object;
     GError *cause = NULL;
@@ -180,6 +168,13 @@ static bool read_graph(const MtfJson *root, MtfPlan *plan, MtfExecution *executi
         !mtf_json_get_object(root, "execution", &object, error) ||
         !mtf_plan_read_division(&object, plan->training, &execution->division, error))
         return false;
+    if (version < WHOLE_BATCH_VERSION && execution->division.microbatches > 1)
+        return mtf_json_fail(
+            &object, error,
+            "the graph of a plan of version %" PRId64
+            " has the sizes of one micro-batch, that of version %d the whole batch: "
+            "search again",
+            version, WHOLE_BATCH_VERSION);
     plan->graph = mtf_graph_copy(plan->training);
     return mtf_graph_execute(plan->graph, &execution->division, &execution->kept, 1, &cause) ||
            mtf_field_relay(&object, cause, error);
@@ -494,7 +489,7 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
         return NULL;
     }
     if (!mtf_json_versions(root, "meshtf_plan", OLDEST_VERSION, VERSION, &version, error) ||
-        !mtf_json_keys(root, keys, error) || !read_graph(root, plan, &execution, error) ||
+        !mtf_json_keys(root, keys, error) || !read_graph(root, version, plan, &execution, error) ||
         !read_mesh(root, plan, &execution, error) || !read_layout(root, plan, error) ||
         !read_precision(root, plan, error) || !read_execution(root, plan, false, error) ||
         !read_body(root, plan, error) || !read_software(root, error))
@@ -616,12 +611,11 @@ static void add_tree(cJSON *root, const char *key, const cJSON *tree) {
     cJSON_AddItemToObject(root, key, tree == NULL ? cJSON_CreateNull() : mtf_json_printable(tree));
 }
 
-/* The batch dimension is named where its size in the graph is that of a micro-batch. */
 void mtf_plan_add_division(cJSON *object, const MtfGraph *graph, const MtfDivision *division) {
-    int batch = mtf_graph_batch(graph);
-    mtf_json_add_integer(object, "microbatches", mtf_graph_microbatches(graph));
-    if (batch >= 0)
-        cJSON_AddStringToObject(object, "batch_dimension", mtf_graph_dimension(graph, batch)->name);
+    mtf_json_add_integer(object, "microbatches", MAX(1, division->microbatches));
+    if (division->microbatches > 1)
+        cJSON_AddStringToObject(object, "batch_dimension",
+                                mtf_graph_dimension(graph, division->batch)->name);
     if (division->ring > 1)
         mtf_json_add_integer(object, "ring", division->ring);
     if (division->key_parts > 1)

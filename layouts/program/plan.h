@@ -14,7 +14,7 @@
 
 /* Owns all its parts. Trees are NULL where the file has none. */
 typedef struct {
-    MtfGraph *training; /* what the file has, with the examples of one micro-batch; NULL: graph */
+    MtfGraph *training; /* what the file has; NULL: graph */
     MtfGraph *graph;    /* the executed graph that it makes (executed_graph.h), in canonical order
                            (mtf_graph_canonicalize) */
     MtfLayout *layout;  /* with the mesh */
@@ -51,7 +51,7 @@ MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph,
 /* Parts of a plan's file, for pipelines (pipeline_plan.h): what of the forward pass is kept, what is divided, read
  * and written, and everything behind the graph. */
 bool mtf_plan_read_kept(const MtfJson *root, MtfKept *kept, GError **error);
-bool mtf_plan_read_division(const MtfJson *object, MtfGraph *graph, MtfDivision *division,
+bool mtf_plan_read_division(const MtfJson *object, const MtfGraph *graph, MtfDivision *division,
                             GError **error);
 void mtf_plan_add_division(cJSON *object, const MtfGraph *graph, const MtfDivision *division);
 void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool of_stage);

@@ -29,7 +29,7 @@ cJSON *mtf_deepspeed_config(const MtfGraph *graph, const MtfPlan *plan, const Mt
     mtf_json_add_integer(config, "train_batch_size", p->batch);
     mtf_json_add_integer(config, "train_micro_batch_size_per_gpu", p->micro_batch);
     mtf_json_add_integer(config, "gradient_accumulation_steps",
-                         plan->layout->execution.microbatches);
+                         plan->layout->execution.division.microbatches);
     add_switch(config, "bf16", strcmp(plan->precision, "bf16") == 0);
     cJSON *zero = cJSON_AddObjectToObject(config, "zero_optimization");
     mtf_json_add_integer(zero, "stage", p->parallelism.zero);

@@ -36,7 +36,7 @@ char *mtf_export_maxtext(const MtfStepFacts *facts, GError **error) {
     /* The batch of one accumulation, spread over all devices, those of tensor parallelism, too. */
     g_string_append_printf(text, "per_device_batch_size=%.10g\ngradient_accumulation_steps=%d\n",
                            (double)p.micro_batch / p.parallelism.degree[MTF_PARALLEL_TENSOR],
-                           facts->plan->layout->execution.microbatches);
+                           facts->plan->layout->execution.division.microbatches);
     g_string_append_printf(
         text, "dtype=%s\nweight_dtype=float32\nremat_policy=%s\n", bf16 ? "bfloat16" : "float32",
         p.offloads ? "custom\ndecoder_layer_input=offload" : policies[p.recomputes]);

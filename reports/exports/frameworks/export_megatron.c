@@ -156,7 +156,7 @@ char *mtf_export_megatron(const MtfStepFacts *facts, GError **error) {
         return NULL;
     }
     int64_t size = mtf_graph_step_size(plan->graph, batch);
-    int64_t parts = (int64_t)groups.data * plan->layout->execution.microbatches;
+    int64_t parts = (int64_t)groups.data * plan->layout->execution.division.microbatches;
     if (size % parts != 0) {
         mtf_input_error(error, "a batch of %" PRId64 " does not divide by %" PRId64, size, parts);
         return NULL;

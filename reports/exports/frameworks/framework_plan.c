@@ -71,7 +71,7 @@ bool mtf_framework_recomputation(const MtfPlan *plan, MtfFrameworkPlan *p, GErro
 
 static bool split_batch(const MtfPlan *plan, int batch, MtfFrameworkPlan *found, GError **error) {
     int64_t parts = (int64_t)found->parallelism.degree[MTF_PARALLEL_DATA] *
-                    plan->layout->execution.microbatches;
+                    plan->layout->execution.division.microbatches;
     found->batch = mtf_graph_step_size(plan->graph, batch);
     found->micro_batch = found->batch / parts;
     if (found->batch % parts != 0)

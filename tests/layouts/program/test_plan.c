@@ -178,8 +178,8 @@ static void wrong_layouts_are_told(void **state) {
 
 static void wrong_fields_are_told(void **state) {
     (void)state;
-    assert_fails("'meshtf_plan': 4", "'meshtf_plan': 9",
-                 "p.json: /meshtf_plan: version 9 is not 3 to 4, the ones this program reads");
+    assert_fails("'meshtf_plan': 5", "'meshtf_plan': 9",
+                 "p.json: /meshtf_plan: version 9 is not 3 to 5, the ones this program reads");
     assert_fails("'precision': 'f32'", "'precision': 'f16'",
                  "p.json: /precision: \"f16\" is not a precision (known: f32, f64, bf16)");
     assert_fails("'microbatches': 1", "'microbatches': 0",
@@ -197,37 +197,45 @@ static void wrong_fields_are_told(void **state) {
                  "p.json: /program_sha256: a digest of 64 hexadecimal digits is expected here");
 }
 
-static void micro_batches_name_their_dimension(void **state) {
+/* The file has the whole batch, of which the graph that is run has a part. */
+static void micro_batches_divide_the_dimension_they_name(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
     g_autofree char *text =
-        changed("'microbatches': 1", "'microbatches': 3,\n    'batch_dimension': 'batch'");
+        changed("'microbatches': 1", "'microbatches': 2,\n    'batch_dimension': 'batch'");
     g_autoptr(MtfPlan) plan = parse(text, &error);
     assert_non_null(plan);
-    assert_int_equal(plan->layout->execution.microbatches, 3);
-    assert_int_equal(mtf_graph_batch(plan->graph), mtf_graph_find_dimension(plan->graph, "batch"));
+    int batch = mtf_graph_find_dimension(plan->graph, "batch");
+    assert_int_equal(plan->layout->execution.division.microbatches, 2);
+    assert_int_equal(mtf_graph_batch(plan->graph), batch);
+    assert_int_equal(mtf_graph_size(plan->graph, batch), 2);
+    assert_int_equal(mtf_graph_size(plan->training, batch), 4);
     g_autofree char *again = mtf_plan_print(plan);
     assert_string_equal(again, text);
     assert_null(mtf_plan_lower(plan, NULL));
-    assert_fails("'microbatches': 1", "'microbatches': 3",
+    assert_fails("'microbatches': 1", "'microbatches': 2",
                  "p.json: /execution: key \"batch_dimension\" is missing");
+    assert_fails("'microbatches': 1", "'microbatches': 3, 'batch_dimension': 'batch'",
+                 "p.json: /execution: 3 micro-batches do not divide the batch: \"batch\" is 4");
     assert_fails(
         "'microbatches': 1", "'microbatches': 1, 'batch_dimension': 'batch'",
         "p.json: /execution/batch_dimension: a plan without micro-batches names no batch dimension");
-    assert_fails("'microbatches': 1", "'microbatches': 3, 'batch_dimension': 'length'",
+    assert_fails("'microbatches': 1", "'microbatches': 2, 'batch_dimension': 'length'",
                  "p.json: /execution/batch_dimension: \"length\" is not a dimension of this graph");
 }
 
-static void a_step_has_as_many_examples_as_can_be_counted(void **state) {
+static void older_plans_of_micro_batches_are_refused(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
-    g_autofree char *text = changed("'batch': 4,", "'batch': 4, 'many': 9007199254740991,");
-    g_auto(GStrv) parts = g_strsplit(text, "\"microbatches\": 1", 2);
-    g_autofree char *step = g_strjoinv("\"microbatches\": 2, \"batch_dimension\": \"many\"", parts);
-    assert_null(parse(step, &error));
-    assert_string_equal(error->message,
-                        "p.json: /execution/batch_dimension: 2 micro-batches of 9007199254740991 "
-                        "are too many examples");
+    g_autofree char *text =
+        changed("'microbatches': 1", "'microbatches': 2, 'batch_dimension': 'batch'");
+    g_auto(GStrv) parts = g_strsplit(text, "\"meshtf_plan\": 5", 2);
+    g_autofree char *older = g_strjoinv("\"meshtf_plan\": 4", parts);
+    assert_null(parse(older, &error));
+    assert_string_equal(
+        error->message,
+        "p.json: /execution: the graph of a plan of version 4 has the sizes of one micro-batch, "
+        "that of version 5 the whole batch: search again");
 }
 
 static void what_runs_once_follows_what_is_repeated(void **state) {
@@ -469,7 +477,7 @@ static void clones_may_have_a_layout_of_their_own(void **state) {
 static void plans_of_version_3_are_read_where_all_is_kept(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
-    g_autofree char *older = changed("'meshtf_plan': 4", "'meshtf_plan': 3");
+    g_autofree char *older = changed("'meshtf_plan': 5", "'meshtf_plan': 3");
     g_autoptr(MtfPlan) plan = parse(older, NULL);
     assert_non_null(plan);
     g_autofree char *again = mtf_plan_print(plan), *now = changed("rows:2", "rows:2");
@@ -484,8 +492,8 @@ static void plans_of_version_3_are_read_where_all_is_kept(void **state) {
     assert_string_equal(error->message,
                         "p.json: /execution: --recompute: the graph \"g\" recomputes "
                         "\"layer/2/p\" by itself");
-    assert_fails("'meshtf_plan': 4", "'meshtf_plan': 2",
-                 "p.json: /meshtf_plan: version 2 is not 3 to 4, the ones this program reads");
+    assert_fails("'meshtf_plan': 5", "'meshtf_plan': 2",
+                 "p.json: /meshtf_plan: version 2 is not 3 to 5, the ones this program reads");
 }
 
 /* The plan of two sums with that order instead. */
@@ -548,10 +556,10 @@ int main(void) {
         cmocka_unit_test(what_is_kept_is_said_in_words),
         cmocka_unit_test(clones_may_have_a_layout_of_their_own),
         cmocka_unit_test(plans_of_version_3_are_read_where_all_is_kept),
-        cmocka_unit_test(a_step_has_as_many_examples_as_can_be_counted),
+        cmocka_unit_test(older_plans_of_micro_batches_are_refused),
         cmocka_unit_test(wrong_layouts_are_told),
         cmocka_unit_test(wrong_fields_are_told),
-        cmocka_unit_test(micro_batches_name_their_dimension),
+        cmocka_unit_test(micro_batches_divide_the_dimension_they_name),
         cmocka_unit_test(what_runs_once_follows_what_is_repeated),
         cmocka_unit_test(a_plan_of_a_user_graph_is_refused),
         cmocka_unit_test(a_plan_lowers_to_the_program_it_was_written_for),

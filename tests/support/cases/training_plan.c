@@ -9,6 +9,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/library.h"
 #include "layouts/execution/executed_graph.h"
+#include "layouts/graph/microbatches.h"
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/placement/rules.h"
 #include "tests/support/cases/random_layout.h"
@@ -103,7 +104,10 @@ MtfPlan *mtf_training_plan(const MtfTrainingPlan *wanted, GError **error) {
     plan->training = load_graph(wanted, error);
     if (plan->training == NULL)
         return NULL;
-    const MtfDivision division = { .ring = wanted->ring };
+    const MtfDivision division = { .microbatches = mtf_graph_microbatches(plan->training),
+                                   .batch = mtf_graph_batch(plan->training),
+                                   .ring = wanted->ring };
+    mtf_graph_join_batch(plan->training);
     plan->graph = mtf_graph_copy(plan->training);
     if (!mtf_graph_execute(plan->graph, &division, &(MtfKept){ 0 }, 1, error))
         return NULL;
