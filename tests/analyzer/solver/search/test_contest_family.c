@@ -7,6 +7,7 @@
 #include "tests/support/problems/contest_problems.h"
 
 #include <string.h>
+#include <time.h>
 
 #define MANY 4000
 
@@ -57,21 +58,36 @@ static MtfLayoutProblem *draw(const Case *item, guint32 seed, MtfInt128 *planted
     return problem;
 }
 
-/* Twice the time and a little more are for a machine that does other things, too. */
+/* Searches for so many seconds, of which it may take twice as many and a little more on a machine that
+ * does other things, too. NULL where nothing as good as the planted choice is found. */
+static MtfLayoutSolution *solve_within(const MtfLayoutProblem *problem, double seconds,
+                                       MtfInt128 planted) {
+    MtfSearchControl control;
+    mtf_search_control_init(&control, seconds);
+    MtfSolveOptions options = { .control = &control, .threads = 2 };
+    gint64 begin = g_get_monotonic_time();
+    g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
+    assert_true((double)(g_get_monotonic_time() - begin) / 1e6 < 2 * seconds + 1);
+    return solution != NULL && solution->cost <= planted ? g_steal_pointer(&solution) : NULL;
+}
+
+/* Two seconds are enough where they are the search's own: beside other programs it is asked again with
+ * twice the time until it has had them. */
 static void every_shape_is_solved_in_the_time_asked(void **state) {
     (void)state;
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         MtfInt128 planted;
         g_autoptr(MtfLayoutProblem) problem = draw(&cases[i], (guint32)i + 1, &planted);
-        MtfSearchControl control;
-        mtf_search_control_init(&control, 2);
-        MtfSolveOptions options = { .control = &control, .threads = 2 };
-        gint64 begin = g_get_monotonic_time();
-        g_autoptr(MtfLayoutSolution) solution = solve(&cases[i], problem, &options);
-        double seconds = (double)(g_get_monotonic_time() - begin) / 1e6;
+        g_autoptr(MtfLayoutSolution) solution = NULL;
+        double had = 0;
+        for (double seconds = 2; solution == NULL && had < 2 && seconds <= 64; seconds *= 2) {
+            clock_t begin = clock();
+            solution = solve_within(problem, seconds, planted);
+            had = (double)(clock() - begin) / CLOCKS_PER_SEC;
+        }
+        if (solution == NULL)
+            fail_msg("%s: nothing as good as what was planted", cases[i].name);
         check(problem, solution, planted);
-        assert_true(seconds < 2 * control.seconds + 1);
-        assert_true(solution->cost <= planted);
     }
 }
 
