@@ -4,5 +4,6 @@
 . tests/support/kills.sh
 
 survive 50 20
+survive 30 7 --devices 2 --stages 2 --microbatches 2 --schedule zb-v
 
 done_testing

@@ -1,7 +1,7 @@
 # shellcheck shell=sh disable=SC2154
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Kills runs at random moments and lets them go on, until so many kills have been survived. A test
-# reads tap.sh and this, then says `survive KILLS SEED`.
+# reads tap.sh and this, then says `survive KILLS SEED [SEARCH_OPTION…]`; without options ranks share one mesh.
 #
 #     start --resume ──►  step step checkpoint st    SIGKILL to a rank, SIGKILL to mpirun, or SIGTERM
 #     start --resume ──►       step checkpoi         to mpirun, after 0.3 to 1.8 s
@@ -22,11 +22,12 @@ killed_losses() {
     sed 's/^{"step":\([0-9]*\),"loss":\([^,]*\),.*/\1 \2/' "$1"
 }
 
+# make_killed_model SEARCH_OPTION…
 make_killed_model() {
     meshtf-plan model transformer-lm --preset demo --layers 2 --batch 4 --length 16 --d-model 64 --d-ff 128 \
         --heads 2 --d-kv 32 --dropout 0.1 -o "$work/graph.json" >/dev/null
-    meshtf-plan search "$work/graph.json" --mesh 'rows:2' -o "$work/plan.json" >/dev/null 2>&1
-    claim "the plan joins small exchanges" grep -q '"bucket_bytes": *[1-9]' "$work/plan.json"
+    meshtf-plan search "$work/graph.json" "$@" -o "$work/plan.json" >/dev/null 2>&1
+    rm -rf "$work"/undisturbed* "$work"/killed.*
     run killed_run 100000 "$work/undisturbed" "$work/undisturbed.jsonl"
     claim "an undisturbed run" exits 0
 }
@@ -56,27 +57,30 @@ see_off() {
     kill -KILL "$1" 2>/dev/null
 }
 
-# survive KILLS SEED
+# survive KILLS SEED [SEARCH_OPTION…]
 survive() {
+    most=$1
+    draw=$2
+    shift 2
+    [ $# -gt 0 ] || set -- --mesh 'rows:2'
     kills=0
     runs=0
-    draw=$2
     wrong=0
     starts=0
-    make_killed_model
-    while [ "$kills" -lt "$1" ] && [ "$starts" -lt $((5 * $1 + 20)) ]; do
+    make_killed_model "$@"
+    while [ "$kills" -lt "$most" ] && [ "$starts" -lt $((5 * most + 20)) ]; do
         runs=$((runs + 1))
         folder=$work/killed.$runs
         every=$((runs % 2 * 6 + 1))
         until killed_losses "$folder.jsonl" 2>/dev/null | grep -q "^$kill_steps " ||
-            [ "$starts" -ge $((5 * $1 + 20)) ]; do
+            [ "$starts" -ge $((5 * most + 20)) ]; do
             starts=$((starts + 1))
             killed_run $every "$folder" "$folder.jsonl" &
             shell=$!
             draw=$(((draw * 1103515245 + 12345) % 2147483648))
             sleep "$(awk -v draw=$draw 'BEGIN { print 0.3 + draw / 2147483648 * 1.5 }')"
             mpirun=$(pgrep -P $shell -x mpirun)
-            if [ "$kills" -lt "$1" ] && [ -n "$mpirun" ]; then
+            if [ "$kills" -lt "$most" ] && [ -n "$mpirun" ]; then
                 strike "$mpirun" $((draw / 65536))
                 kills=$((kills + 1))
                 see_off "$mpirun"
