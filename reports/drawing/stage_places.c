@@ -71,7 +71,7 @@ void mtf_stage_places(GString *page, const MtfPipelineFacts *facts) {
         "of its domain, a group of cells %s.",
         facts->machine->name, network,
         facts->network.switched ? "shares a switch" : "is a plane of the torus");
-    if (drawn < devices)
+    if (devices > MAX_DEVICES)
         mtf_markup(page, " The first %d of %d are drawn.", drawn, devices);
     g_string_append_printf(page,
                            "</p><div class=\"wide high\"><svg class=\"slices\" width=\"%d\" "
