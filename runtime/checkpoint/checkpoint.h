@@ -33,6 +33,9 @@ typedef struct {
     MPI_Comm domain;       /* of a pipeline: the ranks that run the worker's program */
     int n_more;            /* of a pipeline: workers of the rank's further stages */
     const MtfWorker *const *more;
+    /* Receives the names (char *) of weights that a published folder lacks and that are left as they are; NULL: it must
+     * have all. */
+    GPtrArray *lacking;
 } MtfCheckpointed;
 
 /* How far a run has come. Strings are owned; clear with mtf_progress_clear. */

@@ -282,6 +282,14 @@ const MtfStoredTensor *mtf_published_folder_find(const MtfPublishedFolder *folde
     return stored;
 }
 
+bool mtf_published_folder_has(const MtfPublishedFolder *folder, const char *name) {
+    MtfPublishedFile *file;
+    bool several = false;
+    g_autofree char *old = old_name(name);
+    return find_named(folder, name, &file, &several) != NULL || several ||
+           (old != NULL && (find_named(folder, old, &file, &several) != NULL || several));
+}
+
 /* ---- Scales ---------------------------------------------------------------------------------- */
 
 static const MtfStoredTensor *find_scale(const MtfPublishedFolder *folder, const char *name,

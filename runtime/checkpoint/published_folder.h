@@ -47,6 +47,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPublishedFolder, mtf_published_folder_free)
 const MtfStoredTensor *mtf_published_folder_find(const MtfPublishedFolder *folder, const char *name,
                                                  MtfPublishedFile **file, GError **error);
 
+/* Whether it has such a tensor, perhaps several. */
+bool mtf_published_folder_has(const MtfPublishedFolder *folder, const char *name);
+
 /* Where the scales of a tensor are, if the folder keeps it in units of some (block_scales.h); borrowed from the
  * folder. Fails (bad input) where they are missing or of another shape. */
 bool mtf_published_folder_scales(const MtfPublishedFolder *folder, const MtfStoredTensor *stored,

@@ -139,9 +139,16 @@ static bool find_packed(const MtfPublishedFolder *folder, const MtfStoredPlace *
                            (*file)->path, (*stored)->name, packed->out, packed->in);
 }
 
+/* Whence, and which weights are not there, or NULL. */
+typedef struct {
+    const MtfPublishedFolder *folder;
+    GPtrArray *lacking;
+} Reading;
+
 static bool add_reading(const MtfStoredPlace *place, int tensor, int64_t count, void *user,
                         GError **error) {
-    const MtfPublishedFolder *folder = user;
+    const Reading *reading = user;
+    const MtfPublishedFolder *folder = reading->folder;
     for (int64_t i = 0; i < count; i++) {
         MtfPublishedFile *file;
         g_autofree char *name = mtf_stored_place_name(place, i);
@@ -150,6 +157,10 @@ static bool add_reading(const MtfStoredPlace *place, int tensor, int64_t count, 
         if (!find_packed(folder, place, name, &file, &packed, &stored, error))
             return false;
         bool whole = stored == NULL;
+        if (whole && reading->lacking != NULL && !mtf_published_folder_has(folder, name)) {
+            g_ptr_array_add(reading->lacking, g_steal_pointer(&name));
+            continue;
+        }
         if (whole)
             stored = mtf_published_folder_find(folder, name, &file, error);
         if (stored == NULL || (whole && !check_stored(file, stored, place, error)))
@@ -182,15 +193,29 @@ static bool read_moves(const MtfCheckpointed *what, const MtfPublishedFolder *op
     return true;
 }
 
+/* A folder that lacks more than it has is another model's. */
+static bool check_lacking(const Reading *reading, GError **error) {
+    guint there = 0;
+    for (guint i = 0; i < reading->folder->files->len; i++)
+        there += ((const MtfPublishedFile *)reading->folder->files->pdata[i])->moves->len;
+    return reading->lacking == NULL || reading->lacking->len <= there ||
+           mtf_input_error(error,
+                           "%s has %u of the model's weights and lacks %u, \"%s\" among them: it "
+                           "is another model's",
+                           reading->folder->path, there, reading->lacking->len,
+                           (const char *)reading->lacking->pdata[0]);
+}
+
 bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder, GError **error) {
     bool onnx = mtf_onnx_is_path(folder);
     g_autoptr(MtfPublishedFolder) open =
         onnx ? mtf_onnx_weights_open(what->control, folder, error)
              : mtf_published_folder_open(what->control, folder, error);
+    Reading reading = { open, what->lacking };
     return open != NULL &&
            visit_weights(mtf_checkpointed_graph(what), onnx ? WITH_PLACE : OF_MODEL, add_reading,
-                         open, error) &&
-           read_moves(what, open, error);
+                         &reading, error) &&
+           check_lacking(&reading, error) && read_moves(what, open, error);
 }
 
 /* How many tensors of the file are read, in whole or in part. */
@@ -212,7 +237,8 @@ bool mtf_published_adapters_read(const MtfCheckpointed *what, const char *folder
         return false;
     g_autoptr(MtfPublishedFolder) open =
         mtf_published_folder_open_file(what->control, folder, MTF_ADAPTER_FILE, error);
-    if (open == NULL || !visit_weights(graph, OF_ADAPTERS, add_reading, open, error))
+    Reading reading = { open, NULL };
+    if (open == NULL || !visit_weights(graph, OF_ADAPTERS, add_reading, &reading, error))
         return false;
     const MtfPublishedFile *file = g_ptr_array_index(open->files, 0);
     guint wanted = count_tensors(file);
@@ -231,13 +257,13 @@ typedef struct {
     GHashTable *indexes; /* name -> number in the file + 1 */
     GArray *moves;
     const char *folder, *file_name, *config_name;
-    char *config; /* its text, or NULL */
+    char *config;    /* its text, or NULL */
+    bool has_others; /* weights that the model it is like has not */
 } Export;
 
 /* The name and type that a tensor is written with: those of the model it is like, where its type
  * can be written. */
-static bool choose_name(const Export *e, int tensor, char **name, MtfStoredType *type,
-                        GError **error) {
+static bool choose_name(Export *e, int tensor, char **name, MtfStoredType *type, GError **error) {
     MtfPublishedFile *file;
     *type = mtf_stored_type_of(mtf_graph_tensor(e->graph, tensor)->dtype);
     if (e->like == NULL)
@@ -245,6 +271,10 @@ static bool choose_name(const Export *e, int tensor, char **name, MtfStoredType 
     MtfPackedMatrix packed;
     if (mtf_published_folder_packed(e->like, *name, &file, &packed, NULL) != NULL)
         return true;
+    if (!mtf_published_folder_has(e->like, *name)) {
+        e->has_others = true;
+        return true;
+    }
     const MtfStoredTensor *stored = mtf_published_folder_find(e->like, *name, &file, error);
     if (stored == NULL)
         return false;
@@ -335,10 +365,32 @@ static void end_export(Export *e) {
     g_free(e->config);
 }
 
+/* The config of the folder that weights are like, or of the model, where it has others or there is no such folder; of one in eight bits without saying so, since what
+ * is written is not. Free with g_free. */
+static char *choose_config(const Export *e) {
+    char *text = NULL;
+    g_autofree char *path = e->like != NULL && !(e->has_others && e->graph->config != NULL)
+                                ? g_build_filename(e->like->path, e->config_name, NULL)
+                                : NULL;
+    if (path == NULL || !g_file_get_contents(path, &text, NULL, NULL))
+        text = g_strdup(e->graph->config);
+    if (text == NULL || strstr(text, "\"quantization_config\"") == NULL)
+        return text;
+    cJSON *config = cJSON_Parse(text);
+    cJSON_DeleteItemFromObjectCaseSensitive(config, "quantization_config");
+    char *printed = cJSON_Print(config);
+    g_free(text);
+    text = g_strdup(printed);
+    cJSON_free(printed);
+    cJSON_Delete(config);
+    return text;
+}
+
 /* With adapters added in, where there are any. */
 static bool write_model(const MtfCheckpointed *what, Export *e, GError **error) {
     if (!visit_weights(e->graph, OF_MODEL, add_writing, e, error))
         return false;
+    e->config = choose_config(e);
     g_autofree MtfMergedWeights **merged = g_new(MtfMergedWeights *, what->n_more + 1);
     for (int part = 0; part <= what->n_more; part++) {
         MtfCheckpointed one = mtf_checkpointed_part(what, part);
@@ -372,26 +424,6 @@ bool mtf_published_weights_check(const MtfGraph *graph, bool adapters, GError **
            visit_weights(graph, adapters ? OF_ADAPTERS : OF_MODEL, NULL, NULL, error);
 }
 
-/* The config of the folder that weights are like, or of the model; of one in eight bits without saying so, since what
- * is written is not. Free with g_free. */
-static char *choose_config(const Export *e) {
-    char *text = NULL;
-    g_autofree char *path =
-        e->like != NULL ? g_build_filename(e->like->path, e->config_name, NULL) : NULL;
-    if (path == NULL || !g_file_get_contents(path, &text, NULL, NULL))
-        text = g_strdup(e->graph->config);
-    if (text == NULL || strstr(text, "\"quantization_config\"") == NULL)
-        return text;
-    cJSON *config = cJSON_Parse(text);
-    cJSON_DeleteItemFromObjectCaseSensitive(config, "quantization_config");
-    char *printed = cJSON_Print(config);
-    g_free(text);
-    text = g_strdup(printed);
-    cJSON_free(printed);
-    cJSON_Delete(config);
-    return text;
-}
-
 bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder, const char *like,
                                  GError **error) {
     g_autoptr(MtfPublishedFolder) open = NULL;
@@ -405,7 +437,6 @@ bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder
     e.like = open;
     e.file_name = MTF_PUBLISHED_FILE;
     e.config_name = "config.json";
-    e.config = choose_config(&e);
     bool written = write_model(what, &e, error);
     end_export(&e);
     return written;

@@ -88,6 +88,8 @@ static bool check_training(const MtfRunOptions *options, GError **error) {
     if (options->new_data && !options->resume)
         return mtf_input_error(error,
                                "--new-data goes with --resume, which goes on from a checkpoint");
+    if (options->new_head && options->init == NULL)
+        return mtf_input_error(error, "--new-head goes with --init, whose folder lacks it");
     return true;
 }
 
@@ -247,6 +249,8 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
             FILENAME, "init", 0, init,
             "take the initial weights from a safetensors file, or the folder of a published model",
             "FILE|DIR"),
+        OPTION(NONE, "new-head", 0, new_head,
+               "with --init DIR: weights that the folder lacks begin as they are drawn", NULL),
         OPTION(FILENAME, "init-adapter", 0, init_adapter,
                "take the adapters of the plan from a folder as PEFT keeps them", "DIR"),
         EXPORT_OPTIONS,

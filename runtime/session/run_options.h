@@ -8,7 +8,7 @@
  *                            [--serve [PORT]] [--slots N] [--perplexity FILE]
  *                            [--tokenizer DIR] [--generate N] [--prompt TEXT] [--temperature T]
  *                            [--export-hf DIR] [--export-adapter DIR] [--logits FILE.npy]
- *                            [--init FILE|DIR] [--init-adapter DIR] [--dry-run] [--verify] [--only-mpi] [--no-overlap]
+ *                            [--init FILE|DIR] [--new-head] [--init-adapter DIR] [--dry-run] [--verify] [--only-mpi] [--no-overlap]
  *                            [--trial]
  *     mpirun -n N meshtf-run --calibrate -o MACHINE */
 #ifndef MTF_RUN_OPTIONS_H
@@ -58,6 +58,7 @@ typedef struct {
     int64_t checkpoint_every;  /* steps, at least 1 */
     int64_t keep;              /* checkpoints, at least 1 */
     gboolean ema;              /* running means of the weights are evaluated and used */
+    gboolean new_head;         /* weights that `init` lacks are drawn */
     gboolean resume, new_data; /* …, on other data than the checkpoint's */
     gboolean dry_run, verify, only_mpi, no_overlap, trial, calibrate;
     int64_t rounds; /* of --calibrate, at least 1 */

@@ -36,12 +36,24 @@ bool mtf_session_read_weights(const MtfSession *session, const MtfCheckpointed *
 
 /* ---- Beginning ----------------------------------------------------------------------------- */
 
+static void say_lacking(const MtfSession *session, GPtrArray *lacking) {
+    g_ptr_array_add(lacking, NULL);
+    g_autofree char *names = g_strjoinv(", ", (char **)lacking->pdata);
+    if (session->rank == 0 && lacking->len > 1)
+        printf("  not in %s, and begins as it is drawn: %s\n", session->options->init, names);
+}
+
 static bool init_weights(MtfSession *session, GError **error) {
     uint64_t seed = (uint64_t)session->options->seed;
     for (int c = 0; c < session->stage->n_chunks; c++)
         mtf_worker_initialise(session->stage->chunks[c].slots[0].worker, seed);
     MtfCheckpointed what = mtf_session_checkpointed(session);
-    return mtf_session_read_weights(session, &what, error);
+    g_autoptr(GPtrArray) lacking = g_ptr_array_new_with_free_func(g_free);
+    what.lacking = session->options->new_head ? lacking : NULL;
+    if (!mtf_session_read_weights(session, &what, error))
+        return false;
+    say_lacking(session, lacking);
+    return true;
 }
 
 /* The steps of the folder's checkpoints, the newest first, as rank 0 sees them. */

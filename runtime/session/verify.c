@@ -46,6 +46,8 @@ static bool single_open(Single *single, const MtfSession *session, GError **erro
     mtf_stage_run_open(single->run, MPI_COMM_SELF, &how);
     mtf_worker_initialise(worker, how.seed);
     MtfCheckpointed what = { .control = MPI_COMM_SELF, .worker = worker };
+    g_autoptr(GPtrArray) lacking = g_ptr_array_new_with_free_func(g_free);
+    what.lacking = session->options->new_head ? lacking : NULL;
     return mtf_session_read_weights(session, &what, error);
 }
 

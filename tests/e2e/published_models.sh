@@ -29,6 +29,24 @@ run mpirun -n 4 meshtf-run "$work/bert-classes/p4.json" --data "$work/bert/in-to
 claim "a class needs a table of labels" exits 2
 claim "and is told so" says_error "a table (.tsv) with a label, a tab and a text a line"
 
+# A head that a folder lacks begins as it is drawn where that is asked for, and is written back with the rest.
+words() { # OPTION…: what the model of words tells
+    run mpirun -n 4 meshtf-run "$work/bert-words/p4.json" --data "$work/bert-words/in-text.tsv" --steps 0 --logits "$work/drawn.npy" "$@"
+}
+words --init "$work/bert-tokens"
+claim "a folder without the head is bad input" exits 2
+claim "and the weight is named" says_error "has no tensor \"classifier.weight\""
+words --init "$work/bert-tokens" --new-head --export-hf "$work/headed"
+claim "a new head is drawn" says "not in $work/bert-tokens, and begins as it is drawn: classifier.weight, classifier.bias"
+claim "its model's config is written" cmp "$work/headed/config.json" "$work/bert-words/config.json"
+words --init "$work/headed" --logits "$work/again.npy"
+claim "it is read back, and tells the same" cmp "$work/drawn.npy" "$work/again.npy"
+words --init "$work/llama" --new-head
+claim "another model's weights are no model without a head" exits 2
+claim "and are told" says_error "it is another model's"
+words --new-head
+claim "a new head goes with weights" exits 2
+
 # Matrices in eight bits and a scale for each of their blocks, or of their rows, and in four bits: read as numbers, and
 # written as such.
 run $python $models write "$work" deepseek_v3-fp8 llama-fp8 llama-gptq qwen2-gptq qwen2-gptq8 qwen3_moe-gptq llama-awq llama-int8 gpt_oss-mxfp4
