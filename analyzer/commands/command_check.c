@@ -315,7 +315,7 @@ int mtf_command_check(int argc, char **argv) {
           "N" },
         { "length", 0, 0, G_OPTION_ARG_INT, &length, "Positions in an example of one", "N" },
         { "dump-after", 0, 0, G_OPTION_ARG_STRING, &dump_after,
-          "Print a plan's program as it is after a pass", "PASS" },
+          "Print a plan's program as it is after a pass, or its graph after execute", "PASS" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Print the summary as JSON", NULL },
         G_OPTION_ENTRY_NULL,
     };

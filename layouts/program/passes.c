@@ -2,6 +2,8 @@
 #include "layouts/program/passes.h"
 
 #include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/graph_file/graph_json.h"
 #include "layouts/program/algorithm_list.h"
 #include "layouts/program/combine_collectives.h"
 #include "layouts/program/delayed_updates.h"
@@ -35,7 +37,10 @@ static void fuse(MtfProgram *program) {
     mtf_program_fuse(program, MTF_TILE_BYTES);
 }
 
+enum { EXECUTE, LOWER };
+
 static const MtfPass passes[] = {
+    { "execute", "the training graph as its execution has it: parts, clones, copies", NULL },
     { "lower", "kernels and reshard ops in the order of the operations", NULL },
     { "order", "put them in the order that the execution names", order },
     { "combine-collectives", "send small exchanges as one message", combine_collectives },
@@ -64,7 +69,7 @@ int mtf_pass_find(const char *name, GError **error) {
 
 MtfProgram *mtf_lower_until(const MtfGraph *graph, const MtfLayout *layout, int last) {
     MtfProgram *program = mtf_program_emit(graph, layout);
-    for (int i = 1; i <= last; i++)
+    for (int i = LOWER + 1; i <= last; i++)
         passes[i].run(program);
     return program;
 }
@@ -73,11 +78,20 @@ MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {
     return mtf_lower_until(graph, layout, (int)G_N_ELEMENTS(passes) - 1);
 }
 
+static char *print_graph(const MtfGraph *graph) {
+    cJSON *json = mtf_graph_to_json(graph);
+    char *text = mtf_json_print(json);
+    cJSON_Delete(json);
+    return text;
+}
+
 char *mtf_dump_after(const MtfGraph *graph, const MtfLayout *layout, const char *pass,
                      GError **error) {
     int last = mtf_pass_find(pass, error);
     if (last < 0)
         return NULL;
+    if (last == EXECUTE)
+        return print_graph(graph);
     g_autoptr(MtfProgram) program = mtf_lower_until(graph, layout, last);
     return mtf_program_format(program);
 }

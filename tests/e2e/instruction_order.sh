@@ -67,6 +67,8 @@ claim "an order of the wrong length is bad input" bad_input
 claim "the sentence says where" says_error "execution/order"
 
 # The program after each pass.
+run meshtf-plan estimate "$work/graph.json" --mesh rows:2 --layout batch:rows --microbatches 2 --dump-after execute
+claim "a plan's graph is shown as it is executed" says '"batch": 32'
 run meshtf-plan check "$work/plan.json" --dump-after lower
 claim "a plan's program is shown as it is emitted" says "   0  "
 cp "$work/out" "$work/lowered"

@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/program/passes.h"
+#include "tests/support/cases/parse_graph.h"
 #include "tests/support/cases/training_case.h"
 
 #include <stdlib.h>
@@ -17,12 +18,13 @@ static int last_pass(void) {
     return n - 1;
 }
 
-/* Lowering stands first and does all; every other pass has a function, and names differ. */
+/* Two passes make the program; every other has a function, and names differ. */
 static void the_table_is_complete(void **state) {
     (void)state;
-    assert_string_equal(mtf_pass(0)->name, "lower");
+    assert_string_equal(mtf_pass(0)->name, "execute");
+    assert_string_equal(mtf_pass(1)->name, "lower");
     for (int i = 0; i <= last_pass(); i++) {
-        assert_true((mtf_pass(i)->run == NULL) == (i == 0));
+        assert_true((mtf_pass(i)->run == NULL) == (i <= 1));
         assert_int_equal(mtf_pass_find(mtf_pass(i)->name, NULL), i);
     }
     assert_null(mtf_pass(-1));
@@ -33,9 +35,10 @@ static void an_unknown_pass_is_told_with_those_there_are(void **state) {
     g_autoptr(GError) error = NULL;
     assert_int_equal(mtf_pass_find("inline", &error), -1);
     assert_int_equal(mtf_error_exit_status(error), 2);
-    assert_string_equal(error->message,
-                        "\"inline\" is no pass; the passes are lower, order, combine-collectives, "
-                        "alias-buffers, delay-updates, overlap, fuse, choose-algorithms");
+    assert_string_equal(
+        error->message,
+        "\"inline\" is no pass; the passes are execute, lower, order, "
+        "combine-collectives, alias-buffers, delay-updates, overlap, fuse, choose-algorithms");
 }
 
 /* Lines apart from the numbers in front. */
@@ -77,11 +80,23 @@ static void the_last_dump_is_the_program(void **state) {
     mtf_training_case_clear(&c);
 }
 
+/* What the execution makes of the training graph is a graph that can be read. */
+static void the_first_dump_is_the_graph(void **state) {
+    (void)state;
+    MtfTrainingCase c;
+    mtf_training_case_perceptron(&c, LAYERS, "batch:a");
+    g_autofree char *text = mtf_dump_after(c.graph, c.layout, "execute", NULL);
+    g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+    assert_int_equal(graph->operations->len, c.graph->operations->len);
+    mtf_training_case_clear(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_is_complete),
         cmocka_unit_test(an_unknown_pass_is_told_with_those_there_are),
         cmocka_unit_test(delayed_updates_are_the_same_instructions),
+        cmocka_unit_test(the_first_dump_is_the_graph),
         cmocka_unit_test(the_last_dump_is_the_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
