@@ -165,6 +165,7 @@ typedef struct {
     MtfOnnxValue **inputs, **outputs; /* of the body */
     GPtrArray **gathered;             /* of each output that is stacked */
     MtfOnnxValue *alive;              /* whether the iteration counts, or NULL: all do */
+    MtfOnnxValue *trips;              /* how often data say it runs at most, or NULL */
     GArray *tensors;                  /* that values had before an attempt to make a loop of ours */
 } Unrolled;
 
@@ -330,19 +331,33 @@ static MtfOnnxValue *counted_loop(Unrolled *u, int64_t count) {
     return good ? call->outputs[0] : given_up(u);
 }
 
+/* The condition, as long as iteration `number` is one of those that data allow. */
+static MtfOnnxValue *within_trips(const Unrolled *u, MtfOnnxValue *condition,
+                                  MtfOnnxValue *number) {
+    MtfOnnxTranslation *t = u->call->t;
+    if (u->trips == NULL || condition == NULL)
+        return condition;
+    MtfOnnxValue *left = mtf_onnx_truth(t, MTF_OP_LESS, number, scalar(t, u->trips));
+    return mtf_onnx_binary(t, MTF_OP_LOGICAL_AND, left, condition);
+}
+
 /* The number of the iteration, and the condition; then what goes on while it holds. */
 static bool begin_while(Unrolled *u, int loop) {
     MtfOnnxTranslation *t = u->call->t;
     MtfOnnxValue *condition = mtf_onnx_input(u->call, 1);
+    MtfOnnxValue *first = mtf_onnx_scalar(t, MTF_ONNX_INT64, 0);
     condition = condition == NULL ? mtf_onnx_scalar(t, MTF_ONNX_BOOL, 1) : scalar(t, condition);
-    u->inputs[ITERATION] = mtf_onnx_loop_begin(t, loop, mtf_onnx_scalar(t, MTF_ONNX_INT64, 0));
+    condition = within_trips(u, condition, first);
+    u->inputs[ITERATION] = mtf_onnx_loop_begin(t, loop, first);
     u->inputs[CONDITION] = u->alive = mtf_onnx_loop_begin(t, loop, condition);
     return u->inputs[ITERATION] != NULL && u->alive != NULL;
 }
 
-/* Whether an iteration makes a condition, which is no number and not the one that there was. */
+/* Whether an iteration makes a condition, which is no number and not the one that there was, or data count. */
 static bool may_end(const Unrolled *u) {
     double number;
+    if (u->trips != NULL)
+        return true;
     return !mtf_onnx_is_number(u->call->t, u->outputs[0], &number) &&
            u->outputs[0]->tensor != u->alive->tensor;
 }
@@ -358,6 +373,7 @@ static MtfOnnxValue *while_loop(Unrolled *u, int64_t most) {
     if (on == NULL || !end_states(u, loop, STATES, 1))
         return given_up(u);
     MtfOnnxValue *later = mtf_onnx_affine(t, u->inputs[ITERATION], 1, 1);
+    on = within_trips(u, on, later);
     bool ends = mtf_onnx_loop_next(t, loop, u->inputs[ITERATION], later, u->alive) != NULL &&
                 mtf_onnx_loop_next(t, loop, u->alive, on, u->alive) != NULL;
     return ends ? call->outputs[0] : given_up(u);
@@ -410,20 +426,28 @@ static MtfOnnxValue *loop_unrolled(Unrolled *u, double count) {
     return call->outputs[0];
 }
 
-static MtfOnnxValue *loop(MtfOnnxCall *call) {
-    double count;
-    Unrolled u;
-    if (!mtf_onnx_known_input(call, 0, HUGE_VAL, &count))
-        return NULL;
-    bool good = unrolled_init(&u, call, 1, MAX(call->n_inputs - 2, 0), 0),
-         nested = call->t->looping;
+/* As a loop of ours, where it is one. */
+static MtfOnnxValue *own_loop(Unrolled *u, double count) {
     MtfOnnxValue *made = NULL;
-    if (good && !nested && u.states > 0 && count >= 2 && count <= MTF_MAX_ITERATIONS)
-        made = counted_loop(&u, (int64_t)count);
-    if (good && !nested && u.states > 0 && made == NULL && count > MOST_ITERATIONS)
-        made = while_loop(&u, (int64_t)fmin(count, MTF_MAX_ITERATIONS));
-    if (good && made == NULL && call->t->error == NULL)
-        made = loop_unrolled(&u, count);
+    if (u->call->t->looping || u->states == 0)
+        return NULL;
+    if (u->trips == NULL && count >= 2 && count <= MTF_MAX_ITERATIONS)
+        made = counted_loop(u, (int64_t)count);
+    if (made == NULL && count > MOST_ITERATIONS)
+        made = while_loop(u, (int64_t)fmin(count, MTF_MAX_ITERATIONS));
+    return made;
+}
+
+static MtfOnnxValue *loop(MtfOnnxCall *call) {
+    Unrolled u;
+    double count = HUGE_VAL;
+    MtfOnnxValue *made = NULL, *trips = mtf_onnx_input(call, 0);
+    if (unrolled_init(&u, call, 1, MAX(call->n_inputs - 2, 0), 0)) {
+        u.trips = trips == NULL || mtf_onnx_is_number(call->t, trips, &count) ? NULL : trips;
+        made = own_loop(&u, count);
+        if (made == NULL && mtf_onnx_known_input(call, 0, HUGE_VAL, &count))
+            made = loop_unrolled(&u, count);
+    }
     unrolled_clear(&u);
     return made;
 }

@@ -194,6 +194,26 @@ static void a_loop_that_data_end_goes_on_while_they_say(void **state) {
     }
 }
 
+/* As often as the largest of x says: 3.5, 1.5 and 0.5, cut off. */
+static void a_loop_may_run_as_often_as_data_say(void **state) {
+    (void)state;
+    GByteArray *g = with_input(), *body = doubling("go", false);
+    mtf_make_node(g, "ReduceMax", "x", "largest", "keepdims=0");
+    mtf_make_node(g, "Cast", "largest", "times", "to=7");
+    mtf_make_node_around(g, "Loop", "times,,x", "y", "body", &body);
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,5");
+    g_autoptr(MtfGraph) graph = import(g, NULL);
+    assert_true(mtf_loop_condition(graph, 1) >= 0);
+    static const int times[] = { 3, 1, 0 };
+    for (int k = 0; k < 3; k++) {
+        double scale = (times[k] + 0.5) / (PLACES - 2);
+        g_autoptr(MtfReference) reference = run(graph, scale);
+        for (int i = 0; i < PLACES; i++)
+            assert_true(fabs(mtf_reference_find(reference, "y")[i] -
+                             doubled(scale * (i - 1), times[k])) < 1e-9);
+    }
+}
+
 static void loops_that_cannot_be_are_told_in_a_sentence(void **state) {
     (void)state;
     fails_with(looping(",yes,x", "go", "y"),
@@ -231,6 +251,7 @@ int main(void) {
         cmocka_unit_test(a_loop_may_run_often),
         cmocka_unit_test(a_loop_ends_where_data_say),
         cmocka_unit_test(a_loop_that_data_end_goes_on_while_they_say),
+        cmocka_unit_test(a_loop_may_run_as_often_as_data_say),
         cmocka_unit_test(loops_that_cannot_be_are_told_in_a_sentence),
         cmocka_unit_test(graphs_that_lie_too_deep_are_refused),
     };
