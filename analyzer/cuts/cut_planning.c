@@ -61,13 +61,13 @@ static bool is_planned(const Trials *trials, const MtfCutPlan *cut) {
     return false;
 }
 
-/* Whether the cut may win, by the model: of the device's own memory cuts that promise little less than
- * what leads, of other amounts those that promise more. */
+/* Whether the cut may win, by the model: those that promise more than the best step found, however much
+ * that one's cut has promised; and of the device's own memory those that promise little less than it. */
 static bool may_win(const Trials *trials, const MtfCutPlan *cut, bool natural) {
     if (trials->answer->plan == NULL)
         return true;
-    return natural ? cut->seconds <= PROMISING * trials->chosen->seconds
-                   : cut->seconds < fmax(best_step(trials), trials->chosen->seconds);
+    double promised = trials->chosen->seconds * (natural ? PROMISING : 1);
+    return cut->seconds <= promised || cut->seconds < best_step(trials);
 }
 
 static void keep_recomputation(MtfCutAnswer *answer, guint stages) {

@@ -303,12 +303,22 @@ static double step_of(const MtfPipelinePlan *pipeline) {
     return mtf_json_number_of(pipeline->predicted, "step_seconds", INFINITY);
 }
 
+/* The least that any of the stages but one end's sends to the next. */
+static double least_transfer(const cJSON *stages, const char *key, int first, int end) {
+    double least = INFINITY;
+    for (int s = first; s < end; s++)
+        least = fmin(least, mtf_json_number_of(cJSON_GetArrayItem(stages, s), key, 0));
+    return isfinite(least) ? least : 0;
+}
+
 /* The times of `wanted` stages that the graph of a planned pipeline is cut into evenly, as its own are,
  * the two halves of a backward pass taken to be equal. Free with g_free. */
 static MtfStageTimes *divided_times(const MtfPipelinePlan *pipeline, int wanted) {
     int n = (int)pipeline->stages->len;
     double share = (double)n / wanted;
     const cJSON *stages = cJSON_GetObjectItem(pipeline->predicted, "stages");
+    double forward_way = least_transfer(stages, "transfer_seconds", 0, n - 1);
+    double backward_way = least_transfer(stages, "transfer_backward_seconds", 1, n);
     MtfStageTimes *times = g_new0(MtfStageTimes, wanted);
     for (int s = 0; s < wanted; s++) {
         const cJSON *stage = cJSON_GetArrayItem(stages, s * n / wanted);
@@ -317,6 +327,8 @@ static MtfStageTimes *divided_times(const MtfPipelinePlan *pipeline, int wanted)
             .forward = mtf_json_number_of(stage, "forward_seconds", 0) * share,
             .input_gradient = backward / 2,
             .weight_gradient = backward / 2,
+            .transfer_forward = forward_way,
+            .transfer_backward = backward_way,
         };
     }
     return times;
