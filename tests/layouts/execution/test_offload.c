@@ -34,17 +34,6 @@ static int place(const MtfGraph *graph, const char *operation) {
     return mtf_graph_find_operation(graph, operation);
 }
 
-static bool is_read_back(const MtfGraph *graph, const char *tensor) {
-    int t = mtf_graph_find_tensor(graph, tensor);
-    for (int i = 0; i < (int)graph->operations->len; i++) {
-        const MtfOperation *op = mtf_graph_operation(graph, i);
-        for (int k = 0; k < op->n_inputs; k++)
-            if (op->phase == MTF_PHASE_BACKWARD && op->inputs[k] == t)
-                return true;
-    }
-    return false;
-}
-
 /* Layer 0 reads an input, and what layer 3 makes is read by none. */
 static void what_layers_read_of_others_waits_with_the_host(void **state) {
     (void)state;
@@ -56,12 +45,12 @@ static void what_layers_read_of_others_waits_with_the_host(void **state) {
         assert_int_equal(place(graph, to) >= 0, layer < 3);
         assert_int_equal(place(graph, from) >= 0, layer < 3);
         if (layer < 3) {
-            assert_false(is_read_back(graph, name));
-            assert_true(is_read_back(graph, from));
+            assert_false(mtf_test_is_read_back(graph, name));
+            assert_true(mtf_test_is_read_back(graph, from));
             assert_int_equal(place(graph, to), place(graph, name) + 1);
         }
     }
-    assert_true(is_read_back(graph, "layer/1/p"));
+    assert_true(mtf_test_is_read_back(graph, "layer/1/p"));
 }
 
 /* p and a are read by gradients, too: four times as wide as n. */

@@ -41,24 +41,13 @@ static bool has(const MtfGraph *graph, const char *operation) {
     return mtf_graph_find_operation(graph, operation) >= 0;
 }
 
-static bool is_read_back(const MtfGraph *graph, const char *tensor) {
-    int t = mtf_graph_find_tensor(graph, tensor);
-    for (int i = 0; i < (int)graph->operations->len; i++) {
-        const MtfOperation *op = mtf_graph_operation(graph, i);
-        for (int k = 0; k < op->n_inputs; k++)
-            if (op->phase == MTF_PHASE_BACKWARD && op->inputs[k] == t)
-                return true;
-    }
-    return false;
-}
-
 /* gelu's gradient reads k, so a is there for one cheap pass. relu's reads a itself: keeping k for
  * it would gain nothing. Products are never cheap. */
 static void cheap_results_are_dropped_where_that_gains(void **state) {
     (void)state;
     g_autoptr(MtfGraph) gelu = recomputed("gelu", 3, MTF_RECOMPUTE_CHEAP);
     assert_true(has(gelu, "recompute/layer/1/a"));
-    assert_false(is_read_back(gelu, "layer/1/a"));
+    assert_false(mtf_test_is_read_back(gelu, "layer/1/a"));
     assert_false(has(gelu, "recompute/layer/1/k"));
     assert_false(has(gelu, "recompute/layer/1/p"));
     g_autoptr(MtfGraph) relu = recomputed("relu", 3, MTF_RECOMPUTE_CHEAP);
@@ -73,10 +62,10 @@ static void of_layers_only_what_the_next_one_reads_is_kept(void **state) {
         for (gsize i = 0; i < G_N_ELEMENTS(inside); i++) {
             g_autofree char *name = g_strdup_printf("layer/%d/%s", layer, inside[i]);
             g_autofree char *clone = g_strdup_printf("recompute/%s", name);
-            assert_false(is_read_back(graph, name));
+            assert_false(mtf_test_is_read_back(graph, name));
             assert_true(has(graph, clone));
         }
-    assert_true(is_read_back(graph, "layer/0/n"));
+    assert_true(mtf_test_is_read_back(graph, "layer/0/n"));
     assert_false(has(graph, "recompute/layer/0/n"));
 }
 

@@ -37,3 +37,14 @@ MtfGraph *mtf_test_layers(int count, int b, int d, int e) {
         b, d, e, count);
     return mtf_test_graph(text);
 }
+
+bool mtf_test_is_read_back(const MtfGraph *graph, const char *tensor) {
+    int t = mtf_graph_find_tensor(graph, tensor);
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        for (int k = 0; k < op->n_inputs; k++)
+            if (op->phase == MTF_PHASE_BACKWARD && op->inputs[k] == t)
+                return true;
+    }
+    return false;
+}

@@ -16,4 +16,7 @@ MtfGraph *mtf_test_graph(const char *text);
  * square of what they come to as the loss, and SGD. */
 MtfGraph *mtf_test_layers(int count, int b, int d, int e);
 
+/* Whether the backward pass reads a tensor of that name. */
+bool mtf_test_is_read_back(const MtfGraph *graph, const char *tensor);
+
 #endif
