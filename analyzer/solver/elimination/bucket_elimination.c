@@ -2,6 +2,7 @@
 #include "analyzer/solver/elimination/bucket_elimination.h"
 
 #include "analyzer/solver/elimination/bucket_labels.h"
+#include "analyzer/solver/reduce/core_values.h"
 
 #define MOST_WIDTH 30
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/elimination/elimination_tree.h"
 
+#include "analyzer/solver/reduce/core_values.h"
+
 #include <math.h>
 #include <string.h>
 

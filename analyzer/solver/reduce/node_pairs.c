@@ -2,6 +2,7 @@
 #include "analyzer/solver/reduce/node_pairs.h"
 
 #include "analyzer/solver/reduce/core_certificate.h"
+#include "analyzer/solver/reduce/core_values.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/search/bounded_dive.h"
 
+#include "analyzer/solver/reduce/core_values.h"
 #include "analyzer/solver/search/local_search.h"
 
 #include <string.h>

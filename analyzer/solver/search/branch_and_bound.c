@@ -4,6 +4,7 @@
 #include "analyzer/solver/bounds/certified_point.h"
 #include "analyzer/solver/bounds/exact_bound.h"
 #include "analyzer/solver/bounds/message_state.h"
+#include "analyzer/solver/reduce/core_values.h"
 #include "analyzer/solver/search/local_search.h"
 
 #include <math.h>

@@ -19,6 +19,8 @@
  * The marginal form is tight on trees; y >= s + s - 1 would leave the relaxation useless. */
 #include "analyzer/solver/search/core_ilp.h"
 
+#include "analyzer/solver/reduce/core_values.h"
+
 #include <math.h>
 #include <string.h>
 

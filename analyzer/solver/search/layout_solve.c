@@ -2,6 +2,7 @@
 #include "analyzer/solver/search/layout_solve.h"
 
 #include "analyzer/solver/reduce/core_certificate.h"
+#include "analyzer/solver/reduce/core_values.h"
 #include "analyzer/solver/reduce/layer_quotient.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/minimum_memory.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/search/local_search.h"
 
+#include "analyzer/solver/reduce/core_values.h"
+
 #include <math.h>
 #include <string.h>
 

@@ -2,6 +2,7 @@
 #include "analyzer/solver/search/neighbourhoods.h"
 
 #include "analyzer/solver/reduce/core_part.h"
+#include "analyzer/solver/reduce/core_values.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/branch_and_bound.h"
 

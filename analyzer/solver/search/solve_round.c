@@ -3,6 +3,7 @@
 
 #include "analyzer/solver/elimination/bucket_elimination.h"
 #include "analyzer/solver/reduce/core_components.h"
+#include "analyzer/solver/reduce/core_values.h"
 #include "analyzer/solver/search/bounded_dive.h"
 #include "analyzer/solver/search/core_ilp.h"
 #include "analyzer/solver/search/width_move.h"

@@ -2,6 +2,7 @@
 #include "analyzer/solver/search/solver_state.h"
 
 #include "analyzer/solver/bounds/certified_point.h"
+#include "analyzer/solver/reduce/core_values.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 
 #include "analyzer/certificate/certificate_check.h"
 #include "analyzer/solver/reduce/core_certificate.h"
+#include "analyzer/solver/reduce/core_values.h"
 #include "analyzer/solver/search/bounded_dive.h"
 #include "analyzer/solver/search/branch_and_bound.h"
 #include "analyzer/solver/search/layout_solve.h"

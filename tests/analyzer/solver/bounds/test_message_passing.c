@@ -3,6 +3,7 @@
 
 #include "analyzer/solver/bounds/dual_ascent.h"
 #include "analyzer/solver/bounds/exact_bound.h"
+#include "analyzer/solver/reduce/core_values.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "tests/support/problems/layout_problems.h"
 

@@ -2,6 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/solver/bounds/probing.h"
+#include "analyzer/solver/reduce/core_values.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "tests/support/problems/layout_problems.h"
 

@@ -6,6 +6,7 @@
 #include "analyzer/solver/elimination/bucket_elimination.h"
 #include "analyzer/solver/elimination/elimination_tree.h"
 #include "analyzer/solver/elimination/priced_terms.h"
+#include "analyzer/solver/reduce/core_values.h"
 #include "tests/support/problems/layout_problems.h"
 
 #include <string.h>

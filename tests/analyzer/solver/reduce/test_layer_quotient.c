@@ -2,6 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/solver/bounds/message_passing.h"
+#include "analyzer/solver/reduce/core_values.h"
 #include "analyzer/solver/reduce/layer_quotient.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/layout_solve.h"

@@ -2,6 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/solver/bounds/exact_bound.h"
+#include "analyzer/solver/reduce/core_values.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/branch_and_bound.h"
 #include "analyzer/solver/search/improvers.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
+#include "analyzer/solver/reduce/core_values.h"
 #include "analyzer/solver/search/core_ilp.h"
 #include "tests/support/problems/layout_problems.h"
 
