@@ -285,15 +285,15 @@ static bool search_smallest(Attempt *attempt, GError **error) {
     return true;
 }
 
-/* Time is up before any rules that fit are known: those that need no search may, of dimensions that
- * matter (a window's would have small weights travel), or of all. */
+/* Time is up before any rules are known: those that need no search may fit, of dimensions that matter
+ * (a window's would have small weights travel), or of all. On one mesh: each takes a lowering. */
 static void try_plain(Attempt *attempt, const unsigned *allowed) {
     static const double shares[] = { 0.01, 0 };
     const Search *search = attempt->search;
     const MtfSearchControl *control = search->options->control;
     int64_t price;
-    if (search->answer->found || search->options->modelled || !mtf_search_is_over(control) ||
-        mtf_search_is_stopped(control))
+    if (search->answer->rules != NULL || search->options->modelled ||
+        !mtf_search_is_over(control) || mtf_search_is_stopped(control))
         return;
     for (int i = 0; i < (int)G_N_ELEMENTS(shares) && !search->answer->found; i++)
         if (judge(attempt, mtf_plain_rules(search->graph, attempt->mesh, allowed, shares[i]),
