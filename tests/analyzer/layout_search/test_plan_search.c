@@ -164,7 +164,7 @@ static const MtfFrontierPoint *point_at(const GArray *frontier, guint i) {
     return &g_array_index(frontier, MtfFrontierPoint, i);
 }
 
-/* How often the cheapest layout has a longer step than under the limit before. */
+/* How often another layout than the cheapest has the shortest step. */
 static int check_frontier(const MtfGraph *graph, const MtfPlanAnswer *answer) {
     int slower = 0;
     for (guint i = 0; i < answer->frontier->len; i++) {
@@ -172,24 +172,23 @@ static int check_frontier(const MtfGraph *graph, const MtfPlanAnswer *answer) {
         check_incumbent(graph, answer, point->limit, point->cheapest);
         check_incumbent(graph, answer, point->limit, point->fastest);
         assert_true(point->bound <= point->cheapest->cost);
+        slower += point->cheapest->step_seconds > point->fastest->step_seconds;
         if (i == 0)
             continue;
         const MtfFrontierPoint *before = &point[-1];
         assert_true(before->limit < point->limit && before->bound >= point->bound);
         assert_true(point->cheapest->cost <= before->cheapest->cost);
         assert_true(point->fastest->step_seconds <= before->fastest->step_seconds);
-        slower += point->cheapest->step_seconds > before->cheapest->step_seconds;
     }
     return slower;
 }
 
-/* Where nothing is hidden, and where the cheapest layouts alone would be slower with more memory.
- */
+/* Where nothing is hidden, and where the cheapest layouts are not the fastest. */
 static void more_memory_never_gives_a_slower_step(void **state) {
     (void)state;
     static const char *const machines[] = { "cpu-cluster", "tpu-v4" };
     static const char *const sizes_of[] = { "batch", "d_model", "d_ff", NULL };
-    static const int64_t sizes[] = { 64, 512, 2048 };
+    static const int64_t sizes[] = { 32, 512, 2048 };
     g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
     int slower = 0;
     for (gsize i = 0; i < G_N_ELEMENTS(machines); i++) {
@@ -204,8 +203,8 @@ static void more_memory_never_gives_a_slower_step(void **state) {
         assert_true(answer.frontier->len >= 4);
         int found = check_frontier(graph, &answer);
         assert_true(machine->overlap || found == 0);
-        slower += found;
         const MtfFrontierPoint *last = point_at(answer.frontier, answer.frontier->len - 1);
+        slower += answer.step_seconds < last->cheapest->step_seconds;
         assert_int_equal(answer.cost, last->cheapest->cost);
         assert_true(answer.step_seconds <= last->fastest->step_seconds);
         check_answer(graph, &answer, UNLIMITED);
@@ -220,18 +219,18 @@ static void note_most(double cost, double bound, void *user) {
     *most = fmax(*most, bound);
 }
 
-/* Searches that know nothing of one another, in whole steps of memory: the plans get no slower,
- * though the cheapest layouts do. Lower limits are searched besides, of which no bound is told. */
+/* Searches that know nothing of one another, in whole steps of memory: the plans get no slower, where
+ * the cheapest layouts are not the fastest. Lower limits are searched besides, of which no bound is told. */
 static void separate_searches_are_no_slower_with_more_memory(void **state) {
     (void)state;
     static const char *const sizes_of[] = { "batch", "d_model", "d_ff", NULL };
-    static const int64_t sizes[] = { 64, 512, 2048 };
+    static const int64_t sizes[] = { 32, 512, 2048 };
     g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v4", NULL);
     g_autoptr(MtfGraph) graph = training_graph("transformer-small", sizes_of, sizes);
     g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
-    double plan = INFINITY, cheapest = INFINITY;
+    double plan = INFINITY;
     int slower = 0;
-    for (int64_t limit = 160; limit <= 208; limit += 16) {
+    for (int64_t limit = 90; limit <= 114; limit += 8) {
         double most = 0;
         const MtfSearchListener listener = { .bound = note_most, .user = &most };
         MtfSearchControl control;
@@ -245,9 +244,8 @@ static void separate_searches_are_no_slower_with_more_memory(void **state) {
         check_answer(graph, &answer, options.memory_limit);
         assert_true(most > 0 && most <= (double)answer.cost);
         assert_true(answer.step_seconds <= plan);
-        slower += answer.free.step_seconds > cheapest;
+        slower += answer.free.step_seconds > answer.step_seconds;
         plan = answer.step_seconds;
-        cheapest = answer.free.step_seconds;
         mtf_plan_answer_clear(&answer);
     }
     assert_true(slower > 0);
