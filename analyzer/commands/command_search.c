@@ -680,7 +680,7 @@ int mtf_command_search(int argc, char **argv) {
              "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap,
-              "Stop within this share of the optimum (0; for large graphs 0.005)", "G"),
+              "Stop within this share of the optimum (0; for large graphs 0.0001 to 0.005)", "G"),
         OTHER("seed", G_OPTION_ARG_INT, seed, "Of the random choices among free layouts", "N"),
         OTHER("threads", G_OPTION_ARG_INT, threads,
               "Threads, at most (one for each processor); without --seconds the plan is the same",
