@@ -777,7 +777,7 @@ HEAD_NORMS = {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "hunyuan
 
 # Types that every_model_type.sh alone tries: they keep their tensors as others do.
 GENERATED_ALONE = {"xglm"} | set(TRAITS) - {"granitemoeshared", "minimax_m2", "granitemoe", "ernie4_5_moe", "persimmon", "apertus"} | {
-    "qwen2_vl", "qwen2_5_vl", "ernie", "megatron-bert", "data2vec-text", "xlm-roberta-xl", "eurobert", "nomic_bert", "clip"}
+    "qwen2_vl", "qwen2_5_vl", "ernie", "megatron-bert", "data2vec-text", "xlm-roberta-xl", "eurobert", "nomic_bert", "clip", "roberta-prelayernorm"}
 
 
 def all_experts_in_one(w, c, p, x):
@@ -1893,7 +1893,6 @@ MODELS = {
     "mpnet": (bert, {**BERT, "pad_token_id": 0, "relative_attention_num_buckets": 16, "architectures": ["MPNetForMaskedLM"]}),
     "albert": (albert, ALBERT),
     "albert-tokens": (albert, {**ALBERT, "architectures": ["AlbertForMaskedLM"]}),
-    "albert-classes": (albert, {**ALBERT, **CLASSES, "architectures": ["AlbertForSequenceClassification"]}),
     "eurobert": (eurobert, {**LLAMA, "architectures": ["EuroBertForMaskedLM"], "clf_pooling": "late", "rope_theta": 100.0}),
     "nomic_bert": (nomic_bert, {**BERT, "hidden_act": "silu", "rope_theta": 100.0,
                                 "architectures": ["NomicBertForMaskedLM"]}),
@@ -1993,8 +1992,6 @@ MODELS = {
     "clip": (tower, {"text_config": {"model_type": "clip_text_model"}, "logit_scale_init_value": 2.6592, "projection_dim": 10,
                      "vision_config": {**PICTURE, "model_type": "clip_vision_model", "projection_dim": 10}}),
     "siglip_vision_model": (tower, {**PICTURE, "layer_norm_eps": 1e-6}),
-    "siglip": (tower, {"text_config": {"model_type": "siglip_text_model"}, "vision_config": {
-        **PICTURE, "model_type": "siglip_vision_model", "layer_norm_eps": 1e-6}}),
     "siglip-classes": (tower, {**SEVEN, "architectures": ["SiglipForImageClassification"], "model_type": "siglip_vision_model",
                                **PICTURE, "layer_norm_eps": 1e-6}),
 }
