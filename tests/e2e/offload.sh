@@ -80,17 +80,16 @@ claim "its plan says so" grep -q '"offload": *"layers"' "$work/p.json"
 claim "and what is the matter with it" says 'recompute layers, offload layers'
 run meshtf-plan export "$work/p.json" --to megatron
 claim "Megatron-LM has no flag for it" bad_input
-# Memory asks for three of four layers to be recomputed; that they wait with the host is shorter.
+# All layers recomputed do not fit; what they are recomputed from may wait with the host.
 search_small() {
-    run meshtf-plan search gpt-small --mesh 'rows:2;cols:2' --machine cpu-host --microbatches 1 --memory 8000000 "$@"
+    run meshtf-plan search gpt-small --mesh rows:2 --machine cpu-host --microbatches 1 --memory 11000000 "$@"
 }
-search_small --offload none -o "$work/again.json"
-claim "without the host layers are recomputed" says 'recompute layers:3'
+search_small --offload none
+claim "without the host nothing fits" exits 3
 search_small -o "$work/auto.json"
-claim "the search leaves activations with the host by itself" says 'recompute none, offload activations'
-claim "it fits" test "$(number peak_memory_bytes "$work/auto.json")" -le 8000000
-claim "its step is shorter" awk "BEGIN { exit !($(number step_seconds "$work/auto.json") < $(number step_seconds "$work/again.json")) }"
-run mpirun -n 4 meshtf-run "$work/auto.json" --data LICENSE --steps 3
+claim "the search leaves something with the host by itself" says 'recompute layers, offload layers'
+claim "it fits" test "$(number peak_memory_bytes "$work/auto.json")" -le 11000000
+run mpirun -n 2 meshtf-run "$work/auto.json" --data LICENSE --steps 3
 claim "it runs" exits 0
 claim "the host's memory, and the device's, are as predicted" \
     test "$(grep -cE 'memory a rank .* equal to the byte|with the host .* equal to the byte' "$work/out")" = 2
@@ -103,16 +102,16 @@ jq --argjson bytes $((waits / 100)) '.machine | .device.host_memory_bytes = $byt
 run meshtf-plan check "$work/small_host.json"
 claim "the machine is read" exits 0
 search_on() {
-    run meshtf-plan search gpt-small --mesh 'rows:2;cols:2' --machine "$1" --microbatches 1 --memory 8000000 "$2" "$3" -o "$work/p.json"
+    run meshtf-plan search gpt-small --mesh rows:2 --machine "$1" --microbatches 1 --memory 11000000 "$2" "$3" -o "$work/p.json"
 }
 search_on "$work/small_host.json" --offload auto
-claim "the search leaves nothing there by itself" says 'recompute layers:3'
+claim "the search leaves nothing there by itself" exits 3
 search_on "$work/small_host.json" --offload activations
 claim "what is asked for cannot be had" test "$status" -ne 0
 claim "the sentence says what is short" says_error "share of the host's memory is"
 jq --argjson bytes "$waits" '.machine | .device.host_memory_bytes = $bytes' "$work/auto.json" >"$work/just_host.json"
 search_on "$work/just_host.json" --offload auto
-claim "just as much as the plan needs is enough" says 'recompute none, offload activations'
+claim "just as much as the plan needs is enough" says 'recompute layers, offload layers'
 claim "and said" grep -q "fits .* yes: .* of its host's" "$work/out"
 run meshtf-plan estimate gpt-small --mesh '' --layout '' --machine "$work/small_host.json" --offload activations -o "$work/p.json"
 claim "an estimate says that the host is too small" grep -q 'fits .* NO: .* of its host' "$work/out"
