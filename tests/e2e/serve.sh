@@ -249,7 +249,7 @@ chat '{"messages": [{"role": "tool", "content": "a"}]}'
 claim "what a template refuses is a bad request" answers 400
 claim "  in its words" tells "chat_template.jinja: line 2: the role tool"
 chat '{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}'
-claim "pictures are not read" tells '/messages/0/content/0/type: parts of type "text" alone'
+claim "pictures are not read" tells '/messages/0/content/0/type: only parts of type "text"'
 claim "SIGTERM ends it" ends TERM 0
 echo '{% macro f() %}{% endmacro %}' >"$work/model/chat_template.jinja"
 serve 1
