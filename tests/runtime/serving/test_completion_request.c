@@ -103,7 +103,7 @@ static void what_is_wrong_with_a_conversation_is_said(void **state) {
         { "{\"messages\": [{\"role\": 1}]}", "/messages/0/role" },
         { "{\"messages\": [{\"role\": \"a\", \"content\": 1}]}", "/messages/0/content" },
         { "{\"messages\": [{\"role\": \"a\", \"content\": [{\"type\": \"image_url\"}]}]}",
-          "/messages/0/content/0/type: parts of type \"text\"" },
+          "/messages/0/content/0/type: only parts of type \"text\"" },
         { "{\"messages\": [{\"role\": \"a\"}], \"tools\": [{}]}", "/tools: this is not done here" },
         { "{\"messages\": [{\"role\": \"a\"}], \"prompt\": \"a\"}", "/prompt" },
         { "{\"messages\": [{\"role\": \"a\"}], \"response_format\": {\"type\": \"json_object\"}}",
