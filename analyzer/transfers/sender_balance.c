@@ -31,27 +31,32 @@ static double receiving_bound(const MtfTransferProblem *problem) {
     return most;
 }
 
-/* Piece by piece to its least busy holder, those without a choice and long ones first. */
+/* Pieces without a choice first, then long ones, then as they are listed. */
+static int compare_pieces(const void *first, const void *second, void *user) {
+    const MtfTransferProblem *problem = user;
+    int a = *(const int *)first, b = *(const int *)second;
+    const MtfTransferPiece *of_a = &problem->piece[a], *of_b = &problem->piece[b];
+    if (of_a->n_senders != of_b->n_senders)
+        return of_a->n_senders - of_b->n_senders;
+    if (of_a->seconds != of_b->seconds)
+        return of_a->seconds > of_b->seconds ? -1 : 1;
+    return a - b;
+}
+
+/* Piece by piece to its least busy holder. */
 static void send_by_least_busy(const MtfTransferProblem *problem, int *sender) {
     g_autofree double *load = g_new0(double, (gsize)problem->hosts);
-    g_autofree bool *done = g_new0(bool, (gsize)problem->count + 1);
+    g_autofree int *order = g_new(int, (gsize)problem->count + 1);
+    for (int i = 0; i < problem->count; i++)
+        order[i] = i;
+    g_qsort_with_data(order, problem->count, sizeof(int), compare_pieces,
+                      (gpointer)(uintptr_t)problem);
     for (int k = 0; k < problem->count; k++) {
-        int next = -1;
-        for (int i = 0; i < problem->count; i++) {
-            const MtfTransferPiece *piece = &problem->piece[i];
-            if (done[i])
-                continue;
-            bool earlier = next < 0 || piece->n_senders < problem->piece[next].n_senders ||
-                           (piece->n_senders == problem->piece[next].n_senders &&
-                            piece->seconds > problem->piece[next].seconds);
-            next = earlier ? i : next;
-        }
-        const MtfTransferPiece *piece = &problem->piece[next];
+        const MtfTransferPiece *piece = &problem->piece[order[k]];
         int best = piece->senders[0];
         for (int s = 1; s < piece->n_senders; s++)
             best = load[piece->senders[s]] < load[best] ? piece->senders[s] : best;
-        done[next] = true;
-        sender[next] = best;
+        sender[order[k]] = best;
         load[best] += piece->n_receivers > 0 ? piece->seconds : 0;
     }
 }

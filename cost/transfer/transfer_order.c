@@ -2,8 +2,10 @@
 #include "cost/transfer/transfer_order.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#define LIST_PIECES 10000 /* of which one list order takes a second */
 #define EXACT_PIECES_MAX 12
 #define EXACT_STEPS 4000000
 #define RANDOM_ORDERS 300
@@ -73,47 +75,104 @@ static double urgency(const MtfTransferProblem *problem, int i, int sender, cons
     return most;
 }
 
+/* An order being made. */
+typedef struct {
+    const MtfTransferProblem *problem;
+    const int *sender;
+    double *free, *left; /* host by host, as in add_load: when it is, and what it still has to do */
+    double *begin;       /* of each piece */
+    double makespan;
+} Listing;
+
+static Listing begin_listing(const MtfTransferProblem *problem, const int *sender) {
+    gsize sides = 2 * (gsize)problem->hosts;
+    Listing listing = { .problem = problem,
+                        .sender = sender,
+                        .free = g_new0(double, sides),
+                        .left = g_new0(double, sides),
+                        .begin = g_new0(double, (gsize)problem->count + 1) };
+    for (int i = 0; i < problem->count; i++)
+        add_load(problem, i, sender[i], listing.left);
+    return listing;
+}
+
+/* Lets a piece begin as early as its hosts allow. */
+static void put(Listing *listing, int i) {
+    const MtfTransferProblem *problem = listing->problem;
+    const MtfTransferPiece *piece = &problem->piece[i];
+    int sender = listing->sender[i];
+    listing->begin[i] = earliest(problem, i, sender, listing->free);
+    double end = listing->begin[i] + piece->seconds;
+    occupy(problem, i, sender, end, listing->free);
+    listing->makespan = MAX(listing->makespan, end);
+    listing->left[sender] -= piece->seconds;
+    for (int r = 0; r < piece->n_receivers; r++)
+        listing->left[problem->hosts + piece->receivers[r]] -= piece->seconds;
+}
+
+/* Keeps the order when it is the best, and frees it. */
+static void end_listing(Listing *listing, MtfTransferOrder *best) {
+    gsize count = (gsize)listing->problem->count;
+    if (listing->makespan < best->makespan) {
+        best->makespan = listing->makespan;
+        memcpy(best->begin, listing->begin, count * sizeof *best->begin);
+        memcpy(best->sender, listing->sender, count * sizeof *best->sender);
+    }
+    g_free(listing->free);
+    g_free(listing->left);
+    g_free(listing->begin);
+}
+
 /* One order: always the piece that can begin first, among those the most urgent, with `noise` (a share)
- * added where a generator is given. Keeps it when it is the best. */
+ * added where a generator is given. */
 static void try_list_order(const MtfTransferProblem *problem, const int *sender, GRand *random,
                            MtfTransferOrder *best) {
-    gsize sides = 2 * (gsize)problem->hosts;
-    g_autofree double *free = g_new0(double, sides), *left = g_new0(double, sides);
-    g_autofree double *begin = g_new0(double, (gsize)problem->count + 1);
+    Listing listing = begin_listing(problem, sender);
     g_autofree bool *done = g_new0(bool, (gsize)problem->count + 1);
-    double makespan = 0;
-    for (int i = 0; i < problem->count; i++)
-        add_load(problem, i, sender[i], left);
     for (int k = 0; k < problem->count; k++) {
         int chosen = -1;
         double chosen_begin = INFINITY, chosen_urgency = 0;
         for (int i = 0; i < problem->count; i++) {
             if (done[i])
                 continue;
-            double at = earliest(problem, i, sender[i], free);
+            double at = earliest(problem, i, sender[i], listing.free);
             double noise = random != NULL ? 1 + 0.5 * g_rand_double(random) : 1;
-            double urgent = noise * urgency(problem, i, sender[i], left);
+            double urgent = noise * urgency(problem, i, sender[i], listing.left);
             if (at < chosen_begin || (at <= chosen_begin && urgent > chosen_urgency)) {
                 chosen = i;
                 chosen_begin = at;
                 chosen_urgency = urgent;
             }
         }
-        double seconds = problem->piece[chosen].seconds;
         done[chosen] = true;
-        begin[chosen] = chosen_begin;
-        occupy(problem, chosen, sender[chosen], chosen_begin + seconds, free);
-        makespan = MAX(makespan, chosen_begin + seconds);
-        const MtfTransferPiece *piece = &problem->piece[chosen];
-        left[sender[chosen]] -= seconds;
-        for (int r = 0; r < piece->n_receivers; r++)
-            left[problem->hosts + piece->receivers[r]] -= seconds;
+        put(&listing, chosen);
     }
-    if (makespan >= best->makespan)
-        return;
-    best->makespan = makespan;
-    memcpy(best->begin, begin, (gsize)problem->count * sizeof *begin);
-    memcpy(best->sender, sender, (gsize)problem->count * sizeof *sender);
+    end_listing(&listing, best);
+}
+
+typedef struct {
+    double urgency;
+    int piece;
+} Urgent;
+
+static int compare_urgent(const void *first, const void *second) {
+    const Urgent *a = first, *b = second;
+    if (a->urgency != b->urgency)
+        return a->urgency > b->urgency ? -1 : 1;
+    return a->piece - b->piece;
+}
+
+/* One order of very many: the most urgent first, as all stood at the beginning. */
+static void try_urgent_order(const MtfTransferProblem *problem, const int *sender,
+                             MtfTransferOrder *best) {
+    Listing listing = begin_listing(problem, sender);
+    g_autofree Urgent *order = g_new(Urgent, (gsize)problem->count + 1);
+    for (int i = 0; i < problem->count; i++)
+        order[i] = (Urgent){ urgency(problem, i, sender[i], listing.left), i };
+    qsort(order, (gsize)problem->count, sizeof *order, compare_urgent);
+    for (int k = 0; k < problem->count; k++)
+        put(&listing, order[k].piece);
+    end_listing(&listing, best);
 }
 
 /* The exact search puts pieces in the order of their beginnings, each as early as its hosts allow: in
@@ -202,10 +261,13 @@ MtfTransferOrder *mtf_transfer_order_find(const MtfTransferProblem *problem, con
                                           double bound) {
     MtfTransferOrder *best = new_order(problem->count);
     double load = mtf_transfer_load(problem, sender), enough = 1 + 1e-12;
-    try_list_order(problem, sender, NULL, best);
+    if (problem->count > LIST_PIECES)
+        try_urgent_order(problem, sender, best);
+    else
+        try_list_order(problem, sender, NULL, best);
     g_autoptr(GRand) random = g_rand_new_with_seed(SEED);
-    double orders = RANDOM_STEPS / (1 + (double)problem->count * problem->count);
-    for (int i = 0; i < MIN(orders, RANDOM_ORDERS) && best->makespan > load * enough; i++)
+    int orders = (int)MIN(RANDOM_ORDERS, RANDOM_STEPS / (1 + pow(problem->count, 2)));
+    for (int i = 0; i < orders && best->makespan > load * enough; i++)
         try_list_order(problem, sender, random, best);
     best->proven = best->makespan <= bound * enough;
     if (best->proven || problem->count > EXACT_PIECES_MAX)
@@ -217,14 +279,29 @@ MtfTransferOrder *mtf_transfer_order_find(const MtfTransferProblem *problem, con
     return best;
 }
 
-/* Whether two pieces that overlap in time keep off each other's hosts. */
-static bool may_overlap(const MtfTransferPiece *a, int a_sender, const MtfTransferPiece *b,
-                        int b_sender) {
-    bool apart = a_sender != b_sender || a->n_receivers == 0 || b->n_receivers == 0;
-    for (int i = 0; i < a->n_receivers; i++)
-        for (int j = 0; j < b->n_receivers; j++)
-            apart = apart && a->receivers[i] != b->receivers[j];
-    return apart;
+/* One side of a host (sending, or receiving behind all of those) at work. */
+typedef struct {
+    int side;
+    double begin, end;
+} Work;
+
+static int compare_work(const void *first, const void *second) {
+    const Work *a = first, *b = second;
+    if (a->side != b->side)
+        return a->side - b->side;
+    return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+static void add_work(const MtfTransferProblem *problem, const MtfTransferOrder *order, int i,
+                     GArray *all) {
+    const MtfTransferPiece *piece = &problem->piece[i];
+    Work work = { order->sender[i], order->begin[i], order->begin[i] + piece->seconds };
+    if (piece->n_receivers > 0)
+        g_array_append_val(all, work);
+    for (int r = 0; r < piece->n_receivers; r++) {
+        work.side = problem->hosts + piece->receivers[r];
+        g_array_append_val(all, work);
+    }
 }
 
 static bool may_send(const MtfTransferPiece *piece, int host) {
@@ -235,19 +312,20 @@ static bool may_send(const MtfTransferPiece *piece, int host) {
 }
 
 bool mtf_transfer_order_is_valid(const MtfTransferProblem *problem, const MtfTransferOrder *order) {
+    double slack = 1e-9 * order->makespan;
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(Work));
     for (int i = 0; i < problem->count; i++) {
-        const MtfTransferPiece *a = &problem->piece[i];
-        double end = order->begin[i] + a->seconds;
-        double slack = 1e-9 * order->makespan;
-        if (!may_send(a, order->sender[i]) || order->begin[i] < 0 || end > order->makespan + slack)
+        double end = order->begin[i] + problem->piece[i].seconds;
+        if (!may_send(&problem->piece[i], order->sender[i]) || order->begin[i] < 0 ||
+            end > order->makespan + slack)
             return false;
-        for (int j = 0; j < i; j++) {
-            const MtfTransferPiece *b = &problem->piece[j];
-            bool overlap = order->begin[j] + slack < end &&
-                           order->begin[i] + slack < order->begin[j] + b->seconds;
-            if (overlap && !may_overlap(a, order->sender[i], b, order->sender[j]))
-                return false;
-        }
+        add_work(problem, order, i, all);
+    }
+    g_array_sort(all, compare_work);
+    for (guint i = 1; i < all->len; i++) {
+        const Work *before = &g_array_index(all, Work, i - 1), *next = before + 1;
+        if (before->side == next->side && next->begin + slack < before->end)
+            return false;
     }
     return true;
 }

@@ -14,6 +14,7 @@
 
 #define LANE_WIDTH 64
 #define BOXES_DRAWN 24
+#define HOSTS_DRAWN 64
 
 /* The options as they were typed. */
 typedef struct {
@@ -241,9 +242,12 @@ static void print_drawing(const Answer *answer) {
            bytes, answer->options->from, answer->options->to, answer->options->machine, across,
            time, mtf_transfer_algorithm_name(p->best),
            order->proven ? ", no order ends earlier" : "");
-    for (int sends = 1; sends >= 0 && order->makespan > 0; sends--)
-        for (int host = 0; host < p->host_count; host++)
+    for (int sends = 1; sends >= 0 && order->makespan > 0; sends--) {
+        for (int host = 0; host < MIN(p->host_count, HOSTS_DRAWN); host++)
             draw_lane(p, host, sends == 1);
+        if (p->host_count > HOSTS_DRAWN)
+            printf("  … %d hosts more\n", p->host_count - HOSTS_DRAWN);
+    }
     print_moves(answer);
     print_alternatives(p);
 }

@@ -191,6 +191,30 @@ static void a_wrong_order_is_caught(void **state) {
     assert_false(mtf_transfer_order_is_valid(&problem, &order));
 }
 
+/* So many that orders are not tried one by one; all hosts are equally busy, and whoever waits is late. */
+static void very_many_pieces_are_put_in_one_order(void **state) {
+    (void)state;
+    enum { HOSTS = 200, COUNT = 20000 };
+    g_autofree MtfTransferPiece *pieces = g_new0(MtfTransferPiece, COUNT);
+    g_autofree int *hosts = g_new(int, 3 * COUNT), *sender = g_new(int, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        int *own = &hosts[3 * i];
+        own[0] = i % 100;
+        own[1] = (i + 1) % 100;
+        own[2] = 100 + (i / 100 + i) % 100;
+        pieces[i] = (MtfTransferPiece){ 1, 2, 1, own, own + 2 };
+    }
+    const MtfTransferProblem problem = { HOSTS, COUNT, pieces };
+    double bound;
+    assert_true(mtf_sender_balance(&problem, sender, &bound, NULL));
+    assert_near(mtf_transfer_load(&problem, sender), 200);
+    g_autoptr(MtfTransferOrder) order = mtf_transfer_order_find(&problem, sender, bound);
+    assert_true(mtf_transfer_order_is_valid(&problem, order));
+    assert_true(order->makespan >= 200 && order->makespan < 400);
+    order->begin[COUNT - 1] -= 1;
+    assert_false(mtf_transfer_order_is_valid(&problem, order));
+}
+
 /* 256 boxes between 32 devices are joined by hosts, and all hosts are equally busy. */
 static void many_boxes_are_joined(void **state) {
     (void)state;
@@ -207,6 +231,7 @@ int main(void) {
         cmocka_unit_test(what_is_on_the_host_does_not_cross),
         cmocka_unit_test(small_transfers_equal_exhaustive_search),
         cmocka_unit_test(a_wrong_order_is_caught),
+        cmocka_unit_test(very_many_pieces_are_put_in_one_order),
         cmocka_unit_test(many_boxes_are_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
