@@ -679,8 +679,10 @@ int mtf_command_search(int argc, char **argv) {
         TEXT("precision", 0, precision, "f32, f64 or bf16 (the machine's own for graphs in f32)",
              "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
-        OTHER("gap", G_OPTION_ARG_DOUBLE, gap,
-              "Stop within this share of the optimum (0; for large graphs 0.0001 to 0.005)", "G"),
+        OTHER(
+            "gap", G_OPTION_ARG_DOUBLE, gap,
+            "Stop within this share of the optimum (0; of inference 0.0001, for large graphs 0.005)",
+            "G"),
         OTHER("seed", G_OPTION_ARG_INT, seed, "Of the random choices among free layouts", "N"),
         OTHER("threads", G_OPTION_ARG_INT, threads,
               "Threads, at most (one for each processor); without --seconds the plan is the same",

@@ -7,8 +7,6 @@
 
 /* Where the user sets no gap, what ended within this of its bound goes on to the optimum. */
 #define STANDARD_GAP 0.001
-#define CLOSE_GAP 1e-4   /* or to within this, the standard of integer programming, */
-#define CLOSE_NODES 1000 /* of problems of so many nodes, whose last units may take minutes */
 
 /* ---- The proof ------------------------------------------------------------------------------- */
 
@@ -55,19 +53,12 @@ bool mtf_best_loses(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
  * what ended at the standard one. */
 static bool should_prove(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
     const MtfFreeAnswer *found = &best->free;
+    int64_t left = found->cost - found->bound;
     if (!may_prove(search, best))
         return false;
-    if (mtf_plan_search_is_large(search))
-        return found->bound == 0;
-    double left = (double)(found->cost - found->bound);
-    return !search->options->has_gap && left <= STANDARD_GAP * (double)found->cost;
-}
-
-static double proven_gap(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
-    int nodes = mtf_layout_problem_node_count(mtf_free_problem_get(best->problem));
-    if (mtf_plan_search_is_large(search))
-        return mtf_plan_search_gap(search);
-    return nodes > CLOSE_NODES ? CLOSE_GAP : 0;
+    return mtf_plan_search_is_large(search)
+               ? found->bound == 0
+               : !search->options->has_gap && (double)left <= STANDARD_GAP * (double)found->cost;
 }
 
 bool mtf_best_prove(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **error) {
@@ -77,7 +68,8 @@ bool mtf_best_prove(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **
     mtf_mesh_attempt_keep_found(best);
     MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, best);
     options.drafted = found->drafted;
-    options.gap = proven_gap(search, best);
+    options.gap =
+        mtf_plan_search_is_large(search) ? mtf_plan_search_gap(search) : search->options->proof_gap;
     MtfFreeAnswer better = { 0 };
     if (!mtf_free_search(best->problem, &options, &better, error))
         return false;

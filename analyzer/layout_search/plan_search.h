@@ -35,9 +35,10 @@ typedef struct {
     bool rules_only;    /* no free layouts */
     MtfUniform uniform; /* whether repeated layers are laid out alike */
     int frontier;       /* points to search for; 0: none */
-    bool has_gap; /* otherwise all is searched to the optimum, but free layouts of large graphs to
+    bool has_gap; /* otherwise the best is searched to `proof_gap`, free layouts of large graphs to
                      half a percent */
     double gap;   /* stop when (cost - bound) <= gap cost */
+    double proof_gap; /* 0: to the optimum */
     guint64 seed;
     bool keep_problem;         /* the answer has its layout problem */
     MtfSearchControl *control; /* time, and who listens, to costs in nanoseconds; or NULL */

@@ -18,6 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define STANDARD_GAP \
+    1e-4 /* where integer programs end by default: the last share of it may take minutes */
+
 #define STANDARD_BATCH 1
 #define STANDARD_CONTEXT 2048
 #define STANDARD_GENERATE 128 /* of serving; a decode step alone generates nothing more */
@@ -238,6 +241,7 @@ static bool search_phase(Run *run, MtfInferKind kind, bool follows, GError **err
                                      .uniform = o->uniform,
                                      .has_gap = !isnan(o->gap),
                                      .gap = o->gap,
+                                     .proof_gap = STANDARD_GAP,
                                      .seed = (guint64)o->seed,
                                      .control = &control };
     MtfInferenceSizes sizes = run->sizes;
