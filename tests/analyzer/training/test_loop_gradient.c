@@ -6,6 +6,7 @@
 #include "analyzer/training/live_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/graph/loops.h"
+#include "tests/support/cases/gradient_check.h"
 #include "tests/support/cases/parse_graph.h"
 #include "tests/support/reference/reference.h"
 
@@ -41,36 +42,6 @@
           "{'name':'both','op':'multiply','inputs':['steps/s','steps/all'],"                       \
           "'dims':['time','batch','h']}" LOSS("both"))
 
-static double loss_at(MtfReference *reference, double *slot, double value) {
-    double before = *slot;
-    *slot = value;
-    mtf_reference_run(reference, 0);
-    *slot = before;
-    return reference->values[reference->graph->loss][0];
-}
-
-static void check_variable(MtfReference *forward, const MtfReference *training, int variable) {
-    const double h = 1e-5;
-    const MtfTensor *tensor = mtf_graph_tensor(forward->graph, variable);
-    g_autofree char *name = g_strdup_printf("grad/%s", tensor->name);
-    const double *gradient = mtf_reference_find(training, name);
-    for (int64_t i = 0; i < mtf_graph_elements(forward->graph, &tensor->shape); i++) {
-        double *slot = &forward->values[variable][i];
-        double slope =
-            (loss_at(forward, slot, *slot + h) - loss_at(forward, slot, *slot - h)) / (2 * h);
-        if (!(fabs(slope - gradient[i]) <= 1e-8 * fmax(1, fabs(slope))))
-            fail_msg("%s[%d] is %.10g, finite differences say %.10g", name, (int)i, gradient[i],
-                     slope);
-    }
-}
-
-static MtfReference *run(const MtfGraph *graph) {
-    MtfReference *reference = mtf_reference_new(graph, 3);
-    mtf_reference_fill_inputs(reference, 4);
-    mtf_reference_run(reference, 0);
-    return reference;
-}
-
 static void check_gradients(const char *text) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) graph = mtf_test_graph(text);
@@ -79,12 +50,7 @@ static void check_gradients(const char *text) {
         fail_msg("%s", error->message);
     mtf_graph_drop_dead(training);
     assert_true(mtf_graph_check_loops(training, NULL));
-    g_autoptr(MtfReference) f = run(graph);
-    g_autoptr(MtfReference) t = run(training);
-    assert_true(fabs(f->values[graph->loss][0] - t->values[training->loss][0]) <= 1e-12);
-    for (int v = 0; v < (int)graph->tensors->len; v++)
-        if (mtf_graph_tensor(graph, v)->source == MTF_SOURCE_VARIABLE)
-            check_variable(f, t, v);
+    mtf_test_check_slopes(graph, training, 1e-8);
 }
 
 static void a_recurrence_has_the_slopes_of_its_loss(void **state) {
@@ -156,7 +122,9 @@ static void a_loop_is_its_block_unrolled(void **state) {
             g_strconcat(halves[0], i == 0 ? "loop" : "repeat", halves[1], NULL);
         g_autoptr(MtfGraph) graph = mtf_test_graph(whole);
         MtfGraph *training = mtf_training_graph(graph, NULL);
-        references[i] = run(training);
+        references[i] = mtf_reference_new(training, 3);
+        mtf_reference_fill_inputs(references[i], 4);
+        mtf_reference_run(references[i], 0);
         values[i] = mtf_reference_find(references[i], "grad/w");
     }
     for (int i = 0; i < 9; i++)

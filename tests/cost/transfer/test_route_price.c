@@ -4,34 +4,13 @@
 #include "analyzer/planner/pipeline_planning.h"
 #include "cost/transfer/route_price.h"
 #include "layouts/base/json_writer.h"
-#include "layouts/graph_file/graph_json.h"
+#include "tests/support/cases/staged_plan.h"
 
 #include <math.h>
 
 static void assert_near(double value, double expected, double tolerance) {
     if (!(fabs(value - expected) <= tolerance))
         fail_msg("%.17g is not %.17g", value, expected);
-}
-
-/* The library's mlp in two stages of `devices` devices each, cpu-host's. */
-static MtfPipelinePlan *two_stages(const MtfMachine *machine, int devices) {
-    g_autoptr(MtfGraph) written = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
-    g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    MtfMesh mesh = { .n_axes = 1, .axes = { { "all", devices } } };
-    g_array_append_val(meshes, mesh);
-    MtfPipelineRequest request = { .written = written,
-                                   .stages = 2,
-                                   .chunks = 1,
-                                   .schedule = "1f1b",
-                                   .form = { .microbatches = 2, .batch_dim = "batch" },
-                                   .meshes = meshes,
-                                   .search = { .machine = machine,
-                                               .memory_limit = machine->memory_bytes,
-                                               .has_gap = true,
-                                               .gap = 0.01 } };
-    MtfPipelinePlan *plan = mtf_pipeline_search(&request, NULL);
-    assert_non_null(plan);
-    return plan;
 }
 
 /* Everything everywhere, so that both receivers want the whole tensor. */
@@ -45,7 +24,7 @@ static double replicate_transfer(MtfPipelinePlan *plan, int transfer) {
 static void the_busiest_link_and_the_longest_way_count(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
-    g_autoptr(MtfPipelinePlan) plan = two_stages(machine, 2);
+    g_autoptr(MtfPipelinePlan) plan = mtf_test_two_stages(machine, (MtfTestStages){ .devices = 2 });
     double bytes = replicate_transfer(plan, 0);
     MtfRoutePrice price = mtf_pipeline_transfer_price(plan, 0, machine);
     const MtfNetworkAxis *link = &machine->network.axis[0];
@@ -60,7 +39,7 @@ static void the_busiest_link_and_the_longest_way_count(void **state) {
 static void what_is_gathered_crosses_slow_links_once(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
-    g_autoptr(MtfPipelinePlan) plan = two_stages(machine, 2);
+    g_autoptr(MtfPipelinePlan) plan = mtf_test_two_stages(machine, (MtfTestStages){ .devices = 2 });
     double bytes = replicate_transfer(plan, 0);
     machine->network = (MtfNetwork){ .switched = true,
                                      .axes = 2,
@@ -94,7 +73,7 @@ static void add_tables(MtfMachine *machine, double direct, double mpi) {
 static void within_a_host_what_was_measured_counts(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
-    g_autoptr(MtfPipelinePlan) plan = two_stages(machine, 1);
+    g_autoptr(MtfPipelinePlan) plan = mtf_test_two_stages(machine, (MtfTestStages){ .devices = 1 });
     double bytes = replicate_transfer(plan, 0);
     add_tables(machine, 1e-10, 4e-10);
     mtf_pipeline_choose_transfers(plan, machine);
@@ -115,9 +94,10 @@ static void within_a_host_what_was_measured_counts(void **state) {
 static void who_copies_computes_nothing_meanwhile(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
-    g_autoptr(MtfPipelinePlan) plain = two_stages(machine, 1);
+    g_autoptr(MtfPipelinePlan) plain =
+        mtf_test_two_stages(machine, (MtfTestStages){ .devices = 1 });
     add_tables(machine, 1e-9, 2e-9);
-    g_autoptr(MtfPipelinePlan) plan = two_stages(machine, 1);
+    g_autoptr(MtfPipelinePlan) plan = mtf_test_two_stages(machine, (MtfTestStages){ .devices = 1 });
     const cJSON *before = cJSON_GetArrayItem(cJSON_GetObjectItem(plain->predicted, "stages"), 1);
     const cJSON *after = cJSON_GetArrayItem(cJSON_GetObjectItem(plan->predicted, "stages"), 1);
     const cJSON *first = cJSON_GetArrayItem(cJSON_GetObjectItem(plan->predicted, "stages"), 0);

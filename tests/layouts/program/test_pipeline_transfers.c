@@ -4,8 +4,8 @@
 
 #include "analyzer/planner/pipeline_planning.h"
 #include "layouts/base/error.h"
-#include "layouts/graph_file/graph_json.h"
 #include "layouts/program/pipeline_transfers.h"
+#include "tests/support/cases/staged_plan.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -13,24 +13,7 @@
 /* The library's mlp in two stages of one device. */
 static MtfPipelinePlan *two_stages(void) {
     g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
-    g_autoptr(MtfGraph) written = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
-    g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    MtfMesh one;
-    assert_true(mtf_mesh_parse("all:1", 0, &one, NULL));
-    g_array_append_val(meshes, one);
-    MtfPipelineRequest request = { .written = written,
-                                   .stages = 2,
-                                   .chunks = 1,
-                                   .schedule = "1f1b",
-                                   .form = { .microbatches = 2, .batch_dim = "batch" },
-                                   .meshes = meshes,
-                                   .search = { .machine = machine,
-                                               .memory_limit = machine->memory_bytes,
-                                               .has_gap = true,
-                                               .gap = 0.01 } };
-    MtfPipelinePlan *plan = mtf_pipeline_search(&request, NULL);
-    assert_non_null(plan);
-    return plan;
+    return mtf_test_two_stages(machine, (MtfTestStages){ 0 });
 }
 
 /* Writes the plan, replaces `old` by `new` in it, and reads it again. */

@@ -4,8 +4,8 @@
 
 #include "analyzer/planner/pipeline_planning.h"
 #include "layouts/base/json_writer.h"
-#include "layouts/graph_file/graph_json.h"
 #include "reports/facts/pipeline_facts.h"
+#include "tests/support/cases/staged_plan.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -23,24 +23,8 @@ static MtfPipelinePlan *read_again(const MtfPipelinePlan *plan) {
 
 /* The library's mlp in two stages of one device, zero bubble there and back. */
 static MtfPipelinePlan *plan_of(const MtfMachine *machine, const char *schedule, int chunks) {
-    g_autoptr(MtfGraph) written = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
-    g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    MtfMesh one;
-    assert_true(mtf_mesh_parse("all:1", 0, &one, NULL));
-    g_array_append_val(meshes, one);
-    MtfPipelineRequest request = { .written = written,
-                                   .stages = 2,
-                                   .chunks = chunks,
-                                   .schedule = schedule,
-                                   .form = { .microbatches = 4, .batch_dim = "batch" },
-                                   .meshes = meshes,
-                                   .search = { .machine = machine,
-                                               .memory_limit = machine->memory_bytes,
-                                               .has_gap = true,
-                                               .gap = 0.01 } };
-    GError *error = NULL;
-    g_autoptr(MtfPipelinePlan) plan = mtf_pipeline_search(&request, &error);
-    assert_null(error);
+    const MtfTestStages of = { .schedule = schedule, .chunks = chunks, .microbatches = 4 };
+    g_autoptr(MtfPipelinePlan) plan = mtf_test_two_stages(machine, of);
     return read_again(plan);
 }
 

@@ -5,7 +5,11 @@
 
 #include "layouts/graph/graph.h"
 
-/* Fails the test where a variable's gradient is another than the slope of the loss. */
+/* Fails the test where a variable's gradient in `training`, the graph's training graph, is another than the
+ * slope of the loss, within `share` of it (of 1 where it is less). */
+void mtf_test_check_slopes(const MtfGraph *graph, const MtfGraph *training, double share);
+
+/* The same of the training graph that is derived. */
 void mtf_test_check_gradients(const MtfGraph *graph);
 
 /* Whether a graph that was checked in this program had such an operation once it could be trained. */
