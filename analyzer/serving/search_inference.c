@@ -18,8 +18,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STANDARD_GAP \
-    1e-4 /* where integer programs end by default: the last share of it may take minutes */
+/* Where integer programs end by default; the last of it may take minutes. */
+#define STANDARD_GAP 1e-4
 
 #define STANDARD_BATCH 1
 #define STANDARD_CONTEXT 2048
