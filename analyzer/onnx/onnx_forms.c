@@ -376,20 +376,16 @@ MtfOnnxValue *mtf_onnx_lookup(MtfOnnxTranslation *t, MtfOnnxValue *table, MtfOnn
     ids = mtf_onnx_cast(t, mtf_onnx_material(t, ids), MTF_ONNX_INT64);
     if (table == NULL || ids == NULL)
         return NULL;
-    int rank = table->rank - 1 + ids->rank, type = table->type;
-    bool integer = mtf_dtype_is_integer(mtf_onnx_dtype(type));
+    int rank = table->rank - 1 + ids->rank;
     for (int j = 0; j < rank; j++) {
         int k = table_axis(j, axis, ids->rank);
         sizes[j] = k >= 0 ? table->sizes[k] : ids->sizes[j - axis];
     }
-    if (integer && table->axes[axis] >= 0)
-        table = mtf_onnx_cast(t, table, MTF_ONNX_DOUBLE);
-    MtfOnnxValue *result = table == NULL ? NULL : mtf_onnx_value_new(t, table->type, rank, sizes);
+    MtfOnnxValue *result = mtf_onnx_value_new(t, table->type, rank, sizes);
     if (result == NULL)
         return NULL;
-    if (table->axes[axis] < 0)
-        return repeat_row(table, ids, axis, result);
-    return mtf_onnx_cast(t, look_up(t, table, ids, axis, result), type);
+    return table->axes[axis] < 0 ? repeat_row(table, ids, axis, result)
+                                 : look_up(t, table, ids, axis, result);
 }
 
 MtfOnnxValue *mtf_onnx_lookup_along(MtfOnnxTranslation *t, MtfOnnxValue *table, MtfOnnxValue *ids,
@@ -401,11 +397,7 @@ MtfOnnxValue *mtf_onnx_lookup_along(MtfOnnxTranslation *t, MtfOnnxValue *table, 
         return NULL;
     if (table->sizes[axis] == 1)
         return mtf_onnx_expand(t, table, ids->rank, ids->sizes);
-    int type = table->type;
-    if (mtf_dtype_is_integer(mtf_onnx_dtype(type)))
-        table = mtf_onnx_cast(t, table, MTF_ONNX_DOUBLE);
-    MtfOnnxValue *result =
-        table == NULL ? NULL : mtf_onnx_value_new(t, table->type, ids->rank, ids->sizes);
+    MtfOnnxValue *result = mtf_onnx_value_new(t, table->type, ids->rank, ids->sizes);
     if (result == NULL)
         return NULL;
     MtfAxisOperation operation = mtf_onnx_begin(t, MTF_OP_EMBEDDING);
@@ -421,5 +413,5 @@ MtfOnnxValue *mtf_onnx_lookup_along(MtfOnnxTranslation *t, MtfOnnxValue *table, 
     mtf_onnx_take(t, &operation, ids, result->axes);
     operation.dtype = mtf_axis_tensor(t->graph, table->tensor)->dtype;
     result->tensor = mtf_axis_operation_end(t->graph, &operation);
-    return mtf_onnx_cast(t, result, type);
+    return result;
 }

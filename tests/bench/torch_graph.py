@@ -247,8 +247,8 @@ class Graph:
         dims = o.get("dims") or union(*inputs)
         names = {name: x.to(dims) for name, x in zip(o.get("arguments", " ".join(o["inputs"])).split(" "), inputs)}
         tensor = lambda x: torch.as_tensor(x, dtype=self.dtype)
-        functions = {"max": lambda a, b: torch.maximum(tensor(a), tensor(b)), "min": lambda a, b: torch.minimum(tensor(a), tensor(b)),
-                     "where": lambda a, b, c: torch.where(a != 0, tensor(b), tensor(c)), **{f: UNARY[f] for f in ("sigmoid", "exp", "erf")}}
+        functions = {**UNARY, **BINARY, "max": lambda a, b: torch.maximum(tensor(a), tensor(b)), "min": lambda a, b: torch.minimum(tensor(a), tensor(b)),
+                     "where": lambda a, b, c: torch.where(a != 0, tensor(b), tensor(c))}
         return Named(eval(o["expression"].replace("^", "**"), {**functions, **names}).expand([self.size(d) for d in dims]), dims)
 
     # ---- shapes

@@ -28,6 +28,24 @@ typedef struct {
 #define LOOPS "runtime/kernels/rows/kernel_lookups.inc"
 #include "runtime/kernels/rows/kernel_float_types.inc"
 
+/* Whole numbers are looked up alone: nothing is scaled, hidden or added there. */
+#define WHOLE_NUMBERS(T, suffix)                                                                  \
+    static void take_##suffix(void *out, const void *table, bool held, int64_t n, int64_t step) { \
+        T *y = out;                                                                               \
+        for (int64_t i = 0; i < n; i++)                                                           \
+            y[i] = held ? ((const T *)table)[i * step] : 0;                                       \
+    }                                                                                             \
+    static const Loops loops_##suffix = { .take = take_##suffix };
+
+WHOLE_NUMBERS(int32_t, i32)
+WHOLE_NUMBERS(int64_t, i64)
+
+static const Loops *lookup_loops(const MtfOperand *operand) {
+    return operand->dtype == MTF_I32   ? &loops_i32
+           : operand->dtype == MTF_I64 ? &loops_i64
+                                       : loops_of(operand);
+}
+
 /* A table whose rows along one dimension are chosen by ids. */
 typedef struct {
     const MtfOperand *operand;
@@ -58,7 +76,7 @@ static int32_t id_at(const MtfOperand *ids, int64_t offset) {
 
 /* For each element of the output, the table's at the id: operands out, ids, table. */
 static void look_up(const MtfOperand *out, const MtfOperand *ids, const Table *table) {
-    const Loops *loops = loops_of(out);
+    const Loops *loops = lookup_loops(out);
     MtfNest nest;
     mtf_nest_over(&nest, out, 3, (const MtfOperand *[]){ out, ids, table->operand });
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest)) {
