@@ -504,6 +504,16 @@ MtfOnnxValue *mtf_onnx_windowed(MtfOnnxTranslation *t, const MtfOnnxWindows *win
     return end(t, &operation, result, indexes);
 }
 
+MtfOnnxValue *mtf_onnx_places(MtfOnnxTranslation *t, MtfOnnxValue *y) {
+    MtfOnnxValue *places = y == NULL ? NULL : mtf_onnx_view(t, y);
+    if (places == NULL)
+        return NULL;
+    int producer = mtf_axis_tensor(t->graph, y->tensor)->producer;
+    places->type = MTF_ONNX_INT32;
+    places->tensor = g_array_index(t->graph->operations, MtfAxisOperation, producer).second;
+    return places;
+}
+
 /* One element of an axis, which stays as an axis of one element. */
 static MtfOnnxValue *pick(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis, int64_t which) {
     int indexes[MTF_ONNX_MAX_RANK], left[MTF_ONNX_MAX_RANK];

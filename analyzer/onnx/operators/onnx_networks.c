@@ -148,13 +148,8 @@ static MtfOnnxValue *top_k(MtfOnnxCall *call) {
     MtfOnnxValue *y = mtf_onnx_along(t, MTF_OP_TOP_K, MTF_NO_ATTRIBUTES, x, axis, (int64_t)number);
     if (y == NULL)
         return NULL;
-    if (call->n_outputs > 1 && (call->outputs[1] = mtf_onnx_view(t, y)) != NULL) {
-        int producer = mtf_axis_tensor(t->graph, y->tensor)->producer;
-        call->outputs[1]->type = MTF_ONNX_INT32; /* of places in our table */
-        call->outputs[1]->tensor =
-            g_array_index(t->graph->operations, MtfAxisOperation, producer).second;
-        call->outputs[1] = mtf_onnx_cast(t, call->outputs[1], MTF_ONNX_INT64);
-    }
+    if (call->n_outputs > 1)
+        call->outputs[1] = mtf_onnx_cast(t, mtf_onnx_places(t, y), MTF_ONNX_INT64);
     return mtf_onnx_cast(t, largest ? y : mtf_onnx_unary(t, MTF_OP_NEGATE, y), type);
 }
 

@@ -240,12 +240,53 @@ static MtfOnnxValue *convolve(MtfOnnxCall *call) {
 
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
+/* sum + step (factor a + term) */
+static MtfOnnxValue *add_steps(MtfOnnxTranslation *t, MtfOnnxValue *sum, int64_t step,
+                               MtfOnnxValue *a, int64_t factor, int64_t term) {
+    return mtf_onnx_binary(t, MTF_OP_ADD, sum,
+                           mtf_onnx_affine(t, a, (double)(step * factor), (double)(step * term)));
+}
+
+/* How far apart two neighbours along spatial axis `i` of x lie, with the last axis fastest or the first. */
+static int64_t step_along(const Windows *windows, int i, bool first_fastest) {
+    int64_t step = 1;
+    for (int k = first_fastest ? 0 : i + 1; k < (first_fastest ? i : windows->n); k++)
+        step *= windows->axis[k].in;
+    return step;
+}
+
+/* Where in x each maximum stands, counted over all of its elements, from the place within its window, which
+ * counts row by row: its digit along each axis tells how far behind the window's begin it is. */
+static MtfOnnxValue *places_in_input(MtfOnnxCall *call, const Windows *windows,
+                                     MtfOnnxValue *place) {
+    MtfOnnxTranslation *t = call->t;
+    const MtfOnnxValue *x = call->inputs[0];
+    bool first_fastest = mtf_onnx_int(call, "storage_order", 0) != 0;
+    MtfOnnxValue *at = mtf_onnx_scalar(t, MTF_ONNX_DOUBLE, 0);
+    int64_t volume = step_along(windows, windows->n, true);
+    place = mtf_onnx_cast(t, place, MTF_ONNX_DOUBLE);
+    for (int i = windows->n - 1; i >= 0 && place != NULL; i--) {
+        const Window *w = &windows->axis[i];
+        MtfOnnxValue *size = mtf_onnx_scalar(t, MTF_ONNX_DOUBLE, (double)w->places);
+        MtfOnnxValue *digit = mtf_onnx_binary(t, MTF_OP_MODULO, place, size);
+        MtfOnnxValue *window = mtf_onnx_range(t, MTF_ONNX_DOUBLE, place->rank, place->sizes, i + 2);
+        int64_t step = step_along(windows, i, first_fastest);
+        at = add_steps(t, at, step, digit, w->dilation, -w->before);
+        at = add_steps(t, at, step, window, w->stride, 0);
+        /* half a place more, so that no rounding takes one away */
+        double one = 1 / (double)w->places;
+        place = mtf_onnx_unary(t, MTF_OP_FLOOR, mtf_onnx_affine(t, place, one, one / 2));
+    }
+    for (int k = 0; k < 2 && place != NULL; k++)
+        at = add_steps(t, at, k == 0 ? volume * x->sizes[1] : volume,
+                       mtf_onnx_range(t, MTF_ONNX_DOUBLE, place->rank, place->sizes, k), 1, 0);
+    return mtf_onnx_cast(t, at, MTF_ONNX_INT64);
+}
+
 static MtfOnnxValue *pool(MtfOnnxCall *call) {
     MtfOnnxTranslation *t = call->t;
     MtfOnnxValue *x = mtf_onnx_real(t, call->inputs[0]);
     Windows windows = { 0 };
-    if (call->n_outputs > 1)
-        return mtf_onnx_fail(t, "the places of maxima (its second output) are not supported");
     if (x == NULL || !read_windows(call, x, NULL, &windows))
         return NULL;
     int type = x->type;
@@ -253,7 +294,10 @@ static MtfOnnxValue *pool(MtfOnnxCall *call) {
         x = mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE);
     MtfOnnxWindows operation = windowed(&windows, call->kind, "nc->nc");
     operation.counted = mtf_onnx_int(call, "count_include_pad", 0) != 0;
-    return mtf_onnx_cast(t, mtf_onnx_windowed(t, &operation, x, NULL), type);
+    MtfOnnxValue *y = mtf_onnx_windowed(t, &operation, x, NULL);
+    if (call->n_outputs > 1)
+        call->outputs[1] = places_in_input(call, &windows, mtf_onnx_places(t, y));
+    return mtf_onnx_cast(t, y, type);
 }
 
 const MtfOnnxOperator mtf_onnx_window_operators[] = {

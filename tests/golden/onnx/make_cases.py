@@ -204,3 +204,9 @@ y = F.conv2d(x.double() - zero.double(), w.double() - zeros.double()[:, None, No
 y = (y * scale.double() * scales.double()[:, None, None] / out_scale.double()).round() + out_zero.double()
 case('qlinear_conv', 'QLinearConv', dict(x=x, xs=scale, xz=zero, w=w, ws=scales, wz=zeros, ys=out_scale, yz=out_zero, b=bias),
      dict(y=y.clamp(0, 255).to(torch.uint8)), 17, held=('xs', 'xz', 'w', 'ws', 'wz', 'ys', 'yz', 'b'), group=2, pads=(1, 1, 1, 1), strides=(2, 1))
+
+# ---- Where maxima stand: PyTorch counts within a volume, ONNX over all of the input.
+x = torch.randn(2, 3, 7, 6, 5)
+y, at = F.max_pool3d(x, (3, 2, 3), (2, 1, 2), (1, 0, 1), (1, 2, 1), return_indices=True)
+case('max_pool_places', 'MaxPool', dict(x=x), dict(y=y, at=at + 210 * torch.arange(6).view(2, 3, 1, 1, 1)), 12, kernel_shape=(3, 2, 3),
+     strides=(2, 1, 2), pads=(1, 0, 1, 1, 0, 1), dilations=(1, 2, 1))
