@@ -143,14 +143,16 @@ static void take_layout(const Fill *fill, const MtfRuleTerm *term, MtfLayout *al
     alone->operations[0] = fill->layout->operations[term->operation];
 }
 
-/* In the whole program an update whose variable is read later waits as a copy of its own. */
+/* In the whole program an update whose variable is read later, or whose value a loop leaves, waits as a copy of
+ * its own. Alone, the operation makes the value in the variable's place, or where a loop does, not yet. */
 static void add_late_copies(const MtfRuleTerm *term, MtfProgram *program) {
+    const MtfOperation *op = mtf_graph_operation(term->alone.graph, 0);
     for (int k = 0; k < MTF_MAX_OUTPUTS; k++) {
         if (!(term->late >> k & 1))
             continue;
-        int buffer = program->tensor_buffers[mtf_graph_operation(term->alone.graph, 0)->outputs[k]];
+        int buffer = program->tensor_buffers[op->outputs[k]];
         const MtfBuffer *value = mtf_program_buffer(program, buffer);
-        if (value->storage == buffer)
+        if (value->storage == buffer && op->loop == 0)
             continue;
         MtfInstruction copy = { .kind = MTF_INSTRUCTION_RESHARD,
                                 .reshard = { .kind = MTF_RESHARD_COPY },

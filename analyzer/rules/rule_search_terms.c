@@ -46,10 +46,22 @@ static int local_number(GArray *seen, int tensor) {
     return (int)seen->len - 1;
 }
 
+/* Whether a variable takes what a loop leaves: `updated` names the loop's own state. */
+static bool leaves_loop(const MtfGraph *graph, int tensor) {
+    int producer = mtf_graph_tensor(graph, tensor)->producer;
+    bool loops = producer >= 0 && mtf_graph_operation(graph, producer)->loop > 0;
+    for (guint i = 0; loops && i < graph->updates->len; i++)
+        if (g_array_index(graph->updates, MtfUpdate, i).value == tensor)
+            return true;
+    return false;
+}
+
+/* Behind the last reader of the variable, or behind the loop that leaves its next value. */
 static bool updates_late(const Build *build, int tensor) {
     int variable = build->updated[tensor];
-    return variable >= 0 &&
-           last_reader(build, variable) > mtf_graph_tensor(build->graph, tensor)->producer;
+    return leaves_loop(build->graph, tensor) ||
+           (variable >= 0 &&
+            last_reader(build, variable) > mtf_graph_tensor(build->graph, tensor)->producer);
 }
 
 static void append_shape(GString *text, const MtfTensor *tensor) {

@@ -10,6 +10,7 @@
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "layouts/graph_file/graph_json.h"
+#include "tests/support/cases/parse_graph.h"
 #include "tests/support/cases/random_graph.h"
 
 #include <string.h>
@@ -175,26 +176,52 @@ static void compare_tables(const MtfRules *rules, int64_t price, int64_t arena, 
 
 /* Every assignment, not only the best: the sum over scopes is the program's price, and the memory
  * model stays below the arena. */
+static void check_tables(const MtfGraph *graph, const char *mesh) {
+    g_autoptr(GArray) meshes = one_mesh(mesh);
+    g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
+    for (guint d = 0; d < graph->dimensions->len; d++)
+        allowed[d] = ~0U;
+    Exhaustion e = { .graph = graph,
+                     .mesh = &g_array_index(meshes, MtfMesh, 0),
+                     .limit = INT64_MAX,
+                     .visit = compare_tables };
+    MtfPricer pricer;
+    assert_true(mtf_pricer_init(&pricer, machine, e.mesh, NULL));
+    g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
+    g_autoptr(MtfRuleTables) tables = mtf_rule_tables_new(terms, &pricer, e.mesh, allowed, NULL);
+    e.user = tables;
+    exhaust(&e);
+}
+
 static void tables_price_every_assignment_exactly(void **state) {
     (void)state;
     for (guint32 seed = 2000; seed < 2200; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
-        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
-        g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
-        for (guint d = 0; d < graph->dimensions->len; d++)
-            allowed[d] = ~0U;
-        Exhaustion e = { .graph = graph,
-                         .mesh = &g_array_index(meshes, MtfMesh, 0),
-                         .limit = INT64_MAX,
-                         .visit = compare_tables };
-        MtfPricer pricer;
-        assert_true(mtf_pricer_init(&pricer, machine, e.mesh, NULL));
-        g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
-        g_autoptr(MtfRuleTables) tables =
-            mtf_rule_tables_new(terms, &pricer, e.mesh, allowed, NULL);
-        e.user = tables;
-        exhaust(&e);
+        check_tables(graph, mesh_text(seed));
     }
+}
+
+/* Its last value is copied behind the loop, whoever else reads it; a state is handed on within. */
+static void what_a_loop_leaves_is_priced_where_a_variable_takes_it(void **state) {
+    (void)state;
+    const char *text =
+        "{'meshtf_graph': 1, 'name': 'steps', 'dimensions': {'rows': 12, 'columns': 6},"
+        " 'inputs': [], 'variables': ["
+        "  {'name': 'kept', 'dims': ['rows', 'columns'], 'init': 'zeros', 'frozen': true},"
+        "  {'name': 'seen', 'dims': ['rows', 'columns'], 'init': 'zeros', 'frozen': true}],"
+        " 'operations': ["
+        "  {'op': 'constant', 'name': 'start', 'dims': ['rows', 'columns'], 'value': 1},"
+        "  {'loop': {'name': 'steps', 'count': 3, 'operations': ["
+        "    {'op': 'square', 'name': 'more', 'inputs': ['x']},"
+        "    {'op': 'add', 'name': 'other', 'inputs': ['more', 'y']}],"
+        "   'carry': [{'name': 'x', 'init': 'start', 'next': 'more'},"
+        "             {'name': 'y', 'init': 'start', 'next': 'other'}]}},"
+        "  {'op': 'add', 'name': 'both', 'inputs': ['steps/x', 'seen']}],"
+        " 'updates': [{'variable': 'kept', 'value': 'steps/x'},"
+        "             {'variable': 'seen', 'value': 'both'}]}";
+    g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+    check_tables(graph, "a:2;b:3");
+    check_tables(graph, "a:4");
 }
 
 /* Training graphs: composites, gradients that meet in sums, updates in place. */
@@ -465,6 +492,7 @@ static void the_best_of_all_meshes_is_found(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_price_every_assignment_exactly),
+        cmocka_unit_test(what_a_loop_leaves_is_priced_where_a_variable_takes_it),
         cmocka_unit_test(the_optimum_is_that_of_exhaustive_enumeration),
         cmocka_unit_test(under_a_memory_limit_the_answer_fits_and_is_the_cheapest_that_does),
         cmocka_unit_test(when_nothing_fits_the_limit_that_would_do_is_real),
