@@ -145,6 +145,14 @@ static bool read_eliminate(Check *check, GError **error) {
     return gone;
 }
 
+static bool read_part(Check *check, GError **error) {
+    if (!begin_step(check, 2, error) || !is_node(check, number_at(check, 0), error) ||
+        !is_node(check, number_at(check, 1), error))
+        return false;
+    return mtf_certified_part(here(check)->problem, (int)number_at(check, 0),
+                              (int)number_at(check, 1), error);
+}
+
 static bool read_move(Check *check, GError **error) {
     if (!begin_step(check, 2, error) || !is_node(check, number_at(check, 0), error) ||
         !is_node(check, number_at(check, 1), error))
@@ -463,6 +471,7 @@ static const Reader readers[] = {
     { "bound", read_bound }, { "prune", read_prune },         { "value", read_value },
     { "entry", read_entry }, { "single", read_single },       { "assume", read_assume },
     { "guess", read_guess }, { "done", read_done },           { "choice", read_choice },
+    { "part", read_part },
 };
 
 /* Reads the numbers of a line; false where one is none. */

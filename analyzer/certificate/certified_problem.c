@@ -613,6 +613,21 @@ bool mtf_certified_move(MtfCertifiedProblem *problem, int index, int other, cons
     return fits || too_large(error);
 }
 
+bool mtf_certified_part(MtfCertifiedProblem *problem, int a, int b, GError **error) {
+    if (!is_living(problem, a, error) || !is_living(problem, b, error))
+        return false;
+    int edge = mtf_certified_edge(problem, a, b);
+    if (edge < 0)
+        return mtf_input_error(error, "no edge (%d, %d)", a, b);
+    for (int p = 0; p < problem->nodes[a].values; p++)
+        for (int q = 0; q < problem->nodes[b].values; q++)
+            if (*mtf_certified_entry(problem, edge, a, p, q) != 0)
+                return mtf_input_error(error, "the pair (%d, %d) of %d and %d costs something", p,
+                                       q, a, b);
+    remove_edge(problem, edge);
+    return true;
+}
+
 static MtfInt128 most_of(const int64_t *costs, int count) {
     int64_t most = INT64_MIN;
     for (int i = 0; i < count; i++)

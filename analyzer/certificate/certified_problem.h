@@ -87,6 +87,7 @@ bool mtf_certified_join(MtfCertifiedProblem *problem, int a, int b, const int64_
 bool mtf_certified_eliminate(MtfCertifiedProblem *problem, int node, GError **error);
 bool mtf_certified_move(MtfCertifiedProblem *problem, int node, int other, const int64_t *message,
                         int count, GError **error);
+bool mtf_certified_part(MtfCertifiedProblem *problem, int a, int b, GError **error);
 
 /* What no choice of what is left costs more than. */
 MtfInt128 mtf_certified_worst(const MtfCertifiedProblem *problem);

@@ -9,6 +9,7 @@
  *                             a partner, too large or dominated
  *     join A B P Q ...        these pairs of values become those of A, and B goes; no others are possible
  *     eliminate V             V folds into its neighbours, at most two
+ *     part A B                the edge costs nothing any more, and goes
  *     move A B M ...          the edge's costs less M of A's value, A's own costs more
  *     shut V P                the value is impossible, without a partner or too large
  *     dead                    a node has no value left, or the least of all nodes overfills a row

@@ -149,6 +149,12 @@ static void remove_edge(MtfCore *core, int index) {
     edge->a = edge->b = -1;
 }
 
+void mtf_core_drop_edge(MtfCore *core, int index) {
+    const MtfCoreEdge *edge = mtf_core_edge(core, index);
+    mtf_certificate_two(core->certificate, "part", edge->a, edge->b);
+    remove_edge(core, index);
+}
+
 static void free_pieces(MtfCore *core, GArray *pieces) {
     for (guint k = 0; k < pieces->len; k++)
         mtf_shared_unref(core->shared, g_array_index(pieces, MtfCorePiece, k).usage);

@@ -135,6 +135,10 @@ void mtf_core_contract(MtfCore *core, int leader, int follower, const int16_t *m
  * those of the core's problem. */
 MtfCore *mtf_core_tie(const MtfCore *core, const int *leader);
 
+/* Removes an edge whose entries were moved to its ends, so that they are all zero now, whatever its
+ * matrix says. */
+void mtf_core_drop_edge(MtfCore *core, int edge);
+
 /* Removes a node without pieces and of at most two neighbours: its best value for each choice of
  * theirs is folded into the constant, the neighbour or the edge between the two neighbours. */
 void mtf_core_eliminate(MtfCore *core, int node);

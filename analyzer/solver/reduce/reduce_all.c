@@ -3,8 +3,8 @@
 
 /* Cheap and powerful steps first; dominance, the costliest, works on what they leave. */
 static bool (*const steps[])(MtfCore *) = {
-    mtf_reduce_rows,        mtf_reduce_consistency, mtf_reduce_contraction,
-    mtf_reduce_elimination, mtf_reduce_dominance,
+    mtf_reduce_rows,       mtf_reduce_consistency, mtf_reduce_contraction,
+    mtf_reduce_separation, mtf_reduce_elimination, mtf_reduce_dominance,
 };
 
 void mtf_reduce_all(MtfCore *core, const MtfSearchControl *control) {

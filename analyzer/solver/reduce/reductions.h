@@ -6,6 +6,7 @@
  *
  *     consistency   a value without a possible partner across some edge, or too big for a row
  *     contraction   a node whose value another node determines merges into it
+ *     separation    an edge whose costs are a sum of one for each end goes
  *     elimination   a node without memory and with at most two neighbours folds into them
  *     dominance     a value never cheaper and never smaller than another one
  *     rows          time points that cannot bind; memory that every choice needs */
@@ -18,6 +19,7 @@
 /* One idea each, over the whole core. */
 bool mtf_reduce_consistency(MtfCore *core);
 bool mtf_reduce_contraction(MtfCore *core);
+bool mtf_reduce_separation(MtfCore *core);
 bool mtf_reduce_elimination(MtfCore *core);
 bool mtf_reduce_dominance(MtfCore *core);
 bool mtf_reduce_rows(MtfCore *core);

@@ -171,8 +171,9 @@ static void the_bound_of_open_branches_is_certified(void **state) {
 }
 
 /* The words that certificates may be made of. */
-static const char *const words[] = { "keep",  "join",  "eliminate", "move",   "shut",   "dead",
-                                     "bound", "prune", "entry",     "single", "assume", "done" };
+static const char *const words[] = { "keep",   "join",  "eliminate", "move",  "shut",
+                                     "dead",   "bound", "prune",     "entry", "single",
+                                     "assume", "done",  "part" };
 static bool seen[G_N_ELEMENTS(words)];
 
 static void note_words(const char *text) {

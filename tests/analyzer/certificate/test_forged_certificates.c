@@ -143,10 +143,14 @@ static void steps_need_reasons(void **state) {
     assert_refused(ROWS "join 0 0 0 0 1 1\n", "two nodes");
     assert_refused(ROWS "eliminate 0\n", "differ in memory");
     assert_refused(ROWS "eliminate 7\n", "7 is not a node");
+    assert_refused(ROWS "part 0 1\n", "the pair (1, 1) of 0 and 1 costs something");
+    assert_refused(ROWS "part 0 0\n", "no edge (0, 0)");
+    assert_refused(ROWS "part 0\n", "too few numbers");
     assert_refused(ROWS "rows 2 3\n", "time 3 is not one that still counts");
     /* without rows the problem is an easier one, in which 0 is best for both */
     assert_proves(
         HEAD "rows\nkeep 0 0\nkeep 1 0\neliminate 0\neliminate 1\npoint 0 0\nend\nbound 2\n", 2);
+    assert_proves(HEAD "rows\nkeep 0 0\npart 0 1\npoint 0 0\nend\nbound 2\n", 2);
     assert_refused(HEAD "rows\neliminate 0\nrows 2\n", "still counts");
 }
 

@@ -103,6 +103,48 @@ static void contraction_keeps_the_optimum(void **state) {
     check(contract_consistent, 4);
 }
 
+/* In what is left no node of one value has an edge. */
+static bool separate(MtfCore *core) {
+    bool changed = mtf_reduce_separation(core);
+    for (int v = 0; v < core->node_count; v++)
+        if (core->nodes[v].alive && core->nodes[v].values == 1)
+            for (guint k = 0; k < core->nodes[v].edges->len; k++) {
+                int e = g_array_index(core->nodes[v].edges, int, k);
+                MtfCoreView view = mtf_core_view(core, mtf_core_edge(core, e), v);
+                bool impossible = false;
+                for (int q = 0; q < view.columns; q++)
+                    impossible |= mtf_view_cost(&view, 0, q) >= MTF_CORE_IMPOSSIBLE;
+                assert_true(impossible);
+            }
+    return changed;
+}
+
+static void separation_keeps_the_optimum(void **state) {
+    (void)state;
+    check(separate, 12);
+}
+
+/* 3 5 4 / 7 9 8 is 3 or 7 of one end and 0, 2 or 1 of the other. */
+static void an_edge_that_is_a_sum_of_its_ends_goes(void **state) {
+    (void)state;
+    for (int64_t last = 8; last <= 9; last++) {
+        g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("sum");
+        mtf_layout_problem_add_node(
+            problem, (MtfLayoutNode){ 0, 1, 2, (int64_t[]){ 0, 0 }, (int64_t[]){ 9, 5 } });
+        mtf_layout_problem_add_node(
+            problem, (MtfLayoutNode){ 0, 1, 3, (int64_t[]){ 0, 0, 0 }, (int64_t[]){ 9, 5, 2 } });
+        mtf_layout_problem_add_edge(problem,
+                                    (MtfLayoutEdge){ 0, 1, (int64_t[]){ 3, 5, 4, 7, 9, last } });
+        g_autoptr(MtfCore) core = mtf_core_new(problem);
+        assert_int_equal(mtf_reduce_separation(core), last == 8);
+        assert_int_equal(mtf_core_size(core).edges, last != 8);
+        if (last == 8)
+            assert_true(core->nodes[0].cost[0] == 3 && core->nodes[0].cost[1] == 7 &&
+                        core->nodes[1].cost[0] == 0 && core->nodes[1].cost[1] == 2 &&
+                        core->nodes[1].cost[2] == 1);
+    }
+}
+
 static void elimination_keeps_the_optimum(void **state) {
     (void)state;
     check(mtf_reduce_elimination, 5);
@@ -316,6 +358,8 @@ int main(void) {
         cmocka_unit_test(making_a_core_keeps_the_optimum),
         cmocka_unit_test(consistency_keeps_the_optimum),
         cmocka_unit_test(contraction_keeps_the_optimum),
+        cmocka_unit_test(separation_keeps_the_optimum),
+        cmocka_unit_test(an_edge_that_is_a_sum_of_its_ends_goes),
         cmocka_unit_test(elimination_keeps_the_optimum),
         cmocka_unit_test(dominance_keeps_the_optimum),
         cmocka_unit_test(rows_keep_the_optimum),
