@@ -504,7 +504,7 @@ MtfOnnxValue *mtf_onnx_windowed(MtfOnnxTranslation *t, const MtfOnnxWindows *win
     return end(t, &operation, result, indexes);
 }
 
-MtfOnnxValue *mtf_onnx_places(MtfOnnxTranslation *t, MtfOnnxValue *y) {
+MtfOnnxValue *mtf_onnx_element_places(MtfOnnxTranslation *t, MtfOnnxValue *y) {
     MtfOnnxValue *places = y == NULL ? NULL : mtf_onnx_view(t, y);
     if (places == NULL)
         return NULL;

@@ -101,7 +101,7 @@ MtfOnnxValue *mtf_onnx_windowed(MtfOnnxTranslation *t, const MtfOnnxWindows *win
                                 MtfOnnxValue *x, MtfOnnxValue *filter);
 
 /* Where what `y` holds stood (int32), as top_k and max_pool give it beside their result. */
-MtfOnnxValue *mtf_onnx_places(MtfOnnxTranslation *t, MtfOnnxValue *y);
+MtfOnnxValue *mtf_onnx_element_places(MtfOnnxTranslation *t, MtfOnnxValue *y);
 
 /* 0, 1, 2, … along axis `axis` of `rank`, equal along the others. */
 MtfOnnxValue *mtf_onnx_range(MtfOnnxTranslation *t, int type, int rank, const int64_t *sizes,

@@ -149,7 +149,7 @@ static MtfOnnxValue *top_k(MtfOnnxCall *call) {
     if (y == NULL)
         return NULL;
     if (call->n_outputs > 1)
-        call->outputs[1] = mtf_onnx_cast(t, mtf_onnx_places(t, y), MTF_ONNX_INT64);
+        call->outputs[1] = mtf_onnx_cast(t, mtf_onnx_element_places(t, y), MTF_ONNX_INT64);
     return mtf_onnx_cast(t, largest ? y : mtf_onnx_unary(t, MTF_OP_NEGATE, y), type);
 }
 

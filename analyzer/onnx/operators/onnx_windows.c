@@ -296,7 +296,7 @@ static MtfOnnxValue *pool(MtfOnnxCall *call) {
     operation.counted = mtf_onnx_int(call, "count_include_pad", 0) != 0;
     MtfOnnxValue *y = mtf_onnx_windowed(t, &operation, x, NULL);
     if (call->n_outputs > 1)
-        call->outputs[1] = places_in_input(call, &windows, mtf_onnx_places(t, y));
+        call->outputs[1] = places_in_input(call, &windows, mtf_onnx_element_places(t, y));
     return mtf_onnx_cast(t, y, type);
 }
 
