@@ -39,6 +39,14 @@ count qwen2.5-0.5b 494032768 '{"model_type":"qwen2","hidden_size":896,"intermedi
 count gemma3-4b 3880263168 '{"model_type":"gemma3","architectures":["Gemma3ForConditionalGeneration"],"mm_tokens_per_image":256,
   "text_config":{"model_type":"gemma3_text","hidden_size":2560,"intermediate_size":10240,"num_hidden_layers":34,
   "rope_scaling":{"factor":8.0,"rope_type":"linear"},"sliding_window":1024},"vision_config":{"hidden_size":1152}}'
+run_gemma() { # WORD: an import of a Gemma whose hidden_act it is
+    mkdir -p "$work/gemma" && echo "{\"model_type\":\"gemma\",\"hidden_act\":\"$1\",\"num_hidden_layers\":1}" >"$work/gemma/config.json"
+    run meshtf-plan import "$work/gemma" -o "$work/gemma.json"
+}
+run_gemma relu
+claim "Gemma's hidden_act counts where no hidden_activation stands" grep -q '"relu"' "$work/gemma.json"
+run_gemma gelu
+claim "and \"gelu\" means its tanh form there, as in Gemma's first files" grep -q '"op":"gelu"' "$work/gemma.json"
 count gemma2-2b 2614341888 '{"model_type":"gemma2"}'
 count gemma2-27b 27227128320 '{"model_type":"gemma2","hidden_size":4608,"intermediate_size":36864,
   "num_hidden_layers":46,"num_attention_heads":32,"num_key_value_heads":16,"head_dim":128,
@@ -184,6 +192,9 @@ count distilbert-base 66362880 '{"model_type":"distilbert","qa_dropout":0.1,"seq
 # Published: ALBERT's layer is counted once; ESM-2 without its 661 numbers of contacts; EuroBERT without a head.
 count albert-base 11683584 '{"model_type":"albert","hidden_size":768,"num_attention_heads":12,"intermediate_size":3072,
   "classifier_dropout_prob":0.1,"net_structure_type":0}'
+# A widening of equal widths is one all the same (transformers 5.17 writes it).
+count albert-square $((128 * 64 + 512 * 64 + 2 * 64 + 2 * 64 + (64 * 64 + 64) + 4 * (64 * 64 + 64) + 2 * (64 * 96) + 96 + 64 + 4 * 64 + 64 * 64 + 64)) \
+    '{"model_type":"albert","vocab_size":128,"hidden_size":64,"embedding_size":64,"num_attention_heads":4,"intermediate_size":96}'
 count mpnet-base 109486464 '{"model_type":"mpnet","vocab_size":30527,"max_position_embeddings":514}'
 count esm2-650m $((651043254 - 661)) '{"model_type":"esm","architectures":["EsmForMaskedLM"],"hidden_size":1280,"num_hidden_layers":33,
   "num_attention_heads":20,"intermediate_size":5120,"position_embedding_type":"rotary","token_dropout":true,"mask_token_id":32}'

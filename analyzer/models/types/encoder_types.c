@@ -212,8 +212,7 @@ static void read_albert(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->encoder;
     read_bert_like(c, n, 30000);
     n->context = n->max_positions;
-    int64_t width = mtf_config_size(c, "embedding_size", 128);
-    n->d_embed = width != n->d_model ? width : 0;
+    n->d_embed = mtf_config_size(c, "embedding_size", 128);
     s->names = (MtfStackNames){ ALBERT_NAMES };
     s->one_for_all = true;
     s->activation = mtf_config_activation(c, "hidden_act", "gelu_new");

@@ -4,6 +4,7 @@
 #include "analyzer/models/types/type_parts.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Gemma: the norm's scale is 1 + w, embeddings are multiplied by the root of their width. */
 static void make_gemma(MtfConfig *c, MtfArchitecture *n) {
@@ -19,9 +20,14 @@ static void read_gemma(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_llama(c, n, &standard);
     make_gemma(c, n);
     n->decoder.activation = mtf_config_activation(c, "hidden_activation", "gelu_pytorch_tanh");
+    if (!mtf_config_find(c, "hidden_act", &value))
+        return;
     /* The first files say "gelu" and mean its tanh form, as the class has it since. */
-    if (mtf_config_find(c, "hidden_act", &value))
+    bool first = strcmp(mtf_config_word(c, "hidden_act", ""), "gelu") == 0;
+    if (first || mtf_config_find(c, "hidden_activation", &value))
         mtf_config_leave_out(c, "hidden_act", "this type's function is hidden_activation");
+    else
+        n->decoder.activation = mtf_config_activation(c, "hidden_act", "gelu_pytorch_tanh");
 }
 
 /* 0, which is null in the file: no cap. */
