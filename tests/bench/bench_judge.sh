@@ -53,13 +53,16 @@ layouts() {
     meshtf-plan judge --fit-on "$work/eight.tsv" "$work/others.tsv" | tail -n 1
     layouts
     echo
-    echo "# training steps of one H200, PyTorch 2.11 (tests/bench/h200_steps.tsv); kernels by sweeps of that card"
-    meshtf-plan judge tests/bench/h200_steps.tsv
-    echo
-    echo "# other networks and generation there, by PyTorch's compiler and without it (tests/golden/h200/networks.tsv)"
-    measured_networks tests/golden/h200/networks.tsv "$work" | awk '{
-        printf "%-8s %-15s batch %4s length %6s %-9s predicted %9.3f ms measured %9.3f error %+5.1f %%\n", $1, $2, $3, $4, $5, 1e3 * $6,
-            1e3 * $7, 100 * ($6 / $7 - 1) }'
+    for card in h200 h100; do
+        echo "# training steps of one $card, PyTorch 2.11 (tests/bench/${card}_steps.tsv)"
+        meshtf-plan judge "tests/bench/${card}_steps.tsv"
+        echo
+        echo "# other networks and generation there, by PyTorch's compiler and without it (tests/golden/$card/networks.tsv)"
+        measured_networks "$card" "tests/golden/$card/networks.tsv" "$work" | awk '{
+            printf "%-8s %-15s batch %4s length %6s %-9s predicted %9.3f ms measured %9.3f error %+5.1f %%\n", $1, $2, $3, $4, $5, 1e3 * $6,
+                1e3 * $7, 100 * ($6 / $7 - 1) }'
+        echo
+    done
 } >"$out.new"
 mv "$out.new" "$out"
 {

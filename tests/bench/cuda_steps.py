@@ -79,7 +79,7 @@ def measure(hardware, name):
             tokens = x.reshape(-1, width)
             share, expert = torch.softmax(self.router(tokens).float(), -1).topk(chosen, -1)
             order = torch.argsort(expert.flatten(), stable=True)
-            ends = (expert.flatten()[:, None] == torch.arange(experts)).sum(0).cumsum(0).to(torch.int32)
+            ends = (expert.flatten()[:, None] == torch.arange(experts, device=expert.device)).sum(0).cumsum(0).to(torch.int32)
             rows = tokens[order // chosen]
             hidden = F.silu(torch._grouped_mm(rows, self.gate.to(half), offs=ends)) * torch._grouped_mm(rows, self.up.to(half), offs=ends)
             out = torch._grouped_mm(hidden, self.down.to(half), offs=ends) * share.flatten()[order][:, None].to(half)

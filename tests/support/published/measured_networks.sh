@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# measured_networks TABLE FOLDER: "what preset batch length how predicted measured", seconds, a line for each network
-# of a table as tests/golden/h200/networks.tsv, priced on an H200 as PyTorch runs it; FOLDER is for graphs.
+# measured_networks MACHINE TABLE FOLDER: "what preset batch length how predicted measured", seconds, a line for each
+# network of a table as tests/golden/h200/networks.tsv, priced on MACHINE as PyTorch runs it; FOLDER is for graphs.
 measured_networks() {
-    folder=$2
-    tail -n +2 "$1" | while read -r what family preset batch length how seconds _; do
+    machine=$1 folder=$3
+    tail -n +2 "$2" | while read -r what family preset batch length how seconds _; do
         set -- --batch "$batch"
         [ "$length" = - ] || [ "$what" != train ] || set -- "$@" --length "$length"
         [ "$family" != lstm-lm ] || set -- "$@" --d-model 1024 --hidden 1024 --vocab 32000
         meshtf-plan model "$family" --preset "$preset" "$@" --optimizer adamw -o "$folder/network.json" >"$folder/log" || return 1
-        set -- "$folder/network.json" --machine h200 --precision bf16 --json
+        set -- "$folder/network.json" --machine "$machine" --precision bf16 --json
         case $what in
         train) meshtf-plan estimate "$@" --software pytorch --mesh all:1 --layout '' >"$folder/priced" ;;
         *) meshtf-plan search "$@" --infer "$what" --batch "$batch" --context "$length" --mesh all:1 -o "$folder/plan.json" >"$folder/priced" ;;
