@@ -7,6 +7,8 @@
 #include "analyzer/training/training_graph.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/operation_table.h"
+#include "layouts/graph_file/graph_json.h"
+#include "layouts/program/passes.h"
 #include "tests/support/reference/reference.h"
 
 #include <math.h>
@@ -75,6 +77,35 @@ static void every_preset_gives_a_training_graph(void **state) {
             assert_non_null(training);
             assert_int_equal(mtf_graph_parameters(training), mtf_graph_parameters(graph));
         }
+    }
+}
+
+/* Of its training step on one processor: what a plan says and whoever reads it asks for. */
+static char *digest_of(const MtfGraph *forward) {
+    g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
+    mtf_graph_canonicalize(graph);
+    MtfMesh alone = { 0 };
+    g_autoptr(MtfLayout) layout = mtf_layout_new(graph, &alone);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    return mtf_program_digest(program);
+}
+
+static void what_is_built_runs_as_what_its_file_says(void **state) {
+    (void)state;
+    for (int i = 0; mtf_model_families()[i] != NULL; i++) {
+        const MtfModelFamily *family = mtf_model_families()[i];
+        g_autoptr(MtfGraph) graph = build(family->name, "tiny", NULL);
+        cJSON *json = mtf_graph_to_json(graph);
+        g_autofree char *text = mtf_json_print(json);
+        cJSON_Delete(json);
+        g_autoptr(MtfJsonDocument) document =
+            mtf_json_document_parse(family->name, text, strlen(text), NULL);
+        MtfJson root = mtf_json_root(document);
+        g_autoptr(MtfGraph) read = mtf_graph_from_json(&root, NULL, NULL);
+        assert_non_null(read);
+        g_autofree char *ours = digest_of(graph), *theirs = digest_of(read);
+        if (strcmp(ours, theirs) != 0)
+            fail_msg("%s is another graph when it is read from its file", family->name);
     }
 }
 
@@ -571,6 +602,7 @@ int main(void) {
         cmocka_unit_test(gpt_presets_have_their_parameters),
         cmocka_unit_test(a_familys_config_gives_its_graph),
         cmocka_unit_test(every_preset_gives_a_training_graph),
+        cmocka_unit_test(what_is_built_runs_as_what_its_file_says),
         cmocka_unit_test(gradients_through_attention_merge_before_one_reduction),
         cmocka_unit_test(gradients_of_whole_transformers_agree_with_finite_differences),
         cmocka_unit_test(attention_of_both_kinds_computes_the_same),
