@@ -135,7 +135,8 @@ static void read_qwen3_moe(MtfConfig *c, MtfArchitecture *n) {
     };
     MtfStack *s = &n->decoder;
     mtf_type_llama(c, n, &standard);
-    mtf_type_qwen_window(c, s);
+    /* The class since transformers 5 knows no layers without the window. */
+    mtf_type_qwen_window(c, s, 0);
     mtf_type_attention_bias(c, s);
     mtf_type_head_norms(s);
     read_qwen_experts(c, s, 128, 8);
@@ -178,7 +179,7 @@ static void read_qwen2_moe(MtfConfig *c, MtfArchitecture *n) {
                                            0,      32768, 1e-6, 1e4, false };
     MtfStack *s = &n->decoder;
     mtf_type_llama(c, n, &standard);
-    mtf_type_qwen_window(c, s);
+    mtf_type_qwen_window(c, s, 28);
     s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "qkv_bias", true);
     read_qwen_experts(c, s, 60, 4);
     read_qwen_layers(c, s, 1408);

@@ -33,7 +33,7 @@ static void read_qwen2(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 151936, 4096,  22016, 32,  32,   32,
                                            0,      32768, 1e-6,  1e4, false };
     mtf_type_llama(c, n, &standard);
-    mtf_type_qwen_window(c, &n->decoder);
+    mtf_type_qwen_window(c, &n->decoder, 28);
     n->decoder.q_bias = n->decoder.k_bias = n->decoder.v_bias = true;
 }
 
@@ -55,7 +55,7 @@ static void read_qwen3(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 151936, 4096,  22016, 32,  32,   32,
                                            128,    32768, 1e-6,  1e4, false };
     mtf_type_llama(c, n, &standard);
-    mtf_type_qwen_window(c, &n->decoder);
+    mtf_type_qwen_window(c, &n->decoder, 28);
     mtf_type_attention_bias(c, &n->decoder);
     mtf_type_head_norms(&n->decoder);
 }

@@ -165,10 +165,10 @@ void mtf_type_layer_types(MtfConfig *c, MtfStack *s) {
         s->window_rule = MTF_WINDOW_LISTED;
 }
 
-void mtf_type_qwen_window(MtfConfig *c, MtfStack *s) {
+void mtf_type_qwen_window(MtfConfig *c, MtfStack *s, int64_t from) {
     bool on = mtf_config_flag(c, "use_sliding_window", false);
     mtf_type_window(c, s, 4096);
-    s->window_from = mtf_config_integer(c, "max_window_layers", 0, 28);
+    s->window_from = mtf_config_integer(c, "max_window_layers", 0, from);
     s->window_rule = on && s->window > 0 ? MTF_WINDOW_FROM : MTF_WINDOW_NONE;
     mtf_type_layer_types(c, s);
 }

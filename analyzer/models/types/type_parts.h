@@ -79,7 +79,7 @@ void mtf_type_drop(MtfArchitecture *network, double rate);
 /* "layer_types" of newer files, a word a layer, which go before the type's own rule. */
 void mtf_type_layer_types(MtfConfig *config, MtfStack *stack);
 
-/* Qwen's: layers from "max_window_layers" on have the window, where it is switched on at all. */
-void mtf_type_qwen_window(MtfConfig *config, MtfStack *stack);
+/* Qwen's: layers from "max_window_layers" (`from`) on have the window, where it is switched on at all. */
+void mtf_type_qwen_window(MtfConfig *config, MtfStack *stack, int64_t from);
 
 #endif

@@ -441,7 +441,7 @@ def llama_like(w, c, tokens):
         if kind == "gemma2" and i % 2 == 1:
             window = None
         if kind in ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe") and not (
-                c.get("use_sliding_window") and i >= c["max_window_layers"]):
+                c.get("use_sliding_window") and i >= c.get("max_window_layers", 0)):
             window = None
         slides = slides_at(c, i)
         if slides is not None:
@@ -1834,7 +1834,8 @@ MODELS = {
                              "sliding_window": None}),
     "qwen3_moe": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 3,
                                "moe_intermediate_size": 16, "norm_topk_prob": False,
-                               "head_dim": 8, "decoder_sparse_step": 1, "mlp_only_layers": []}),
+                               "head_dim": 8, "decoder_sparse_step": 1, "mlp_only_layers": [],
+                               "use_sliding_window": True, "sliding_window": 5}),
     "qwen2_moe": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
                                "shared_expert_intermediate_size": 28, "norm_topk_prob": False, "mlp_only_layers": [0],
                                "decoder_sparse_step": 1}),
