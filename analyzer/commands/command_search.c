@@ -479,11 +479,8 @@ static bool check_inference_options(const Options *o, GError **error) {
                         : o->certificate != NULL  ? "--certificate"
                         : o->dump_after != NULL   ? "--dump-after"
                         : o->report != NULL       ? "--report"
-                        : o->length != 0          ? "--length"
                                                   : NULL;
-    return other == NULL ||
-           mtf_input_error(error, "%s does not go with --infer%s", other,
-                           o->length != 0 ? ": --context says how long texts are" : "");
+    return other == NULL || mtf_input_error(error, "%s does not go with --infer", other);
 }
 
 static bool search_inference(const Options *o, const char *path, GError **error) {
@@ -507,6 +504,7 @@ static bool search_inference(const Options *o, const char *path, GError **error)
                                      .prefill_devices = o->prefill_devices,
                                      .output = o->output,
                                      .batch = o->batch,
+                                     .length = o->length,
                                      .context = o->context,
                                      .generate = o->generate,
                                      .devices = o->devices,
@@ -582,7 +580,8 @@ static bool search_training(Run *run, const char *path, GError **error) {
         INFERENCE_OPTIONS
 
 #define INFERENCE_OPTIONS                                                                          \
-    TEXT("infer", 0, infer, "Run the model instead of training it", "prefill|decode|serve"),       \
+    TEXT("infer", 0, infer, "Run the model instead of training it",                                \
+         "prefill|decode|serve|forward"),                                                          \
         OTHER("context", G_OPTION_ARG_INT, context,                                                \
               "With --infer: tokens of a prompt, or that stand before a decoded one (2048)", "N"), \
         OTHER("generate", G_OPTION_ARG_INT, generate,                                              \

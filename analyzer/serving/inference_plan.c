@@ -3,6 +3,7 @@
 
 #include "analyzer/composites/expand.h"
 #include "analyzer/rewriting/latent_keys.h"
+#include "analyzer/serving/forward_graph.h"
 #include "analyzer/serving/quantize_weights.h"
 #include "analyzer/training/mixed_precision.h"
 #include "cost/memory/arena.h"
@@ -16,7 +17,7 @@
 /* Contexts beyond this are not looked for. */
 #define LONGEST_CONTEXT (INT64_C(1) << 40)
 
-static const char *const kind_names[] = { "prefill", "decode", "serve", NULL };
+static const char *const kind_names[] = { "prefill", "decode", "serve", "forward", NULL };
 
 const char *mtf_infer_kind_name(MtfInferKind kind) {
     return kind_names[kind];
@@ -28,7 +29,7 @@ bool mtf_infer_kind_parse(const char *text, MtfInferKind *kind, GError **error) 
             *kind = (MtfInferKind)i;
             return true;
         }
-    return mtf_input_error(error, "--infer \"%s\" must be prefill, decode or serve", text);
+    return mtf_input_error(error, "--infer \"%s\" must be prefill, decode, serve or forward", text);
 }
 
 static bool is_narrow(const char *precision) {
@@ -49,9 +50,17 @@ static MtfGraph *quantized(const MtfGraph *graph, const MtfInferenceTypes *types
     return g_steal_pointer(&made);
 }
 
-MtfGraph *mtf_inference_graph(const MtfGraph *written, MtfInferKind phase,
-                              const MtfInferenceSizes *sizes, const MtfInferenceTypes *types,
-                              GError **error) {
+/* What else may be done with a graph that generates nothing. */
+static void offer_forward(GError **error) {
+    if (error == NULL)
+        return;
+    g_autofree char *sentence = (*error)->message;
+    (*error)->message = g_strconcat(sentence, "; --infer forward runs any graph", NULL);
+}
+
+/* As the operations of texts that go on. */
+static MtfGraph *generating(const MtfGraph *written, MtfInferKind phase,
+                            const MtfInferenceSizes *sizes, GError **error) {
     bool prefill = phase == MTF_INFER_PREFILL;
     MtfGenerationSizes made = { .batch = sizes->batch,
                                 .length = prefill ? sizes->context : 1,
@@ -60,8 +69,19 @@ MtfGraph *mtf_inference_graph(const MtfGraph *written, MtfInferKind phase,
     if (!mtf_graph_remember_latents(lean, made.length, made.context, error))
         return NULL;
     g_autoptr(MtfGraph) graph = mtf_generation_graph(lean, &made, error);
-    if (graph != NULL && mtf_graph_stages(written) > 0)
+    if (graph == NULL)
+        offer_forward(error);
+    else if (mtf_graph_stages(written) > 0)
         mtf_generation_give_stages(graph, written);
+    return g_steal_pointer(&graph);
+}
+
+MtfGraph *mtf_inference_graph(const MtfGraph *written, MtfInferKind phase,
+                              const MtfInferenceSizes *sizes, const MtfInferenceTypes *types,
+                              GError **error) {
+    g_autoptr(MtfGraph) graph = phase == MTF_INFER_FORWARD
+                                    ? mtf_forward_graph(written, error)
+                                    : generating(written, phase, sizes, error);
     g_autoptr(MtfGraph) expanded = graph != NULL ? mtf_expand(graph, error) : NULL;
     g_autoptr(MtfGraph) narrow = expanded != NULL && is_narrow(types->precision)
                                      ? mtf_narrow_precision(expanded, error)

@@ -15,9 +15,15 @@
 #include "analyzer/layout_search/plan_search.h"
 #include "analyzer/planner/planning.h"
 
-typedef enum { MTF_INFER_PREFILL, MTF_INFER_DECODE, MTF_INFER_SERVE, MTF_INFER_KINDS } MtfInferKind;
+typedef enum {
+    MTF_INFER_PREFILL,
+    MTF_INFER_DECODE,
+    MTF_INFER_SERVE,
+    MTF_INFER_FORWARD, /* any graph (forward_graph.h), once a batch */
+    MTF_INFER_KINDS
+} MtfInferKind;
 
-/* "prefill", "decode", "serve". */
+/* "prefill", "decode", "serve", "forward". */
 const char *mtf_infer_kind_name(MtfInferKind kind);
 bool mtf_infer_kind_parse(const char *text, MtfInferKind *kind, GError **error);
 

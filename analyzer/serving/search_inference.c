@@ -4,8 +4,10 @@
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/planner/search_progress.h"
 #include "analyzer/serving/cache_handover.h"
+#include "analyzer/serving/forward_graph.h"
 #include "analyzer/serving/inference_stages.h"
 #include "analyzer/serving/prefill_devices.h"
+#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/stage_cut.h"
 #include "cost/price/predict.h"
 #include "layouts/base/command_line.h"
@@ -56,11 +58,20 @@ typedef struct {
 
 /* ---- What is asked --------------------------------------------------------------------------- */
 
+/* Any graph, once for each batch, and no text token by token. */
+static bool is_forward(const Run *run) {
+    return run->kind == MTF_INFER_FORWARD;
+}
+
 static bool read_sizes(Run *run, GError **error) {
     const MtfSearchInference *o = run->options;
     if (o->batch < 0 || o->context < 0 || o->generate < 0)
         return mtf_input_error(error,
                                "--batch and --context must be at least 1, --generate at least 0");
+    if (is_forward(run)) {
+        run->sizes.batch = o->batch; /* or as the graph has it */
+        return true;
+    }
     run->sizes.batch = o->batch > 0 ? o->batch : STANDARD_BATCH;
     run->sizes.context = o->context > 0 ? o->context : STANDARD_CONTEXT;
     run->sizes.generate = o->generate > 0                ? o->generate
@@ -118,19 +129,27 @@ static bool find_meshes(Run *run, GError **error) {
     return true;
 }
 
+/* How many examples the inputs have, where all of them count some. */
+static int64_t count_examples(const MtfGraph *graph) {
+    int batch = mtf_batch_dimension(graph, NULL, NULL);
+    return batch >= 0 ? mtf_graph_size(graph, batch) : 1;
+}
+
 static bool load(Run *run, GError **error) {
     const MtfSearchInference *o = run->options;
-    int64_t length = run->sizes.context + run->sizes.generate;
+    int64_t length = is_forward(run) ? o->length : run->sizes.context + run->sizes.generate;
     MtfPlanningGraph request = { .path = o->graph,
                                  .dims = o->dims,
                                  .precision = o->precision,
                                  .batch = (int)run->sizes.batch,
                                  .length = (int)MIN(length, INT32_MAX),
                                  .quiet = true,
-                                 .sizes_of_models = true };
+                                 .sizes_of_models = !is_forward(run) };
     run->written = mtf_planning_graph_load(&request, error);
     if (run->written == NULL)
         return false;
+    if (is_forward(run))
+        run->sizes.batch = count_examples(run->written);
     run->precision = mtf_planning_inference_precision(run->machine, run->written, o->precision);
     return true;
 }
@@ -159,10 +178,28 @@ static bool check_prefill_devices(const Run *run, GError **error) {
                                     error);
 }
 
+/* What no text is read for has no context, and one layout for all. */
+static bool check_forward(const Run *run, GError **error) {
+    const MtfSearchInference *o = run->options;
+    const char *other = o->context != 0              ? "--context"
+                        : o->generate != 0           ? "--generate"
+                        : o->cache_memory != NULL    ? "--cache-memory"
+                        : o->prefill_devices != NULL ? "--prefill-devices"
+                        : o->stages != 1             ? "--stages"
+                                                     : NULL;
+    if (!is_forward(run))
+        return o->length == 0 ||
+               mtf_input_error(error,
+                               "--length does not go with --infer %s: --context says how "
+                               "long texts are",
+                               mtf_infer_kind_name(run->kind));
+    return other == NULL || mtf_input_error(error, "%s does not go with --infer forward", other);
+}
+
 static bool prepare(Run *run, GError **error) {
     const MtfSearchInference *o = run->options;
-    if (!mtf_infer_kind_parse(o->infer, &run->kind, error) || !read_sizes(run, error) ||
-        !check_prefill_devices(run, error))
+    if (!mtf_infer_kind_parse(o->infer, &run->kind, error) || !check_forward(run, error) ||
+        !read_sizes(run, error) || !check_prefill_devices(run, error))
         return false;
     if (o->weights != NULL && strcmp(o->weights, "int8") != 0)
         return mtf_input_error(error,
@@ -189,13 +226,17 @@ static bool fail_unfit(const Run *run, MtfInferKind kind, const MtfInferencePhas
     g_autofree char *needed = mtf_bytes_format((double)enough);
     g_autofree char *which =
         run->stages > 1 ? g_strdup_printf(" in stage %d", stage) : g_strdup("");
+    g_autofree char *context = is_forward(run)
+                                   ? g_strdup("")
+                                   : g_strdup_printf(" and a context of %" PRId64,
+                                                     run->sizes.context + run->sizes.generate);
     g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
                 "no layout of %s%s fits in %s a device with %" PRId64
-                " examples and a context of %" PRId64
-                ": the smallest limit found that would do is %s (--memory %" PRId64
-                "); fewer examples, a shorter context or more devices help, too",
-                mtf_infer_kind_name(kind), which, limit, run->sizes.batch,
-                run->sizes.context + run->sizes.generate, needed, enough);
+                " examples%s: the smallest limit found that would do is %s (--memory %" PRId64
+                "); fewer examples%s or more devices help, too",
+                mtf_infer_kind_name(is_forward(run) ? run->kind : kind), which, limit,
+                run->sizes.batch, context, needed, enough,
+                is_forward(run) ? "" : ", a shorter context");
     return false;
 }
 
@@ -248,7 +289,8 @@ static bool search_phase(Run *run, MtfInferKind kind, bool follows, GError **err
     if (run->kind == MTF_INFER_PREFILL)
         sizes.generate = o->generate;
     MtfInferenceTypes types = { .precision = run->precision, .int8_weights = o->weights != NULL };
-    MtfGraph *graph = mtf_inference_graph(run->cut, kind, &sizes, &types, error);
+    MtfGraph *graph =
+        mtf_inference_graph(run->cut, is_forward(run) ? run->kind : kind, &sizes, &types, error);
     if (graph == NULL)
         return false;
     return (run->stages > 1 ? search_stages : search_graph)(run, kind, follows, graph, &options,
@@ -256,7 +298,8 @@ static bool search_phase(Run *run, MtfInferKind kind, bool follows, GError **err
 }
 
 static bool wants(const Run *run, MtfInferKind phase) {
-    return run->kind == phase || run->kind == MTF_INFER_SERVE;
+    return run->kind == phase || run->kind == MTF_INFER_SERVE ||
+           (is_forward(run) && phase == MTF_INFER_PREFILL);
 }
 
 /* Of all prompts, or a token each; with stages when the last of them is done. */
@@ -281,6 +324,8 @@ static double decode_seconds(const Run *run) {
 static double tokens_per_second(const Run *run) {
     const MtfInferenceSizes *s = &run->sizes;
     double prefill = step_seconds(run, MTF_INFER_PREFILL);
+    if (is_forward(run)) /* examples, of which each is one */
+        return (double)s->batch / prefill;
     if (run->kind == MTF_INFER_PREFILL)
         return (double)(s->batch * s->context) / prefill;
     if (run->kind == MTF_INFER_DECODE)
@@ -512,7 +557,7 @@ static bool search(Run *run, GError **error) {
 
 /* The phase that is executed, token by token where there is one. */
 static MtfInferKind main_kind(const Run *run) {
-    return run->kind == MTF_INFER_PREFILL ? MTF_INFER_PREFILL : MTF_INFER_DECODE;
+    return run->kind == MTF_INFER_PREFILL || is_forward(run) ? MTF_INFER_PREFILL : MTF_INFER_DECODE;
 }
 
 static int64_t max_context(const Run *run) {
@@ -598,9 +643,12 @@ static void print_as_json(const Run *run) {
         cJSON_AddStringToObject(object, "weights", run->options->weights);
     mtf_json_add_integer(object, "parameters", mtf_graph_parameters(run->written));
     mtf_json_add_integer(object, "batch", run->sizes.batch);
-    mtf_json_add_integer(object, "context", run->sizes.context);
-    mtf_json_add_integer(object, "generate", run->sizes.generate);
-    mtf_json_add_number(object, "tokens_per_second", tokens_per_second(run));
+    if (!is_forward(run)) {
+        mtf_json_add_integer(object, "context", run->sizes.context);
+        mtf_json_add_integer(object, "generate", run->sizes.generate);
+    }
+    mtf_json_add_number(object, is_forward(run) ? "examples_per_second" : "tokens_per_second",
+                        tokens_per_second(run));
     if (run->stages > 1)
         mtf_json_add_number(object, "full_tokens_per_second", full_tokens_per_second(run));
     if (run->kind == MTF_INFER_SERVE && run->prefill_devices == 0)
@@ -624,11 +672,13 @@ static void print_phase(const Run *run, MtfInferKind kind) {
     g_autofree char *mesh = mtf_mesh_format(&phase->plan->layout->mesh);
     g_autofree char *step = mtf_seconds_format(phase->step_seconds);
     g_autofree char *weights = mtf_bytes_format((double)phase->weight_bytes);
-    g_autofree char *caches = mtf_bytes_format((double)phase->cache_bytes);
+    g_autofree char *bytes = mtf_bytes_format((double)phase->cache_bytes);
+    g_autofree char *caches =
+        is_forward(run) ? g_strdup("") : g_strdup_printf(", caches %s", bytes);
     g_autofree char *tables = mtf_predicted_format(phase->plan->predicted);
-    printf("\n%-15smesh %s, layout %s\n", mtf_infer_kind_name(kind), mesh,
-           mtf_layout_title(phase->plan->layout));
-    printf("%-15s%s for a batch of %" PRId64 "; weights %s, caches %s a device\n", "a step", step,
+    printf("\n%-15smesh %s, layout %s\n", mtf_infer_kind_name(is_forward(run) ? run->kind : kind),
+           mesh, mtf_layout_title(phase->plan->layout));
+    printf("%-15s%s for a batch of %" PRId64 "; weights %s%s a device\n", "a step", step,
            run->sizes.batch, weights, caches);
     fputs(tables, stdout);
 }
@@ -691,13 +741,29 @@ static void print_tried(const Run *run) {
     }
 }
 
+/* What a graph is run for. */
+static void print_results(const Run *run) {
+    const MtfGraph *graph = run->phase[MTF_INFER_PREFILL].plan->graph;
+    GString *names = g_string_new(NULL);
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->memory == MTF_MEMORY_OUTPUT)
+            g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", tensor->name);
+    }
+    printf("results        %s\n", names->str);
+    g_string_free(names, TRUE);
+}
+
 static void print_for_people(const Run *run) {
     const MtfSearchInference *o = run->options;
     mtf_planning_print_machine(planned_precision(run), run->machine, o->machine != NULL,
                                o->precision);
-    printf("examples       %" PRId64 ", a context of %" PRId64 ", %" PRId64 " tokens more\n",
-           run->sizes.batch, run->sizes.context, run->sizes.generate);
-    printf("tokens         %.5g a second\n", tokens_per_second(run));
+    if (is_forward(run))
+        printf("examples       %.5g a second\n", tokens_per_second(run));
+    else
+        printf("examples       %" PRId64 ", a context of %" PRId64 ", %" PRId64
+               " tokens more\ntokens         %.5g a second\n",
+               run->sizes.batch, run->sizes.context, run->sizes.generate, tokens_per_second(run));
     print_tried(run);
     if (run->prefill_devices > 0)
         print_divided(run);
@@ -706,8 +772,11 @@ static void print_for_people(const Run *run) {
     if (run->stages > 1)
         printf("all stages     %.5g a second with %d such batches under way\n",
                full_tokens_per_second(run), run->stages);
-    printf("context        at most %" PRId64 " tokens an example in this layout\n",
-           max_context(run));
+    if (is_forward(run))
+        print_results(run);
+    else
+        printf("context        at most %" PRId64 " tokens an example in this layout\n",
+               max_context(run));
     for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
         if (wants(run, (MtfInferKind)kind))
             (run->stages > 1 ? print_stages : print_phase)(run, (MtfInferKind)kind);

@@ -13,6 +13,7 @@ typedef struct {
     const char *
         prefill_devices; /* a number, or "auto": prompts are read on devices of their own; or NULL */
     int batch, context, generate; /* 0: standard ones */
+    int length;                   /* of a published model that is run forward; 0: a standard one */
     int devices, max_axes;
     int stages;          /* of a pipeline; 1: none; 0: as many as give most tokens */
     double seconds, gap; /* gap NAN: not given */

@@ -74,9 +74,7 @@ void mtf_dead_parts_clear(MtfDeadParts *dead) {
     g_ptr_array_unref(dead->variables);
 }
 
-void mtf_graph_drop_dead(MtfGraph *graph) {
-    if (graph->loss < 0)
-        return;
+void mtf_graph_keep_needed(MtfGraph *graph) {
     g_autofree bool *live = live_tensors(graph);
     g_autofree int *order = g_new(int, graph->operations->len + 1);
     int n = 0;
@@ -89,4 +87,9 @@ void mtf_graph_drop_dead(MtfGraph *graph) {
             mtf_graph_drop_variable(graph, t);
     }
     mtf_graph_arrange(graph, order, n);
+}
+
+void mtf_graph_drop_dead(MtfGraph *graph) {
+    if (graph->loss >= 0)
+        mtf_graph_keep_needed(graph);
 }

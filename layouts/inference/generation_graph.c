@@ -46,8 +46,12 @@ int mtf_generation_scores(const MtfGraph *graph) {
     return find_variable(graph, MTF_MEMORY_OUTPUT);
 }
 
-bool mtf_graph_generates(const MtfGraph *graph) {
+bool mtf_graph_has_results(const MtfGraph *graph) {
     return graph->loss < 0 && mtf_generation_scores(graph) >= 0;
+}
+
+bool mtf_graph_generates(const MtfGraph *graph) {
+    return mtf_graph_has_results(graph) && mtf_generation_input(graph, MTF_FEED_LAST) >= 0;
 }
 
 int mtf_generation_length(const MtfGraph *graph) {

@@ -40,7 +40,9 @@ MtfGraph *mtf_generation_graph(const MtfGraph *graph, const MtfGenerationSizes *
 /* Gives a graph of these another number of tokens that an example brings. */
 void mtf_generation_set_length(MtfGraph *graph, int64_t length);
 
-/* Whether a graph is one of these: it has caches, or outputs that are no loss. */
+/* Whether a graph is run for what it makes of its inputs, which variables keep, and has no loss; and whether it
+ * is one of these, whose results are scores behind an example's last token. */
+bool mtf_graph_has_results(const MtfGraph *graph);
 bool mtf_graph_generates(const MtfGraph *graph);
 
 /* The dimension that counts what an example brings, and the one that caches have in its place; -1

@@ -67,14 +67,16 @@ static void add_variable(MtfSafetensors *file, const MtfGraph *graph, int tensor
     mtf_safetensors_add(file, t->name, mtf_stored_type_of(t->dtype), t->shape.rank, dims);
 }
 
-/* All variables, those of large elements first, so that each lies at a multiple of its own. */
-static int *add_variables(MtfSafetensors *file, const MtfGraph *graph) {
+/* All variables, or those alone that are results; those of large elements first, so that each lies at a multiple
+ * of its own. */
+static int *add_variables(MtfSafetensors *file, const MtfGraph *graph, bool results) {
     int n = (int)graph->tensors->len;
     int *tensors = g_new(int, n + 1);
     for (int64_t bytes = 8; bytes >= 1; bytes /= 2)
         for (int t = 0; t < n; t++) {
             const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-            if (tensor->source != MTF_SOURCE_VARIABLE || mtf_dtype_bytes(tensor->dtype) != bytes)
+            if (tensor->source != MTF_SOURCE_VARIABLE || mtf_dtype_bytes(tensor->dtype) != bytes ||
+                (results && tensor->memory != MTF_MEMORY_OUTPUT))
                 continue;
             tensors[file->tensors->len] = t;
             add_variable(file, graph, t);
@@ -150,10 +152,10 @@ static bool write_data(const MtfCheckpointed *what, MtfSafetensors *file, const 
     return mtf_agree(what->control, local, error);
 }
 
-bool mtf_checkpoint_write(const MtfCheckpointed *what, const char *path,
-                          const MtfProgress *progress, GError **error) {
+static bool write_file(const MtfCheckpointed *what, bool results, const char *path,
+                       const MtfProgress *progress, GError **error) {
     g_autoptr(MtfSafetensors) file = mtf_safetensors_new();
-    g_autofree int *tensors = add_variables(file, mtf_checkpointed_graph(what));
+    g_autofree int *tensors = add_variables(file, mtf_checkpointed_graph(what), results);
     g_autofree char *partial = g_strconcat(path, MTF_PARTIAL_SUFFIX, NULL);
     bool is_first = rank_of(what->control) == 0;
     describe(file, what, progress);
@@ -167,6 +169,16 @@ bool mtf_checkpoint_write(const MtfCheckpointed *what, const char *path,
     if (!done && is_first)
         unlink(partial);
     return done;
+}
+
+bool mtf_checkpoint_write(const MtfCheckpointed *what, const char *path,
+                          const MtfProgress *progress, GError **error) {
+    return write_file(what, false, path, progress, error);
+}
+
+bool mtf_results_write(const MtfCheckpointed *what, const char *path, const MtfProgress *progress,
+                       GError **error) {
+    return write_file(what, true, path, progress, error);
 }
 
 /* ---- Reading ------------------------------------------------------------------------------- */

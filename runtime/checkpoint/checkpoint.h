@@ -54,6 +54,10 @@ void mtf_progress_clear(MtfProgress *progress);
 bool mtf_checkpoint_write(const MtfCheckpointed *what, const char *path,
                           const MtfProgress *progress, GError **error);
 
+/* Writes likewise the results alone (MTF_MEMORY_OUTPUT) of a graph that is run for them. */
+bool mtf_results_write(const MtfCheckpointed *what, const char *path, const MtfProgress *progress,
+                       GError **error);
+
 /* Whether a checkpoint could be read, and why not. */
 typedef enum {
     MTF_CHECKPOINT_READ,

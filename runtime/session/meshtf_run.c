@@ -151,6 +151,10 @@ static bool write_results(MtfSession *session, GError **error) {
     MtfCheckpointed what = mtf_session_checkpointed(session);
     if (session->stopped)
         return true;
+    if (!mtf_session_write_results(session, error))
+        return false;
+    if (options->results != NULL)
+        say(session, g_strdup_printf("  the results are in %s\n", options->results));
     if (options->logits != NULL && !mtf_graph_generates(mtf_session_graph(session)) &&
         !mtf_scores_write(session, options->steps + 1, options->logits, error))
         return false;

@@ -82,7 +82,8 @@ char *mtf_metrics_line(const MtfStepRecord *record, int64_t items, const char *i
     g_autofree char *rate = g_strdup_printf("%s_per_second", item_name);
     cJSON *object = cJSON_CreateObject();
     mtf_json_add_integer(object, "step", record->step);
-    mtf_json_add_number(object, "loss", record->loss);
+    if (!record->has_no_loss)
+        mtf_json_add_number(object, "loss", record->loss);
     if (record->evaluated)
         mtf_json_add_number(object, "held_out_loss", record->held_out_loss);
     if (record->evaluated && !isnan(record->held_out_accuracy))
@@ -124,9 +125,10 @@ static void append_known(GString *text, const char *format, double value) {
 
 static char *format_reshard_op(const MtfMetrics *metrics, const MtfStepRecord *record) {
     GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "step %*" PRId64 "/%" PRId64 " | loss %.4f",
-                           metrics->steps > 999 ? 6 : 3, record->step, metrics->steps,
-                           record->loss);
+    g_string_append_printf(text, "step %*" PRId64 "/%" PRId64, metrics->steps > 999 ? 6 : 3,
+                           record->step, metrics->steps);
+    if (!record->has_no_loss)
+        g_string_append_printf(text, " | loss %.4f", record->loss);
     if (record->evaluated)
         g_string_append_printf(text, " | held out %.4f", record->held_out_loss);
     if (record->evaluated && !isnan(record->held_out_accuracy))

@@ -21,6 +21,7 @@
 typedef struct {
     int64_t step; /* the first is 1 */
     double loss;
+    bool has_no_loss; /* the graph has none */
     bool evaluated;
     double held_out_loss;     /* after the step, when it was evaluated */
     double held_out_accuracy; /* likewise: the share of labels that were right; NAN: no labels */

@@ -221,6 +221,15 @@ static bool read_line(MtfRunOptions *options, const GOptionEntry *entries, int a
         OPTION(FILENAME, "output", 'o', output, "the machine file that --calibrate writes",     \
                "MACHINE")
 
+/* What a batch comes to. */
+#define RESULT_OPTIONS                                                                            \
+    OPTION(FILENAME, "logits", 0, logits,                                                         \
+           "after training, write the scores of the next batch to a .npy file", "FILE"),          \
+        OPTION(                                                                                   \
+            FILENAME, "results", 0, results,                                                      \
+            "of a plan of --infer forward: write the last batch's results to a safetensors file", \
+            "FILE")
+
 bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError **error) {
     *options = standard;
     const GOptionEntry entries[] = {
@@ -254,8 +263,7 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
         OPTION(FILENAME, "init-adapter", 0, init_adapter,
                "take the adapters of the plan from a folder as PEFT keeps them", "DIR"),
         EXPORT_OPTIONS,
-        OPTION(FILENAME, "logits", 0, logits,
-               "after training, write the scores of the next batch to a .npy file", "FILE"),
+        RESULT_OPTIONS,
         OPTION(STRING, "trace", 0, trace, "write what every rank does in steps FROM to TO",
                "FROM:TO"),
         OPTION(FILENAME, "trace-file", 0, trace_file, "as a Chrome trace, to FILE (trace.json)",
@@ -296,6 +304,7 @@ void mtf_run_options_clear(MtfRunOptions *options) {
     g_free(options->export_hf);
     g_free(options->export_adapter);
     g_free(options->logits);
+    g_free(options->results);
     g_free(options->checkpoint);
     g_free(options->output);
     *options = (MtfRunOptions){ 0 };

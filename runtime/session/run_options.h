@@ -7,7 +7,7 @@
  *                            [--trace FROM:TO] [--trace-file FILE]
  *                            [--serve [PORT]] [--slots N] [--perplexity FILE]
  *                            [--tokenizer DIR] [--generate N] [--prompt TEXT] [--temperature T]
- *                            [--export-hf DIR] [--export-adapter DIR] [--logits FILE.npy]
+ *                            [--export-hf DIR] [--export-adapter DIR] [--logits FILE.npy] [--results FILE]
  *                            [--init FILE|DIR] [--new-head] [--init-adapter DIR] [--dry-run] [--verify] [--only-mpi] [--no-overlap]
  *                            [--trial]
  *     mpirun -n N meshtf-run --calibrate -o MACHINE */
@@ -37,6 +37,7 @@ typedef struct {
     char *export_hf;      /* folder for the weights after training; NULL = none */
     char *export_adapter; /* folder for the adapters after training; NULL = none */
     char *logits;         /* file for the scores of a batch after training; NULL = none */
+    char *results;        /* file for what a plan of results makes of the last batch; NULL = none */
     int64_t steps;        /* at least 1; 0 where only the weights are used */
     int64_t seed;
     char **held_out;    /* files held out of training; NULL = a share of the data */

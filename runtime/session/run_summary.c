@@ -236,7 +236,8 @@ char *mtf_run_summary(const MtfSession *session) {
     append_traffic(text, session);
     append_iterations(text, session, session->counted->iterations, session->counted->spared);
     g_string_append(text, times);
-    append_loss(text, session);
+    if (mtf_session_graph(session)->loss >= 0)
+        append_loss(text, session);
     g_autofree char *saves = mtf_session_saves_format(session);
     g_string_append(text, saves != NULL ? saves : "");
     return g_string_free(text, FALSE);

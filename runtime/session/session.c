@@ -35,15 +35,28 @@ bool mtf_session_has_stages(const MtfSession *session) {
     return !mtf_pipeline_is_whole(session->stage->pipeline);
 }
 
-/* A plan trains, or it generates. */
-static bool check_purpose(const MtfSession *session, GError **error) {
+/* What a plan of results has no use for. */
+static bool check_forward(const MtfSession *session, GError **error) {
     const MtfRunOptions *o = session->options;
-    const MtfGraph *graph = mtf_session_graph(session);
-    if (graph->loss >= 0)
-        return true;
-    if (!mtf_graph_generates(graph))
-        return mtf_input_error(
-            error, "%s: the plan's graph has no loss, so there is nothing to train", o->plan);
+    const char *other = o->generate > 0         ? "--generate"
+                        : o->serve >= 0         ? "--serve"
+                        : o->perplexity != NULL ? "--perplexity"
+                        : o->logits != NULL     ? "--logits"
+                        : o->eval_every > 0     ? "--eval-every"
+                        : o->export_hf != NULL  ? "--export-hf"
+                        : o->export_adapter     ? "--export-adapter"
+                        : o->checkpoint != NULL ? "--checkpoint"
+                        : o->ema                ? "--ema"
+                                                : NULL;
+    return other == NULL ||
+           mtf_input_error(error,
+                           "%s: %s is not for a plan of --infer forward: it makes results of "
+                           "a batch a step, which --results FILE writes",
+                           o->plan, other);
+}
+
+static bool check_generating(const MtfSession *session, GError **error) {
+    const MtfRunOptions *o = session->options;
     if (!o->dry_run && (o->steps > 0 || (o->generate == 0 && o->serve < 0)))
         return mtf_input_error(error,
                                "%s: a plan of inference has nothing to train: give --steps 0 and "
@@ -54,6 +67,22 @@ static bool check_purpose(const MtfSession *session, GError **error) {
                                o->no_cache ? "--no-cache" : "--checkpoint",
                                o->no_cache ? "this one has caches" : "--init takes weights");
     return true;
+}
+
+/* A plan trains, generates, or makes results of what it reads. */
+static bool check_purpose(const MtfSession *session, GError **error) {
+    const MtfRunOptions *o = session->options;
+    const MtfGraph *graph = mtf_session_graph(session);
+    bool forward = mtf_graph_has_results(graph) && !mtf_graph_generates(graph);
+    if (o->results != NULL && !forward)
+        return mtf_input_error(error, "%s: --results goes with plans of --infer forward only",
+                               o->plan);
+    if (graph->loss >= 0)
+        return true;
+    if (!mtf_graph_has_results(graph))
+        return mtf_input_error(
+            error, "%s: the plan's graph has no loss, so there is nothing to train", o->plan);
+    return forward ? check_forward(session, error) : check_generating(session, error);
 }
 
 static bool load_plan(MtfSession *session, GError **error) {
@@ -296,7 +325,8 @@ static bool blame(MtfSession *session, const MtfStepRecord *record, GError **err
 static bool compute(MtfSession *session, MtfStepRecord *record, int *asked, GError **error) {
     GError *local = NULL;
     mtf_stage_run_compute(session->stage, record->step, &local);
-    record->loss = mtf_session_loss(session);
+    record->has_no_loss = mtf_session_graph(session)->loss < 0;
+    record->loss = record->has_no_loss ? 0 : mtf_session_loss(session);
     *asked = (int)mtf_stop_signals_take() | (isfinite(record->loss) ? 0 : LOSS_IS_BAD);
     if (!mtf_agree_on(session->control, local, asked, error))
         return false;

@@ -157,18 +157,17 @@ bool mtf_session_begin(MtfSession *session, GError **error) {
 
 /* ---- Saving -------------------------------------------------------------------------------- */
 
-bool mtf_session_save(MtfSession *session, int64_t step, GError **error) {
-    const char *folder = session->options->checkpoint;
-    if (folder == NULL)
-        return true;
-    double start = MPI_Wtime();
+/* Writes a file of the variables after a step by `write`. */
+static bool write_variables(const MtfSession *session, int64_t step, const char *path,
+                            bool (*write)(const MtfCheckpointed *what, const char *path,
+                                          const MtfProgress *progress, GError **error),
+                            GError **error) {
     g_autofree char *digest = mtf_session_digest(session);
     MtfProgress progress = { .step = step,
                              .seed = (uint64_t)session->options->seed,
                              .examples = step * mtf_data_examples(session->data),
                              .program = digest };
     GError *local = NULL;
-    g_autofree char *path = mtf_checkpoint_path(folder, step);
     g_autofree char *data = mtf_data_identity(session->data, &local);
     g_autofree char *products = mtf_product_choice_text();
     if (!mtf_agree(session->control, local, error))
@@ -176,7 +175,22 @@ bool mtf_session_save(MtfSession *session, int64_t step, GError **error) {
     progress.data = data;
     progress.products = products;
     MtfCheckpointed what = mtf_session_checkpointed(session);
-    if (!mtf_checkpoint_write(&what, path, &progress, error))
+    return write(&what, path, &progress, error);
+}
+
+bool mtf_session_write_results(const MtfSession *session, GError **error) {
+    const MtfRunOptions *o = session->options;
+    return o->results == NULL ||
+           write_variables(session, session->trained, o->results, mtf_results_write, error);
+}
+
+bool mtf_session_save(MtfSession *session, int64_t step, GError **error) {
+    const char *folder = session->options->checkpoint;
+    if (folder == NULL)
+        return true;
+    double start = MPI_Wtime();
+    g_autofree char *path = mtf_checkpoint_path(folder, step);
+    if (!write_variables(session, step, path, mtf_checkpoint_write, error))
         return false;
     if (session->rank == 0)
         mtf_checkpoint_prune(folder, step, session->options->keep);

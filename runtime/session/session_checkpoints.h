@@ -27,6 +27,9 @@ bool mtf_session_begin(MtfSession *session, GError **error);
  * folder it does nothing. */
 bool mtf_session_save(MtfSession *session, int64_t step, GError **error);
 
+/* Writes what the last batch's results are to options->results, where that is given. */
+bool mtf_session_write_results(const MtfSession *session, GError **error);
+
 /* What checkpoints came to, a line for people; NULL when none was written. Free with g_free. */
 char *mtf_session_saves_format(const MtfSession *session);
 

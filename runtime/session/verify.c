@@ -54,12 +54,13 @@ static bool single_open(Single *single, const MtfSession *session, GError **erro
 static bool single_run(Single *single, const MtfSession *session, GError **error) {
     if (!single_open(single, session, error))
         return false;
-    const MtfOperand *loss = mtf_worker_tensor(single->worker, mtf_session_graph(session)->loss);
+    int loss = mtf_session_graph(session)->loss;
     for (int64_t step = 1; step <= session->options->steps; step++) {
         if (!mtf_stage_run_compute(single->run, step, error))
             return false;
         mtf_stage_run_update(single->run, step);
-        single->losses[step - 1] = mtf_slice_get(loss, 0);
+        if (loss >= 0)
+            single->losses[step - 1] = mtf_slice_get(mtf_worker_tensor(single->worker, loss), 0);
     }
     return true;
 }
@@ -200,24 +201,26 @@ static bool is_left_out(const MtfGraph *graph, int variable) {
 
 /* ---- The table --------------------------------------------------------------------------------- */
 
-/* Model variables one by one; of the optimizer's only the one that differs most. */
+/* Model variables one by one; of the optimizer's only the one that differs most. Of a plan without a loss its
+ * results: nothing else changes. */
 static double append_variables(GString *text, const MtfSession *session, const Single *single,
                                void *piece) {
     const MtfGraph *graph = mtf_session_graph(session);
+    MtfMemoryKind memory = graph->loss >= 0 ? MTF_MEMORY_VARIABLE : MTF_MEMORY_OUTPUT;
     double worst = 0, largest = 0;
     const char *worst_name = NULL;
     int left_out = 0;
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        if (tensor->source != MTF_SOURCE_VARIABLE)
+        if (tensor->source != MTF_SOURCE_VARIABLE || (graph->loss < 0 && tensor->memory != memory))
             continue;
         if (is_left_out(graph, t)) {
-            left_out += tensor->memory == MTF_MEMORY_VARIABLE;
+            left_out += tensor->memory == memory;
             continue;
         }
         double difference = compare_variable(session, single, t, piece);
-        largest = fmax(largest, tensor->memory == MTF_MEMORY_VARIABLE ? difference : 0);
-        if (tensor->memory == MTF_MEMORY_VARIABLE) {
+        largest = fmax(largest, tensor->memory == memory ? difference : 0);
+        if (tensor->memory == memory) {
             g_string_append_printf(text, "  %10.3g  %s\n", difference, tensor->name);
         } else if (worst_name == NULL || difference > worst) {
             worst = difference;
@@ -253,13 +256,26 @@ static void append_verdict(GString *text, const MtfSession *session, double loss
                            loss, tolerance, session->plan->precision, variable);
 }
 
+static void append_result_verdict(GString *text, const MtfSession *session, double result) {
+    double tolerance = tolerance_of(session->plan);
+    g_string_append_printf(
+        text, "  verdict     %s: they differ by %.3g of at most %.3g that rounding in %s may do\n",
+        result <= tolerance ? "the same results as on one processor"
+                            : "NOT the same results as on one processor",
+        result, tolerance, session->plan->precision);
+}
+
 static char *make_table(const MtfSession *session, const Single *single) {
     GString *text = g_string_new("\n  largest relative difference from the same steps on one "
                                  "processor\n");
+    g_autofree void *piece = g_malloc(PIECE_BYTES);
+    if (mtf_session_graph(session)->loss < 0) {
+        append_result_verdict(text, session, append_variables(text, session, single, piece));
+        return g_string_free(text, FALSE);
+    }
     double loss =
         mtf_agree_first(session->control, session->rank == 0 ? compare_losses(session, single) : 0);
     g_string_append_printf(text, "  %10.3g  loss\n", loss);
-    g_autofree void *piece = g_malloc(PIECE_BYTES);
     double variable = append_variables(text, session, single, piece);
     append_verdict(text, session, loss, variable);
     return g_string_free(text, FALSE);

@@ -275,7 +275,7 @@ run meshtf-plan search "$work/demo.json" --infer decode --batch 4 --context 1000
 claim "learned positions end" bad_input
 claim "it is said where" says_error "positions"
 run meshtf-plan search "$work/demo.json" --infer later --devices 2
-claim "--infer has three words" says_error "must be prefill, decode or serve"
+claim "--infer has four words" says_error "must be prefill, decode, serve or forward"
 run meshtf-plan search "$work/demo.json" --context 5 --devices 2
 claim "--context without --infer is bad input" bad_input
 run meshtf-plan search "$work/demo.json" --infer decode --microbatches 2 --devices 2

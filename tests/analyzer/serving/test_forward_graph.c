@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/serving/forward_graph.h"
+#include "tests/support/cases/parse_graph.h"
+
+#include <string.h>
+
+#define HEAD                                                                                    \
+    "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'batch': 4, 'features': 3, 'classes': 5}," \
+    " 'inputs': [{'name': 'x', 'dims': ['batch', 'features'], 'feed': 'features'},"             \
+    "            {'name': 'labels', 'dims': ['batch'], 'dtype': 'int32', 'feed': 'labels'}],"   \
+    " 'variables': [{'name': 'w', 'dims': ['features', 'classes'], 'init': {'normal': 1}},"     \
+    "               {'name': 'seen', 'dims': ['features'], 'init': 'zeros', 'frozen': true}],"
+
+/* The names of what variables keep, and of all operations and inputs; between spaces. */
+static char *told(const MtfGraph *graph) {
+    GString *text = g_string_new(NULL);
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        g_string_append_printf(text, "%s%s ", tensor->memory == MTF_MEMORY_OUTPUT ? "=" : "",
+                               tensor->name);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void check(const char *text, const char *wanted) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) written = mtf_test_graph(text);
+    g_autoptr(MtfGraph) forward = mtf_forward_graph(written, &error);
+    if (forward == NULL)
+        fail_msg("%s", error->message);
+    g_autofree char *names = told(forward);
+    assert_string_equal(names, wanted);
+    assert_int_equal(forward->loss, -1);
+    assert_null(forward->optimizer.kind);
+}
+
+/* Labels, what is learned of a batch, what is dropped and the loss are gone. */
+static void a_classifier_gives_its_scores(void **state) {
+    (void)state;
+    check(
+        HEAD
+        " 'operations': [{'op': 'reduce_mean', 'name': 'mean', 'inputs': ['x'], 'dims': ['features']},"
+        "  {'op': 'in_train_phase', 'name': 'middle', 'inputs': ['mean', 'seen']},"
+        "  {'op': 'subtract', 'name': 'apart', 'inputs': ['x', 'middle']},"
+        "  {'op': 'dropout', 'name': 'some', 'inputs': ['apart'], 'rate': 0.5},"
+        "  {'op': 'einsum', 'name': 'scores', 'inputs': ['some', 'w'], 'dims': ['batch', 'classes']},"
+        "  {'op': 'softmax_cross_entropy', 'name': 'losses', 'inputs': ['scores', 'labels'], 'dims': ['batch']},"
+        "  {'op': 'reduce_mean', 'name': 'loss', 'inputs': ['losses'], 'dims': []}],"
+        " 'loss': 'loss', 'optimizer': {'kind': 'sgd', 'rate': 0.1},"
+        " 'updates': [{'variable': 'seen', 'value': 'mean'}]}",
+        "x w seen =scores/result apart scores ");
+}
+
+/* One hot labels are answers as labels are; the scores that they meet are told, not their logarithm's sum. */
+static void what_is_compared_with_what_follows_from_labels_is_a_result(void **state) {
+    (void)state;
+    check(
+        HEAD
+        " 'operations': [{'op': 'einsum', 'name': 'scores', 'inputs': ['x', 'w'], 'dims': ['batch', 'classes']},"
+        "  {'op': 'one_hot', 'name': 'right', 'inputs': ['labels'], 'dims': ['batch', 'classes']},"
+        "  {'op': 'subtract', 'name': 'apart', 'inputs': ['right', 'scores']},"
+        "  {'op': 'square', 'name': 'squares', 'inputs': ['apart']},"
+        "  {'op': 'reduce_mean', 'name': 'loss', 'inputs': ['squares'], 'dims': []}], 'loss': 'loss'}",
+        "x w =scores/result scores ");
+}
+
+static void a_loss_of_nothing_else_is_the_result(void **state) {
+    (void)state;
+    check(
+        HEAD
+        " 'operations': [{'op': 'square', 'name': 'squares', 'inputs': ['x']},"
+        "  {'op': 'reduce_mean', 'name': 'loss', 'inputs': ['squares'], 'dims': []}], 'loss': 'loss'}",
+        "x =loss/result squares loss ");
+}
+
+/* As of words that were hidden: the ids that are right are read, too. */
+static void scores_of_what_is_read_are_the_result(void **state) {
+    (void)state;
+    check(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'batch': 4, 'words': 6, 'other': 6},"
+        " 'inputs': [{'name': 'ids', 'dims': ['batch'], 'dtype': 'int32', 'feed': 'tokens'}],"
+        " 'variables': [{'name': 'table', 'dims': ['words', 'other'], 'init': 'ones'}],"
+        " 'operations': [{'op': 'embedding', 'name': 'scores', 'inputs': ['table', 'ids'], 'dims': ['batch', 'other']},"
+        "  {'op': 'softmax_cross_entropy', 'name': 'losses', 'inputs': ['scores', 'ids'], 'dims': ['batch']},"
+        "  {'op': 'reduce_mean', 'name': 'loss', 'inputs': ['losses'], 'dims': []}], 'loss': 'loss'}",
+        "ids table =scores/result scores ");
+}
+
+/* Of an operation with several results none may be read; what single iterations make is none. */
+static void without_a_loss_what_nobody_reads_is_a_result(void **state) {
+    (void)state;
+    check(
+        HEAD
+        " 'operations': [{'op': 'einsum', 'name': 'scores', 'inputs': ['x', 'w'], 'dims': ['batch', 'classes']},"
+        "  {'loop': {'name': 'steps', 'count': 2, 'carry': [{'name': 'y', 'init': 'scores', 'next': 'more'}],"
+        "   'operations': [{'op': 'tanh', 'name': 'more', 'inputs': ['y']}, {'op': 'exp', 'name': 'aside', 'inputs': ['y']}]}}]}",
+        "x w =steps/y/result scores steps/y/state steps/more steps/y ");
+}
+
+static void what_stands_in_must_have_its_shape(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) written = mtf_test_graph(
+        HEAD " 'operations': [{'op': 'in_train_phase', 'name': 'y', 'inputs': ['x', 'seen']},"
+             "  {'op': 'square', 'name': 'z', 'inputs': ['y']}]}");
+    assert_null(mtf_forward_graph(written, &error));
+    assert_non_null(strstr(error->message, "\"seen\" must have its dimensions in their order"));
+}
+
+static void a_training_graph_is_none(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) written = mtf_test_graph(
+        HEAD " 'operations': [{'op': 'scale', 'name': 'less', 'inputs': ['w'], 'factor': 0.5}],"
+             " 'updates': [{'variable': 'w', 'value': 'less'}]}");
+    assert_null(mtf_forward_graph(written, &error));
+    assert_non_null(strstr(error->message, "is a graph of training already"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_classifier_gives_its_scores),
+        cmocka_unit_test(what_is_compared_with_what_follows_from_labels_is_a_result),
+        cmocka_unit_test(a_loss_of_nothing_else_is_the_result),
+        cmocka_unit_test(scores_of_what_is_read_are_the_result),
+        cmocka_unit_test(without_a_loss_what_nobody_reads_is_a_result),
+        cmocka_unit_test(what_stands_in_must_have_its_shape),
+        cmocka_unit_test(a_training_graph_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

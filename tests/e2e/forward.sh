@@ -1,0 +1,94 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# search --infer forward: any graph, run for what it makes of a batch, on one rank and on several.
+. tests/support/tap.sh
+
+# A decoder that goes on with the three likeliest texts until they are full, as a `while` of a graph. The witness is
+# a plain search through lists.
+cat >"$work/witness.py" <<'END'
+import json, math, random, struct, sys
+def read(path):
+    data = open(path, "rb").read()
+    n, = struct.unpack("<Q", data[:8])
+    header, tensors = json.loads(data[8:8 + n]), {}
+    for name, t in header.items():
+        if name != "__metadata__":
+            begin, end = (8 + n + at for at in t["data_offsets"])
+            letter = {"F32": "f", "I32": "i", "BOOL": "?"}[t["dtype"]]
+            tensors[name] = struct.unpack("<%d%s" % ((end - begin) // struct.calcsize(letter), letter), data[begin:end])
+    return tensors
+random.seed(5)
+values = [random.gauss(0, 1.5) for _ in range(65536)]
+raw = struct.pack("<65536f", *values)
+if sys.argv[1] == "write":
+    text = json.dumps({"table": {"dtype": "F32", "shape": [256, 256], "data_offsets": [0, len(raw)]}}).encode()
+    text += b" " * (-len(text) % 8)
+    open(sys.argv[2], "wb").write(struct.pack("<Q", len(text)) + text + raw)
+    sys.exit()
+table, found = struct.unpack("<65536f", raw), read(sys.argv[2])
+for example, start in enumerate(found["asked/result"]):
+    beams = [(0.0, [start])]
+    for _ in range(6):
+        longer = []
+        for score, text in beams:
+            row = table[256 * text[-1]:256 * text[-1] + 256]
+            all_scores = math.log(sum(math.exp(x) for x in row))
+            longer += [(score + x - all_scores, text + [token]) for token, x in enumerate(row)]
+        beams = sorted(longer, reverse=True)[:3]
+    for k, (score, text) in enumerate(beams):
+        at = 3 * example + k
+        assert list(found["search/text/result"][6 * at:6 * at + 6]) == text[1:], (text, found)
+        assert abs(found["search/score/result"][at] - score) < 1e-3
+assert found["search/step/result"] == (6,) and found["search/going/result"] == (False,)
+END
+python3 "$work/witness.py" write "$work/weights"
+while read -r ranks mesh; do
+    run meshtf-plan search tests/golden/beam_search.json --infer forward --mesh "$mesh" --machine cpu-host -o "$work/p.json"
+    claim "a beam search is planned on $mesh" exits 0
+    run mpirun -n "$ranks" meshtf-run "$work/p.json" --init "$work/weights" --data LICENSE --steps 2 --results "$work/r" --verify
+    claim "and runs" exits 0
+    claim "as on one processor" says "the same results as on one processor"
+    claim "calls and bytes are the plan's" sh -c "grep -q 'equal the program.s\|no communication' '$work/out'"
+    claim "it ends where its texts are full" says '"while" blocks ran 6.0 iterations a step'
+    claim "it finds what a plain search finds" python3 "$work/witness.py" check "$work/r"
+done <<'END'
+1 all:1
+2 a:2
+4 a:2;b:2
+END
+claim "what it is run for is said" says "the results are in"
+
+# A classifier: scores come out, nobody needs labels, nothing is dropped or learned.
+run meshtf-plan model vgg --preset tiny -o "$work/vgg.json"
+run meshtf-plan search "$work/vgg.json" --infer forward --devices 2 --machine cpu-host --precision f64 --json -o "$work/p.json"
+claim "examples a second are said" [ "$(jq '.examples_per_second > 0 and .infer == "forward"' "$work/out")" = true ]
+claim "no labels are read" [ "$(jq '[.graph.inputs[].feed] == ["features"]' "$work/p.json")" = true ]
+claim "nothing is dropped" [ "$(jq '[.graph.operations[].op] | index("dropout")' "$work/p.json")" = null ]
+run meshtf-plan check "$work/p.json"
+claim "its plan can be read" exits 0
+run mpirun -n 2 meshtf-run "$work/p.json" --steps 3 --metrics "$work/m.jsonl" --verify
+claim "it runs" says "the same results as on one processor"
+claim "there is no loss to tell" [ "$(jq -s 'map(has("loss")) | any' "$work/m.jsonl")" = false ]
+run meshtf-plan search resnet50 --batch 8 --infer forward --devices 2 --machine h100 -o "$work/p50.json"
+claim "a known model by name" says "results        classifier/biased/result"
+run meshtf-plan check "$work/p50.json"
+claim "has a plan that can be read" exits 0
+
+for option in "--generate 4" "--serve 8000" "--logits $work/l.npy" "--checkpoint $work/c" "--eval-every 1"; do
+    # shellcheck disable=SC2086
+    run mpirun -n 2 meshtf-run "$work/p.json" --steps 1 $option
+    claim "${option%% *} is not for it" says_error "${option%% *} is not for a plan of --infer forward"
+done
+run meshtf-plan search "$work/vgg.json" --devices 2 --machine cpu-host -o "$work/train.json"
+run mpirun -n 2 meshtf-run "$work/train.json" --steps 1 --results "$work/r"
+claim "training has no results" says_error "--results goes with plans of --infer forward only"
+for option in "--context 8" "--generate 8" "--stages 2" "--cache-memory 1GiB"; do
+    # shellcheck disable=SC2086
+    run meshtf-plan search "$work/vgg.json" --infer forward --devices 2 $option
+    claim "${option%% *} does not go with it" says_error "does not go with --infer forward"
+done
+run meshtf-plan search "$work/vgg.json" --infer decode --devices 2
+claim "what does not generate may run forward" says_error "; --infer forward runs any graph"
+run meshtf-plan search "$work/vgg.json" --infer forward --devices 2 --memory 8KiB
+claim "what fits nowhere is status 3" exits 3
+done_testing
