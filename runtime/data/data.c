@@ -396,13 +396,17 @@ void mtf_data_hold_out(MtfData *data, bool held_out) {
     data->held_out = held_out;
 }
 
-int64_t mtf_data_held_batches(const MtfData *data) {
+int64_t mtf_data_held_examples(const MtfData *data) {
     if (mtf_data_is_generated(data))
         return INT64_MAX;
-    int64_t held = data->pairs != NULL    ? mtf_pairs_held(data->pairs)
-                   : data->tokens != NULL ? mtf_tokens_held(data->tokens)
-                                          : mtf_examples_held(data->examples);
-    return held > 0 ? MAX(1, held / data->batch) : 0;
+    return data->pairs != NULL    ? mtf_pairs_held(data->pairs)
+           : data->tokens != NULL ? mtf_tokens_held(data->tokens)
+                                  : mtf_examples_held(data->examples);
+}
+
+int64_t mtf_data_held_batches(const MtfData *data) {
+    int64_t held = mtf_data_held_examples(data);
+    return held == INT64_MAX || held == 0 ? held : MAX(1, held / data->batch);
 }
 
 int64_t mtf_data_held_tokens(MtfData *data, int *tokens, int64_t n, GError **error) {

@@ -63,6 +63,9 @@ bool mtf_data_fill_inputs(MtfData *data, const MtfWorker *worker, int64_t step, 
  * again. */
 void mtf_data_hold_out(MtfData *data, bool held_out);
 
+/* How many examples are held out; INT64_MAX for generated data. */
+int64_t mtf_data_held_examples(const MtfData *data);
+
 /* How many batches the held out part fills, at least 1 unless it is empty; INT64_MAX for generated
  * data. */
 int64_t mtf_data_held_batches(const MtfData *data);

@@ -368,3 +368,9 @@ void mtf_stage_run_look(MtfStageRun *run, const MtfStageLook *look) {
     wait_for_all(run);
     take_back(run, aside);
 }
+
+void mtf_stage_run_all(MtfStageRun *run) {
+    MtfExecutor own = executor_at(&run->chunks[0], 0);
+    mtf_worker_set_microbatch(own.worker, 0);
+    mtf_executor_run(&own, 0, mtf_program_length(run->chunks[0].program), 0);
+}

@@ -34,4 +34,7 @@ void mtf_stage_run_forward(MtfStageRun *run, int64_t batch, GError **failure);
 /* The same of the first micro-batch alone, on inputs that the look gives. */
 void mtf_stage_run_look(MtfStageRun *run, const MtfStageLook *look);
 
+/* Collective: runs all instructions of a plan without stages, on the inputs as they are; no step of training. */
+void mtf_stage_run_all(MtfStageRun *run);
+
 #endif

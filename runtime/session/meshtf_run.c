@@ -12,6 +12,7 @@
 #include "runtime/kernels/products/kernel_libraries.h"
 #include "runtime/session/generation.h"
 #include "runtime/session/perplexity.h"
+#include "runtime/session/predictions.h"
 #include "runtime/session/run_summary.h"
 #include "runtime/session/scores.h"
 #include "runtime/session/serve.h"
@@ -145,6 +146,25 @@ static bool check_averages(const MtfSession *session, GError **error) {
                                   "yet: --checkpoint DIR --resume has those of a run");
 }
 
+/* What a model that is only run makes of all its data. */
+static bool predict(MtfSession *session, GError **error) {
+    char *said = mtf_predictions_write(session, session->options->logits, error);
+    if (said != NULL)
+        say(session, said);
+    return said != NULL;
+}
+
+/* What the model makes of the next batch. A plan that generates writes what it draws from. */
+static bool write_scores(MtfSession *session, GError **error) {
+    const MtfRunOptions *options = session->options;
+    const MtfGraph *graph = mtf_session_graph(session);
+    if (options->logits == NULL || mtf_graph_generates(graph))
+        return true;
+    return mtf_graph_has_results(graph)
+               ? predict(session, error)
+               : mtf_scores_write(session, options->steps + 1, options->logits, error);
+}
+
 /* What is written of the trained model. */
 static bool write_results(MtfSession *session, GError **error) {
     const MtfRunOptions *options = session->options;
@@ -155,8 +175,7 @@ static bool write_results(MtfSession *session, GError **error) {
         return false;
     if (options->results != NULL)
         say(session, g_strdup_printf("  the results are in %s\n", options->results));
-    if (options->logits != NULL && !mtf_graph_generates(mtf_session_graph(session)) &&
-        !mtf_scores_write(session, options->steps + 1, options->logits, error))
+    if (!write_scores(session, error))
         return false;
     if (options->export_adapter != NULL &&
         !mtf_published_adapters_write(&what, options->export_adapter, options->init, error))

@@ -224,7 +224,9 @@ static bool read_line(MtfRunOptions *options, const GOptionEntry *entries, int a
 /* What a batch comes to. */
 #define RESULT_OPTIONS                                                                            \
     OPTION(FILENAME, "logits", 0, logits,                                                         \
-           "after training, write the scores of the next batch to a .npy file", "FILE"),          \
+           "after training, write the scores of the next batch to a .npy file; by a plan of "     \
+           "--infer forward what comes of all data",                                              \
+           "FILE"),                                                                               \
         OPTION(                                                                                   \
             FILENAME, "results", 0, results,                                                      \
             "of a plan of --infer forward: write the last batch's results to a safetensors file", \

@@ -4,6 +4,7 @@
 #include "layouts/base/error.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/support/agreement.h"
+#include "runtime/support/array_file.h"
 #include "runtime/support/mpi_check.h"
 
 #include <errno.h>
@@ -50,8 +51,7 @@ static int find_comparison(const MtfProgram *program) {
     return -1;
 }
 
-/* Copies of a slice on other ranks say the same: the one with the lowest coordinates speaks. */
-static bool speaks(const MtfProgram *program, int buffer, int rank) {
+bool mtf_scores_speaks(const MtfProgram *program, int buffer, int rank) {
     const MtfMesh *mesh = &program->layout->mesh;
     const MtfPlacement *placement = &mtf_program_buffer(program, buffer)->placement;
     for (int a = 0; a < mesh->n_axes; a++)
@@ -72,7 +72,7 @@ static bool describe_scores(const MtfProgram *program, int rank, int end, const 
                                option, labels->name, labels->shape.rank);
     *scores = (MtfScores){ .stage = -1, .end = end, .holds = true, .length = -1, .window = 1 };
     scores->buffer = instruction->inputs[0];
-    scores->speaks = speaks(program, scores->buffer, rank);
+    scores->speaks = mtf_scores_speaks(program, scores->buffer, rank);
     scores->batch = labels->shape.dims[0];
     scores->examples = mtf_graph_size(graph, scores->batch);
     if (labels->shape.rank == 2) {
@@ -215,40 +215,17 @@ void mtf_scores_collect(const MtfSession *session, const MtfScores *scores, int6
 
 /* ---- In a file ------------------------------------------------------------------------------- */
 
-/* NumPy's format, version 1: a magic, the length of a text in Python's syntax that ends at a
- * multiple of 64 bytes, and the elements. */
-static bool write_npy_header(FILE *file, const int64_t shape[3]) {
-    char text[256], header[256];
-    int n = g_snprintf(text, sizeof text,
-                       "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64
-                       ", %" PRId64 "), }",
-                       shape[0], shape[1], shape[2]);
-    int length = (10 + n + 1 + 63) / 64 * 64 - 10;
-    g_snprintf(header, sizeof header, "\x93NUMPY%c%c%c%c%-*s\n", 1, 1, 0, 0, length - 1, text);
-    memcpy(header + 6, (char[]){ 1, 0, (char)(length & 255), (char)(length >> 8) }, 4);
-    return fwrite(header, 1, (gsize)length + 10, file) == (gsize)length + 10;
-}
-
-static bool write_values(FILE *file, const double *values, int64_t n) {
-    bool good = true;
-    for (int64_t i = 0; i < n && good; i++) {
-        float value = (float)values[i];
-        good = fwrite(&value, sizeof value, 1, file) == 1;
-    }
-    return good;
-}
-
 /* Every rank takes part in collecting, as many places at once as make a few MiB; the first writes. */
 static bool write_all(const MtfSession *session, const MtfScores *scores, FILE *file) {
     int64_t most = CLAMP(MOST_COLLECTED / scores->vocabulary, 1, scores->window);
     g_autofree double *values = g_new(double, most * scores->vocabulary);
     const int64_t shape[] = { scores->examples, scores->window, scores->vocabulary };
-    bool good = file != NULL && write_npy_header(file, shape);
+    bool good = file != NULL && mtf_array_file_begin(file, 3, shape);
     for (int64_t example = 0; example < scores->examples; example++)
         for (int64_t from = 0; from < scores->window; from += most) {
             int64_t to = MIN(from + most, scores->window);
             mtf_scores_collect(session, scores, example, from, to, values);
-            good = good && write_values(file, values, (to - from) * scores->vocabulary);
+            good = good && mtf_array_file_append(file, values, (to - from) * scores->vocabulary);
         }
     return good;
 }
@@ -256,8 +233,8 @@ static bool write_all(const MtfSession *session, const MtfScores *scores, FILE *
 bool mtf_scores_save(const char *path, const int64_t shape[3], const double *values,
                      GError **error) {
     FILE *file = fopen(path, "wb");
-    bool written = file != NULL && write_npy_header(file, shape) &&
-                   write_values(file, values, shape[0] * shape[1] * shape[2]);
+    bool written = file != NULL && mtf_array_file_begin(file, 3, shape) &&
+                   mtf_array_file_append(file, values, shape[0] * shape[1] * shape[2]);
     written = file != NULL && fclose(file) == 0 && written;
     return written || mtf_failure(error, "%s cannot be written: %s", path, g_strerror(errno));
 }

@@ -20,6 +20,10 @@ typedef struct {
     bool of_next_tokens; /* compared with next tokens, not labels */
 } MtfScores;
 
+/* Whether a rank speaks for its slice of a buffer: of ranks that hold the same the one with the lowest
+ * coordinates does. */
+bool mtf_scores_speaks(const MtfProgram *program, int buffer, int rank);
+
 /* Collective: finds the scores. Fails (bad input) where no operation of the forward pass compares any;
  * `option` is who asks. */
 bool mtf_scores_find(const MtfSession *session, const char *option, MtfScores *scores,

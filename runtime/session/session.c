@@ -35,13 +35,17 @@ bool mtf_session_has_stages(const MtfSession *session) {
     return !mtf_pipeline_is_whole(session->stage->pipeline);
 }
 
+static bool makes_results(const MtfSession *session) {
+    const MtfGraph *graph = mtf_session_graph(session);
+    return mtf_graph_has_results(graph) && !mtf_graph_generates(graph);
+}
+
 /* What a plan of results has no use for. */
 static bool check_forward(const MtfSession *session, GError **error) {
     const MtfRunOptions *o = session->options;
     const char *other = o->generate > 0         ? "--generate"
                         : o->serve >= 0         ? "--serve"
                         : o->perplexity != NULL ? "--perplexity"
-                        : o->logits != NULL     ? "--logits"
                         : o->eval_every > 0     ? "--eval-every"
                         : o->export_hf != NULL  ? "--export-hf"
                         : o->export_adapter     ? "--export-adapter"
@@ -49,10 +53,11 @@ static bool check_forward(const MtfSession *session, GError **error) {
                         : o->ema                ? "--ema"
                                                 : NULL;
     return other == NULL ||
-           mtf_input_error(error,
-                           "%s: %s is not for a plan of --infer forward: it makes results of "
-                           "a batch a step, which --results FILE writes",
-                           o->plan, other);
+           mtf_input_error(
+               error,
+               "%s: %s is not for a plan of --infer forward: it makes results of "
+               "a batch a step, which --results FILE writes, and --logits FILE of all data",
+               o->plan, other);
 }
 
 static bool check_generating(const MtfSession *session, GError **error) {
@@ -73,7 +78,7 @@ static bool check_generating(const MtfSession *session, GError **error) {
 static bool check_purpose(const MtfSession *session, GError **error) {
     const MtfRunOptions *o = session->options;
     const MtfGraph *graph = mtf_session_graph(session);
-    bool forward = mtf_graph_has_results(graph) && !mtf_graph_generates(graph);
+    bool forward = makes_results(session);
     if (o->results != NULL && !forward)
         return mtf_input_error(error, "%s: --results goes with plans of --infer forward only",
                                o->plan);
@@ -155,8 +160,9 @@ static bool open_local(MtfSession *session, GError **error) {
         return false;
     if (!mtf_pair_text_init(&session->pair_text, session->tokenizer, options->tokenizer, error))
         return false;
+    bool all = makes_results(session) && options->logits != NULL; /* is asked for, in order */
     MtfDataSettings settings = { .files = options->data,
-                                 .held_out = options->held_out,
+                                 .held_out = all ? options->data : options->held_out,
                                  .share = options->held_share,
                                  .seed = (uint64_t)options->seed,
                                  .tokenizer = session->tokenizer,

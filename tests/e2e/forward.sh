@@ -74,7 +74,7 @@ claim "a known model by name" says "results        classifier/biased/result"
 run meshtf-plan check "$work/p50.json"
 claim "has a plan that can be read" exits 0
 
-for option in "--generate 4" "--serve 8000" "--logits $work/l.npy" "--checkpoint $work/c" "--eval-every 1"; do
+for option in "--generate 4" "--serve 8000" "--checkpoint $work/c" "--eval-every 1"; do
     # shellcheck disable=SC2086
     run mpirun -n 2 meshtf-run "$work/p.json" --steps 1 $option
     claim "${option%% *} is not for it" says_error "${option%% *} is not for a plan of --infer forward"
@@ -91,4 +91,61 @@ run meshtf-plan search "$work/vgg.json" --infer decode --devices 2
 claim "what does not generate may run forward" says_error "; --infer forward runs any graph"
 run meshtf-plan search "$work/vgg.json" --infer forward --devices 2 --memory 8KiB
 claim "what fits nowhere is status 3" exits 3
+# A published model of pictures, whose weights PyTorch wrote, beside what PyTorch makes of three of them.
+. tests/support/published/published_models.sh
+# shellcheck disable=SC2154 # of the file above
+$python $models write "$work" vit >"$work/log"
+
+# forward TYPE RANKS DATA: what a model says of three examples, in batches of two
+forward() {
+    folder=$work/$1
+    run meshtf-plan search "$folder" --infer forward --batch 2 --devices "$2" --machine cpu-host -o "$work/p.json" --json
+    claim "$1: a plan for $2" exits 0
+    run mpirun -n "$2" meshtf-run "$work/p.json" --data "$work/$3" --init "$folder" --steps 0 --logits "$work/got.npy"
+    claim "$1: $2 ranks run it" exits 0
+    claim "  and say of how many examples" says "of 3 examples"
+}
+alike() {
+    $python -c "import sys, numpy
+got, wanted = numpy.load(sys.argv[1]), numpy.load(sys.argv[2]).reshape(-1)
+sys.exit(not (got.shape == (3, wanted.size) and abs(got - wanted).max() < 1e-4 * abs(wanted).max()))" "$@"
+}
+$python -c "import sys, numpy
+numpy.save(sys.argv[2], numpy.repeat(numpy.load(sys.argv[1]), 3, 0))" "$work/vit/in-image.npy" "$work/three.npy"
+for ranks in 1 3; do
+    forward vit $ranks three.npy
+    claim "  with PyTorch's scores, batch after batch" alike "$work/got.npy" "$work/vit/logits.npy"
+done
+# Examples stand in the order of their file: pictures that differ, one after the other and all at once.
+$python -c "import sys, numpy
+numpy.save(sys.argv[1], numpy.random.default_rng(1).normal(size=(3,) + numpy.load(sys.argv[2]).shape[1:]).astype('float32'))" \
+    "$work/drawn.npy" "$work/three.npy"
+forward vit 2 drawn.npy
+mv "$work/got.npy" "$work/two.npy"
+meshtf-plan search "$work/vit" --infer forward --batch 1 --devices 1 --machine cpu-host -o "$work/p.json" >"$work/log"
+for i in 0 1 2; do
+    $python -c "import sys, numpy
+numpy.save(sys.argv[2], numpy.load(sys.argv[1])[$i:$i + 1])" "$work/drawn.npy" "$work/one.npy"
+    run meshtf-run "$work/p.json" --data "$work/one.npy" --init "$work/vit" --steps 0 --logits "$work/one-$i.npy"
+done
+claim "examples are told in the order of their file" $python -c "import sys, numpy
+one = numpy.concatenate([numpy.load(f'{sys.argv[1]}/one-{i}.npy') for i in range(3)])
+sys.exit(not (abs(one - numpy.load(sys.argv[1] + '/two.npy')).max() < 1e-5 and abs(one[0] - one[1]).max() > 1e-3))" "$work"
+
+# A network without a loss, as ONNX files are, with what its authors say comes out.
+case=/usr/share/libonnx-testdata/data/pytorch-converted/test_Linear
+if [ -d $case ]; then
+    $python -c "import sys, numpy
+for name, columns in ('input_0', 10), ('output_0', 8): # TensorProto ends with its numbers
+    data = open(f'{sys.argv[1]}/test_data_set_0/{name}.pb', 'rb').read()
+    numpy.save(f'{sys.argv[2]}/{name}.npy', numpy.frombuffer(data[-16 * columns:], 'float32').reshape(4, columns))" $case "$work"
+    run meshtf-plan search $case/model.onnx --infer forward --mesh a:2 --machine cpu-host -o "$work/p.json"
+    claim "an ONNX file without a loss is planned" says "examples  "
+    run mpirun -n 2 meshtf-run "$work/p.json" --data "$work/input_0.npy" --init $case/model.onnx --steps 0 --logits "$work/got.npy"
+    claim "and says what it should" $python -c "import sys, numpy
+sys.exit(not numpy.allclose(numpy.load(sys.argv[1]), numpy.load(sys.argv[2]), 1e-4, 1e-5))" "$work/got.npy" "$work/output_0.npy"
+else
+    skip "libonnx-testdata is not installed"
+fi
+
 done_testing

@@ -191,6 +191,11 @@ static MtfOnnxValue *cast(MtfOnnxCall *call) {
     return mtf_onnx_cast(t, x, to);
 }
 
+/* Whether a value is known and finite, as a graph's attributes are. */
+static bool is_finite(MtfOnnxTranslation *t, MtfOnnxValue *x, double *number) {
+    return mtf_onnx_folds(t, x) && mtf_onnx_is_number(t, x, number) && isfinite(*number);
+}
+
 /* x within low … high; `number` says which attributes are there. */
 static MtfOnnxValue *clip(MtfOnnxCall *call) {
     MtfOnnxTranslation *t = call->t;
@@ -201,9 +206,8 @@ static MtfOnnxValue *clip(MtfOnnxCall *call) {
     if (mtf_onnx_attribute(call->node, "max") != NULL)
         high = mtf_onnx_scalar(t, x->type, mtf_onnx_float(call, "max", 0));
     MtfAttributes ends = MTF_NO_ATTRIBUTES;
-    if (low != NULL && high != NULL && !is_integer(x) && mtf_onnx_folds(t, low) &&
-        mtf_onnx_folds(t, high) && mtf_onnx_is_number(t, low, &ends.low) &&
-        mtf_onnx_is_number(t, high, &ends.high) && ends.low <= ends.high)
+    if (low != NULL && high != NULL && !is_integer(x) && is_finite(t, low, &ends.low) &&
+        is_finite(t, high, &ends.high) && ends.low <= ends.high)
         return mtf_onnx_map(t, MTF_OP_CLIP, &ends, 1, &x);
     if (low != NULL)
         x = mtf_onnx_binary(t, MTF_OP_MAXIMUM, x, low);

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/session/predictions.h"
+
+#include "layouts/base/error.h"
+#include "layouts/graph/microbatches.h"
+#include "layouts/inference/generation_graph.h"
+#include "runtime/kernels/base/slice.h"
+#include "runtime/session/scores.h"
+#include "runtime/support/agreement.h"
+#include "runtime/support/array_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define MOST_COLLECTED (INT64_C(1) << 20) /* elements */
+
+typedef struct {
+    MtfSession *session;
+    const char *path;
+    FILE *file;       /* of rank 0 */
+    int tensor;       /* that is kept */
+    double *values;   /* a piece of it */
+    bool of_examples; /* whether its first dimension counts them */
+    int64_t elements, examples, batch;
+} Predictions;
+
+/* Elements [from, from + n) of the whole tensor, on every rank; NULL: this one has nothing to say. */
+static void collect(MPI_Comm control, const MtfOperand *slice, int64_t from, int64_t n,
+                    double *values) {
+    memset(values, 0, (gsize)n * sizeof *values);
+    for (int64_t i = 0; slice != NULL && i < mtf_slice_elements(slice); i++) {
+        int64_t place = mtf_slice_global_index(slice, i) - from;
+        if (place >= 0 && place < n)
+            values[place] = mtf_slice_get(slice, i);
+    }
+    mtf_agree_sums(control, values, n);
+}
+
+static bool fail_to_write(const Predictions *p, GError **error) {
+    return mtf_failure(error, "%s cannot be written: %s", p->path, g_strerror(errno));
+}
+
+/* Runs a batch, and writes `n` elements of what is kept of it. False where they cannot be written. */
+static bool run_batch(const Predictions *p, int64_t batch, int64_t n, GError **error) {
+    const MtfSession *session = p->session;
+    GError *local = NULL;
+    mtf_data_fill_inputs(session->data, session->worker, batch, &local);
+    if (!mtf_agree(session->control, local, error))
+        return false;
+    mtf_stage_run_all(session->stage);
+    int buffer = session->program->tensor_buffers[p->tensor];
+    const MtfOperand *slice = mtf_scores_speaks(session->program, buffer, session->rank)
+                                  ? mtf_worker_tensor(session->worker, p->tensor)
+                                  : NULL;
+    for (int64_t from = 0; from < n; from += MOST_COLLECTED) {
+        int64_t piece = MIN(n - from, MOST_COLLECTED);
+        collect(session->control, slice, from, piece, p->values);
+        if (session->rank == 0 && local == NULL &&
+            !mtf_array_file_append(p->file, p->values, piece))
+            fail_to_write(p, &local);
+    }
+    return mtf_agree(session->control, local, error);
+}
+
+/* All batches; the last may be filled up with the first examples, of which nothing is written. */
+static bool run_batches(const Predictions *p, GError **error) {
+    int64_t each = p->elements / p->batch;
+    for (int64_t done = 0; done < p->examples; done += p->batch) {
+        int64_t n = MIN(p->batch, p->examples - done);
+        if (!run_batch(p, done / p->batch + 1, n * each, error))
+            return false;
+    }
+    return true;
+}
+
+static bool begin(Predictions *p, GError **error) {
+    const MtfGraph *graph = p->session->program->graph;
+    const MtfShape *shape = &mtf_graph_tensor(graph, p->tensor)->shape;
+    int64_t sizes[MTF_MAX_RANK];
+    for (int i = 0; i < shape->rank; i++)
+        sizes[i] = i == 0 && p->of_examples ? p->examples : mtf_graph_size(graph, shape->dims[i]);
+    p->file = fopen(p->path, "wb");
+    return (p->file != NULL && mtf_array_file_begin(p->file, shape->rank, sizes)) ||
+           fail_to_write(p, error);
+}
+
+/* How many examples there are, and how many a batch has: one of each where the result is none of examples. */
+static void count_examples(Predictions *p) {
+    const MtfGraph *graph = p->session->program->graph;
+    const MtfShape *shape = &mtf_graph_tensor(graph, p->tensor)->shape;
+    int dim = mtf_graph_find_batch(graph);
+    int64_t held = mtf_data_held_examples(p->session->data);
+    p->elements = mtf_graph_elements(graph, shape);
+    p->of_examples = dim >= 0 && shape->rank > 0 && shape->dims[0] == dim;
+    p->batch = p->of_examples ? mtf_graph_size(graph, dim) : 1;
+    p->examples = p->of_examples && held != INT64_MAX ? held : p->batch;
+}
+
+static bool write_all(Predictions *p, GError **error) {
+    GError *local = NULL;
+    g_autofree double *values = g_new(double, MIN(p->elements, MOST_COLLECTED));
+    p->values = values;
+    mtf_data_hold_out(p->session->data, true);
+    if (p->session->rank == 0)
+        begin(p, &local);
+    bool done = mtf_agree(p->session->control, local, error) && run_batches(p, error);
+    local = NULL;
+    if (p->file != NULL && fclose(p->file) != 0 && done)
+        fail_to_write(p, &local);
+    return mtf_agree(p->session->control, local, done ? error : NULL) && done;
+}
+
+char *mtf_predictions_write(MtfSession *session, const char *path, GError **error) {
+    const MtfGraph *graph = session->program->graph;
+    Predictions p = { .session = session, .path = path, .tensor = mtf_generation_scores(graph) };
+    count_examples(&p);
+    if (!write_all(&p, error))
+        return NULL;
+    return g_strdup_printf("  %s of %" PRId64 " examples is in %s\n",
+                           mtf_graph_tensor(graph, p.tensor)->name, p.examples, path);
+}
