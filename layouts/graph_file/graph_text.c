@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/graph_file/graph_text.h"
 
-#include "layouts/base/nearest_name.h"
 #include "layouts/graph/loops.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/graph/optimizer.h"
+#include "layouts/graph_file/foreign_names.h"
 #include "layouts/graph_file/graph_fields.h"
 #include "layouts/graph_file/window_json.h"
 
@@ -134,10 +134,7 @@ static bool read_kind(const MtfJson *where, int *kind, GError **error) {
     *kind = mtf_operation_kind(name);
     if (*kind >= 0)
         return true;
-    const char *names[MTF_OPERATIONS + 1] = { NULL };
-    for (int i = 0; i < MTF_OPERATIONS; i++)
-        names[i] = mtf_operation_row(i)->name;
-    g_autofree char *hint = mtf_did_you_mean(name, names);
+    g_autofree char *hint = mtf_operation_hint(name);
     return mtf_json_fail(&child, error, "\"%s\" is not an operation%s", name, hint);
 }
 

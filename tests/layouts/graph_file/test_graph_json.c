@@ -128,7 +128,7 @@ static void an_unknown_operation_is_told_with_the_nearest_name(void **state) {
                  "g.json: /operations/0/op: \"reduce_men\" is not an operation (did you mean "
                  "\"reduce_mean\"?)");
     assert_fails(WITH("{'name': 'y', 'op': 'convolution', 'inputs': ['x']}"),
-                 "g.json: /operations/0/op: \"convolution\" is not an operation");
+                 "g.json: /operations/0/op: \"convolution\" is not an operation; use conv");
 }
 
 static void an_unknown_attribute_is_told_with_those_of_the_row(void **state) {
