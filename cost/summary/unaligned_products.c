@@ -7,13 +7,39 @@
 /* Sizes are padded to what Megatron-LM pads vocabularies to. */
 #define PADDED_TO 128
 
+/* Padding by more than this part of a size costs more than it gives. */
+#define MOST_MORE 8
+
 /* Rows of halves are aligned where their length is a multiple of this. */
 #define ALIGNED_TO 8
 
 /* Less than this share of the step is not worth a word. */
 #define WORTH 0.01
 
-/* The largest dimension of the operation's tensors that is no multiple of ALIGNED_TO; -1 without one. */
+static int64_t padded(int64_t size) {
+    return (size + PADDED_TO - 1) / PADDED_TO * PADDED_TO;
+}
+
+/* Whether a dimension may be padded, and is not much larger then: none of data, nor one that windows go over. */
+static bool is_padded(const MtfGraph *graph, const MtfOperation *op, int dim) {
+    int64_t size = mtf_graph_size(graph, dim);
+    if (padded(size) - size > size / MOST_MORE)
+        return false;
+    for (int w = 0; w < op->attributes.n_windows; w++) {
+        const MtfWindow *window = &op->attributes.windows[w];
+        if (dim == window->kernel || dim == window->from || dim == window->to)
+            return false;
+    }
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->source == MTF_SOURCE_INPUT && mtf_shape_find(&tensor->shape, dim) >= 0)
+            return false;
+    }
+    return true;
+}
+
+/* The largest dimension of the operation's tensors that is no multiple of ALIGNED_TO and may be padded; -1
+ * without one. */
 static int odd_dimension(const MtfGraph *graph, const MtfOperation *op) {
     int odd = -1;
     for (int k = -1; k < op->n_inputs; k++) {
@@ -21,7 +47,8 @@ static int odd_dimension(const MtfGraph *graph, const MtfOperation *op) {
         const MtfShape *shape = &mtf_graph_tensor(graph, tensor)->shape;
         for (int i = 0; i < shape->rank; i++) {
             int64_t size = mtf_graph_size(graph, shape->dims[i]);
-            if (size % ALIGNED_TO != 0 && (odd < 0 || size > mtf_graph_size(graph, odd)))
+            if (size % ALIGNED_TO != 0 && (odd < 0 || size > mtf_graph_size(graph, odd)) &&
+                is_padded(graph, op, shape->dims[i]))
                 odd = shape->dims[i];
         }
     }
@@ -75,7 +102,7 @@ cJSON *mtf_unaligned_products(const MtfPricer *pricer, const MtfProgram *program
     cJSON_AddStringToObject(object, "dimension",
                             mtf_graph_dimension(program->graph, dimension)->name);
     mtf_json_add_integer(object, "size", size);
-    mtf_json_add_integer(object, "padded", (size + PADDED_TO - 1) / PADDED_TO * PADDED_TO);
+    mtf_json_add_integer(object, "padded", padded(size));
     mtf_json_add_number(object, "seconds", (double)loss / 1e9);
     return object;
 }

@@ -67,6 +67,8 @@ meshtf-plan model gpt --preset gpt2-small --layers 2 -o "$work/odd.json" >"$work
 run meshtf-plan estimate "$work/odd.json" --machine h100 --mesh b:1 --layout '' --precision bf16 --software pytorch -o "$work/odd-plan.json"
 claim "products over a vocabulary of an odd size are told" says "vocab of 50257 is no multiple of 8, for which products here take"
 claim "and what would do" says "more; --pad vocab:50304"
+run meshtf-plan search resnet50 --mesh b:1 --machine h100 --batch 8 --seconds 2 --layouts rule
+claim "channels of pictures and windows of seven are not to be padded" [ "$(grep -c unaligned "$work/out")" = 0 ]
 slow=$(jq '.predicted.step_seconds' "$work/odd-plan.json")
 claim "JSON has what it costs" [ "$(jq '.predicted.unaligned | .dimension == "vocab" and .seconds > 0.001' "$work/odd-plan.json")" = true ]
 run meshtf-plan estimate "$work/odd.json" --machine h100 --mesh b:1 --layout '' --precision bf16 --software pytorch --pad vocab:50304 -o "$work/even.json"
