@@ -25,6 +25,7 @@ typedef struct {
     int parent;         /* union-find */
     GHashTable *groups; /* of a root: the groups in its class */
     int dimension;      /* of a root in the built graph; -1: not yet */
+    bool examples;      /* of a root: it counts them, or them and more */
 } MtfAxis;
 
 /* An input, a variable or the result of an operation. Its axes lie in memory in their order. */

@@ -176,6 +176,12 @@ static int cross_entropy(MtfOnnxTranslation *t, MtfOnnxValue *logits, const char
     MtfShape to = { 0 };
     logits = mtf_onnx_real(t, logits);
     int classes = logits == NULL ? -1 : logits->rank > 3 ? 1 : logits->rank - 1;
+    if (classes >= 0 && t->batch > 0 && logits->sizes[0] % t->batch != 0)
+        return mtf_onnx_fail(t,
+                             "the first output has %" PRId64 " rows, not one for each example: the "
+                             "file was written for its own batch alone; leave --batch out, or "
+                             "export it with a batch of any size",
+                             logits->sizes[0]) != NULL;
     if (classes < 0 || logits->axes[classes] < 0 ||
         !mtf_dtype_is_float(mtf_onnx_dtype(logits->type)))
         return mtf_onnx_fail(t, "cross-entropy wants a first output of scores with an axis of "
@@ -323,6 +329,9 @@ MtfGraph *mtf_onnx_import_parts(const MtfOnnxModel *model, const MtfOnnxImport *
         *inputs = places_of(&t, model->inputs, tensors);
     if (graph != NULL && outputs != NULL)
         *outputs = places_of(&t, model->outputs, tensors);
+    if (graph == NULL && t.error != NULL && t.batch > 0)
+        g_prefix_error(&t.error, "with a batch of %" PRId64 " in place of the file's %" PRId64 ", ",
+                       t.batch, t.file_batch);
     if (graph == NULL && t.error != NULL)
         g_propagate_error(error, g_steal_pointer(&t.error));
     end(&t);

@@ -74,7 +74,8 @@ static int64_t size_of(MtfOnnxTranslation *t, const MtfOnnxImport *import,
         return open_size(t, import, input, axis);
     if (size == 0)
         mtf_onnx_fail(t, "input \"%s\" has no elements along axis %d", input->name, axis);
-    bool examples = input->rank > 1 || is_answer(t, import, input);
+    bool follows = t->file_batch > 1 && size == t->file_batch;
+    bool examples = input->rank > 1 || is_answer(t, import, input) || follows;
     if (axis == 0 && import->batch > 0 && examples && size != import->batch) {
         t->file_batch = size;
         t->batch = import->batch;
@@ -155,6 +156,7 @@ static MtfOnnxValue *make_tensor(MtfOnnxTranslation *t, const MtfOnnxImport *imp
         int axis = mtf_axis_tensor(t->graph, value->tensor)->axes.dims[i];
         const char *name = input->dims[axes[i]].name;
         value->axes[axes[i]] = axis;
+        mtf_axis(t->graph, axis)->examples = axes[i] == 0 && t->batch == sizes[0];
         if (name != NULL && *name != '\0' && input->dims[axes[i]].size < 0 && !holds(name, "unk") &&
             !holds(name, "dynamic"))
             mtf_axis(t->graph, axis)->name = g_strdup(name);

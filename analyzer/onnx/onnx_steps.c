@@ -41,11 +41,26 @@ static MtfOnnxValue *end(MtfOnnxTranslation *t, MtfAxisOperation *operation, Mtf
 
 /* ---- Element by element ---------------------------------------------------------------------- */
 
+/* Constants that are equal everywhere repeat with the batch asked for, not with the file's. */
+static void forget_old_batch(MtfOnnxTranslation *t, MtfOnnxValue *value, const MtfOnnxValue *by) {
+    for (int j = 0; t->batch > 0 && j < value->rank; j++) {
+        int axis = j - value->rank + by->rank;
+        if (value->sizes[j] == t->file_batch && axis >= 0 && by->sizes[axis] == t->batch &&
+            mtf_onnx_is_known(t, value) && value->uniform) {
+            value->sizes[j] = 1;
+            value->stored = NULL;
+        }
+    }
+}
+
 bool mtf_onnx_broadcast(MtfOnnxTranslation *t, int n, MtfOnnxValue *const *values, int *rank,
                         int64_t *sizes) {
     *rank = 0;
     for (int i = 0; i < n; i++)
         *rank = MAX(*rank, values[i]->rank);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n; k++)
+            forget_old_batch(t, values[i], values[k]);
     for (int k = 0; k < *rank; k++)
         sizes[k] = 1;
     for (int i = 0; i < n; i++) {
@@ -243,8 +258,18 @@ static bool softmax_parts(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes,
     return parts[2] != NULL;
 }
 
+/* Along axes of one element. */
+static bool is_alone(const MtfOnnxValue *x, unsigned axes) {
+    bool alone = true;
+    for (int k = 0; k < x->rank; k++)
+        alone &= (axes >> k & 1) == 0 || x->sizes[k] == 1;
+    return alone;
+}
+
 MtfOnnxValue *mtf_onnx_softmax(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes) {
     MtfOnnxValue *parts[3];
+    if (is_alone(x, axes))
+        return mtf_onnx_uniform(t, x->type, x->rank, x->sizes, 1);
     MtfOnnxValue *shares = softmax_parts(t, x, axes, parts)
                                ? mtf_onnx_map(t, MTF_OP_SOFTMAX_APPLY, NULL, 3, parts)
                                : NULL;
@@ -255,6 +280,8 @@ MtfOnnxValue *mtf_onnx_softmax(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned 
 
 MtfOnnxValue *mtf_onnx_log_softmax(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes) {
     MtfOnnxValue *parts[3];
+    if (is_alone(x, axes))
+        return mtf_onnx_uniform(t, x->type, x->rank, x->sizes, 0);
     if (!softmax_parts(t, x, axes, parts))
         return NULL;
     return mtf_onnx_binary(t, MTF_OP_SUBTRACT,

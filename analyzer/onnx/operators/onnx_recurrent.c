@@ -129,8 +129,8 @@ static MtfOnnxValue *first_state(Layer *l, int k, int d) {
     MtfOnnxTranslation *t = l->call->t;
     MtfOnnxValue *given = mtf_onnx_input(l->call, k);
     const int64_t sizes[] = { l->batch, l->size };
-    if (given == NULL)
-        return mtf_onnx_uniform(t, l->x->type, 2, sizes, 0);
+    if (given == NULL || (mtf_onnx_is_known(t, given) && given->uniform))
+        return mtf_onnx_uniform(t, l->x->type, 2, sizes, given == NULL ? 0 : given->known[0]);
     if (mtf_onnx_int(l->call, "layout", 0) != 0)
         given = mtf_onnx_transpose(t, given, swapped);
     given = given == NULL ? NULL : mtf_onnx_slice(t, given, 0, d, 1, 1);

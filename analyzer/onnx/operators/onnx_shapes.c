@@ -136,24 +136,85 @@ static MtfOnnxValue *eye_like(MtfOnnxCall *call) {
 
 /* ---- Other shapes ---------------------------------------------------------------------------- */
 
-/* Where the file fixes a batch and another was asked for, shapes that begin with the file's. */
-static void adapt_batch(MtfOnnxTranslation *t, const MtfOnnxValue *x, int64_t known,
-                        int64_t *first) {
-    int64_t n = mtf_onnx_elements(x);
-    if (t->batch > 0 && t->batch != t->file_batch && *first == t->file_batch && known > 0 &&
-        x->rank > 0 && x->sizes[0] == t->batch && known / t->file_batch * t->batch == n)
-        *first = t->batch;
+/* The axis that counts the examples, or -1. */
+static int axis_of_examples(const MtfOnnxTranslation *t, const MtfOnnxValue *x) {
+    for (int k = 0; k < x->rank; k++)
+        if (x->axes[k] >= 0 && mtf_axis(t->graph, mtf_axis_root(t->graph, x->axes[k]))->examples)
+            return k;
+    return -1;
+}
+
+/* The axis of a shape that the examples of x go to: the one that begins where they do, or that holds them; -1: none. */
+static int new_axis_of_examples(const MtfOnnxTranslation *t, const MtfOnnxValue *x, int rank,
+                                const int64_t *sizes) {
+    int axis = t->batch > 0 ? axis_of_examples(t, x) : -1;
+    int64_t before = 1, begun = 1;
+    for (int k = 0; k < axis; k++)
+        before *= x->sizes[k];
+    for (int k = 0; axis >= 0 && k < rank; k++) {
+        bool can = sizes[k] == -1 || sizes[k] % t->file_batch == 0;
+        if (can && (sizes[k] == -1 || begun == before || begun * sizes[k] > before))
+            return k;
+        begun *= sizes[k];
+    }
+    return -1;
+}
+
+/* Where the file fixes a batch and another was asked for: sizes as the file has them, with the examples asked for along
+ * `axis`. `known`: the product of the sizes, but for one that may be open; then a size is the file's that stands in it
+ * (`stored`) or is its batch, and others were worked out from tensors at hand. */
+static void adapt_batch(const MtfOnnxTranslation *t, int64_t n, bool open, bool stored, int axis,
+                        int64_t *known, int64_t *sizes) {
+    if (axis < 0 || sizes[axis] <= 0)
+        return;
+    int64_t asked = *known / t->file_batch * t->batch;
+    bool own = stored || sizes[axis] == t->file_batch;
+    if (open ? own && n % asked == 0 : asked == n) {
+        sizes[axis] = sizes[axis] / t->file_batch * t->batch;
+        *known = asked;
+    }
+}
+
+static MtfOnnxValue *note_examples(const MtfOnnxTranslation *t, MtfOnnxValue *y, int axis) {
+    if (y != NULL && axis >= 0 && y->axes[axis] >= 0)
+        mtf_axis(t->graph, mtf_axis_root(t->graph, y->axes[axis]))->examples = true;
+    return y;
+}
+
+/* What the file repeats for its batch, and x already has for the one asked for. */
+static void keep_batch(const MtfOnnxTranslation *t, const MtfOnnxValue *x, int rank,
+                       int64_t *sizes) {
+    if (t->batch > 0 && rank == x->rank && rank > 0 && sizes[0] == t->file_batch &&
+        x->sizes[0] == t->batch)
+        sizes[0] = t->batch;
+}
+
+/* What the file has for its one example (a class's token, say), for all that stand beside it. */
+static MtfOnnxValue *for_all_examples(MtfOnnxTranslation *t, MtfOnnxValue *x,
+                                      MtfOnnxValue *const *others, int n) {
+    int64_t sizes[MTF_ONNX_MAX_RANK];
+    bool follows = false;
+    for (int i = 0; t->batch > 1 && t->file_batch == 1 && i < n; i++)
+        follows |= others[i]->rank == x->rank && x->rank > 0 && x->sizes[0] == 1 &&
+                   others[i]->sizes[0] == t->batch;
+    if (!follows)
+        return x;
+    memcpy(sizes, x->sizes, sizeof sizes);
+    sizes[0] = t->batch;
+    return mtf_onnx_expand(t, x, x->rank, sizes);
 }
 
 static MtfOnnxValue *reshape(MtfOnnxCall *call) {
     MtfOnnxValue *x = call->inputs[0];
     int64_t sizes[MOST], known = 1, n = mtf_onnx_elements(x);
     int rank, open = -1;
+    unsigned copied = 0;
     bool zero = mtf_onnx_int(call, "allowzero", 0) != 0;
     if (!mtf_onnx_ints(call, "shape", 1, sizes, &rank))
         return NULL;
     for (int k = 0; k < rank; k++) {
-        if (sizes[k] == 0 && !zero)
+        copied |= sizes[k] == 0 && !zero ? 1U << k : 0;
+        if (copied >> k & 1)
             sizes[k] = k < x->rank ? x->sizes[k] : 0;
         if (sizes[k] < -1 || (sizes[k] > 0 && known > INT64_MAX / sizes[k]))
             return mtf_onnx_fail(call->t, "it cannot have a size of %" PRId64 " along axis %d",
@@ -163,27 +224,26 @@ static MtfOnnxValue *reshape(MtfOnnxCall *call) {
         else
             known *= sizes[k];
     }
-    if (open < 0 && rank > 0)
-        adapt_batch(call->t, x, known, &sizes[0]);
-    if (open > 0 && call->t->batch > 0 && call->t->batch != call->t->file_batch && x->rank > 0 &&
-        x->sizes[0] == call->t->batch && sizes[0] == call->t->file_batch) {
-        known = known / sizes[0] * call->t->batch;
-        sizes[0] = call->t->batch;
-    }
+    int axis = new_axis_of_examples(call->t, x, rank, sizes);
+    const MtfOnnxValue *shape = mtf_onnx_input(call, 1);
+    if (axis >= 0 && (copied >> axis & 1) == 0)
+        adapt_batch(call->t, n, open >= 0, shape == NULL || shape->stored != NULL, axis, &known,
+                    sizes);
     if (open >= 0)
         sizes[open] = known > 0 ? n / known : 0;
-    return mtf_onnx_reshape(call->t, x, MAX(rank, 0), sizes);
+    return note_examples(call->t, mtf_onnx_reshape(call->t, x, MAX(rank, 0), sizes), axis);
 }
 
 static MtfOnnxValue *flatten(MtfOnnxCall *call) {
-    const MtfOnnxValue *x = call->inputs[0];
+    MtfOnnxValue *x = call->inputs[0];
     int64_t sizes[2] = { 1, 1 }, axis = mtf_onnx_int(call, "axis", 1);
     axis = axis < 0 ? axis + x->rank : axis;
     if (axis < 0 || axis > x->rank)
         return mtf_onnx_fail(call->t, "axis %" PRId64 " is not within 0 and %d", axis, x->rank);
     for (int k = 0; k < x->rank; k++)
         sizes[k >= axis] *= x->sizes[k];
-    return mtf_onnx_reshape(call->t, call->inputs[0], 2, sizes);
+    return note_examples(call->t, mtf_onnx_reshape(call->t, x, 2, sizes),
+                         new_axis_of_examples(call->t, x, 2, sizes));
 }
 
 static MtfOnnxValue *transpose(MtfOnnxCall *call) {
@@ -242,6 +302,7 @@ static MtfOnnxValue *expand(MtfOnnxCall *call) {
         return NULL;
     if (n > MTF_ONNX_MAX_RANK)
         return mtf_onnx_fail(call->t, "more than %d dimensions", MTF_ONNX_MAX_RANK);
+    keep_batch(call->t, x, n, sizes);
     MtfOnnxValue *target = mtf_onnx_value_new(call->t, x->type, n, sizes);
     if (target == NULL ||
         !mtf_onnx_broadcast(call->t, 2, (MtfOnnxValue *[]){ x, target }, &rank, wanted))
@@ -323,7 +384,12 @@ static MtfOnnxValue *concat(MtfOnnxCall *call) {
     int64_t standard = call->opset < 4 ? 1 : 0;
     MtfOnnxValue *first = call->inputs[0];
     int axis = mtf_onnx_axis(call, mtf_onnx_int(call, "axis", standard), first->rank);
-    return axis < 0 ? NULL : mtf_onnx_concat(call->t, axis, call->n_inputs, call->inputs);
+    g_autofree MtfOnnxValue **parts = g_new0(MtfOnnxValue *, call->n_inputs);
+    for (int i = 0; i < call->n_inputs; i++)
+        parts[i] = axis == 0
+                       ? call->inputs[i]
+                       : for_all_examples(call->t, call->inputs[i], call->inputs, call->n_inputs);
+    return axis < 0 ? NULL : mtf_onnx_concat(call->t, axis, call->n_inputs, parts);
 }
 
 /* Known ids that are start, start + step, … */
@@ -350,6 +416,20 @@ static MtfOnnxValue *from_either_end(MtfOnnxTranslation *t, MtfOnnxValue *ids, i
     return text && ids->rank == 2 ? ids : mtf_onnx_from_either_end(t, ids, rows);
 }
 
+/* All elements of x in their order, laid out as the ids are, as exporters write views; NULL: it is something else. */
+static MtfOnnxValue *gather_all(MtfOnnxTranslation *t, MtfOnnxValue *x, const MtfOnnxValue *ids) {
+    int64_t sizes[MTF_ONNX_MAX_RANK], known = mtf_onnx_elements(ids), start, step;
+    if (x->rank != 1 || ids->rank < 2 || mtf_onnx_folds(t, x) ||
+        !is_progression(ids, x->sizes[0], &start, &step) || start != 0 || step != 1)
+        return NULL;
+    memcpy(sizes, ids->sizes, sizeof sizes);
+    int axis = new_axis_of_examples(t, x, ids->rank, sizes);
+    adapt_batch(t, x->sizes[0], false, true, axis, &known, sizes);
+    if (known != x->sizes[0])
+        return NULL;
+    return note_examples(t, mtf_onnx_reshape(t, x, ids->rank, sizes), axis);
+}
+
 static MtfOnnxValue *gather(MtfOnnxCall *call) {
     MtfOnnxTranslation *t = call->t;
     MtfOnnxValue *x = call->inputs[0], *ids = call->inputs[1];
@@ -364,6 +444,9 @@ static MtfOnnxValue *gather(MtfOnnxCall *call) {
     }
     if (mtf_onnx_folds(t, x) && mtf_onnx_folds(t, ids))
         return mtf_onnx_lookup(t, x, ids, axis);
+    MtfOnnxValue *all = known ? gather_all(t, x, ids) : NULL;
+    if (all != NULL || t->error != NULL)
+        return all;
     if (!known || mtf_onnx_known_at(ids, 0) < 0)
         ids = from_either_end(t, ids, x->sizes[axis]);
     return ids == NULL ? NULL : mtf_onnx_lookup(t, x, ids, axis);

@@ -492,6 +492,89 @@ static void a_batch_that_the_file_fixes_can_be_another(void **state) {
     assert_string_equal(format(graph, "y"), "f32[batch:6, features_2:5]");
 }
 
+/* Examples counted with the heads behind them, or behind steps in time, copied by a 0, and with the file's batch beside
+ * sizes that are open; a token and a constant that the file has for its own examples. */
+static void another_batch_goes_where_the_examples_go(void **state) {
+    (void)state;
+    static const struct {
+        const char *shape, *after;
+        int rank;
+        double sizes[4];
+    } shapes[] = {
+        { "y", "f32[part:12, part_2:3, part_3:2]", 3, { 2, 3, 2 } },
+        { "y", "f32[batch:6, part:4, part_2:3]", 3, { 0, 4, -1 } },
+        { "y", "f32[batch:6, part:2, part_2:6]", 3, { 1, -1, 6 } },
+        { "y", "f32[part:12, part_2:6]", 2, { 2, -1 } },
+    };
+    const MtfOnnxImport request = { .batch = 6 };
+    for (gsize i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        GByteArray *g = g_byte_array_new();
+        g_autofree char *rank = g_strdup_printf("%d", shapes[i].rank);
+        mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,3,4");
+        mtf_make_tensor(g, "to", MTF_ONNX_INT64, rank, shapes[i].sizes);
+        mtf_make_node(g, "Relu", "x", "r", "");
+        mtf_make_node(g, "Reshape", "r,to", "y", "");
+        mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,12");
+        g_autoptr(GError) error = NULL;
+        g_autoptr(MtfGraph) graph = import_with(g, &request, &error);
+        assert_string_equal(graph != NULL ? format(graph, "y") : error->message, shapes[i].after);
+    }
+}
+
+static void what_the_file_has_for_its_examples_serves_others(void **state) {
+    (void)state;
+    const MtfOnnxImport request = { .batch = 6 };
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,4");
+    mtf_make_tensor(g, "ones", MTF_ONNX_FLOAT, "2,3,1", (double[]){ 1, 1, 1, 1, 1, 1 });
+    mtf_make_tensor(g, "order", MTF_ONNX_INT64, "2,12",
+                    (double[]){ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+                                12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23 });
+    mtf_make_tensor(g, "all", MTF_ONNX_INT64, "1", (double[]){ -1 });
+    mtf_make_node(g, "Add", "x,ones", "a", "");
+    mtf_make_node(g, "Reshape", "a,all", "flat", "");
+    mtf_make_node(g, "Gather", "flat,order", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,12");
+    g_autoptr(MtfGraph) graph = import_with(g, &request, NULL);
+    assert_non_null(graph);
+    assert_string_equal(format(graph, "y"), "f32[part_2:6, part_3:12]");
+    g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,3,4");
+    mtf_make_tensor(g, "token", MTF_ONNX_FLOAT, "1,1,4", (double[]){ 1, 2, 3, 4 });
+    mtf_make_node(g, "Concat", "token,x", "y", "axis=1");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,4,4");
+    g_autoptr(MtfGraph) joined = import_with(g, &request, NULL);
+    assert_non_null(joined);
+    assert_string_equal(format(joined, "y"), "f32[batch:6, joined:4, features:4]");
+}
+
+/* The first row of all is the file's one example, whatever the batch. */
+static void scores_of_the_files_own_example_are_refused(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,4");
+    mtf_make_tensor(g, "first", MTF_ONNX_INT64, "1", (double[]){ 0 });
+    mtf_make_node(g, "Gather", "x,first", "y", "axis=0");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,4");
+    const MtfOnnxImport request = { .batch = 6, .loss = "cross-entropy:labels" };
+    g_autoptr(GError) error = NULL;
+    assert_null(import_with(g, &request, &error));
+    assert_non_null(strstr(error->message, "with a batch of 6 in place of the file's 1"));
+    assert_non_null(strstr(error->message, "has 1 rows, not one for each example"));
+}
+
+/* Nothing that gradients could pass through. */
+static void softmax_along_an_axis_of_one_element_is_one(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,1");
+    mtf_make_node(g, "Softmax", "x", "s", "axis=-1");
+    mtf_make_node(g, "Add", "x,s", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,3,1");
+    g_autoptr(MtfGraph) graph = import(g, NULL);
+    assert_int_equal(count_kind(graph, MTF_OP_SOFTMAX_APPLY), 0);
+}
+
 /* ---- Networks -------------------------------------------------------------------------------- */
 
 /* Points of the iteration spaces of all products. */
@@ -560,6 +643,10 @@ int main(void) {
         cmocka_unit_test(heads_that_do_not_go_together_are_refused),
         cmocka_unit_test(claims_of_size_allocate_nothing),
         cmocka_unit_test(a_batch_that_the_file_fixes_can_be_another),
+        cmocka_unit_test(another_batch_goes_where_the_examples_go),
+        cmocka_unit_test(what_the_file_has_for_its_examples_serves_others),
+        cmocka_unit_test(scores_of_the_files_own_example_are_refused),
+        cmocka_unit_test(softmax_along_an_axis_of_one_element_is_one),
         cmocka_unit_test(light_networks_have_their_multiply_adds_and_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
