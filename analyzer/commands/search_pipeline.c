@@ -4,7 +4,7 @@
 #include "analyzer/commands/report_child.h"
 #include "analyzer/cuts/cut_planning.h"
 #include "analyzer/planner/mesh_shapes.h"
-#include "analyzer/training/microbatch_graph.h"
+#include "analyzer/training/batch_dimension.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/cuts/cut_search.h"
 
-#include "analyzer/training/microbatch_graph.h"
+#include "analyzer/training/batch_dimension.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 

@@ -3,8 +3,8 @@
 
 #include "analyzer/import/model_import.h"
 #include "analyzer/rewriting/padding.h"
+#include "analyzer/training/batch_dimension.h"
 #include "analyzer/training/live_graph.h"
-#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/collectives/measured_collective.h"
@@ -97,28 +97,18 @@ void mtf_planning_warn_untrained(const MtfGraph *graph) {
                 graph->name);
 }
 
-static bool set_microbatches(MtfGraph *graph, const MtfStepVariant *variant, GError **error) {
-    if (variant->microbatches <= 1)
-        return true;
-    int batch = mtf_batch_dimension(graph, variant->batch_dim, error);
-    return batch >= 0 && mtf_graph_set_microbatches(graph, batch, variant->microbatches, error);
+static bool check_divisible(const MtfGraph *graph, const MtfStepVariant *variant, GError **error) {
+    return !mtf_graph_is_training(graph) || variant->microbatches <= 1 ||
+           mtf_input_error(error,
+                           "\"%s\" is a training graph already; micro-batches are a matter of the "
+                           "graph that it was made from",
+                           graph->name);
 }
 
-/* … of whose batch it has the examples of one micro-batch. */
 static MtfGraph *make_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                      GError **error) {
-    g_autoptr(MtfGraph) copy = mtf_graph_copy(graph);
-    if (mtf_graph_is_training(copy) && variant->microbatches > 1) {
-        mtf_input_error(error,
-                        "\"%s\" is a training graph already; micro-batches are a matter of the "
-                        "graph that it was made from",
-                        copy->name);
-        return NULL;
-    }
-    if (!set_microbatches(copy, variant, error))
-        return NULL;
     g_autoptr(MtfGraph) training =
-        mtf_graph_is_training(copy) ? g_steal_pointer(&copy) : mtf_training_graph(copy, error);
+        mtf_graph_is_training(graph) ? mtf_graph_copy(graph) : mtf_training_graph(graph, error);
     if (training == NULL)
         return NULL;
     mtf_graph_canonicalize(training);
@@ -134,17 +124,23 @@ static MtfGraph *make_training_graph(const MtfGraph *graph, const MtfStepVariant
     return g_steal_pointer(&training);
 }
 
-MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
-                                      MtfDivision *division, GError **error) {
-    MtfGraph *training = make_training_graph(graph, variant, error);
-    if (training == NULL)
-        return NULL;
-    *division = (MtfDivision){ .microbatches = mtf_graph_microbatches(training),
-                               .batch = mtf_graph_batch(training),
+/* Dimensions keep their numbers when a graph is differentiated. */
+static bool find_division(const MtfGraph *graph, const MtfStepVariant *variant,
+                          MtfDivision *division, GError **error) {
+    *division = (MtfDivision){ .microbatches = MAX(1, variant->microbatches),
+                               .batch = -1,
                                .ring = variant->ring,
                                .key_parts = variant->key_parts };
-    mtf_graph_join_batch(training);
-    return training;
+    if (division->microbatches > 1)
+        division->batch = mtf_batch_dimension(graph, variant->batch_dim, error);
+    return division->microbatches == 1 || division->batch >= 0;
+}
+
+MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
+                                      MtfDivision *division, GError **error) {
+    if (!check_divisible(graph, variant, error) || !find_division(graph, variant, division, error))
+        return NULL;
+    return make_training_graph(graph, variant, error);
 }
 
 /* What the variant keeps of the whole graph, or of each stage what it says. */

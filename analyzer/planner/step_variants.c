@@ -7,7 +7,7 @@
 #include "analyzer/planner/memory_bound.h"
 #include "analyzer/rules/rule_search.h"
 #include "analyzer/solver/problem/in_parallel.h"
-#include "analyzer/training/microbatch_graph.h"
+#include "analyzer/training/batch_dimension.h"
 
 /* A variant that might fit, and what its best rules cost when memory is no matter. */
 typedef struct {

@@ -3,7 +3,7 @@
 
 #include "analyzer/planner/memory_bound.h"
 #include "analyzer/solver/problem/in_parallel.h"
-#include "analyzer/training/microbatch_graph.h"
+#include "analyzer/training/batch_dimension.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
 #include "cost/tune/algorithm_choice.h"

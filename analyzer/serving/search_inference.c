@@ -7,7 +7,7 @@
 #include "analyzer/serving/forward_graph.h"
 #include "analyzer/serving/inference_stages.h"
 #include "analyzer/serving/prefill_devices.h"
-#include "analyzer/training/microbatch_graph.h"
+#include "analyzer/training/batch_dimension.h"
 #include "analyzer/training/stage_cut.h"
 #include "cost/price/predict.h"
 #include "layouts/base/command_line.h"

@@ -5,7 +5,6 @@
 #include "analyzer/training/loop_gradient.h"
 #include "layouts/base/error.h"
 #include "layouts/graph/loops.h"
-#include "layouts/graph/microbatches.h"
 #include "layouts/graph/stage_split.h"
 
 #include <string.h>
@@ -142,20 +141,16 @@ static int sum_of_shares(Differentiation *d, int tensor, const GArray *shares, c
         mtf_build_rename(&d->b, first, name);
         return first;
     }
-    if (!is_trained(mtf_graph_tensor(d->b.graph, tensor)) || mtf_graph_batch(d->b.graph) >= 0)
+    if (!is_trained(mtf_graph_tensor(d->b.graph, tensor)))
         return first;
     d->b.attributes.factor = 1;
     return MTF_BUILD(&d->b, MTF_OP_SCALE, name, NULL, first);
 }
 
-/* The sum of some shares of a variable's gradient; with micro-batches over all of them. */
+/* The sum of some shares of a variable's gradient. */
 static int summed_gradient(Differentiation *d, int tensor, const GArray *shares, const char *what) {
-    g_autofree char *part = g_strdup_printf("part/%s", what);
     g_autofree char *name = g_strdup_printf("grad/%s", what);
-    bool adds = mtf_graph_batch(d->b.graph) >= 0;
-    int gradient = sum_of_shares(d, tensor, shares, adds ? part : name);
-    if (adds)
-        gradient = MTF_BUILD(&d->b, MTF_OP_ACCUMULATE, name, NULL, gradient);
+    int gradient = sum_of_shares(d, tensor, shares, name);
     if (gradient >= 0)
         mtf_graph_tensor(d->b.graph, gradient)->memory = MTF_MEMORY_GRADIENT;
     return gradient;
@@ -180,8 +175,8 @@ static int last_stage(const Differentiation *d, const GArray *shares) {
 }
 
 /* The gradient of a variable. Where several stages read it (a tied embedding), each sums its own
- * shares over the micro-batches; the sums take the place of the shares, and meet once a step, behind
- * all that is repeated (add_stage_sums). */
+ * shares; the sums take the place of the shares, and meet behind the backward pass (add_stage_sums), once
+ * a step whatever its micro-batches. */
 static int variable_gradient(Differentiation *d, int tensor) {
     g_autofree char *name = g_strdup(mtf_graph_tensor(d->b.graph, tensor)->name);
     GArray *shares = d->shares[tensor];

@@ -10,10 +10,7 @@
  * several shares of it ("back/OPERATION/k": what input k of OPERATION gets) meet in one n-ary add,
  * so that partial sums merge before one reduction. Where a gradient is another one unchanged (of a
  * sum's terms) no operation is made, except for variables. Nothing is computed for tensors that no
- * variable leads to.
- *
- * With micro-batches a variable's gradient is accumulated as soon as it is complete: "part/W" is
- * what one micro-batch gives, "grad/W" the sum. */
+ * variable leads to. */
 #ifndef MTF_DIFFERENTIATE_H
 #define MTF_DIFFERENTIATE_H
 

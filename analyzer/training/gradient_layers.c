@@ -210,15 +210,15 @@ void mtf_gradient_sum_exp(MtfGradient *g) {
     }
 }
 
-/* y = mean of (x - m)^2 over n elements: x gets 2 (x - m) dy / n, m gets minus the sum of that. */
+/* y = mean of (x - m)^2 over n elements: x gets (x - m) 2 dy / n, m gets minus the sum of that. */
 void mtf_gradient_variance(MtfGradient *g) {
-    double n = mean_count(g);
+    int share = scaled(g, "share", g->dy, 2 / mean_count(g));
     int difference = BACK(g, MTF_OP_SUBTRACT, "difference", NULL, g->op.inputs[0], g->op.inputs[1]);
-    int product = BACK(g, MTF_OP_MULTIPLY, "product", NULL, difference, g->dy);
+    int product = BACK(g, MTF_OP_MULTIPLY, "product", NULL, difference, share);
     if (wants(g, 0))
-        give_scaled(g, 0, product, 2 / n);
+        give(g, 0, product);
     if (wants(g, 1))
-        give(g, 1, scaled(g, "negated", product, -2 / n));
+        give(g, 1, BACK(g, MTF_OP_NEGATE, "negated", NULL, product));
 }
 
 /* Whether `tensor` is the operation of that kind on x (and y). */

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/training/gradient_rule.h"
 
-#include "layouts/graph/microbatches.h"
-
 int mtf_gradient_back(MtfGradient *g, int kind, const char *what, const MtfShape *shape, int n,
                       const int *inputs) {
     g_autofree char *name = g_strdup_printf("back/%s/%s", g->op.name, what);
@@ -36,12 +34,10 @@ double mtf_gradient_mean_count(const MtfGradient *g) {
     const MtfGraph *graph = g->b->graph;
     MtfShape shape = mtf_gradient_shape_of(g, g->op.inputs[0]),
              rest = mtf_gradient_shape_of(g, g->op.outputs[0]);
-    bool whole = g->op.attributes.per_microbatch == 0;
     double count = 1;
     for (int i = 0; i < shape.rank; i++)
         if (mtf_shape_find(&rest, shape.dims[i]) < 0)
-            count *= (double)(whole ? mtf_graph_step_size(graph, shape.dims[i])
-                                    : mtf_graph_size(graph, shape.dims[i]));
+            count *= (double)mtf_graph_size(graph, shape.dims[i]);
     return count;
 }
 

@@ -3,7 +3,6 @@
 
 #include "layouts/building/builder.h"
 #include "layouts/graph/loops.h"
-#include "layouts/graph/microbatches.h"
 
 typedef struct {
     const MtfGraph *from;
@@ -31,10 +30,10 @@ static bool is_storage_input(const Pass *pass, const MtfOperation *op, int k) {
 /* ---- What is wanted wide ------------------------------------------------------------------- */
 
 /* Wide are the loss, what the model reads as a statistic, and what such a result follows from
- * through operations that keep the type or only add up. */
+ * through operations that keep the type. */
 static void mark_inputs(Pass *pass, const MtfOperation *op) {
     MtfDtypeRule rule = row_of(op)->dtype;
-    bool keeps = rule == MTF_DTYPE_AS_INPUTS || rule == MTF_DTYPE_TRUTH || row_of(op)->accumulates;
+    bool keeps = rule == MTF_DTYPE_AS_INPUTS || rule == MTF_DTYPE_TRUTH;
     bool follows = keeps && pass->wide[op->outputs[0]];
     for (int k = 0; k < op->n_inputs; k++)
         if (mtf_operation_mask_has(row_of(op)->wide_inputs, k) ||
@@ -137,21 +136,6 @@ static void fetch_inputs(Pass *pass, const MtfOperation *op, MtfDtype storage, i
     }
 }
 
-/* A gradient that was added up over micro-batches is rounded once before it travels and is used. */
-static void narrow_gradients(Pass *pass, const MtfOperation *op) {
-    for (int k = 0; k < op->n_inputs; k++) {
-        int t = op->inputs[k];
-        const MtfTensor *tensor = mtf_graph_tensor(pass->from, t);
-        if (tensor->memory != MTF_MEMORY_GRADIENT || tensor->producer < 0 ||
-            !mtf_operation_accumulates(pass->from, tensor->producer) ||
-            mtf_graph_tensor(pass->b.graph, pass->tensors[t])->dtype == MTF_BF16)
-            continue;
-        build_cast(pass, t, MTF_BF16);
-        pass->tensors[t] = pass->casts[t];
-        pass->casts[t] = -1;
-    }
-}
-
 static void copy_operation(Pass *pass, const MtfOperation *op) {
     const MtfTensor *output = mtf_graph_tensor(pass->from, op->outputs[0]);
     MtfDtypeRule rule = row_of(op)->dtype;
@@ -159,10 +143,6 @@ static void copy_operation(Pass *pass, const MtfOperation *op) {
     pass->b.stage = 0; /* of casts: where they are read */
     pass->b.origin = MTF_ORIGIN_WRITTEN;
     pass->b.of = NULL;
-    if (is_update(op))
-        narrow_gradients(pass, op);
-    if (pass->b.error != NULL)
-        return;
     MtfDtype storage = storage_type(pass, op);
     g_autofree int *inputs = g_new(int, op->n_inputs + 1);
     fetch_inputs(pass, op, storage, inputs);

@@ -11,7 +11,7 @@
  * gradients and the gradients of variables are bfloat16, and so is what travels between processors;
  * gradients of variables leave their products rounded once from a float32 sum, which costs less
  * than the noise of a batch, and updates take them up in float32. Over micro-batches they are added
- * up in float32, and rounded before they travel. Wide stay: statistics of softmax
+ * up in float32, and rounded before they travel (layouts/execution/accumulation.h). Wide stay: statistics of softmax
  * and layer norm, losses and what follows from them alone, and in the clip and update phases
  * everything: an operation there reads bfloat16 only where its result is wide. */
 #ifndef MTF_MIXED_PRECISION_H

@@ -3,9 +3,7 @@
 
 #include "analyzer/composites/expand.h"
 #include "analyzer/training/differentiate.h"
-#include "analyzer/training/early_updates.h"
 #include "analyzer/training/loop_gradient.h"
-#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/optimizer_updates.h"
 #include "layouts/base/error.h"
 
@@ -59,21 +57,15 @@ static bool add_assignments(MtfGraph *graph, const GArray *assignments, GError *
 }
 
 MtfGraph *mtf_training_graph(const MtfGraph *forward, GError **error) {
-    g_autofree char *loss = NULL;
-    int divisor;
     g_autoptr(MtfGraph) graph = NULL;
     if (!check_types(forward, error) || (graph = mtf_expand(forward, error)) == NULL)
         return NULL;
     g_autoptr(GArray) assignments = take_assignments(graph);
-    if (!mtf_accumulate_loss(graph, assignments, &divisor, &loss, error))
-        return NULL;
     g_autoptr(GArray) gradients = mtf_differentiate(graph, error);
-    if (gradients == NULL ||
-        (divisor >= 0 && !mtf_divide_by_weights(graph, divisor, loss, gradients, error)) ||
-        !mtf_add_updates(graph, gradients, error) || !add_assignments(graph, assignments, error) ||
-        !mtf_loop_gradient_tidy(graph, error))
+    if (gradients == NULL || !mtf_add_updates(graph, gradients, error) ||
+        !add_assignments(graph, assignments, error) || !mtf_loop_gradient_tidy(graph, error))
         return NULL;
-    mtf_update_early(graph);
+    mtf_graph_canonicalize(graph);
     return g_steal_pointer(&graph);
 }
 

@@ -3,9 +3,8 @@
  *
  *     forward graph ──expand──► primitive rows ──differentiate──► gradients ──► clip, updates
  *
- * Updates follow their gradients at once where nothing keeps them (early_updates.h); a graph of
- * micro-batches accumulates its loss and gradients (microbatch_graph.h, differentiate.h). The result is
- * what plans hold; layouts are searched for it as it is run (layouts/execution/executed_graph.h). */
+ * It has the whole batch, and its updates stand at the end. It is what plans hold; layouts are searched for it as it
+ * is run (layouts/execution/executed_graph.h). */
 #ifndef MTF_TRAINING_GRAPH_H
 #define MTF_TRAINING_GRAPH_H
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/execution/executed_graph.h"
 
+#include "layouts/execution/accumulation.h"
+#include "layouts/execution/early_updates.h"
 #include "layouts/execution/key_parts.h"
 #include "layouts/execution/key_ring.h"
 #include "layouts/execution/offload.h"
@@ -8,10 +10,20 @@
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph/operation_table.h"
 
+/* Updates wait for the last micro-batch, or follow their gradients. */
+static bool divide_batch(MtfGraph *graph, const MtfDivision *division, GError **error) {
+    int microbatches = MAX(1, division->microbatches);
+    if (!mtf_graph_divide_batch(graph, division->batch, microbatches, error) ||
+        !mtf_graph_check_microbatches(graph, error) || !mtf_graph_accumulate(graph, error))
+        return false;
+    if (microbatches == 1)
+        mtf_update_early(graph);
+    return true;
+}
+
 bool mtf_graph_execute(MtfGraph *graph, const MtfDivision *division, const MtfKept *kept, int n,
                        GError **error) {
-    return mtf_graph_divide_batch(graph, division->batch, MAX(1, division->microbatches), error) &&
-           mtf_graph_check_microbatches(graph, error) &&
+    return divide_batch(graph, division, error) &&
            mtf_graph_ring_keys(graph, division->ring, error) &&
            mtf_graph_split_keys(graph, division->key_parts, error) &&
            mtf_graph_recompute(graph, kept, n, error) && mtf_graph_offload(graph, &kept[0], error);

@@ -37,15 +37,6 @@ bool mtf_graph_divide_batch(MtfGraph *graph, int batch, int microbatches, GError
     return true;
 }
 
-void mtf_graph_join_batch(MtfGraph *graph) {
-    int batch = mtf_graph_batch(graph);
-    if (batch < 0)
-        return;
-    MtfDimension *dimension = mtf_graph_dimension(graph, batch);
-    dimension->size = dimension->step_size;
-    dimension->step_size = 0;
-}
-
 int mtf_phase_times(const MtfGraph *graph, MtfPhase phase) {
     return phase <= MTF_PHASE_BACKWARD ? mtf_graph_microbatches(graph) : 1;
 }

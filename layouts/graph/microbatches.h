@@ -10,7 +10,7 @@
  *     times        m = step_size / size       1
  *
  * What of a micro-batch is wanted after the last (gradients, the loss) goes through an operation
- * that accumulates. Micro-batch k of m holds examples [k B/m, (k+1) B/m) of the step's B. */
+ * that accumulates (layouts/execution/accumulation.h). Micro-batch k of m holds examples [k B/m, (k+1) B/m) of the step's B. */
 #ifndef MTF_MICROBATCHES_H
 #define MTF_MICROBATCHES_H
 
@@ -27,10 +27,8 @@ int64_t mtf_graph_step_size(const MtfGraph *graph, int dim);
 /* The m above; 1 where the graph has all of the batch. */
 int mtf_graph_microbatches(const MtfGraph *graph);
 
-/* Makes a graph of a whole step one of so many micro-batches, which must divide its batch, and back. 1 leaves it
- * as it is. */
+/* Makes a graph of a whole step one of so many micro-batches, which must divide its batch. 1 leaves it as it is. */
 bool mtf_graph_divide_batch(MtfGraph *graph, int batch, int microbatches, GError **error);
-void mtf_graph_join_batch(MtfGraph *graph);
 
 /* The n above: operations [0, n) run once a micro-batch. 0 without micro-batches. */
 int mtf_graph_repeated(const MtfGraph *graph);

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#define VERSION 4
+#define VERSION 5
 
 /* The elements of each stage's lists stand on lines of their own. */
 #define PRINT_LEVELS 5

@@ -20,10 +20,10 @@
 #define DIGEST_LENGTH 64
 
 /* Of version 3 the graph of a plan that recomputes or offloads has clones and copies itself, which is refused; so are
- * plans of micro-batches whose graph has the sizes of one. */
-#define VERSION 5
+ * plans of micro-batches whose graph sums over them. */
+#define VERSION 6
 #define OLDEST_VERSION 3
-#define WHOLE_BATCH_VERSION 5
+#define WHOLE_STEP_VERSION 6
 
 /* The elements of the graph's and the layout's lists stand on lines of their own. */
 #define PRINT_LEVELS 3
@@ -168,13 +168,12 @@ static bool read_graph(const MtfJson *root, int64_t version, MtfPlan *plan, MtfE
         !mtf_json_get_object(root, "execution", &object, error) ||
         !mtf_plan_read_division(&object, plan->training, &execution->division, error))
         return false;
-    if (version < WHOLE_BATCH_VERSION && execution->division.microbatches > 1)
-        return mtf_json_fail(
-            &object, error,
-            "the graph of a plan of version %" PRId64
-            " has the sizes of one micro-batch, that of version %d the whole batch: "
-            "search again",
-            version, WHOLE_BATCH_VERSION);
+    if (version < WHOLE_STEP_VERSION && execution->division.microbatches > 1)
+        return mtf_json_fail(&object, error,
+                             "the graph of a plan of version %" PRId64
+                             " is that of one of several micro-batches, that of version %d of the "
+                             "whole step: search again",
+                             version, WHOLE_STEP_VERSION);
     plan->graph = mtf_graph_copy(plan->training);
     return mtf_graph_execute(plan->graph, &execution->division, &execution->kept, 1, &cause) ||
            mtf_field_relay(&object, cause, error);

@@ -86,7 +86,7 @@ claim "it says what to type" says_error "type mpirun -n 2 meshtf-run $plan"
 run meshtf-run "$plan"
 claim "one rank for a plan of two is refused" refuses
 
-sed 's/"meshtf_plan": 5/"meshtf_plan": 9/' "$plan" >"$work/newer.json"
+sed 's/"meshtf_plan": 6/"meshtf_plan": 9/' "$plan" >"$work/newer.json"
 run mpirun -n 2 meshtf-run "$work/newer.json"
 claim "a plan of another version is refused" refuses
 claim "it names the version" says_error "meshtf_plan"

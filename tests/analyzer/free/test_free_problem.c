@@ -2,13 +2,13 @@
 #include "analyzer/free/alternatives.h"
 #include "analyzer/solver/problem/layout_problem_json.h"
 #include "analyzer/solver/search/layout_solve.h"
-#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/program.h"
 #include "tests/support/cases/free_setup.h"
+#include "tests/support/cases/microbatch_training.h"
 #include "tests/support/cases/parse_graph.h"
 #include "tests/support/cases/two_layer.h"
 #include "tests/support/cmocka.h"
@@ -20,9 +20,7 @@ static MtfGraph *small_transformer(int microbatches) {
     g_autoptr(MtfGraph) forward =
         mtf_graph_load("layouts/library/graphs/transformer-small.json", NULL, &error);
     assert_non_null(forward);
-    int batch = mtf_batch_dimension(forward, NULL, NULL);
-    assert_true(mtf_graph_set_microbatches(forward, batch, microbatches, NULL));
-    MtfGraph *training = mtf_training_graph(forward, &error);
+    MtfGraph *training = mtf_test_microbatches(forward, microbatches, &error);
     assert_non_null(training);
     return training;
 }

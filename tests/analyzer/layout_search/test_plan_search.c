@@ -4,11 +4,11 @@
 
 #include "analyzer/layout_search/plan_search.h"
 #include "analyzer/planner/mesh_shapes.h"
-#include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
 #include "cost/tune/program_mapping.h"
 #include "layouts/graph_file/graph_json.h"
+#include "tests/support/cases/microbatch_training.h"
 
 #include <math.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static MtfGraph *training_graph(const char *name, const char *const *names, cons
     g_autoptr(MtfGraph) forward = mtf_graph_load(path, names != NULL ? &overrides : NULL, &error);
     if (forward == NULL)
         fail_msg("%s", error->message);
-    MtfGraph *training = mtf_training_graph(forward, &error);
+    MtfGraph *training = mtf_test_microbatches(forward, 1, &error);
     if (training == NULL)
         fail_msg("%s", error->message);
     mtf_graph_canonicalize(training);

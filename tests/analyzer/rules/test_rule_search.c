@@ -6,10 +6,10 @@
 #include "analyzer/rules/rule_search.h"
 #include "analyzer/rules/rule_search_close.h"
 #include "analyzer/rules/rule_search_program.h"
-#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "layouts/graph_file/graph_json.h"
+#include "tests/support/cases/microbatch_training.h"
 #include "tests/support/cases/parse_graph.h"
 #include "tests/support/cases/random_graph.h"
 
@@ -265,9 +265,7 @@ static void steps_of_micro_batches_are_searched_exactly_too(void **state) {
     for (int i = 0; i < 8; i++) {
         g_autoptr(MtfGraph) forward = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
         forward->optimizer.clip_norm = i % 2;
-        assert_true(mtf_graph_set_microbatches(forward, mtf_batch_dimension(forward, NULL, NULL),
-                                               1 << (i / 2), NULL));
-        g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
+        g_autoptr(MtfGraph) graph = mtf_test_microbatches(forward, 1 << (i / 2), NULL);
         g_autoptr(GArray) meshes = one_mesh("a:4;b:2");
         Exhaustion e = { .graph = graph, .mesh = &g_array_index(meshes, MtfMesh, 0) };
         exhaust(&e);

@@ -4,10 +4,10 @@
  * interpreter of tests/support/reference/reference.h, which shares no code with what runs, trains that one. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/graph/microbatches.h"
 #include "runtime/kernels/base/slice.h"
+#include "tests/support/cases/microbatch_training.h"
 #include "tests/support/cases/parse_graph.h"
 #include "tests/support/cases/random_layout.h"
 #include "tests/support/losses/layout_losses.h"
@@ -50,10 +50,7 @@ static MtfGraph *training_graph(const char *text, int microbatches) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) forward = mtf_test_graph(text);
     mtf_graph_set_precision(forward, MTF_F64);
-    if (!mtf_graph_set_microbatches(forward, mtf_batch_dimension(forward, NULL, NULL), microbatches,
-                                    &error))
-        fail_msg("%s", error->message);
-    MtfGraph *graph = mtf_training_graph(forward, &error);
+    MtfGraph *graph = mtf_test_microbatches(forward, microbatches, &error);
     if (graph == NULL)
         fail_msg("%s", error->message);
     return graph;
@@ -189,10 +186,8 @@ static void no_layout_changes_what_statistics_are_of(void **state) {
 static void refuse(const char *text, int microbatches, const char *why) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) forward = mtf_test_graph_parse(text, NULL, &error);
-    if (forward != NULL &&
-        mtf_graph_set_microbatches(forward, mtf_batch_dimension(forward, NULL, NULL), microbatches,
-                                   NULL))
-        assert_null(mtf_training_graph(forward, &error));
+    if (forward != NULL)
+        assert_null(mtf_test_microbatches(forward, microbatches, &error));
     if (error == NULL || strstr(error->message, why) == NULL)
         fail_msg("%s", error == NULL ? "no error" : error->message);
 }

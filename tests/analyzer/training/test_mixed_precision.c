@@ -3,12 +3,12 @@
  * bytes can be told by hand. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/graph/loops.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/program.h"
+#include "tests/support/cases/microbatch_training.h"
 #include "tests/support/cases/parse_graph.h"
 
 #define NETWORK(tail)                                                                             \
@@ -208,11 +208,9 @@ static void gradients_of_micro_batches_add_up_wide_and_travel_narrow(void **stat
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) forward =
         mtf_test_graph_parse(NETWORK("'kind': 'adam', 'rate': 0.1, 'clip_norm': 1"), NULL, &error);
-    assert_true(
-        mtf_graph_set_microbatches(forward, mtf_graph_find_dimension(forward, "batch"), 2, &error));
     g_autoptr(MtfGraph) training = mtf_training_graph(forward, &error);
     g_autoptr(MtfGraph) narrow = mtf_mixed_precision(training, &error);
-    assert_non_null(narrow);
+    assert_true(narrow != NULL && mtf_test_divide(narrow, 2, &error));
     expect_types(narrow, MTF_F32, (const char *const[]){ "grad/w", "grad/scale", "grad/v", NULL });
     expect_types(narrow, MTF_BF16,
                  (const char *const[]){ "part/w", "grad/w/bf16", "grad/v/bf16", NULL });

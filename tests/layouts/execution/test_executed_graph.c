@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* An executed graph follows from its training graph alone. What is in parts, is recomputed and waits with the host is
- * in test_key_ring.c, test_key_parts.c, test_recompute.c and test_offload.c. */
+/* An executed graph follows from its training graph alone. What is summed, is in parts, is recomputed and waits with the host is
+ * in test_accumulation.c, test_key_ring.c, test_key_parts.c, test_recompute.c and test_offload.c. */
 #include "tests/support/cmocka.h"
 
 #include "analyzer/training/mixed_precision.h"
@@ -88,6 +88,43 @@ static void stages_follow_each_by_its_own(void **state) {
     }
 }
 
+/* Each of eight gradients is summed, and the loss; in bfloat16 the former are rounded. */
+static void files_hold_the_whole_step(void **state) {
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        g_autoptr(MtfGraph) graph = training(bf16 != 0);
+        for (int m = 2; m <= 8; m *= 2) {
+            const MtfDivision division = { .microbatches = m,
+                                           .batch = mtf_graph_find_dimension(graph, "b") };
+            assert_int_equal(added_after_reading(graph, &division, &(MtfKept){ 0 }, 1),
+                             8 + 1 + 8 * bf16);
+            MtfKept kept = { .recompute = MTF_RECOMPUTE_LAYERS };
+            assert_true(added_after_reading(graph, &division, &kept, 1) > 8 + 1 + 8 * bf16);
+        }
+        assert_int_equal(graph->loss, mtf_graph_find_tensor(graph, "l"));
+    }
+}
+
+/* In stages, too, which each sum what is theirs. */
+static void sums_are_of_the_stage_of_what_they_sum(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = staged();
+    const MtfDivision division = { .microbatches = 4,
+                                   .batch = mtf_graph_find_dimension(graph, "b") };
+    assert_int_equal(added_after_reading(graph, &division, &(MtfKept){ 0 }, 1), 9);
+    assert_true(mtf_graph_execute(graph, &division, &(MtfKept){ 0 }, 1, NULL));
+    int sums = 0;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        if (op->kind != MTF_OP_ACCUMULATE)
+            continue;
+        int of = mtf_graph_tensor(graph, op->inputs[0])->producer;
+        assert_int_equal(op->stage, mtf_graph_operation(graph, of)->stage);
+        sums++;
+    }
+    assert_int_equal(sums, 9);
+}
+
 static void files_hold_attention_whole(void **state) {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
@@ -161,6 +198,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_run_follows_from_what_is_trained),
         cmocka_unit_test(stages_follow_each_by_its_own),
+        cmocka_unit_test(files_hold_the_whole_step),
+        cmocka_unit_test(sums_are_of_the_stage_of_what_they_sum),
         cmocka_unit_test(files_hold_attention_whole),
         cmocka_unit_test(layers_are_counted_in_each_stage),
         cmocka_unit_test(what_was_added_names_its_original),

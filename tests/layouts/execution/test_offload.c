@@ -8,6 +8,7 @@
 #include "cost/price/predict.h"
 #include "cost/price/schedule.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/execution/early_updates.h"
 #include "layouts/execution/offload.h"
 #include "layouts/execution/recompute.h"
 #include "layouts/program/program.h"
@@ -20,7 +21,9 @@
 
 static MtfGraph *training(int layers) {
     g_autoptr(MtfGraph) forward = mtf_test_layers(layers, 256, 8, 32);
-    return mtf_training_graph(forward, NULL);
+    MtfGraph *graph = mtf_training_graph(forward, NULL);
+    mtf_update_early(graph);
+    return graph;
 }
 
 static MtfGraph *offloaded(int layers, MtfOffload offload, int first) {

@@ -4,10 +4,10 @@
  * one that takes it whole, under any layout. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/placement/rules.h"
 #include "runtime/kernels/base/slice.h"
+#include "tests/support/cases/microbatch_training.h"
 #include "tests/support/cases/parse_graph.h"
 #include "tests/support/cases/random_layout.h"
 #include "tests/support/cases/training_plan.h"
@@ -99,9 +99,7 @@ static void losses_of_strange(int microbatches, const char *mesh_text, const cha
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) forward = mtf_test_graph(strange);
     mtf_graph_set_precision(forward, MTF_F64);
-    assert_true(mtf_graph_set_microbatches(forward, mtf_batch_dimension(forward, NULL, NULL),
-                                           microbatches, NULL));
-    MtfLossModel model = { .graph = mtf_training_graph(forward, &error) };
+    MtfLossModel model = { .graph = mtf_test_microbatches(forward, microbatches, &error) };
     if (model.graph == NULL)
         fail_msg("%s", error->message);
     model.data = mtf_data_open(model.graph, NULL, SEED, NULL);

@@ -178,8 +178,8 @@ static void wrong_layouts_are_told(void **state) {
 
 static void wrong_fields_are_told(void **state) {
     (void)state;
-    assert_fails("'meshtf_plan': 5", "'meshtf_plan': 9",
-                 "p.json: /meshtf_plan: version 9 is not 3 to 5, the ones this program reads");
+    assert_fails("'meshtf_plan': 6", "'meshtf_plan': 9",
+                 "p.json: /meshtf_plan: version 9 is not 3 to 6, the ones this program reads");
     assert_fails("'precision': 'f32'", "'precision': 'f16'",
                  "p.json: /precision: \"f16\" is not a precision (known: f32, f64, bf16)");
     assert_fails("'microbatches': 1", "'microbatches': 0",
@@ -229,13 +229,13 @@ static void older_plans_of_micro_batches_are_refused(void **state) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text =
         changed("'microbatches': 1", "'microbatches': 2, 'batch_dimension': 'batch'");
-    g_auto(GStrv) parts = g_strsplit(text, "\"meshtf_plan\": 5", 2);
-    g_autofree char *older = g_strjoinv("\"meshtf_plan\": 4", parts);
+    g_auto(GStrv) parts = g_strsplit(text, "\"meshtf_plan\": 6", 2);
+    g_autofree char *older = g_strjoinv("\"meshtf_plan\": 5", parts);
     assert_null(parse(older, &error));
     assert_string_equal(
         error->message,
-        "p.json: /execution: the graph of a plan of version 4 has the sizes of one micro-batch, "
-        "that of version 5 the whole batch: search again");
+        "p.json: /execution: the graph of a plan of version 5 is that of one of several "
+        "micro-batches, that of version 6 of the whole step: search again");
 }
 
 static void what_runs_once_follows_what_is_repeated(void **state) {
@@ -299,9 +299,11 @@ static MtfPlan *transformer_plan(const char *optimizer) {
     MtfPlan *plan = g_new0(MtfPlan, 1);
     MtfMesh mesh;
     assert_true(mtf_mesh_parse("rows:2;cols:2", 0, &mesh, NULL));
-    plan->graph = mtf_training_graph(graph, &error);
-    if (plan->graph == NULL)
+    plan->training = mtf_training_graph(graph, &error);
+    if (plan->training == NULL)
         fail_msg("%s", error->message);
+    plan->graph = mtf_graph_copy(plan->training);
+    assert_true(mtf_graph_execute(plan->graph, &(MtfDivision){ 0 }, &(MtfKept){ 0 }, 1, &error));
     g_autoptr(MtfRules) rules = mtf_rules_parse(plan->graph, &mesh, rules_text, NULL, &error);
     plan->layout = mtf_layout_from_rules(plan->graph, &mesh, rules);
     plan->precision = g_strdup("f32");
@@ -477,7 +479,7 @@ static void clones_may_have_a_layout_of_their_own(void **state) {
 static void plans_of_version_3_are_read_where_all_is_kept(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
-    g_autofree char *older = changed("'meshtf_plan': 5", "'meshtf_plan': 3");
+    g_autofree char *older = changed("'meshtf_plan': 6", "'meshtf_plan': 3");
     g_autoptr(MtfPlan) plan = parse(older, NULL);
     assert_non_null(plan);
     g_autofree char *again = mtf_plan_print(plan), *now = changed("rows:2", "rows:2");
@@ -492,8 +494,8 @@ static void plans_of_version_3_are_read_where_all_is_kept(void **state) {
     assert_string_equal(error->message,
                         "p.json: /execution: --recompute: the graph \"g\" recomputes "
                         "\"layer/2/p\" by itself");
-    assert_fails("'meshtf_plan': 5", "'meshtf_plan': 2",
-                 "p.json: /meshtf_plan: version 2 is not 3 to 5, the ones this program reads");
+    assert_fails("'meshtf_plan': 6", "'meshtf_plan': 2",
+                 "p.json: /meshtf_plan: version 2 is not 3 to 6, the ones this program reads");
 }
 
 /* The plan of two sums with that order instead. */

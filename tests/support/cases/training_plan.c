@@ -2,14 +2,13 @@
 #include "tests/support/cases/training_plan.h"
 
 #include "analyzer/layout_search/plan_search.h"
-#include "analyzer/training/microbatch_graph.h"
+#include "analyzer/training/batch_dimension.h"
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/price/predict.h"
 #include "layouts/base/error.h"
 #include "layouts/base/library.h"
 #include "layouts/execution/executed_graph.h"
-#include "layouts/graph/microbatches.h"
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/placement/rules.h"
 #include "tests/support/cases/random_layout.h"
@@ -34,10 +33,6 @@ static MtfGraph *load_graph(const MtfTrainingPlan *wanted, GError **error) {
     mtf_graph_set_precision(forward, mtf_dtype_wide(wanted->dtype));
     if (wanted->rate != 0)
         forward->optimizer.rate = wanted->rate;
-    int batch = mtf_batch_dimension(forward, NULL, error);
-    if (batch < 0 ||
-        !mtf_graph_set_microbatches(forward, batch, MAX(1, wanted->microbatches), error))
-        return NULL;
     g_autoptr(MtfGraph) graph = mtf_training_graph(forward, error);
     if (graph == NULL || wanted->dtype != MTF_BF16)
         return g_steal_pointer(&graph);
@@ -104,10 +99,11 @@ MtfPlan *mtf_training_plan(const MtfTrainingPlan *wanted, GError **error) {
     plan->training = load_graph(wanted, error);
     if (plan->training == NULL)
         return NULL;
-    const MtfDivision division = { .microbatches = mtf_graph_microbatches(plan->training),
-                                   .batch = mtf_graph_batch(plan->training),
+    const MtfDivision division = { .microbatches = MAX(1, wanted->microbatches),
+                                   .batch = mtf_batch_dimension(plan->training, NULL, error),
                                    .ring = wanted->ring };
-    mtf_graph_join_batch(plan->training);
+    if (division.batch < 0)
+        return NULL;
     plan->graph = mtf_graph_copy(plan->training);
     if (!mtf_graph_execute(plan->graph, &division, &(MtfKept){ 0 }, 1, error))
         return NULL;

@@ -3,11 +3,12 @@
  * losses is shown in tests/layouts/graph/test_microbatches.c. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/training/microbatch_graph.h"
+#include "analyzer/training/batch_dimension.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/program.h"
+#include "tests/support/cases/microbatch_training.h"
 #include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
@@ -25,9 +26,7 @@ static MtfGraph *forward(const char *operations) {
 
 static MtfGraph *training(const char *operations, int microbatches, GError **error) {
     g_autoptr(MtfGraph) graph = forward(operations);
-    int batch = mtf_batch_dimension(graph, NULL, NULL);
-    assert_true(mtf_graph_set_microbatches(graph, batch, microbatches, NULL));
-    return mtf_training_graph(graph, error);
+    return mtf_test_microbatches(graph, microbatches, error);
 }
 
 static void assert_refused(const char *operations, const char *why) {
@@ -96,12 +95,12 @@ static void the_batch_is_the_inputs_first_dimension(void **state) {
     g_autoptr(MtfGraph) renamed =
         forward(PRODUCT ", {'name': 'r', 'op': 'rename', 'inputs': ['p'], "
                         "'from': 'b', 'to': 'c'}, " MEAN("r"));
-    assert_false(mtf_graph_set_microbatches(renamed, batch, 3, &other_name));
+    assert_null(mtf_test_microbatches(renamed, 3, &other_name));
     assert_string_equal(
         other_name->message,
         "operation \"r\" (rename) gives the batch dimension another name, so a step "
         "cannot be worked through in micro-batches");
-    assert_false(mtf_graph_set_microbatches(graph, batch, 5, &uneven));
+    assert_false(mtf_graph_divide_batch(graph, batch, 5, &uneven));
     assert_string_equal(uneven->message, "5 micro-batches do not divide the batch: \"b\" is 12");
 }
 
@@ -194,8 +193,7 @@ static void what_several_variables_take_is_accumulated_once(void **state) {
                  "'loss': 'l', 'optimizer': {'kind': 'sgd', 'rate': 0.1}, 'updates': ["
                  "{'variable': 'u', 'value': 'm'}, {'variable': 'v', 'value': 'm'}, "
                  "{'variable': 'k', 'value': 'l'}]}");
-    assert_true(mtf_graph_set_microbatches(graph, mtf_batch_dimension(graph, NULL, NULL), 3, NULL));
-    g_autoptr(MtfGraph) step = mtf_training_graph(graph, &error);
+    g_autoptr(MtfGraph) step = mtf_test_microbatches(graph, 3, &error);
     if (step == NULL)
         fail_msg("%s", error->message);
     int takes = 0;
@@ -208,6 +206,19 @@ static void what_several_variables_take_is_accumulated_once(void **state) {
     }
     assert_int_equal(takes, 3);
     assert_string_equal(mtf_graph_tensor(step, step->loss)->name, "step/l");
+}
+
+/* A row of one's own that adds up would add up sums. */
+static void graphs_that_add_up_by_themselves_are_refused(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    const char *sums = PRODUCT ", {'name': 's', 'op': 'accumulate', 'inputs': ['p']}, " MEAN("p");
+    g_autoptr(MtfGraph) whole = training(sums, 1, NULL);
+    assert_non_null(whole);
+    assert_null(training(sums, 3, &error));
+    assert_string_equal(error->message,
+                        "operation \"s\" adds up over micro-batches, which the graph of a whole "
+                        "step does not do by itself");
 }
 
 static void the_form_of_a_step_is_told(void **state) {
@@ -230,6 +241,7 @@ int main(void) {
         cmocka_unit_test(a_sum_outlives_every_micro_batch),
         cmocka_unit_test(a_sum_is_not_read_before_it_is_complete),
         cmocka_unit_test(what_several_variables_take_is_accumulated_once),
+        cmocka_unit_test(graphs_that_add_up_by_themselves_are_refused),
         cmocka_unit_test(the_form_of_a_step_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
-#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
+#include "layouts/execution/early_updates.h"
+#include "tests/support/cases/microbatch_training.h"
 #include "tests/support/cases/parse_graph.h"
 
 #define LAYERS 6
@@ -32,15 +33,16 @@ static int64_t arena_bytes(const MtfGraph *graph) {
     return arena->bytes;
 }
 
-/* The same graph with all updates at the end. */
-static void postpone(MtfGraph *graph) {
-    int n = (int)graph->operations->len, next = 0;
-    g_autofree int *order = g_new(int, n);
-    for (int late = 0; late < 2; late++)
-        for (int i = 0; i < n; i++)
-            if ((mtf_graph_operation(graph, i)->phase == MTF_PHASE_UPDATE) == late)
-                order[next++] = i;
-    mtf_graph_arrange(graph, order, n);
+/* A second time nothing is left to move. */
+static MtfGraph *early_updates(const MtfGraph *late) {
+    MtfGraph *early = mtf_graph_copy(late);
+    mtf_update_early(early);
+    g_autoptr(MtfGraph) again = mtf_graph_copy(early);
+    mtf_update_early(again);
+    for (int i = 0; i < (int)late->operations->len; i++)
+        assert_string_equal(mtf_graph_operation(early, i)->name,
+                            mtf_graph_operation(again, i)->name);
+    return early;
 }
 
 static int first_update(const MtfGraph *graph) {
@@ -63,9 +65,8 @@ static void gradients_are_not_all_there_at_once(void **state) {
     (void)state;
     const int64_t square = SIDE * SIDE * (int64_t)sizeof(float);
     g_autoptr(MtfGraph) written = forward(0);
-    g_autoptr(MtfGraph) early = mtf_training_graph(written, NULL);
-    g_autoptr(MtfGraph) late = mtf_graph_copy(early);
-    postpone(late);
+    g_autoptr(MtfGraph) late = mtf_training_graph(written, NULL);
+    g_autoptr(MtfGraph) early = early_updates(late);
     assert_true(arena_bytes(late) >= (3 * LAYERS + LAYERS) * square);
     assert_true(arena_bytes(early) < (3 * LAYERS + 2) * square);
 }
@@ -75,7 +76,8 @@ static void gradients_are_not_all_there_at_once(void **state) {
 static void an_update_follows_what_reads_its_variable(void **state) {
     (void)state;
     g_autoptr(MtfGraph) written = forward(0);
-    g_autoptr(MtfGraph) graph = mtf_training_graph(written, NULL);
+    g_autoptr(MtfGraph) late = mtf_training_graph(written, NULL);
+    g_autoptr(MtfGraph) graph = early_updates(late);
     int update = mtf_graph_find_operation(graph, "update/layer/5/w");
     assert_int_equal(first_update(graph), update);
     assert_true(update < last_backward(graph));
@@ -88,11 +90,11 @@ static void an_update_follows_what_reads_its_variable(void **state) {
 static void what_needs_all_gradients_stays_behind_them(void **state) {
     (void)state;
     g_autoptr(MtfGraph) clipping = forward(1);
-    g_autoptr(MtfGraph) clipped = mtf_training_graph(clipping, NULL);
+    g_autoptr(MtfGraph) late = mtf_training_graph(clipping, NULL);
+    g_autoptr(MtfGraph) clipped = early_updates(late);
     assert_true(first_update(clipped) > last_backward(clipped));
     g_autoptr(MtfGraph) parts = forward(0);
-    assert_true(mtf_graph_set_microbatches(parts, mtf_batch_dimension(parts, NULL, NULL), 2, NULL));
-    g_autoptr(MtfGraph) accumulated = mtf_training_graph(parts, NULL);
+    g_autoptr(MtfGraph) accumulated = mtf_test_microbatches(parts, 2, NULL);
     assert_true(first_update(accumulated) > last_backward(accumulated));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/training/early_updates.h"
+#include "layouts/execution/early_updates.h"
 
 #include "layouts/graph/loops.h"
-#include "layouts/graph/microbatches.h"
+#include "layouts/graph/operation_table.h"
 
 #include <stdlib.h>
 
@@ -15,12 +15,18 @@ static bool is_update(const MtfGraph *graph, int operation) {
     return mtf_graph_operation(graph, operation)->phase == MTF_PHASE_UPDATE;
 }
 
-/* The last operation of another phase that reads the tensor, or -1. */
+/* The last operation of another phase that reads the tensor, in whichever type; or -1. */
 static int last_reader(const MtfGraph *graph, const MtfConsumers *consumers, int tensor) {
-    for (int c = consumers->starts[tensor + 1] - 1; c >= consumers->starts[tensor]; c--)
-        if (!is_update(graph, consumers->operations[c]))
-            return consumers->operations[c];
-    return -1;
+    int last = -1;
+    for (int c = consumers->starts[tensor]; c < consumers->starts[tensor + 1]; c++) {
+        const MtfOperation *op = mtf_graph_operation(graph, consumers->operations[c]);
+        if (op->phase == MTF_PHASE_UPDATE)
+            continue;
+        last = MAX(last, consumers->operations[c]);
+        if (mtf_operation_row(op->kind)->converts)
+            last = MAX(last, last_reader(graph, consumers, op->outputs[0]));
+    }
+    return last;
 }
 
 /* For each tensor: the last reader of the variable whose next value it is, and not before the loss,
@@ -63,13 +69,14 @@ static int compare_places(const void *left, const void *right) {
 
 void mtf_update_early(MtfGraph *graph) {
     int n = (int)graph->operations->len;
+    if (graph->updates->len == 0)
+        return;
     g_autofree Place *places = g_new(Place, n + 1);
     g_autofree int *order = g_new(int, n + 1);
     g_autofree int *barriers = find_barriers(graph);
     g_auto(MtfLoopSpans) spans = mtf_loop_spans(graph);
-    bool in_parts = mtf_graph_batch(graph) >= 0; /* updates wait for the last */
     for (int i = 0; i < n; i++)
-        places[i] = (Place){ in_parts ? i : place_of(graph, places, barriers, spans.ends, i), i };
+        places[i] = (Place){ place_of(graph, places, barriers, spans.ends, i), i };
     qsort(places, (size_t)n, sizeof *places, compare_places);
     for (int i = 0; i < n; i++)
         order[i] = places[i].operation;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The order of a training graph's updates: each variable is updated as soon as its gradient is
+/* The order of a step's updates where its batch is in one piece: each variable is updated as soon as its gradient is
  * complete and nothing else reads it, so that gradients need not all be in memory at once.
  *
  *     before   … back/3  grad/w3  back/2  grad/w2  back/1  grad/w1   update/w3  update/w2 update/w1
  *     after    … back/3  grad/w3  update/w3  back/2  grad/w2  update/w2  back/1  grad/w1  update/w1
  *
- * Where clipping by global norm asks for all gradients, or micro-batches add them up, updates stay
- * at the end. */
+ * Where clipping by global norm asks for all gradients, updates stay at the end. */
 #ifndef MTF_EARLY_UPDATES_H
 #define MTF_EARLY_UPDATES_H
 
