@@ -46,6 +46,7 @@ for test in "$@"; do
     ranks=$(tells "$test" ranks)
     for setting in $(settings_of "$test"); do
         for count in ${ranks:-0}; do echo "$test $count $setting"; done
+        [ -z "$(tells "$test" kernels)" ] || echo "$setting" >>"$results/numerical"
     done >>"$results/$list"
 done 2>/dev/null
 
@@ -77,6 +78,15 @@ cat "$results"/*.seconds 2>/dev/null | sort -k4,4nr | awk -v least="${TEST_SLOW:
     $4 >= least && ++n <= 10 { slow = slow sprintf("  %6.1f s, %6.1f s of processors  %s\n", $4, $5, $1) }
     { sum += $5 }
     END { if (n > 0) printf "  took longest (%.0f s of processors in all):\n%s", sum, slow }'
+
+# What the numerical ones ran under.
+kernels_of() {
+    [ "$1" = default ] || export ONEDNN_MAX_CPU_ISA="${1%/*}" OPENBLAS_CORETYPE="${OPENBLAS_CORETYPE:-${1#*/}}"
+    PATH="$PWD/$build:$PATH" meshtf-run --version 2>/dev/null | sed -n 2p
+}
+sort "$results/numerical" 2>/dev/null | uniq -c | while read -r count setting; do
+    echo "  numerical tests: $count under $setting, $(kernels_of "$setting")"
+done
 
 cat "$results"/*.count 2>/dev/null | awk -v tests=$# '
     { passed += $1; failed += $2; skipped += $3 }

@@ -96,6 +96,7 @@ env -u OPENBLAS_CORETYPE -u ONEDNN_MAX_CPU_ISA sh tests/run_tests.sh build tests
 verdict=$(tail -n 1 out)
 claim "a test of library numbers runs once a setting" verdict_is "3 passed, 0 failed"
 claim "under that setting" [ "$(sort seen | tr '\n' ' ')" = "/ AVX2/Haswell SSE41/Nehalem " ]
+claim "the settings are said at the end" [ "$(grep -cE '^  numerical tests: 1 under (default|SSE41/Nehalem|AVX2/Haswell), ' out)" = 3 ]
 rm seen
 run env OPENBLAS_CORETYPE=Zen sh tests/run_tests.sh build tests/x/numbers.sh
 claim "a preset choice of OpenBLAS's kernels is kept" [ "$(grep -c /Zen seen)" = 3 ]
