@@ -4,6 +4,7 @@
 #include "layouts/base/json_writer.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* Prints on one line and frees. */
 static char *print_line(cJSON *tree) {
@@ -16,6 +17,15 @@ static char *print_line(cJSON *tree) {
     return copy;
 }
 
+/* The field of a request that a sentence is about: "n" of "the request: /n: …"; or NULL. */
+static char *field_of(const char *message) {
+    static const char begins[] = "the request: /";
+    if (!g_str_has_prefix(message, begins))
+        return NULL;
+    const char *field = message + strlen(begins);
+    return g_strndup(field, strcspn(field, "/: "));
+}
+
 char *mtf_answer_error(int status, const char *message) {
     cJSON *tree = cJSON_CreateObject();
     cJSON *error = cJSON_AddObjectToObject(tree, "error");
@@ -24,6 +34,10 @@ char *mtf_answer_error(int status, const char *message) {
                             status == 429   ? "rate_limit_error"
                             : status >= 500 ? "server_error"
                                             : "invalid_request_error");
+    g_autofree char *field = field_of(message);
+    g_autofree char *valid = field != NULL ? g_utf8_make_valid(field, -1) : NULL;
+    cJSON_AddItemToObject(error, "param",
+                          valid != NULL ? cJSON_CreateString(valid) : cJSON_CreateNull());
     mtf_json_add_integer(error, "code", status);
     return print_line(tree);
 }

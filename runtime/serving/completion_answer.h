@@ -28,7 +28,7 @@ typedef struct {
     int64_t created; /* seconds since 1970 */
 } MtfAnswerHead;
 
-/* {"error": {"message": …}} with the type that goes with an HTTP status. */
+/* {"error": {"message": …}} with the type that goes with an HTTP status, and the field that the message names. */
 char *mtf_answer_error(int status, const char *message);
 
 /* {"object": "list", "data": [{"id": "NAME", "object": "model", …}]} */

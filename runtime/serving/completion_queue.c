@@ -19,10 +19,11 @@ typedef struct Completion Completion;
 
 typedef struct {
     Completion *completion;
-    int64_t index;   /* of the answer's choices */
-    GArray *prompt;  /* int; shared by the choices of a prompt */
-    GArray *tokens;  /* int: the choice */
-    GArray *scores;  /* MtfPlaceScores of its tokens, where they are asked for; or NULL */
+    int64_t index;  /* of all that are drawn */
+    GArray *prompt; /* int; shared by the choices of a prompt */
+    GArray *tokens; /* int: the choice */
+    GArray *
+        scores; /* MtfPlaceScores of its tokens, where somebody asks; behind the prompt's, if told, too; or NULL */
     int64_t slot;    /* NO_SLOT: waits, or is done */
     int64_t fed;     /* tokens of prompt and choice that the slot holds */
     int64_t feeding; /* that it brings in this round */
@@ -130,7 +131,8 @@ static void init_choice(const MtfCompletionQueue *q, Completion *c, int64_t inde
     *choice = (Choice){ .completion = c, .index = index, .slot = NO_SLOT };
     choice->prompt = g_array_ref(prompt);
     choice->tokens = g_array_new(FALSE, FALSE, sizeof(int));
-    choice->scores = c->request.returns_scores ? mtf_place_scores_new() : NULL;
+    bool scored = c->request.returns_scores || c->request.drawn > c->request.choices;
+    choice->scores = scored ? mtf_place_scores_new() : NULL;
     mtf_completion_text_init(&choice->text, q->settings.text, c->request.stops, prompt);
     c->n_choices++;
     c->n_open++;
@@ -138,17 +140,18 @@ static void init_choice(const MtfCompletionQueue *q, Completion *c, int64_t inde
 
 static bool make_choices(const MtfCompletionQueue *q, Completion *c, GError **error) {
     const MtfCompletionRequest *request = &c->request;
-    c->choices = g_new0(Choice, request->prompts->len * request->choices);
+    c->choices = g_new0(Choice, request->prompts->len * request->drawn);
     for (guint p = 0; p < request->prompts->len; p++) {
         const MtfPrompt *prompt = g_ptr_array_index(request->prompts, p);
-        g_autoptr(GArray) tokens = encode_prompt(q, prompt, MAX(1, request->max_tokens), error);
+        bool fills = request->max_tokens == MTF_FILL_CONTEXT;
+        g_autoptr(GArray) tokens = encode_prompt(q, prompt, fills ? 1 : request->max_tokens, error);
         if (tokens == NULL)
             return false;
-        if (request->max_tokens == 0)
+        if (fills)
             c->request.max_tokens = q->settings.context - tokens->len;
         c->prompt_tokens += tokens->len;
-        for (int64_t i = 0; i < request->choices; i++)
-            init_choice(q, c, p * request->choices + i, tokens);
+        for (int64_t i = 0; i < request->drawn; i++)
+            init_choice(q, c, p * request->drawn + i, tokens);
     }
     return true;
 }
@@ -307,13 +310,20 @@ static void give_slots(MtfCompletionQueue *q, bool *clear) {
     }
 }
 
-/* The next tokens that a choice's slot does not hold: of its prompt, then the last one drawn. */
+/* Whether the prompt's tokens are scored as well. */
+static bool scores_prompt(const Choice *choice) {
+    const MtfCompletionRequest *request = &choice->completion->request;
+    return request->echo && request->returns_scores;
+}
+
+/* The next tokens that a choice's slot does not hold: of its prompt, then the last one drawn. Scores are those
+ * behind the last of them, so that a prompt that is scored comes token by token. */
 static MtfSlotTokens next_tokens(Choice *choice) {
     int64_t prompt = choice->prompt->len;
     bool reads = choice->fed < prompt;
     const GArray *from = reads ? choice->prompt : choice->tokens;
     int64_t at = reads ? choice->fed : choice->fed - prompt;
-    choice->feeding = MIN((int64_t)from->len - at, PIECE_TOKENS);
+    choice->feeding = MIN((int64_t)from->len - at, scores_prompt(choice) ? 1 : PIECE_TOKENS);
     return (MtfSlotTokens){ &g_array_index(from, int, at), choice->feeding };
 }
 
@@ -338,14 +348,31 @@ static bool is_end(const MtfCompletionQueue *q, int token) {
     return false;
 }
 
-static int draw_token(MtfCompletionQueue *q, const Choice *choice) {
-    const MtfCompletionRequest *request = &choice->completion->request;
+static void take_row(MtfCompletionQueue *q, const Choice *choice) {
     const float *scores = mtf_generator_scores(q->settings.generator, choice->slot);
     for (int64_t i = 0; i < q->vocabulary; i++)
         q->row[i] = (double)scores[i];
+}
+
+/* What the token of the prompt behind those that the slot holds was; nothing stands before the first. */
+static void score_prompt(MtfCompletionQueue *q, const Choice *choice) {
+    const int *tokens = (const int *)(const void *)choice->prompt->data;
+    int likeliest = (int)choice->completion->request.likeliest;
+    take_row(q, choice);
+    if (choice->scores->len == 0)
+        mtf_place_scores_append(choice->scores, q->settings.text, NULL, q->vocabulary, tokens[0],
+                                likeliest);
+    if (choice->fed < (int64_t)choice->prompt->len)
+        mtf_place_scores_append(choice->scores, q->settings.text, q->row, q->vocabulary,
+                                tokens[choice->fed], likeliest);
+}
+
+static int draw_token(MtfCompletionQueue *q, const Choice *choice) {
+    const MtfCompletionRequest *request = &choice->completion->request;
+    take_row(q, choice);
     mtf_score_changes_apply(&request->changes, choice->tokens, q->row, q->marks);
     return (int)mtf_sampling_draw_at(&request->sampling, q->row, q->vocabulary, request->seed,
-                                     choice->index % request->choices, choice->tokens->len);
+                                     choice->index % request->drawn, choice->tokens->len);
 }
 
 /* Adds a token, or finds that the choice is over. */
@@ -402,21 +429,55 @@ static int64_t tokens_of(const Completion *c) {
     return tokens;
 }
 
+/* The mean logarithm of a choice's tokens. */
+static double likelihood(const Choice *choice) {
+    guint n = choice->tokens->len;
+    double sum = 0;
+    for (guint i = choice->scores->len - n; i < choice->scores->len; i++)
+        sum += g_array_index(choice->scores, MtfPlaceScores, i).said.logarithm;
+    return n > 0 ? sum / n : 0;
+}
+
+static gint compare_likelihoods(gconstpointer a, gconstpointer b) {
+    const Choice *first = *(Choice *const *)a, *second = *(Choice *const *)b;
+    double p = likelihood(first), q = likelihood(second);
+    return p != q ? (p > q ? -1 : 1) : first->index < second->index ? -1 : 1;
+}
+
+/* The choices (Choice *, borrowed) of prompt `p` that are told: those that were drawn, or the likeliest of them. */
+static GPtrArray *told_choices(const Completion *c, guint p) {
+    GPtrArray *told = g_ptr_array_new();
+    for (int64_t i = 0; i < c->request.drawn; i++)
+        g_ptr_array_add(told, &c->choices[p * c->request.drawn + i]);
+    if (c->request.drawn > c->request.choices) {
+        g_ptr_array_sort(told, compare_likelihoods);
+        g_ptr_array_set_size(told, (gint)c->request.choices);
+    }
+    return told;
+}
+
+static MtfAnswerChoice answer_choice(const Completion *c, const Choice *choice, int64_t index,
+                                     const char *text) {
+    return (MtfAnswerChoice){ .index = index,
+                              .text = text,
+                              .tokens = c->request.returns_tokens ? choice->tokens : NULL,
+                              .scores = c->request.returns_scores ? choice->scores : NULL,
+                              .finish_reason = choice->finished };
+}
+
 static void answer_completion(const MtfCompletionQueue *q, Completion *c) {
-    g_autofree MtfAnswerChoice *answers = g_new0(MtfAnswerChoice, c->n_choices);
+    int64_t n = 0, most = c->request.prompts->len * c->request.choices;
+    g_autofree MtfAnswerChoice *answers = g_new0(MtfAnswerChoice, most);
     g_autoptr(GPtrArray) texts = g_ptr_array_new_with_free_func(g_free);
-    for (int64_t i = 0; i < c->n_choices; i++) {
-        Choice *choice = &c->choices[i];
-        char *text = whole_text(q, choice);
-        g_ptr_array_add(texts, text);
-        answers[i] = (MtfAnswerChoice){ .index = i,
-                                        .text = text,
-                                        .tokens = c->request.returns_tokens ? choice->tokens : NULL,
-                                        .scores = choice->scores,
-                                        .finish_reason = choice->finished };
+    for (guint p = 0; p < c->request.prompts->len; p++) {
+        g_autoptr(GPtrArray) told = told_choices(c, p);
+        for (guint i = 0; i < told->len; i++, n++) {
+            g_ptr_array_add(texts, whole_text(q, told->pdata[i]));
+            answers[n] = answer_choice(c, told->pdata[i], n, texts->pdata[n]);
+        }
     }
     g_autofree char *json =
-        mtf_answer_completion(&c->head, answers, c->n_choices, c->prompt_tokens, tokens_of(c));
+        mtf_answer_completion(&c->head, answers, n, c->prompt_tokens, tokens_of(c));
     mtf_http_call_answer(c->call, 200, json);
 }
 
@@ -436,12 +497,17 @@ static void complete(MtfCompletionQueue *q, Completion *c) {
 
 /* The token behind what a slot holds now, where it holds all that its choice has. */
 static void go_on(MtfCompletionQueue *q, Choice *choice) {
-    choice->fed += choice->feeding;
-    if (choice->fed < (int64_t)choice->prompt->len)
-        return;
     Completion *c = choice->completion;
     guint before = choice->tokens->len;
-    take_token(q, choice, draw_token(q, choice));
+    choice->fed += choice->feeding;
+    if (scores_prompt(choice) && choice->fed <= (int64_t)choice->prompt->len)
+        score_prompt(q, choice);
+    if (choice->fed < (int64_t)choice->prompt->len)
+        return;
+    if (c->request.max_tokens == 0)
+        choice->finished = "length";
+    else
+        take_token(q, choice, draw_token(q, choice));
     if (c->request.stream)
         stream_choice(choice, before);
     if (choice->finished == NULL)

@@ -136,11 +136,15 @@ static bool read_template_names(const MtfJson *value, MtfCompletionRequest *requ
 /* ---- Other fields ---------------------------------------------------------------------------- */
 
 static bool read_max_tokens(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
-    return mtf_json_integer(value, 1, MAX_TOKENS, &request->max_tokens, error);
+    return mtf_json_integer(value, 0, MAX_TOKENS, &request->max_tokens, error);
 }
 
 static bool read_choices(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
     return mtf_json_integer(value, 1, MTF_MAX_CHOICES, &request->choices, error);
+}
+
+static bool read_drawn(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
+    return mtf_json_integer(value, 1, MTF_MAX_CHOICES, &request->drawn, error);
 }
 
 static bool read_seed(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
@@ -290,6 +294,14 @@ static bool read_name(const MtfJson *value, MtfCompletionRequest *request, GErro
     return mtf_json_string(value, &name, error);
 }
 
+/* What others keep of a request, or do with tools. */
+static bool pass_over(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
+    (void)value;
+    (void)request;
+    (void)error;
+    return true;
+}
+
 /* Nothing behind the gap, no tools: what the field does when it does nothing. */
 static bool expect_nothing(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
     const cJSON *node = value->node;
@@ -298,12 +310,6 @@ static bool expect_nothing(const MtfJson *value, MtfCompletionRequest *request, 
                    (cJSON_IsString(node) && node->valuestring[0] == '\0') ||
                    ((cJSON_IsObject(node) || cJSON_IsArray(node)) && node->child == NULL);
     return nothing || mtf_json_fail(value, error, "this is not done here: leave the field out");
-}
-
-static bool expect_one(const MtfJson *value, MtfCompletionRequest *request, GError **error) {
-    int64_t n;
-    (void)request;
-    return mtf_json_integer(value, 1, 1, &n, error);
 }
 
 #define TEXT (1U << MTF_FORM_TEXT)
@@ -332,7 +338,13 @@ static const struct {
     { "return_token_ids", BOTH, read_returns_tokens },
     { "model", BOTH, read_name },
     { "user", BOTH, read_name },
-    { "best_of", TEXT, expect_one },
+    { "safety_identifier", BOTH, read_name },
+    { "prompt_cache_key", BOTH, read_name },
+    { "service_tier", BOTH, read_name },
+    { "metadata", BOTH, pass_over },
+    { "parallel_tool_calls", CHAT, pass_over },
+    { "store", CHAT, expect_nothing },
+    { "best_of", TEXT, read_drawn },
     { "presence_penalty", BOTH, read_presence },
     { "frequency_penalty", BOTH, read_frequency },
     { "logit_bias", BOTH, read_bias },
@@ -341,6 +353,7 @@ static const struct {
     { "top_logprobs", CHAT, read_top_scores },
     { "suffix", TEXT, expect_nothing },
     { "tools", CHAT, expect_nothing },
+    { "functions", CHAT, expect_nothing },
     { "tool_choice", CHAT, read_name },
     { "response_format", CHAT, expect_text },
 };
@@ -355,13 +368,28 @@ static bool read_field(const MtfJson *member, MtfCompletionForm form, MtfComplet
     return mtf_json_fail(member, error, "this field is not known");
 }
 
+/* What fields ask of each other; NULL where they agree. */
+static const char *find_conflict(const MtfCompletionRequest *r) {
+    if (r->max_tokens == 0 && !r->echo)
+        return "\"max_tokens\": 0 says nothing without \"echo\"";
+    if (r->likeliest > 0 && !r->returns_scores)
+        return "\"top_logprobs\" goes with \"logprobs\": true";
+    if (r->drawn < r->choices)
+        return "\"best_of\" must be at least \"n\"";
+    if (r->stream && r->drawn > r->choices)
+        return "the best of several are known when all are made: leave out \"stream\" or "
+               "\"best_of\"";
+    return r->stream && r->echo && r->returns_scores
+               ? "a stream tells no scores of a prompt: leave out \"echo\" or \"logprobs\""
+               : NULL;
+}
+
 /* What the form cannot do without. */
 static bool is_complete(const MtfJson *root, MtfCompletionRequest *request, GError **error) {
-    if (request->echo && request->returns_scores)
-        return mtf_json_fail(
-            root, error, "\"logprobs\" are of what is said, not of a prompt: leave out \"echo\"");
-    if (request->likeliest > 0 && !request->returns_scores)
-        return mtf_json_fail(root, error, "\"top_logprobs\" goes with \"logprobs\": true");
+    request->drawn = request->drawn > 0 ? request->drawn : request->choices;
+    const char *conflict = find_conflict(request);
+    if (conflict != NULL)
+        return mtf_json_fail(root, error, "%s", conflict);
     if (request->names == NULL)
         return request->prompts->len > 0 || mtf_json_fail(root, error, "\"prompt\" is missing");
     if (cJSON_GetObjectItemCaseSensitive(request->names, ASKS) == NULL)
@@ -395,7 +423,7 @@ bool mtf_completion_request_parse(MtfCompletionRequest *request, MtfCompletionFo
     request->stops = g_new0(char *, 1);
     if (form == MTF_FORM_CHAT) {
         request->names = cJSON_CreateObject();
-        request->max_tokens = 0;
+        request->max_tokens = MTF_FILL_CONTEXT;
     }
     if (read_request(&root, form, request, error))
         return true;

@@ -2,7 +2,7 @@
 /* A request for completions in one of OpenAI's forms, the body of POST /v1/completions:
  *
  *     {"prompt": "The quick", "max_tokens": 16, "temperature": 0.8, "top_p": 1, "top_k": 0,
- *      "seed": 0, "n": 1, "stop": ["\n"], "stream": false, "echo": false, "presence_penalty": 0,
+ *      "seed": 0, "n": 1, "best_of": 1, "stop": ["\n"], "stream": false, "echo": false, "presence_penalty": 0,
  *      "frequency_penalty": 0, "logit_bias": {"50256": -100}}
  *
  * or of POST /v1/chat/completions:
@@ -23,6 +23,7 @@
 #define MTF_MAX_CHOICES 64 /* of a prompt */
 #define MTF_MAX_STOPS 4
 #define MTF_STANDARD_MAX_TOKENS 16
+#define MTF_FILL_CONTEXT (-1) /* tokens: as many as have room */
 
 typedef enum { MTF_FORM_TEXT, MTF_FORM_CHAT } MtfCompletionForm;
 
@@ -36,15 +37,16 @@ typedef struct {
 typedef struct {
     GPtrArray *prompts; /* MtfPrompt, at least one; of a conversation none */
     cJSON *names;       /* of a conversation: what a template is told ("messages" …); else NULL */
-    int64_t max_tokens; /* of a choice, at least 1; 0: as many as have room */
-    int64_t choices;    /* of a prompt, at least 1: "n" */
+    int64_t max_tokens; /* of a choice, or MTF_FILL_CONTEXT; 0: the prompt alone is looked at */
+    int64_t choices;    /* of a prompt that are told, at least 1: "n" */
+    int64_t drawn;      /* of which those are the likeliest, at least as many: "best_of" */
     MtfSampling sampling;
     MtfScoreChanges changes; /* before it is drawn */
     int64_t seed;
     char **stops; /* texts that end a choice and are not part of it; NULL-terminated */
     bool stream;  /* answer in pieces as they come */
     bool counts;  /* a stream ends with how many tokens there were */
-    bool echo;    /* the prompt before each choice */
+    bool echo;    /* the prompt before each choice; its scores, too */
     bool returns_tokens;
     bool returns_scores; /* how likely each token was, … */
     int64_t likeliest;   /* … and so many of the likeliest in its place */

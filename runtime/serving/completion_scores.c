@@ -54,10 +54,11 @@ static glong characters_of(const char *text) {
 void mtf_place_scores_append(GArray *places, const MtfModelText *model, const double *scores,
                              int64_t n, int token, int likeliest) {
     int highest[MTF_MAX_LIKELIEST];
-    double all = logarithm_of_sum(scores, n);
+    double all = scores != NULL ? logarithm_of_sum(scores, n) : NAN;
     MtfPlaceScores place = { .said = { mtf_model_text_decode(model, &token, 1),
-                                       scores[token] - all } };
-    place.n_likeliest = find_highest(scores, n, MIN(likeliest, MTF_MAX_LIKELIEST), highest);
+                                       scores != NULL ? scores[token] - all : NAN } };
+    if (scores != NULL)
+        place.n_likeliest = find_highest(scores, n, MIN(likeliest, MTF_MAX_LIKELIEST), highest);
     for (int i = 0; i < place.n_likeliest; i++)
         place.likeliest[i] = (MtfTokenScore){ mtf_model_text_decode(model, &highest[i], 1),
                                               scores[highest[i]] - all };
@@ -86,7 +87,9 @@ static void add_lists(cJSON *choice, const GArray *places, guint first) {
         const MtfPlaceScores *place = &g_array_index(places, MtfPlaceScores, i);
         cJSON *top = cJSON_CreateObject();
         add_text(tokens, place->said.text);
-        cJSON_AddItemToArray(logarithms, mtf_json_new_number(place->said.logarithm));
+        bool known = !isnan(place->said.logarithm);
+        cJSON_AddItemToArray(logarithms, known ? mtf_json_new_number(place->said.logarithm)
+                                               : cJSON_CreateNull());
         cJSON_AddItemToArray(offsets, mtf_json_new_integer(place->offset));
         cJSON_AddItemToArray(tops, top);
         for (int k = 0; k < place->n_likeliest; k++) {

@@ -26,7 +26,8 @@ typedef struct {
 /* A list of MtfPlaceScores that owns its texts. */
 GArray *mtf_place_scores_new(void);
 
-/* Appends what `token` is among n >= 1 scores, with the `likeliest` highest, the first of equals first. */
+/* Appends what `token` is among n >= 1 scores, with the `likeliest` highest, the first of equals first. NULL scores: the
+ * first token of a text, of which nothing is told. */
 void mtf_place_scores_append(GArray *places, const MtfModelText *model, const double *scores,
                              int64_t n, int token, int likeliest);
 

@@ -126,6 +126,22 @@ cp "$work/out" "$work/scored"
 ask "{\"prompt\": \"$prompt\", $greedy, \"logprobs\": 2, \"stream\": true}" -N
 sed -n 's/^data: {/{/p' "$work/out" | jq -sc '[.[].choices[].logprobs.token_logprobs] | add' >"$work/pieces"
 claim "  a stream tells them all once" [ "$(cat "$work/pieces")" = "$(jq -c '.choices[0].logprobs.token_logprobs' "$work/scored")" ]
+# What was said is scored as part of a prompt as it was when it was said; of the first token nothing is known.
+told=$(jq -c '[.choices[0].logprobs.token_logprobs[]]' "$work/scored")
+ask "$(jq -cn --arg p "$prompt" --rawfile w "$work/whole" '{prompt: ($p + $w), max_tokens: 0, echo: true, logprobs: 2}')"
+claim "a prompt is scored where it is echoed" has ".choices[0].logprobs.token_logprobs | .[0] == null and
+    ([.[-12:], $told] | transpose | map(.[0] - .[1] | fabs) | max < 1e-3)"
+claim "  each of its tokens, with the likeliest" has '.choices[0] | .finish_reason == "length" and (.logprobs.tokens | add) == .text and
+    ([.logprobs.top_logprobs[1:][] | length] | min) == 2'
+claim "  and nothing is said" has '.usage.completion_tokens == 0'
+# Of several the likeliest is told, by the mean of its tokens.
+asks='"temperature": 1, "seed": 3, "max_tokens": 6'
+ask "{\"prompt\": \"$prompt\", $asks, \"n\": 5, \"logprobs\": 0}"
+best=$(jq -c '[.choices | sort_by(-(.logprobs.token_logprobs | add / length))[:2][].text]' "$work/out")
+ask "{\"prompt\": \"$prompt\", $asks, \"best_of\": 5, \"n\": 2}"
+claim "the best of five are told" has "[.choices[].text] == $best and [.choices[].index] == [0, 1]"
+claim "  without the scores that nobody asked for" has '[.choices[].logprobs] == [null, null]'
+claim "  and all tokens are counted" has '.usage.completion_tokens == 30'
 # A token that is wanted more than any other is all that is said, and one that was said is said no more.
 ask "$(jq -cn --arg p "$prompt" '{prompt: $p, max_tokens: 5, temperature: 0, return_token_ids: true, logit_bias: {"65": 100}}')"
 claim "a bias decides what is said" has '[.choices[0].token_ids[] == 65] | all'
@@ -155,7 +171,9 @@ done <<'TABLE'
 400|token 437 is not one of the model's|{"prompt": [437]}
 400|at least one token|{"prompt": ""}
 400|beyond the model's context of 64|{"prompt": "a", "max_tokens": 64}
-400|/max_tokens|{"prompt": "a", "max_tokens": 0}
+400|says nothing without "echo"|{"prompt": "a", "max_tokens": 0}
+400|"best_of" must be at least "n"|{"prompt": "a", "best_of": 2, "n": 3}
+400|leave out "stream" or "best_of"|{"prompt": "a", "best_of": 2, "stream": true}
 400|/temperature|{"prompt": "a", "temperature": -1}
 400|/top_p|{"prompt": "a", "top_p": 0}
 400|/top_k|{"prompt": "a", "top_k": 1.5}
@@ -163,12 +181,16 @@ done <<'TABLE'
 400|/stop|{"prompt": "a", "stop": ["", 3]}
 400|/logit_bias: token 999999 is not one|{"prompt": "a", "logit_bias": {"999999": 1}}
 400|/logprobs|{"prompt": "a", "logprobs": 21}
-400|leave out "echo"|{"prompt": "a", "logprobs": 1, "echo": true}
+400|leave out "echo" or "logprobs"|{"prompt": "a", "logprobs": 1, "echo": true, "stream": true}
 400|/frobnicate|{"prompt": "a", "frobnicate": 1}
 400|the request|{"prompt": "a"
 400|the request|not JSON
 429|choices wait already|{"prompt": ["a","a","a","a","a"], "n": 64}
 TABLE
+ask '{"prompt": "a", "n": 1000}'
+claim "the field that is wrong has a place of its own" has '.error.param == "n" and .error.type == "invalid_request_error"'
+ask 'not JSON'
+claim "  where there is one" has '.error | has("param") and .param == null'
 head -c 1100000 /dev/zero | tr '\0' 'a' >"$work/large"
 http=$(curl -s -o "$work/out" -w '%{http_code}' "$url/v1/completions" --data-binary @"$work/large")
 claim "a body of over a megabyte is too large" answers 413

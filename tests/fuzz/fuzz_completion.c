@@ -18,7 +18,8 @@ static void check_request(const MtfCompletionRequest *r) {
     g_assert(r->prompts->len >= 1 && r->prompts->len <= MTF_MAX_PROMPTS);
     for (guint i = 0; i < r->prompts->len; i++)
         check_prompt(g_ptr_array_index(r->prompts, i));
-    g_assert(r->max_tokens >= 1 && r->choices >= 1 && r->choices <= MTF_MAX_CHOICES);
+    g_assert(r->max_tokens >= (r->echo ? 0 : 1));
+    g_assert(r->choices >= 1 && r->choices <= r->drawn && r->drawn <= MTF_MAX_CHOICES);
     g_assert(r->sampling.temperature >= 0 && r->sampling.top_k >= 0);
     g_assert(r->sampling.top_p > 0 && r->sampling.top_p <= 1);
     g_assert(g_strv_length(r->stops) <= MTF_MAX_STOPS);
@@ -29,6 +30,7 @@ static void check_conversation(MtfCompletionRequest *r) {
     g_assert(r->prompts->len == 0);
     g_assert(cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(r->names, "messages")));
     mtf_completion_request_add(r)->text = g_strdup("");
+    g_assert(r->max_tokens >= 1 || r->max_tokens == MTF_FILL_CONTEXT);
     r->max_tokens = MAX(1, r->max_tokens);
 }
 

@@ -51,6 +51,27 @@ static void every_field_is_read(void **state) {
     mtf_completion_request_clear(&r);
 }
 
+static void the_best_are_of_at_least_as_many(void **state) {
+    (void)state;
+    MtfCompletionRequest r;
+    parse("{\"prompt\": \"a\", \"n\": 3}", &r);
+    assert_int_equal(r.drawn, 3);
+    mtf_completion_request_clear(&r);
+    parse("{\"prompt\": \"a\", \"best_of\": 4, \"n\": 3}", &r);
+    assert_int_equal(r.drawn, 4);
+    assert_int_equal(r.choices, 3);
+    mtf_completion_request_clear(&r);
+}
+
+static void a_prompt_alone_may_be_scored(void **state) {
+    (void)state;
+    MtfCompletionRequest r;
+    parse("{\"prompt\": \"a\", \"echo\": true, \"logprobs\": 1, \"max_tokens\": 0}", &r);
+    assert_int_equal(r.max_tokens, 0);
+    assert_true(r.echo && r.returns_scores && r.likeliest == 1);
+    mtf_completion_request_clear(&r);
+}
+
 static void prompts_are_texts_or_tokens(void **state) {
     (void)state;
     MtfCompletionRequest r;
@@ -89,7 +110,7 @@ static void conversations_are_names_for_a_template(void **state) {
     assert_true(r.counts && r.prompts->len == 0);
     mtf_completion_request_clear(&r);
     assert_true(parse_chat("{\"messages\": [{\"role\": \"user\"}]}", &r, &error));
-    assert_int_equal(r.max_tokens, 0);
+    assert_int_equal(r.max_tokens, MTF_FILL_CONTEXT);
     mtf_completion_request_clear(&r);
 }
 
@@ -134,7 +155,10 @@ static void what_is_wrong_is_said_with_its_place(void **state) {
         { "{\"prompt\": \"a\", \"stop\": [\"1\", \"2\", \"3\", \"4\", \"5\"]}", "/stop" },
         { "{\"prompt\": \"a\", \"stop\": 1}", "/stop" },
         { "{\"prompt\": \"a\", \"stream\": 1}", "/stream" },
-        { "{\"prompt\": \"a\", \"best_of\": 2}", "/best_of" },
+        { "{\"prompt\": \"a\", \"best_of\": 65}", "/best_of" },
+        { "{\"prompt\": \"a\", \"best_of\": 2, \"n\": 3}", "\"best_of\" must be at least" },
+        { "{\"prompt\": \"a\", \"best_of\": 2, \"stream\": true}", "leave out \"stream\"" },
+        { "{\"prompt\": \"a\", \"max_tokens\": 0}", "\"max_tokens\": 0 says nothing" },
         { "{\"prompt\": \"a\", \"presence_penalty\": 2.5}", "/presence_penalty: a number from -2" },
         { "{\"prompt\": \"a\", \"frequency_penalty\": \"a\"}", "/frequency_penalty" },
         { "{\"prompt\": \"a\", \"logit_bias\": {\"a\": 1}}", "/logit_bias/a: a token's number" },
@@ -158,6 +182,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_left_out_is_standard),
         cmocka_unit_test(every_field_is_read),
+        cmocka_unit_test(the_best_are_of_at_least_as_many),
+        cmocka_unit_test(a_prompt_alone_may_be_scored),
         cmocka_unit_test(prompts_are_texts_or_tokens),
         cmocka_unit_test(conversations_are_names_for_a_template),
         cmocka_unit_test(what_is_wrong_with_a_conversation_is_said),
