@@ -19,6 +19,10 @@
 #define NOTICEABLE 1e-6
 #define CROWDED 6 /* steps in a row with new prices after which more are given at once */
 #define MAX_STRETCHES 1024
+#define LEAP_STEPS 2
+#define FIRST_LEAP 1.0  /* as far again as the steps since the last one; */
+#define LEAST_LEAP 0.25 /* twice as far after one that was worth it, half as far after others */
+#define MOST_LEAP 64.0
 
 typedef struct Row {
     bool active;
@@ -43,8 +47,10 @@ struct MtfDual {
     double bound, noticed;
     double scale; /* the size of costs */
     int steps, noticed_step;
-    int stretches;   /* of rows, each of which may get one new price a step */
-    int fresh_steps; /* in a row that gave new prices */
+    int stretches;               /* of rows, each of which may get one new price a step */
+    int fresh_steps;             /* in a row that gave new prices */
+    double *leap_from, *leap_to; /* states of the messages; NULL: none yet */
+    double leap;                 /* how far the next one goes */
 };
 
 static double capacity_of(const MtfDual *dual, int r) {
@@ -73,6 +79,7 @@ MtfDual *mtf_dual_new(MtfCore *core) {
     dual->bound = dual->noticed = -INFINITY;
     dual->proven = -MTF_CORE_IMPOSSIBLE;
     dual->stretches = 1;
+    dual->leap = FIRST_LEAP;
     make_arrays(dual);
     return dual;
 }
@@ -81,6 +88,8 @@ MtfDual *mtf_dual_new(MtfCore *core) {
 static void drop_messages(MtfDual *dual) {
     g_clear_pointer(&dual->exact, mtf_exact_bound_free);
     g_clear_pointer(&dual->best_state, g_free);
+    g_clear_pointer(&dual->leap_from, g_free);
+    g_clear_pointer(&dual->leap_to, g_free);
     g_clear_pointer(&dual->messages, mtf_messages_free);
 }
 
@@ -171,8 +180,29 @@ static void move_price(MtfDual *dual, int r) {
     row->price = fmax(0, row->price + side * row->step);
 }
 
+/* Messages move slowly and for long in one direction, so now and then they go on in that of the last steps
+ * as far as pays: from the state before those, over that of now. Returns the bound after it. */
+static double leap(MtfDual *dual, double bound) {
+    if (dual->steps % LEAP_STEPS != 0 || !isfinite(bound))
+        return bound;
+    bool can_leap = dual->leap_from != NULL;
+    dual->leap_to = mtf_messages_save(dual->messages, dual->leap_to);
+    if (can_leap) {
+        mtf_messages_leap(dual->messages, dual->leap_from, dual->leap);
+        double found = mtf_messages_pass(dual->messages);
+        bool pays = found > bound;
+        dual->leap = pays ? fmin(2 * dual->leap, MOST_LEAP) : fmax(dual->leap / 2, LEAST_LEAP);
+        if (pays)
+            bound = found;
+        else
+            mtf_messages_restore(dual->messages, dual->leap_to);
+    }
+    dual->leap_from = mtf_messages_save(dual->messages, dual->leap_from);
+    return bound;
+}
+
 bool mtf_dual_step(MtfDual *dual, int *values) {
-    note_bound(dual, mtf_messages_pass(dual->messages));
+    note_bound(dual, leap(dual, mtf_messages_pass(dual->messages)));
     bool possible = mtf_messages_decode(dual->messages, values);
     if (dual->quotient != NULL)
         mtf_layer_quotient_expand(dual->quotient, values);
@@ -218,6 +248,7 @@ static void return_to_best(MtfDual *dual) {
     }
     if (dual->best_state != NULL)
         mtf_messages_restore(dual->messages, dual->best_state);
+    g_clear_pointer(&dual->leap_from, g_free);
     set_prices(dual);
 }
 
@@ -374,7 +405,7 @@ static MtfDual *twin(const MtfDual *dual, MtfCore *core) {
     copy->core = core;
     copy->messages = NULL;
     copy->exact = NULL;
-    copy->best_state = NULL;
+    copy->best_state = copy->leap_from = copy->leap_to = NULL;
     copy->rows = g_memdup2(dual->rows, rows * sizeof *dual->rows);
     copy->use = g_memdup2(dual->use, rows * sizeof *dual->use);
     copy->price = g_memdup2(dual->price, rows * sizeof *dual->price);

@@ -309,6 +309,24 @@ void mtf_messages_restore(MtfMessages *messages, const double *saved) {
     }
 }
 
+/* Infinite messages stay. */
+static void leap(double *numbers, const double *from, double times, int count) {
+    for (int i = 0; i < count; i++) {
+        double further = numbers[i] + times * (numbers[i] - from[i]);
+        numbers[i] = isfinite(further) ? further : numbers[i];
+    }
+}
+
+void mtf_messages_leap(MtfMessages *messages, const double *from, double times) {
+    for (int i = 0; i < messages->count; i++) {
+        const MtfNodeState *node_state = &messages->node_states[i];
+        int ends = node_state->behind + node_state->ahead;
+        for (int k = 0; k < ends; k++, from += node_state->values)
+            leap(node_state->half_edges[k].in, from, times, node_state->values);
+        from += node_state->values; /* its theta, which the next pass makes anew */
+    }
+}
+
 void mtf_messages_clamp(MtfMessages *messages, int node, int value) {
     const MtfNodeState *node_state = &messages->node_states[messages->position[node]];
     for (int p = 0; p < node_state->values; p++)

@@ -49,6 +49,9 @@ double mtf_messages_pass(MtfMessages *messages);
 double *mtf_messages_save(const MtfMessages *messages, double *saved);
 void mtf_messages_restore(MtfMessages *messages, const double *saved);
 
+/* Moves the messages on in the direction from an earlier state to where they are, `times` as far again. */
+void mtf_messages_leap(MtfMessages *messages, const double *from, double times);
+
 /* Lets a node of the core take that value alone, until it is released. */
 void mtf_messages_clamp(MtfMessages *messages, int node, int value);
 void mtf_messages_unclamp(MtfMessages *messages, int node);

@@ -68,6 +68,77 @@ static void the_bound_never_falls_at_one_price(void **state) {
     }
 }
 
+/* Wherever a leap ends, in doubles and in whole numbers; and where it pays a later pass knows. */
+static void after_a_leap_the_bound_is_a_bound(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(6);
+    int worth = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        MtfInt128 optimum;
+        int choice[MAX_NODES];
+        g_autoptr(MtfCore) core = random_core(rand, &optimum, choice);
+        if (core == NULL)
+            continue;
+        g_autoptr(MtfMessages) messages = mtf_messages_new(core);
+        set_random_prices(messages, core, rand);
+        double bound = mtf_messages_pass(messages);
+        g_autofree double *from = mtf_messages_save(messages, NULL);
+        mtf_messages_pass(messages);
+        mtf_messages_leap(messages, from, g_rand_double_range(rand, 0, 20));
+        double after = mtf_messages_pass(messages);
+        g_autoptr(MtfExactBound) exact = mtf_exact_bound_new(messages);
+        mtf_exact_bound_update(exact);
+        assert_true(after <= (double)optimum + 1e-9);
+        assert_true(mtf_exact_bound_cost(exact) <= optimum);
+        worth += after > bound + 1e-6;
+    }
+    assert_true(worth > ROUNDS / 100);
+}
+
+#define SIDE 12
+
+/* A grid whose nodes have wishes of their own and rather agree with their neighbours, so that messages have
+ * far to go. */
+static MtfCore *grid_core(GRand *rand) {
+    g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("grid");
+    int64_t none[3] = { 0 }, cost[9];
+    for (int v = 0; v < SIDE * SIDE; v++) {
+        for (int p = 0; p < 3; p++)
+            cost[p] = g_rand_int_range(rand, 0, 100);
+        mtf_layout_problem_add_node(problem, (MtfLayoutNode){ 0, 0, 3, cost, none });
+    }
+    for (int e = 0; e < 2 * SIDE * (SIDE - 1); e++) {
+        int line = e / 2 / (SIDE - 1), at = e / 2 % (SIDE - 1);
+        int from = e % 2 == 0 ? line * SIDE + at : at * SIDE + line;
+        for (int i = 0; i < 9; i++)
+            cost[i] = i % 4 == 0 ? 0 : g_rand_int_range(rand, 10, 50);
+        mtf_layout_problem_add_edge(problem,
+                                    (MtfLayoutEdge){ from, from + (e % 2 == 0 ? 1 : SIDE), cost });
+    }
+    return mtf_core_new(problem);
+}
+
+/* 20 steps of the ascent are as many passes and those of ten leaps. */
+static void leaps_are_worth_more_than_passes(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(8);
+    int better = 0;
+    for (int round = 0; round < 20; round++) {
+        g_autoptr(MtfCore) core = grid_core(rand);
+        g_autoptr(MtfMessages) messages = mtf_messages_new(core);
+        double plain = 0;
+        for (int pass = 0; pass < 30; pass++)
+            plain = mtf_messages_pass(messages);
+        g_autoptr(MtfDual) dual = mtf_dual_new(core);
+        int values[SIDE * SIDE];
+        for (int step = 0; step < 20; step++)
+            mtf_dual_step(dual, values);
+        assert_true(mtf_dual_bound(dual) >= plain - 0.5);
+        better += mtf_dual_bound(dual) > plain + 0.5;
+    }
+    assert_true(better > 2);
+}
+
 /* On a path without memory the relaxation is tight: the bound is the optimum, 1 + 0 + 2 = 3. */
 static void a_path_is_solved_by_the_bound(void **state) {
     (void)state;
@@ -148,6 +219,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_price_gives_a_bound),
         cmocka_unit_test(the_bound_never_falls_at_one_price),
+        cmocka_unit_test(after_a_leap_the_bound_is_a_bound),
+        cmocka_unit_test(leaps_are_worth_more_than_passes),
         cmocka_unit_test(a_path_is_solved_by_the_bound),
         cmocka_unit_test(pruning_keeps_every_choice_within_the_cutoff),
         cmocka_unit_test(baked_messages_change_no_cost),
