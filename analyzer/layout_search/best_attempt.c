@@ -100,7 +100,13 @@ void mtf_best_explain(MtfMeshAttempt *best, const MtfLayout *layout) {
 /* ---- Alike layers ---------------------------------------------------------------------------- */
 
 bool mtf_best_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **error) {
-    return best->free.layout == NULL || mtf_mesh_attempt_find_alike(search, best, error);
+    if (best->free.layout == NULL)
+        return true;
+    if (!mtf_mesh_attempt_find_alike(search, best, error))
+        return false;
+    if (!mtf_plan_search_is_large(search)) /* whose drafts are alike, and take long to measure */
+        mtf_best_take_cheaper(search, best);
+    return true;
 }
 
 void mtf_best_choose_alike(const MtfPlanSearch *search, const MtfMeshAttempt *best,
