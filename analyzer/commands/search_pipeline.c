@@ -406,8 +406,10 @@ static void print_one_mesh(const cJSON *one, double step) {
                given_up ? ", when it was given up" : "");
     else if (one != NULL)
         printf("without stages %s\n",
-               given_up ? "given up: by its bound no step is shorter, however much is hidden"
-                        : "no layout fits");
+               given_up
+                   ? "given up: by its bound its step is longer, if no more of it is hidden than "
+                     "of layouts made by hand"
+                   : "no layout fits");
 }
 
 static void print_for_people(const Search *search, const MtfPipelinePlan *pipeline) {

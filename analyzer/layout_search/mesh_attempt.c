@@ -2,7 +2,10 @@
 #include "analyzer/layout_search/mesh_attempt.h"
 
 #include "analyzer/layout_search/mesh_rules.h"
+#include "cost/price/schedule.h"
 #include "cost/tune/order_search.h"
+
+#include <math.h>
 
 /* Where the user sets no gap, each search over free layouts ends within a tenth of a percent of the
  * optimum (half a percent for large graphs), and only the best answer's goes on to the optimum;
@@ -209,6 +212,66 @@ static bool rules_are_enough(const MtfPlanSearch *search, const MtfMeshAttempt *
     return search->options->rules_only || (attempt->rules.found && mtf_plan_search_is_late(search));
 }
 
+/* How much longer than the rival's step the cheapest layout's is to be, to be left: layouts may hide more than
+ * those made by hand. */
+#define HIDES_MORE 1.05
+
+/* Known layouts that cost so many times the cheapest are no measure of what others hide. */
+#define CHEAP 1.2
+
+/* A layout's cost over the length of its step. */
+static double hidden_by(const MtfPlanSearch *search, const MtfIncumbent *known) {
+    double host = mtf_machine_step_seconds(search->options->machine);
+    return (double)known->cost / 1e9 / (known->step_seconds - host);
+}
+
+/* The most of that among known layouts which fit and are cheap; 0: none is known. */
+static double most_hidden(const MtfPlanSearch *search, const MtfMeshAttempt *attempt) {
+    int64_t limit = search->options->memory_limit;
+    const MtfIncumbent *cheapest = mtf_incumbents_best(attempt->incumbents, limit);
+    double most = cheapest != NULL ? hidden_by(search, cheapest) : 0;
+    g_autoptr(GPtrArray) known = mtf_incumbents_fitting(attempt->incumbents, limit);
+    for (guint i = 0; i < known->len; i++) {
+        const MtfIncumbent *incumbent = g_ptr_array_index(known, i);
+        if ((double)incumbent->cost <= CHEAP * (double)cheapest->cost)
+            most = fmax(most, hidden_by(search, incumbent));
+    }
+    return most;
+}
+
+/* What is hopeless to search costs no less; INT64_MAX: nothing is. */
+static int64_t hopeless_cost(const MtfPlanSearch *search, const MtfMeshAttempt *attempt) {
+    double rival = search->options->by_bound ? search->options->rival_seconds : 0;
+    double hidden = rival > 0 ? most_hidden(search, attempt) : 0;
+    double seconds = rival - mtf_machine_step_seconds(search->options->machine);
+    double cost = 1e9 * HIDES_MORE * hidden * seconds;
+    return cost > 0 && cost < (double)(INT64_MAX / 2) ? (int64_t)cost : INT64_MAX;
+}
+
+/* Searches the problem, unless that turns out to be hopeless. */
+static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt, GError **error) {
+    GError *cause = NULL;
+    MtfSearchControl part;
+    _Atomic int64_t hopeless = hopeless_cost(search, attempt);
+    MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, attempt);
+    options.draft = mtf_plan_search_is_large(search);
+    if (hopeless < INT64_MAX) {
+        mtf_search_control_init_part(&part, search->control, 0);
+        part.listener = search->control != NULL ? search->control->listener : NULL;
+        part.rival = &hopeless;
+        part.slack = 1;
+        options.control = &part;
+    }
+    if (mtf_free_search(attempt->problem, &options, &attempt->free, &cause))
+        return true;
+    attempt->hopeless = hopeless < INT64_MAX && mtf_search_is_beaten(&part, hopeless);
+    if (attempt->hopeless)
+        g_error_free(cause);
+    else
+        g_propagate_error(error, cause);
+    return attempt->hopeless;
+}
+
 /* Searches the free layouts beside the rules; `known` is a layout found before, or NULL. */
 static bool attempt_free_layouts(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
                                  const MtfLayout *known, GError **error) {
@@ -223,11 +286,11 @@ static bool attempt_free_layouts(const MtfPlanSearch *search, MtfMeshAttempt *at
     tell_posed(search);
     if (!attempt_alike(search, attempt, error))
         return false;
-    MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, attempt);
-    options.draft = mtf_plan_search_is_large(search);
-    if (!mtf_free_search(attempt->problem, &options, &attempt->free, error))
+    if (!search_problem(search, attempt, error))
         return false;
-    if (attempt->free.layout != NULL)
+    if (attempt->hopeless)
+        attempt->cost = INT64_MAX;
+    else if (attempt->free.layout != NULL)
         attempt->cost = attempt->free.cost;
     else if (attempt->rules.rules != NULL && attempt->free.limit_enough > 0)
         attempt->free.limit_enough = MIN(attempt->free.limit_enough, attempt->rules.arena_bytes);

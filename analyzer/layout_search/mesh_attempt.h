@@ -3,7 +3,8 @@
  *
  *     rules ──► incumbents: rules, the field's layouts ──► free layouts
  *
- * What a search has found when it ends is in the attempt. */
+ * What a search has found when it ends is in the attempt. Beside a rival it ends early where its bound
+ * says that its step is longer, if no more of it is hidden than of the layouts above. */
 #ifndef MTF_MESH_ATTEMPT_H
 #define MTF_MESH_ATTEMPT_H
 
@@ -29,7 +30,8 @@ typedef struct {
     MtfLayout *alike;        /* the best found that fits and lays them out alike; NULL: none */
     MtfIncumbents *incumbents;
     MtfFreeAnswer free;
-    int64_t cost; /* of the best layout; INT64_MAX: none fits */
+    int64_t cost;  /* of the best layout; INT64_MAX: none fits */
+    bool hopeless; /* by its bound, that has no layout then */
 } MtfMeshAttempt;
 
 /* Searches one mesh laid as `mapping` says, or in order for NULL. `known` is a layout found before, or

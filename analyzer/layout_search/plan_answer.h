@@ -23,7 +23,7 @@ typedef struct {
                                   NULL: none */
     int64_t fastest_cost;      /* of that */
     double step_seconds;       /* of the layout; 0: not known (rules only) */
-    bool hopeless;             /* of longer than hopeless_seconds, and left as it was found */
+    bool hopeless;             /* far from the rival, and left as it was found */
     bool lost;                 /* another variant's draft is faster: left as it was found, too */
     MtfPricer pricer;          /* with the mesh as it is laid on the machine */
     MtfRuleAnswer rules;       /* on that mesh; bound: over all meshes in order as well */

@@ -44,8 +44,9 @@ typedef struct {
     MtfSearchControl *control; /* time, and who listens, to costs in nanoseconds; or NULL */
     MtfVariantRace *race;      /* with other variants of the step, or NULL: */
     int runner;                /* its number there */
-    double
-        hopeless_seconds; /* what has a longer step is not worth proof or another look; 0: all is */
+    double rival_seconds; /* of another plan's step, 0: none. A search that cannot come near it is
+                                  hopeless, and left: */
+    bool by_bound;        /* as soon as its bound says so, without an answer */
 } MtfPlanSearchOptions;
 
 /* Searches the meshes (MtfMesh). True with or without a layout; false on an error. The same input

@@ -109,7 +109,8 @@ bool mtf_deep_search(const MtfVariantSearchOptions *options, guint large, MtfVar
     MtfVariantSearchOptions one;
     if (few != NULL && compare(options, few, limit, mesh, &one)) {
         bool done = mtf_variant_search(&one, answer, NULL);
-        if (done && (answer->answer.found || mtf_search_is_over(options->control)))
+        if (done &&
+            (answer->answer.found || answer->given_up || mtf_search_is_over(options->control)))
             return true;
         mtf_variant_answer_clear(answer);
     }

@@ -34,9 +34,13 @@
  * are given up whose best rules cost so many times its, memory apart. */
 #define OUTCLASSED 1.05
 
-/* What takes so many times the rival's step when it is found is not worth a proof, or variants that save
- * recomputation, a third of the arithmetic at most: together they shorten no step by half. */
-#define HOPELESS 2
+/* Searches of no more operations are over soon, and their answer says more than that the rival wins. */
+#define QUICK_OPERATIONS 1000
+
+/* The most of a step that other variants save: where it recomputes, a third of the arithmetic, and more beside it;
+ * and where it does not, by fewer micro-batches. */
+#define RECOMPUTATION_SAVED 0.5
+#define MEMORY_SAVED 0.15
 
 /* The search of one variant, which may run beside that of the variant before it. */
 typedef struct Trial {
@@ -97,7 +101,8 @@ static MtfPlanSearchOptions plan_options(Trial *trial, int frontier) {
         .control = &trial->control,
         .race = trial->race,
         .runner = trial->runner,
-        .hopeless_seconds = HOPELESS * options->rival_seconds,
+        .rival_seconds = options->rival_seconds,
+        .by_bound = trial->found.graph->operations->len > QUICK_OPERATIONS,
     };
 }
 
@@ -262,7 +267,9 @@ static bool exceeds_host(const MtfVariantSearchOptions *options, MtfVariantAnswe
  */
 static bool judge_trial(Trial *trial, MtfVariantAnswer *best, GError **error) {
     int64_t known = MIN(cost_of(best), rival_cost(trial->options));
-    bool beaten = mtf_search_is_beaten(&trial->control, known);
+    const MtfPlanAnswer *found = &trial->found.answer;
+    bool beaten =
+        mtf_search_is_beaten(&trial->control, known) || (found->hopeless && !found->found);
     best->given_up |= beaten;
     bool excused = beaten || (is_stopped(trial->options) && cost_of(best) < INT64_MAX);
     if (!trial->done && !excused) {
@@ -308,12 +315,14 @@ static bool try_variants(const MtfVariantSearchOptions *options, MtfVariantAnswe
 /* ---- All variants -------------------------------------------------------------------------------- */
 
 /* Whether a variant is worth a search after `after` variants that did not fit worse: the next one always,
- * and others whose rules would be cheaper than what was found if memory were no matter. */
+ * and others whose rules would be cheaper than what was found if memory were no matter; where those that promise
+ * most were given up, no others. */
 static bool is_promising(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best,
                          int variant, int after) {
     const MtfStepCandidate *candidate = &g_array_index(best->variants, MtfStepCandidate, variant);
     bool large = best->graph != NULL && best->graph->operations->len > MTF_LARGE_OPERATIONS;
-    return after <= MORE_VARIANTS || (!large && candidate->cost > 0 &&
+    bool lost = best->given_up && cost_of(best) == INT64_MAX;
+    return after <= MORE_VARIANTS || (!large && !lost && candidate->cost > 0 &&
                                       candidate->cost < MIN(cost_of(best), rival_cost(options)));
 }
 
@@ -420,10 +429,13 @@ static int64_t copy_nanoseconds(const MtfVariantSearchOptions *options, const Mt
     return llround(1e9 * bytes_to_host(options, graph, true) / options->machine->host_bandwidth);
 }
 
-/* Whether copies of such a length could shorten the best step: those back begin, all but the last, when
- * those there are over. */
-static bool could_shorten(const MtfVariantAnswer *best, int64_t copies) {
-    return cost_of(best) == INT64_MAX || 2 * (double)copies < 1e9 * best->answer.step_seconds;
+/* Whether copies of such a length could shorten the best step, or the rival's: those back begin, all but the last,
+ * when those there are over. */
+static bool could_shorten(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best,
+                          int64_t copies) {
+    double least = 2e-9 * (double)copies, rival = options->rival_seconds;
+    bool shorter = cost_of(best) == INT64_MAX || least < best->answer.step_seconds;
+    return shorter && (rival <= 0 || least < rival);
 }
 
 /* Searches a variant that leaves something with the host, where it can be made, may fit and may be better. */
@@ -437,7 +449,7 @@ static bool try_offload(const MtfVariantSearchOptions *options, MtfVariantAnswer
     int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
     candidate.least_bytes = mtf_memory_bound(candidate.graph, devices);
     candidate.hidden = 2 * copies;
-    if (candidate.least_bytes > options->memory_limit || !could_shorten(best, copies) ||
+    if (candidate.least_bytes > options->memory_limit || !could_shorten(options, best, copies) ||
         !holds(options->machine, bytes_to_host(options, candidate.graph, false))) {
         mtf_graph_free(candidate.graph);
         return true;
@@ -767,11 +779,22 @@ static GArray *find_variants(const MtfVariantSearchOptions *options, GError **er
     return mtf_step_variants(&variants, error);
 }
 
+/* Whether other variants may save enough of the best one's step: recomputation, or what memory cost otherwise. */
+static bool may_beat_rival(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best) {
+    if (options->rival_seconds <= 0 || !best->answer.found)
+        return !best->answer.hopeless;
+    const MtfStepVariant *variant =
+        &g_array_index(best->variants, MtfStepCandidate, best->variant).variant;
+    double saved = variant->recompute == MTF_RECOMPUTE_NONE ? MEMORY_SAVED : RECOMPUTATION_SAVED;
+    return (1 - saved) * best->answer.step_seconds < options->rival_seconds;
+}
+
 /* Variants that may save more of the best one's step, unless that is hopeless. */
 static bool search_further(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
                            GError **error) {
-    best->given_up |= best->answer.hopeless;
-    return best->answer.hopeless ||
+    bool further = may_beat_rival(options, best);
+    best->given_up |= !further;
+    return !further ||
            (count_layers(options, best, error) && search_offload(options, best, error) &&
             search_parts(options, best, error) && search_rings(options, best, error));
 }

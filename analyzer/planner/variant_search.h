@@ -49,7 +49,8 @@ typedef struct {
     const char *collectives;   /* how they go, as of mtf_layout_choose_algorithms, or NULL */
     MtfSearchControl *control; /* time, and who listens; or NULL */
     /* Of a step of another kind of plan, 0: none. Variants are given up when their bound says that none
-     * of their steps is shorter, however much of it is hidden (mtf_schedule_most_hidden). */
+     * of their steps is shorter, however much of it is hidden (mtf_schedule_most_hidden), or as much as of
+     * layouts made by hand (mesh_attempt.h). */
     double rival_seconds;
 } MtfVariantSearchOptions;
 

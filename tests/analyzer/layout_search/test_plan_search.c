@@ -85,6 +85,31 @@ static int check_incumbents(const MtfPlanAnswer *answer, int64_t limit) {
     return fit;
 }
 
+/* A rival of four fifths of the best step is out of reach, as little is hidden here; one that takes as long is not,
+ * and changes nothing. */
+static void a_search_ends_where_its_bound_is_far_from_a_rival(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("a100", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
+    g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+    MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
+    MtfPlanAnswer alone, near, far;
+    search(graph, mesh, &options, &alone);
+    assert_false(alone.hopeless);
+    options.by_bound = true;
+    options.rival_seconds = alone.step_seconds;
+    search(graph, mesh, &options, &near);
+    assert_true(near.found && !near.hopeless);
+    assert_true(near.step_seconds == alone.step_seconds);
+    assert_int_equal(near.cost, alone.cost);
+    options.rival_seconds = 0.8 * alone.step_seconds;
+    search(graph, mesh, &options, &far);
+    assert_true(far.hopeless && !far.found);
+    mtf_plan_answer_clear(&alone);
+    mtf_plan_answer_clear(&near);
+    mtf_plan_answer_clear(&far);
+}
+
 static void no_plan_is_priced_above_a_layout_made_by_hand(void **state) {
     (void)state;
     static const struct {
@@ -452,6 +477,7 @@ static void repeated_layers_are_alike_unless_asked_otherwise(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repeated_layers_are_alike_unless_asked_otherwise),
+        cmocka_unit_test(a_search_ends_where_its_bound_is_far_from_a_rival),
         cmocka_unit_test(no_plan_is_priced_above_a_layout_made_by_hand),
         cmocka_unit_test(the_hand_made_layouts_are_all_there),
         cmocka_unit_test(more_memory_never_gives_a_slower_step),
