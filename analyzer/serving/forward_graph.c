@@ -155,6 +155,8 @@ static bool leave_training(MtfGraph *graph, GError **error) {
         op->attributes.rate = 0; /* which attention drops */
         for (int k = 0; k < op->n_inputs; k++)
             op->inputs[k] = untrained(graph, op->inputs[k]);
+        if (stand_ins[op->kind] > 0) /* what it is, should it be a result itself */
+            op->inputs[0] = op->inputs[stand_ins[op->kind] - 1];
     }
     graph->loss = -1;
     g_array_set_size(graph->updates, 0);
@@ -162,15 +164,18 @@ static bool leave_training(MtfGraph *graph, GError **error) {
     return true;
 }
 
-/* A variable that takes what `tensor` is. */
+/* A variable that takes what `tensor` is, which an operation makes. */
 static bool keep_result(MtfGraph *graph, int tensor, GError **error) {
+    int value = untrained(graph, tensor);
+    if (mtf_graph_tensor(graph, value)->producer < 0)
+        value = tensor;
     const MtfTensor *result = mtf_graph_tensor(graph, tensor);
     g_autofree char *name = g_strconcat(result->name, "/result", NULL);
     MtfShape shape = result->shape;
     int kept = mtf_graph_add_variable(graph, name, &shape, result->dtype,
                                       (MtfInit){ MTF_INIT_CONSTANT, 0 }, MTF_MEMORY_OUTPUT, error);
     if (kept >= 0)
-        mtf_graph_add_update(graph, kept, untrained(graph, tensor));
+        mtf_graph_add_update(graph, kept, value);
     return kept >= 0;
 }
 
@@ -199,6 +204,13 @@ MtfGraph *mtf_forward_graph(const MtfGraph *written, GError **error) {
     for (int t = 0; t < n; t++)
         if (results[t] && !keep_result(graph, t, error))
             return NULL;
+    if (graph->updates->len == 0) {
+        mtf_input_error(error,
+                        "%s: none of its operations makes anything without labels, next "
+                        "tokens or targets, so there is nothing to run forward",
+                        graph->name);
+        return NULL;
+    }
     mtf_graph_keep_needed(graph);
     drop_unread_inputs(graph);
     return g_steal_pointer(&graph);

@@ -17,7 +17,8 @@
 
 #include "layouts/graph/graph.h"
 
-/* Fails (bad input) where the graph is one of training already, or a name is taken. */
+/* Fails (bad input) where the graph is one of training already or makes nothing of what it reads, or a name is
+ * taken. */
 MtfGraph *mtf_forward_graph(const MtfGraph *written, GError **error);
 
 #endif

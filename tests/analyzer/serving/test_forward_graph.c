@@ -109,6 +109,25 @@ static void what_stands_in_must_have_its_shape(void **state) {
     assert_non_null(strstr(error->message, "\"seen\" must have its dimensions in their order"));
 }
 
+/* What stands for nothing but an input is made all the same. */
+static void an_input_that_is_dropped_is_a_result(void **state) {
+    (void)state;
+    check(HEAD " 'operations': [{'op': 'dropout', 'name': 'some', 'inputs': ['x'], 'rate': 0.5},"
+               "  {'op': 'in_train_phase', 'name': 'middle', 'inputs': ['w', 'w']}]}",
+          "x w =some/result =middle/result some middle ");
+}
+
+static void where_answers_alone_are_used_nothing_is_run(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) written = mtf_test_graph(
+        HEAD
+        " 'operations': [{'op': 'one_hot', 'name': 'right', 'inputs': ['labels'], 'dims': ['batch', 'classes']},"
+        "  {'op': 'reduce_mean', 'name': 'loss', 'inputs': ['right'], 'dims': []}], 'loss': 'loss'}");
+    assert_null(mtf_forward_graph(written, &error));
+    assert_non_null(strstr(error->message, "so there is nothing to run forward"));
+}
+
 static void a_training_graph_is_none(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
@@ -127,6 +146,8 @@ int main(void) {
         cmocka_unit_test(scores_of_what_is_read_are_the_result),
         cmocka_unit_test(without_a_loss_what_nobody_reads_is_a_result),
         cmocka_unit_test(what_stands_in_must_have_its_shape),
+        cmocka_unit_test(an_input_that_is_dropped_is_a_result),
+        cmocka_unit_test(where_answers_alone_are_used_nothing_is_run),
         cmocka_unit_test(a_training_graph_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
