@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Every operation and every family's tiny preset beside PyTorch (Debian's python3-torch): results, gradients,
+# Every operation, every family's tiny preset and the networks of tests/golden/networks beside PyTorch (Debian's python3-torch): results, gradients,
 # losses of some steps. Writes tests/bench/operations.txt, with a word where something is too far or fails;
 # BENCH_CASES="conv" only prints those with such a name. Fails where f32 differs by more than 1e-5 (families:
 # 1e-4), or f64 by more than 1e-12 (1e-10).

@@ -73,6 +73,45 @@ BINARY = {
 }
 
 
+def unrolled(graph):
+    """A graph whose `repeat` blocks are copied out and whose `loop` blocks are written flat (FORMATS.md, Loops)."""
+    variables, operations, loops, known = list(graph["variables"]), [], [], {}
+    add = lambda o, names, **more: operations.append({**o, "inputs": [names.get(i, i) for i in o.get("inputs", [])], **more})
+    for o in graph["operations"]:
+        block = o.get("repeat") or o.get("loop")
+        if block is None:
+            add(o, known)
+            continue
+        name, carry, body = block["name"], block["carry"], block["operations"]
+        inside = {p["name"] for p in body} | {v["name"] for v in block.get("variables", [])}
+        for p in body:
+            if p["op"] == "expression":
+                p.setdefault("arguments", " ".join(p["inputs"]))
+        if "repeat" in o:
+            now = {c["name"]: known.get(c["init"], c["init"]) for c in carry}
+            for i in range(block["count"]):
+                names = {**known, **now, **{n: f"{name}/{i}/{n}" for n in inside}}
+                variables += [{**v, "name": names[v["name"]]} for v in block["variables"]]
+                for p in body:
+                    add(p, names, name=names[p["name"]])
+                now = {c["name"]: names[c["next"]] for c in carry}
+            known.update({f"{name}/{c}": value for c, value in now.items()})
+            continue
+        loops.append({k: block[k] for k in ("name", "dimension", "reverse") if k in block})
+        names = {**known, **{n: f"{name}/{n}" for n in inside | {x["name"] for x in carry + block["inputs"]}}}
+        for c in carry:
+            add({"name": names[c["name"]], "op": "loop_begin", "inputs": [c["init"]]}, known)
+        for x in block["inputs"]:
+            add({"name": names[x["name"]], "op": "loop_slice", "inputs": [x["of"]], "dimension": block["dimension"], "loop": name}, known)
+        for p in body:
+            add(p, names, name=names[p["name"]], loop=name)
+        for y in block["outputs"]:
+            add({"name": f"{name}/{y['name']}", "op": "loop_stack", "inputs": [y["of"]], "dimension": block["dimension"], "loop": name}, names)
+        for c in carry:
+            add({"name": f"{name}/{c['name']}/next", "op": "loop_next", "inputs": [c["name"], c["next"]], "loop": name}, names)
+    return {**graph, "variables": variables, "operations": operations, "loops": loops}
+
+
 class Graph:
     def __init__(self, graph, dtype):
         self.graph, self.dtype = graph, dtype

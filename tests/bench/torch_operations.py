@@ -23,6 +23,7 @@ f64 in the gradient of t5's encoder/0/ffn/whidden, which looks like that.
 
 The rate of a family is RATE over its largest gradient, so that steps are of one size.
 """
+import glob
 import json
 import math
 import os
@@ -37,7 +38,7 @@ import torch
 import torch.nn.functional as F
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from torch_graph import Graph, Named
+from torch_graph import Graph, Named, unrolled
 
 LIMITS = {"f32": 1e-5, "f64": 1e-12}
 FAMILY_LIMITS = {"f32": 1e-4, "f64": 1e-10}
@@ -519,15 +520,15 @@ def given(graph):
         variables.append(whole)
         integer = i.get("dtype") == "int32"
         if integer:
-            ids[whole["name"]] = COUNTS.get(i["feed"], 5)
+            ids[whole["name"]] = min(COUNTS.get(i["feed"], 5), graph["dimensions"].get("vocab", 256))
         operations.append({"name": i["name"], "op": "cast", "inputs": [whole["name"]], "dtype": "int32"} if integer else
                           {"name": i["name"], "op": "scale", "inputs": [whole["name"]], "factor": 1})
     for o in graph["operations"]:
-        if o["op"] == "dropout":
+        if o.get("op") == "dropout":
             ids[o["name"] + "/given"] = 2
             variables.append({"name": o["name"] + "/given", "dims": o.get("dims") or o["like"], "init": "zeros", "frozen": True})
             o = {"name": o["name"], "op": "multiply", "inputs": [o["inputs"][0], o["name"] + "/given"], "dims": o.get("dims") or o["like"]}
-        if o["op"] == "random_normal":
+        if o.get("op") == "random_normal":
             variables.append({"name": o["name"] + "/given", "dims": o["dims"], "init": "zeros", "frozen": True})
             o = {"name": o["name"], "op": "scale", "inputs": [o["name"] + "/given"], "factor": 1}
         operations.append(o)
@@ -535,14 +536,23 @@ def given(graph):
             "optimizer": {"kind": "momentum", "rate": RATE, "momentum": 0.9}}, ids
 
 
+def network_graph(path):
+    """As `given`, without blocks; and as it is written, for us."""
+    written = json.load(open(path))
+    return (*given(unrolled(written)), given(written)[0])
+
+
 def family_graph(family, folder):
+    if family.endswith(".json"):
+        return network_graph(family)
     path = os.path.join(folder, "family.json")
     call(["meshtf-plan", "model", family, "--preset", "tiny", "-o", path])
     graph = json.load(open(path))
     for o in graph["operations"]:
         if o["op"] == "dropout" and "dims" not in o:
             o["like"] = next(p for p in graph["operations"] if p["name"] == o["inputs"][0])["dims"]
-    return given(graph)
+    graph, ids = given(graph)
+    return graph, ids, graph
 
 
 def begin(graph, ids):
@@ -596,7 +606,7 @@ def train_theirs(graph, arrays, dtype=torch.float64, rate=None):
 
 def check_family(family, folder):
     """{precision: (assigned, gradients, losses)}."""
-    graph, ids = family_graph(family, folder)
+    graph, ids, written = family_graph(family, folder)
     arrays = begin(graph, ids)
     theirs, found = train_theirs(graph, arrays), {}
     gradients, updates, losses = train_theirs(graph, arrays, torch.float32, graph["optimizer"]["rate"])
@@ -605,7 +615,7 @@ def check_family(family, folder):
     numbers = lambda tensors: {n: t.numpy() for n, t in tensors.items()}
     own = family_differences((numbers(gradients), numbers(updates), losses), theirs)
     for precision in FAMILY_LIMITS:
-        after, losses = run_ours(folder, graph, arrays, precision, STEPS)
+        after, losses = run_ours(folder, {**written, "optimizer": graph["optimizer"]}, arrays, precision, STEPS)
         gradients = {n[len("momentum/v/"):]: t for n, t in after.items() if n.startswith("momentum/v/")}
         if set(gradients) != set(theirs[0]):
             raise ValueError(f"gradients of {sorted(set(gradients) ^ set(theirs[0]))} on one side only")
@@ -748,9 +758,10 @@ def main(formats, folder):
         if ONLY in kind:
             bad += judge(kind, lambda: check_optimizer(kind, folder), LIMITS)
     print(f"{'family':44}{'f32 assign':>10}{' gradient':>10}{' losses':>10}{'f64 assign':>10}{' gradient':>10}{' losses':>10}{'torch f32':>10}{' gradient':>10}{' losses':>10}")
-    for family in FAMILIES:
+    networks = sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden/networks/*.json")))
+    for family in FAMILIES + networks:
         if ONLY in family:
-            bad += judge(family, lambda: check_family(family, folder), FAMILY_LIMITS)
+            bad += judge(os.path.basename(family), lambda: check_family(family, folder), FAMILY_LIMITS)
     for missing in sorted(set(operations_of(formats)) - seen):
         print(f"{missing:44} no case")
         bad += 1

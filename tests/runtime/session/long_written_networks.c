@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Networks as people write them in graph.json (tests/golden/networks): 50 steps under drawn layouts of one to eight
+ * processors give the losses of one, to 1e-10 in float64. An argument names the only one to try. */
+#include "tests/support/cmocka.h"
+
+#include "tests/support/cases/random_layout.h"
+#include "tests/support/losses/layout_losses.h"
+
+#include <string.h>
+
+#define DRAWS 32
+#define FOLDER "tests/golden/networks/"
+
+typedef struct {
+    const char *name, *sizes;
+} Network;
+
+static const Network networks[] = {
+    { "conformer", "batch:3;length:10;mem:10;tout:10;d:6;ff:5;c:7" },
+    { "contrastive", "batch:6;other:6" },
+    { "convnext", "batch:8;d:6;d4:9" },
+    { "diffusion", "batch:3" },
+    { "gan", "batch:3" },
+    { "gat", "nodes:9;edges:21" },
+    { "mamba", "batch:3;length:7;tout:7;inner:6;vocab:128" },
+    { "mixer", "batch:3;tok:7;ch:10" },
+    { "retnet", "batch:3;length:7;mem:7;vocab:128" },
+    { "vqvae", "batch:3;codes:11;d:6" },
+};
+
+static void layouts_of_a_written_network_give_its_losses(void **state) {
+    const Network *network = *state;
+    g_autofree char *path = g_strconcat(FOLDER, network->name, ".json", NULL);
+    MtfLossModel model;
+    mtf_loss_model_init(&model, path, network->sizes, MTF_F64);
+    g_autoptr(GRand) random = g_rand_new_with_seed(7);
+    for (int draw = 0; draw < DRAWS; draw++) {
+        MtfMesh mesh = mtf_random_mesh(random, 1 + draw / 2 % 8);
+        g_autoptr(MtfLayout) layout =
+            (draw % 2 == 0 ? mtf_random_rule_layout : mtf_random_free_layout)(random, model.graph,
+                                                                              &mesh);
+        layout->execution.bucket_bytes = draw / 16 % 2 * 100000;
+        mtf_check_layout_losses(&model, layout, LAYOUT_STEPS, MTF_F64);
+    }
+    mtf_loss_model_clear(&model);
+}
+
+int main(int argc, char **argv) {
+    GArray *tests = g_array_new(FALSE, TRUE, sizeof(struct CMUnitTest));
+    for (gsize i = 0; i < G_N_ELEMENTS(networks); i++) {
+        struct CMUnitTest test = { .name = networks[i].name,
+                                   .test_func = layouts_of_a_written_network_give_its_losses,
+                                   .initial_state = (void *)(guintptr)&networks[i] };
+        if (argc < 2 || strcmp(argv[1], networks[i].name) == 0)
+            g_array_append_val(tests, test);
+    }
+    int failed = _cmocka_run_group_tests("networks", (struct CMUnitTest *)(void *)tests->data,
+                                         tests->len, NULL, NULL);
+    g_array_unref(tests);
+    return failed;
+}
