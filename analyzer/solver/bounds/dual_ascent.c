@@ -3,9 +3,9 @@
 
 #include "analyzer/solver/bounds/certified_point.h"
 #include "analyzer/solver/bounds/exact_bound.h"
+#include "analyzer/solver/bounds/node_pairs.h"
 #include "analyzer/solver/bounds/probing.h"
 #include "analyzer/solver/reduce/core_values.h"
-#include "analyzer/solver/reduce/node_pairs.h"
 #include "analyzer/solver/reduce/reductions.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 
 #include "analyzer/solver/reduce/core_part.h"
 #include "analyzer/solver/reduce/core_values.h"
-#include "analyzer/solver/reduce/node_pairs.h"
+#include "analyzer/solver/bounds/node_pairs.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "tests/support/problems/layout_problems.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/solver/reduce/node_pairs.h"
+#include "analyzer/solver/bounds/node_pairs.h"
 
 #include "analyzer/solver/reduce/core_certificate.h"
 #include "analyzer/solver/reduce/core_values.h"
