@@ -97,14 +97,6 @@ void mtf_planning_warn_untrained(const MtfGraph *graph) {
                 graph->name);
 }
 
-static bool check_divisible(const MtfGraph *graph, const MtfStepVariant *variant, GError **error) {
-    return !mtf_graph_is_training(graph) || variant->microbatches <= 1 ||
-           mtf_input_error(error,
-                           "\"%s\" is a training graph already; micro-batches are a matter of the "
-                           "graph that it was made from",
-                           graph->name);
-}
-
 static MtfGraph *make_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                      GError **error) {
     g_autoptr(MtfGraph) training =
@@ -138,9 +130,9 @@ static bool find_division(const MtfGraph *graph, const MtfStepVariant *variant,
 
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       MtfDivision *division, GError **error) {
-    if (!check_divisible(graph, variant, error) || !find_division(graph, variant, division, error))
-        return NULL;
-    return make_training_graph(graph, variant, error);
+    return find_division(graph, variant, division, error)
+               ? make_training_graph(graph, variant, error)
+               : NULL;
 }
 
 /* What the variant keeps of the whole graph, or of each stage what it says. */

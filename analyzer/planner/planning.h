@@ -66,8 +66,7 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
 /* Warns on standard error of a graph to be trained that has no optimizer. */
 void mtf_planning_warn_untrained(const MtfGraph *graph);
 
-/* The training graph of a graph, differentiated unless it is one already (it has updates), when it
- * cannot be divided any more. The result has the whole batch, which `division` divides, is in canonical order and free
+/* The training graph of a graph, differentiated unless it is one already (it has updates). The result has the whole batch, which `division` divides, is in canonical order and free
  * of composites. */
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       MtfDivision *division, GError **error);

@@ -50,12 +50,12 @@ static MtfGraph *graph_of(const MtfStepVariantsOptions *options, const MtfStepVa
 
 /* ---- What there is to choose from ------------------------------------------------------------ */
 
-/* A graph that has no batch, or is a training graph already, is done in one piece. */
+/* A graph that has no batch is done in one piece. */
 static GArray *find_counts(const MtfStepVariantsOptions *options) {
     GArray *counts = g_array_new(FALSE, FALSE, sizeof(int));
     int first = MAX(1, options->microbatches);
     g_array_append_val(counts, first);
-    if (options->microbatches > 0 || mtf_graph_is_training(options->written))
+    if (options->microbatches > 0)
         return counts;
     int batch = mtf_batch_dimension(options->written, options->batch_dim, NULL);
     int64_t size = batch >= 0 ? mtf_graph_size(options->written, batch) : 1;

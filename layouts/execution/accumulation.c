@@ -294,6 +294,41 @@ static int divide(Accumulation *a, const int *gradients) {
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
+/* Whether results follow from inputs, and so differ from one micro-batch to the next; free with g_free. */
+static bool *find_varying(const MtfGraph *graph) {
+    bool *varying = g_new0(bool, graph->tensors->len + 1);
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        varying[t] = mtf_graph_tensor(graph, t)->source == MTF_SOURCE_INPUT;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        bool varies = false;
+        for (int k = 0; k < op->n_inputs; k++)
+            varies |= varying[op->inputs[k]];
+        for (int k = 0; k < op->n_outputs; k++)
+            varying[op->outputs[k]] = varies;
+    }
+    return varying;
+}
+
+/* Of the backward pass gradients alone are summed: what else it leaves to once a step would be the last
+ * micro-batch's. */
+static bool check_backward(const Accumulation *a, GError **error) {
+    const MtfGraph *graph = a->b.graph;
+    g_autofree bool *varying = find_varying(graph);
+    for (int t = 0; t < a->tensors; t++) {
+        int producer = tensor_of(a, t)->producer, reader = first_reader(a, t);
+        if (producer < 0 || reader < 0 || !varying[t] || is_gradient(a, t) ||
+            mtf_graph_operation(graph, producer)->phase != MTF_PHASE_BACKWARD)
+            continue;
+        return mtf_input_error(error,
+                               "operation \"%s\" runs once a step and reads \"%s\" of the backward "
+                               "pass, whose \"memory_kind\" does not say \"gradients\": what "
+                               "micro-batches give of it is not summed",
+                               mtf_graph_operation(graph, reader)->name, tensor_of(a, t)->name);
+    }
+    return true;
+}
+
 /* For each variable its gradient, or -1. */
 static int *find_gradients(const MtfGraph *graph) {
     int *gradients = g_new(int, graph->tensors->len + 1);
@@ -394,5 +429,5 @@ bool mtf_graph_accumulate(MtfGraph *graph, GError **error) {
                        .division = division,
                        .now = now,
                        .places = places };
-    return accumulate(&a, error);
+    return check_backward(&a, error) && accumulate(&a, error);
 }

@@ -26,6 +26,11 @@ for parts in 1 4; do
     sed 's/.*"loss": *\([0-9.]*\).*/\1/' "$work/$parts.metrics" >"$work/$parts.losses"
 done
 claim "the plan says how many parts there are" grep -q '"microbatches": 4' "$work/4.json"
+claim "the graph is that of the whole step in both" sh -c "
+    jq .graph '$work/1.json' >'$work/graph.json' && jq .graph '$work/4.json' | cmp - '$work/graph.json'"
+run meshtf-plan search "$work/graph.json" --mesh 'rows:2;cols:2' --microbatches 4 -o "$work/again.json"
+claim "it is planned in parts like what it was made from" \
+    test "$(jq .program_sha256 "$work/again.json")" = "$(jq .program_sha256 "$work/4.json")"
 claim "the losses are the same" sh -c "paste '$work/1.losses' '$work/4.losses' |
     awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-4 || d < -1e-4) exit 1 } END { exit NR != 6 }'"
 memory() { sed -n 's/.*"peak_memory_bytes": *\([0-9]*\).*/\1/p' "$1"; }
@@ -46,7 +51,7 @@ done
 # Memory decides: with plenty the step is done in one piece, with less in a variant that fits.
 # shellcheck disable=SC2086
 run meshtf-plan search "$graph" $sizes --mesh 'rows:2;cols:2' --memory 1GiB
-claim "with plenty of memory there is nothing to choose" sh -c "! grep -q '^form' '$work/out'"
+claim "with plenty of memory there is nothing to choose" sh -c "! grep -q '^variant' '$work/out'"
 # shellcheck disable=SC2086
 run meshtf-plan search "$graph" $sizes --mesh 'rows:2;cols:2' --memory 3MiB -o "$work/auto.json"
 claim "with little memory a form is found that fits" exits 0

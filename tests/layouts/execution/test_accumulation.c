@@ -221,6 +221,19 @@ static void graphs_that_add_up_by_themselves_are_refused(void **state) {
                         "step does not do by itself");
 }
 
+static void what_the_backward_pass_leaves_are_gradients(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) written = forward(PRODUCT ", " MEAN("p"));
+    g_autoptr(MtfGraph) whole = mtf_training_graph(written, NULL);
+    mtf_graph_tensor(whole, mtf_graph_find_tensor(whole, "grad/w"))->memory = MTF_MEMORY_ACTIVATION;
+    assert_false(mtf_test_divide(whole, 3, &error));
+    assert_string_equal(error->message,
+                        "operation \"update/w\" runs once a step and reads \"grad/w\" of the "
+                        "backward pass, whose \"memory_kind\" does not say \"gradients\": what "
+                        "micro-batches give of it is not summed");
+}
+
 static void the_form_of_a_step_is_told(void **state) {
     (void)state;
     g_autoptr(MtfGraph) whole = training(PRODUCT ", " MEAN("p"), 1, NULL);
@@ -242,6 +255,7 @@ int main(void) {
         cmocka_unit_test(a_sum_is_not_read_before_it_is_complete),
         cmocka_unit_test(what_several_variables_take_is_accumulated_once),
         cmocka_unit_test(graphs_that_add_up_by_themselves_are_refused),
+        cmocka_unit_test(what_the_backward_pass_leaves_are_gradients),
         cmocka_unit_test(the_form_of_a_step_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
