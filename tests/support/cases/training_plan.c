@@ -99,9 +99,9 @@ MtfPlan *mtf_training_plan(const MtfTrainingPlan *wanted, GError **error) {
     plan->training = load_graph(wanted, error);
     if (plan->training == NULL)
         return NULL;
-    const MtfDivision division = { .microbatches = MAX(1, wanted->microbatches),
-                                   .batch = mtf_batch_dimension(plan->training, NULL, error),
-                                   .ring = wanted->ring };
+    MtfDivision division = { .microbatches = MAX(1, wanted->microbatches), .ring = wanted->ring };
+    if (division.microbatches > 1)
+        division.batch = mtf_batch_dimension(plan->training, NULL, error);
     if (division.batch < 0)
         return NULL;
     plan->graph = mtf_graph_copy(plan->training);
