@@ -78,36 +78,11 @@ static double value_of(const MtfPlan *plan, const char *key) {
     return isnan(predicted) ? number_of(plan->search, key) : predicted;
 }
 
-/* What the stages of the fullest domain need of a device. */
-static double peak_of_pipeline(const MtfPipelinePlan *pipeline) {
-    double most = 0;
-    for (int rank = 0; rank < pipeline->order->ranks; rank++) {
-        double bytes = 0;
-        for (int s = 0; s < pipeline->order->stages; s++)
-            if (pipeline->order->rank_of_stage[s] == rank)
-                bytes += number_of(mtf_pipeline_stage(pipeline, s)->predicted, "peak_memory_bytes");
-        most = fmax(most, bytes);
-    }
-    return most;
-}
-
-/* Of the tensors that stages hand each other in a step. */
-static double sent_bytes(const MtfPipelinePlan *pipeline) {
-    double bytes = 0;
-    for (guint i = 0; i < pipeline->split->transfers->len; i++) {
-        const MtfStageTransfer *t = &g_array_index(pipeline->split->transfers, MtfStageTransfer, i);
-        const MtfGraph *graph = g_ptr_array_index(pipeline->split->graphs, t->from);
-        bytes += (double)mtf_graph_tensor_bytes(graph, t->sent) *
-                 (t->once ? 1 : pipeline->order->microbatches);
-    }
-    return bytes;
-}
-
 static double value_of_pipeline(const MtfPipelinePlan *pipeline, const char *key) {
     if (strcmp(key, "peak_memory_bytes") == 0)
-        return peak_of_pipeline(pipeline);
+        return mtf_pipeline_peak_bytes(pipeline);
     if (strcmp(key, "sent_bytes") == 0)
-        return sent_bytes(pipeline);
+        return mtf_pipeline_sent_bytes(pipeline);
     if (strcmp(key, "memory_limit") == 0)
         return value_of(mtf_pipeline_stage(pipeline, 0), key);
     return number_of(pipeline->predicted, key);

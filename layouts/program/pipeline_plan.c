@@ -265,6 +265,30 @@ int mtf_pipeline_devices(const MtfPipelinePlan *pipeline) {
     return mtf_pipeline_first_device(pipeline, pipeline->order->ranks);
 }
 
+double mtf_pipeline_peak_bytes(const MtfPipelinePlan *pipeline) {
+    double most = 0;
+    for (int rank = 0; rank < pipeline->order->ranks; rank++) {
+        double bytes = 0;
+        for (int s = 0; s < pipeline->order->stages; s++)
+            if (pipeline->order->rank_of_stage[s] == rank)
+                bytes += mtf_json_number_of(mtf_pipeline_stage(pipeline, s)->predicted,
+                                            "peak_memory_bytes", 0);
+        most = MAX(most, bytes);
+    }
+    return most;
+}
+
+double mtf_pipeline_sent_bytes(const MtfPipelinePlan *pipeline) {
+    double bytes = 0;
+    for (guint i = 0; i < pipeline->split->transfers->len; i++) {
+        const MtfStageTransfer *t = &g_array_index(pipeline->split->transfers, MtfStageTransfer, i);
+        const MtfGraph *graph = g_ptr_array_index(pipeline->split->graphs, t->from);
+        bytes += (double)mtf_graph_tensor_bytes(graph, t->sent) *
+                 (t->once ? 1 : pipeline->order->microbatches);
+    }
+    return bytes;
+}
+
 bool mtf_pipeline_plan_add(MtfPipelinePlan *pipeline, MtfPlan *plan, GError **error) {
     int stage = (int)pipeline->stages->len;
     int size = mtf_pipeline_domain_size(pipeline, pipeline->order->rank_of_stage[stage]);

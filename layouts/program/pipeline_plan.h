@@ -72,6 +72,11 @@ char *mtf_pipeline_place_format(int first, int last, const MtfMesh *mesh);
 /* Devices of all domains. */
 int mtf_pipeline_devices(const MtfPipelinePlan *pipeline);
 
+/* As its stages predict: bytes that a device of the fullest domain needs; and of the tensors that stages hand each
+ * other in a step. */
+double mtf_pipeline_peak_bytes(const MtfPipelinePlan *pipeline);
+double mtf_pipeline_sent_bytes(const MtfPipelinePlan *pipeline);
+
 /* Whether the file is the plan of a pipeline; false where it cannot be read. */
 bool mtf_pipeline_plan_is(const char *path);
 

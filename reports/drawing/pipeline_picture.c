@@ -25,14 +25,14 @@ static double x_of(const Picture *p, double seconds) {
     return LEFT + WIDTH * MIN(seconds, p->until) / p->until;
 }
 
-/* The end of the step, or where MOST_BOXES passes have begun. */
-static double shown_until(const MtfPipelineFacts *facts) {
+/* The end of the step, or of the scale if that is later; or where MOST_BOXES passes have begun. */
+static double shown_until(const MtfPipelineFacts *facts, double seconds) {
     const MtfPipelineOrder *order = facts->pipeline->order;
     int all = 0;
     for (int r = 0; r < order->ranks; r++)
         all += mtf_pipeline_length(order, r);
     double end = facts->run->makespan;
-    return all <= MOST_BOXES ? end : end * MOST_BOXES / all;
+    return all <= MOST_BOXES ? MAX(end, seconds) : end * MOST_BOXES / all;
 }
 
 /* ---- Passes -------------------------------------------------------------------------------- */
@@ -141,9 +141,9 @@ static void add_legend(const Picture *p) {
     g_string_append(p->page, "</ul>");
 }
 
-void mtf_pipeline_picture(GString *page, const MtfPipelineFacts *facts) {
+void mtf_pipeline_picture(GString *page, const MtfPipelineFacts *facts, double seconds) {
     const MtfPipelineOrder *order = facts->pipeline->order;
-    Picture p = { page, facts, shown_until(facts), 0 };
+    Picture p = { page, facts, shown_until(facts, seconds), 0 };
     for (int domain = 0; domain < order->ranks; domain++)
         p.most = MAX(p.most, mtf_pipeline_domain_bytes(facts, domain));
     double height = TOP + ROW * order->ranks;

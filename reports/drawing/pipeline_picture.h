@@ -11,7 +11,8 @@
 
 #include "reports/facts/pipeline_facts.h"
 
-/* Appends the picture and its legend. Of long steps it shows the beginning, and says so. */
-void mtf_pipeline_picture(GString *page, const MtfPipelineFacts *facts);
+/* Appends the picture and its legend, on a scale of so many seconds or the whole step. Of steps of many passes it
+ * shows the beginning, and says so. */
+void mtf_pipeline_picture(GString *page, const MtfPipelineFacts *facts, double seconds);
 
 #endif

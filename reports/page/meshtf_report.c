@@ -11,6 +11,7 @@
 #include "reports/facts/timeline.h"
 #include "reports/page/page.h"
 #include "reports/page/page_compare.h"
+#include "reports/page/page_compare_pipelines.h"
 #include "reports/page/page_pipeline.h"
 
 #include <errno.h>
@@ -229,10 +230,58 @@ static void free_facts(void *facts) {
     mtf_step_facts_free(facts);
 }
 
+static bool any_pipeline(char **paths, int n) {
+    for (int i = 0; i < n; i++)
+        if (mtf_pipeline_plan_is(paths[i]))
+            return true;
+    return false;
+}
+
+/* One of several plans, of a pipeline or of one mesh. */
+typedef struct {
+    MtfPipelinePlan *pipeline;
+    MtfPipelineFacts *facts;
+    MtfPlan *plan;
+} EitherPlan;
+
+static bool either_load(EitherPlan *either, const char *path, GError **error) {
+    if (!mtf_pipeline_plan_is(path))
+        return (either->plan = mtf_plan_load(path, error)) != NULL;
+    either->pipeline = mtf_pipeline_plan_load(path, error);
+    if (either->pipeline != NULL)
+        either->facts = mtf_pipeline_facts_new(either->pipeline, error);
+    return either->facts != NULL;
+}
+
+static void either_clear(EitherPlan *either) {
+    mtf_pipeline_facts_free(either->facts);
+    mtf_pipeline_plan_free(either->pipeline);
+    mtf_plan_free(either->plan);
+}
+
+/* Where some of the plans have stages. */
+static bool compare_pipelines(char **paths, int n, const Options *options, GError **error) {
+    EitherPlan plans[MTF_COMPARED_MAX] = { 0 };
+    MtfComparedPipeline compared[MTF_COMPARED_MAX];
+    bool good = true;
+    for (int i = 0; i < n && good; i++) {
+        good = either_load(&plans[i], paths[i], error);
+        compared[i] = (MtfComparedPipeline){ paths[i], plans[i].facts, plans[i].plan };
+    }
+    g_autofree char *page = good ? mtf_page_compare_pipelines(compared, n) : NULL;
+    good = good && make_folder(options->output, error) &&
+           write_text(options->output, "index.html", page, error);
+    for (int i = 0; i < n; i++)
+        either_clear(&plans[i]);
+    return good;
+}
+
 static bool write_comparison(char **paths, int n, const Options *options, GError **error) {
     if (n > MTF_COMPARED_MAX)
         return mtf_input_error(error, "%d plans are more than the %d that stand side by side", n,
                                MTF_COMPARED_MAX);
+    if (any_pipeline(paths, n))
+        return compare_pipelines(paths, n, options, error);
     g_autoptr(GPtrArray) plans = g_ptr_array_new_with_free_func(free_plan);
     g_autoptr(GPtrArray) facts = g_ptr_array_new_with_free_func(free_facts);
     if (!load_plans(paths, n, plans, facts, error) || !make_folder(options->output, error))

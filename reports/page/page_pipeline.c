@@ -80,7 +80,7 @@ static void add_schedule(GString *page, const MtfPipelineFacts *facts) {
     g_autofree char *makespan = mtf_seconds_format(facts->run->makespan);
     g_autofree char *ideal = mtf_seconds_format(facts->run->ideal);
     mtf_page_section(page, "schedule", "The schedule");
-    mtf_pipeline_picture(page, facts);
+    mtf_pipeline_picture(page, facts, 0);
     mtf_markup(page,
                "<p>The passes take %s from the first to the last; the busiest domain computes for "
                "%s of them. What follows once a step (sums, clipping, updates) is not drawn.</p>",

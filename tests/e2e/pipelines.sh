@@ -225,6 +225,12 @@ claim "with the plan's memory and transfers" sh -c "[ \$(grep -c 'equal to the b
 run meshtf-plan compare "$work/searched.json" "$work/uneven.json" "$work/whole.json"
 claim "pipelines are compared with each other and with one mesh" says "2 stages on 3 devices, schedule 1f1b, 4 micro-batches"
 claim "by their bubbles" says "bubble  "
+run meshtf-plan compare "$work/searched.json" "$work/uneven.json" "$work/whole.json" -o "$work/beside"
+claim "and as a page" grep -q '<h1>3 plans side by side</h1>' "$work/beside/index.html"
+claim "with both schedules, on one scale" sh -c "xmllint --noout '$work/beside/index.html' &&
+    [ \$(grep -o '<h3>[AB]: 1f1b</h3>' '$work/beside/index.html' | wc -l) = 2 ] &&
+    [ \$(grep -o 'text-anchor=\"end\">[0-9.]* [a-z]*</text></svg>' '$work/beside/index.html' | sort -u | wc -l) = 1 ]"
+claim "and what has no stages beside them" grep -q '<td>no stages, mesh' "$work/beside/index.html"
 run meshtf-plan compare "$work/searched.json" "$work/whole.json" --json
 claim "the whole has no stages" sh -c "jq -e '.[0].stages == 2 and .[0].bubble > 0 and (.[1] | has(\"stages\") or has(\"bubble\") | not)' '$work/out'"
 run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages auto --json
