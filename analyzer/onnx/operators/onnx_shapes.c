@@ -160,19 +160,35 @@ static int new_axis_of_examples(const MtfOnnxTranslation *t, const MtfOnnxValue 
     return -1;
 }
 
-/* Where the file fixes a batch and another was asked for: sizes as the file has them, with the examples asked for along
- * `axis`. `known`: the product of the sizes, but for one that may be open; then a size is the file's that stands in it
- * (`stored`) or is its batch, and others were worked out from tensors at hand. */
-static void adapt_batch(const MtfOnnxTranslation *t, int64_t n, bool open, bool stored, int axis,
-                        int64_t *known, int64_t *sizes) {
-    if (axis < 0 || sizes[axis] <= 0)
-        return;
-    int64_t asked = *known / t->file_batch * t->batch;
-    bool own = stored || sizes[axis] == t->file_batch;
-    if (open ? own && n % asked == 0 : asked == n) {
-        sizes[axis] = sizes[axis] / t->file_batch * t->batch;
-        *known = asked;
+/* The product of all sizes but an open one (-1), whose axis is `open` (-1: none); -1 where it is beyond 63 bits. */
+static int64_t known_product(int rank, const int64_t *sizes, int *open) {
+    int64_t known = 1;
+    *open = -1;
+    for (int k = 0; k < rank; k++) {
+        if (sizes[k] == -1)
+            *open = k;
+        else if (sizes[k] > 0 && known > INT64_MAX / sizes[k])
+            return -1;
+        else
+            known *= sizes[k];
     }
+    return known;
+}
+
+/* Where the file fixes a batch and another was asked for: sizes of n elements as the file has them, with the examples
+ * asked for along `axis`. Where a size is open, the others are the file's if they stand in it (`stored`), or are its batch;
+ * else they were worked out from tensors at hand. */
+static void adapt_batch(const MtfOnnxTranslation *t, int64_t n, bool stored, int axis, int rank,
+                        int64_t *sizes) {
+    int open;
+    int64_t known = known_product(rank, sizes, &open);
+    if (axis < 0 || sizes[axis] <= 0 || known < t->file_batch ||
+        known / t->file_batch > n / t->batch)
+        return;
+    int64_t asked = known / t->file_batch * t->batch;
+    bool own = stored || sizes[axis] == t->file_batch;
+    if (open >= 0 ? own && n % asked == 0 : asked == n)
+        sizes[axis] = sizes[axis] / t->file_batch * t->batch;
 }
 
 static MtfOnnxValue *note_examples(const MtfOnnxTranslation *t, MtfOnnxValue *y, int axis) {
@@ -204,31 +220,36 @@ static MtfOnnxValue *for_all_examples(MtfOnnxTranslation *t, MtfOnnxValue *x,
     return mtf_onnx_expand(t, x, x->rank, sizes);
 }
 
+/* A size of 0 copies the input's. */
+static bool read_sizes(MtfOnnxCall *call, int *rank, int64_t *sizes, unsigned *copied) {
+    const MtfOnnxValue *x = call->inputs[0];
+    bool zero = mtf_onnx_int(call, "allowzero", 0) != 0;
+    if (!mtf_onnx_ints(call, "shape", 1, sizes, rank))
+        return false;
+    *copied = 0;
+    for (int k = 0; k < *rank; k++) {
+        *copied |= sizes[k] == 0 && !zero ? 1U << k : 0;
+        if (*copied >> k & 1)
+            sizes[k] = k < x->rank ? x->sizes[k] : 0;
+        if (sizes[k] < -1 || known_product(k + 1, sizes, &(int){ 0 }) < 0)
+            return mtf_onnx_fail(call->t, "it cannot have a size of %" PRId64 " along axis %d",
+                                 sizes[k], k) != NULL;
+    }
+    return true;
+}
+
 static MtfOnnxValue *reshape(MtfOnnxCall *call) {
     MtfOnnxValue *x = call->inputs[0];
-    int64_t sizes[MOST], known = 1, n = mtf_onnx_elements(x);
-    int rank, open = -1;
-    unsigned copied = 0;
-    bool zero = mtf_onnx_int(call, "allowzero", 0) != 0;
-    if (!mtf_onnx_ints(call, "shape", 1, sizes, &rank))
+    int64_t sizes[MOST], n = mtf_onnx_elements(x);
+    int rank, open;
+    unsigned copied;
+    if (!read_sizes(call, &rank, sizes, &copied))
         return NULL;
-    for (int k = 0; k < rank; k++) {
-        copied |= sizes[k] == 0 && !zero ? 1U << k : 0;
-        if (copied >> k & 1)
-            sizes[k] = k < x->rank ? x->sizes[k] : 0;
-        if (sizes[k] < -1 || (sizes[k] > 0 && known > INT64_MAX / sizes[k]))
-            return mtf_onnx_fail(call->t, "it cannot have a size of %" PRId64 " along axis %d",
-                                 sizes[k], k);
-        if (sizes[k] == -1)
-            open = k;
-        else
-            known *= sizes[k];
-    }
     int axis = new_axis_of_examples(call->t, x, rank, sizes);
     const MtfOnnxValue *shape = mtf_onnx_input(call, 1);
     if (axis >= 0 && (copied >> axis & 1) == 0)
-        adapt_batch(call->t, n, open >= 0, shape == NULL || shape->stored != NULL, axis, &known,
-                    sizes);
+        adapt_batch(call->t, n, shape == NULL || shape->stored != NULL, axis, rank, sizes);
+    int64_t known = known_product(rank, sizes, &open);
     if (open >= 0)
         sizes[open] = known > 0 ? n / known : 0;
     return note_examples(call->t, mtf_onnx_reshape(call->t, x, MAX(rank, 0), sizes), axis);
@@ -418,14 +439,15 @@ static MtfOnnxValue *from_either_end(MtfOnnxTranslation *t, MtfOnnxValue *ids, i
 
 /* All elements of x in their order, laid out as the ids are, as exporters write views; NULL: it is something else. */
 static MtfOnnxValue *gather_all(MtfOnnxTranslation *t, MtfOnnxValue *x, const MtfOnnxValue *ids) {
-    int64_t sizes[MTF_ONNX_MAX_RANK], known = mtf_onnx_elements(ids), start, step;
+    int64_t sizes[MTF_ONNX_MAX_RANK], start, step;
+    int open;
     if (x->rank != 1 || ids->rank < 2 || mtf_onnx_folds(t, x) ||
         !is_progression(ids, x->sizes[0], &start, &step) || start != 0 || step != 1)
         return NULL;
     memcpy(sizes, ids->sizes, sizeof sizes);
     int axis = new_axis_of_examples(t, x, ids->rank, sizes);
-    adapt_batch(t, x->sizes[0], false, true, axis, &known, sizes);
-    if (known != x->sizes[0])
+    adapt_batch(t, x->sizes[0], true, axis, ids->rank, sizes);
+    if (known_product(ids->rank, sizes, &open) != x->sizes[0])
         return NULL;
     return note_examples(t, mtf_onnx_reshape(t, x, ids->rank, sizes), axis);
 }

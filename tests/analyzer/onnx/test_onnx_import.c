@@ -497,14 +497,14 @@ static void a_batch_that_the_file_fixes_can_be_another(void **state) {
 static void another_batch_goes_where_the_examples_go(void **state) {
     (void)state;
     static const struct {
-        const char *shape, *after;
+        const char *after;
         int rank;
         double sizes[4];
     } shapes[] = {
-        { "y", "f32[part:12, part_2:3, part_3:2]", 3, { 2, 3, 2 } },
-        { "y", "f32[batch:6, part:4, part_2:3]", 3, { 0, 4, -1 } },
-        { "y", "f32[batch:6, part:2, part_2:6]", 3, { 1, -1, 6 } },
-        { "y", "f32[part:12, part_2:6]", 2, { 2, -1 } },
+        { "f32[part:12, part_2:3, part_3:2]", 3, { 2, 3, 2 } },
+        { "f32[batch:6, part:4, part_2:3]", 3, { 0, 4, -1 } },
+        { "f32[batch:6, part:2, part_2:6]", 3, { 1, -1, 6 } },
+        { "f32[part:12, part_2:6]", 2, { 2, -1 } },
     };
     const MtfOnnxImport request = { .batch = 6 };
     for (gsize i = 0; i < G_N_ELEMENTS(shapes); i++) {
