@@ -167,7 +167,7 @@ static bool estimate(const Options *options, const char *path, GError **error) {
         return false;
     lay_mesh(&e, graph, layout);
     g_autoptr(MtfProgram) program = mtf_planning_tune(
-        graph, layout, &e.pricer, mtf_planning_room(machine), options->collectives);
+        graph, layout, &e.pricer, mtf_planning_room(machine), options->collectives, NULL);
     g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
         g_steal_pointer(&graph), g_steal_pointer(&layout), program, &e.pricer, unsearched(&e));
     return mtf_planning_set_execution(plan, written, &variant, error) &&

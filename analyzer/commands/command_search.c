@@ -265,6 +265,9 @@ static MtfPlan *plan_of(Run *run, GError **error) {
     MtfVariantAnswer *found = &run->found;
     int64_t limit = run->search.memory_limit;
     mtf_variant_answer_tune(&run->search, found);
+    if (found->answer.incumbents != NULL && mtf_search_is_over(&run->control))
+        mtf_incumbents_drop_unmeasured(found->answer.incumbents);
+    mtf_plan_answer_bound_by_work(&found->answer, found->graph);
     cJSON *search_json = mtf_plan_answer_to_json(&found->answer, limit);
     mtf_search_add_variants(search_json, found);
     if (found->frontier != NULL)

@@ -87,6 +87,12 @@ static MtfIncumbent *incumbent_at(const MtfIncumbents *incumbents, guint i) {
     return g_ptr_array_index(incumbents->list, i);
 }
 
+void mtf_incumbents_drop_unmeasured(MtfIncumbents *incumbents) {
+    for (guint i = incumbents->list->len; i-- > 0;)
+        if (!incumbent_at(incumbents, i)->measured)
+            g_ptr_array_remove_index(incumbents->list, i);
+}
+
 /* The cheapest of the name (any for NULL) that may fit, as far as is known; NULL: none may. */
 static MtfIncumbent *cheapest(const MtfIncumbents *incumbents, const char *name,
                               int64_t memory_limit) {

@@ -64,6 +64,9 @@ GPtrArray *mtf_incumbents_shown(MtfIncumbents *incumbents, int64_t memory_limit)
 /* Those of them that fit: what surely does not is not measured for it. */
 GPtrArray *mtf_incumbents_fitting(MtfIncumbents *incumbents, int64_t memory_limit);
 
+/* Leaves those that are measured, where there is no time to measure more. */
+void mtf_incumbents_drop_unmeasured(MtfIncumbents *incumbents);
+
 /* [{"name", "cost", "memory_bytes", "step_seconds"}] of those shown; the caller owns it. */
 cJSON *mtf_incumbents_to_json(MtfIncumbents *incumbents, int64_t memory_limit);
 

@@ -163,8 +163,11 @@ static void lay_mesh(Expansion *expansion, const MtfPlanAnswer *answer) {
     mtf_program_map(pricer, program, MOST_MAPPINGS);
 }
 
+/* Of none, where there was time for rules alone, an empty list. */
 static MtfIncumbents *expand_incumbents(const Expansion *expansion, MtfIncumbents *merged) {
     MtfIncumbents *expanded = mtf_incumbents_new(expansion->graph, &expansion->pricer);
+    if (merged == NULL)
+        return expanded;
     g_autoptr(GPtrArray) shown = mtf_incumbents_shown(merged, expansion->options->memory_limit);
     for (guint i = 0; i < shown->len; i++) {
         const MtfIncumbent *incumbent = g_ptr_array_index(shown, i);

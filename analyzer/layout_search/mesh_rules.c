@@ -119,7 +119,7 @@ static bool note_unlimited_rules(const MtfPlanSearch *search, const GArray *mesh
                                           .forbids = options->forbids,
                                           .control = &part };
     MtfRuleAnswer answer = { 0 };
-    if (meshes->len == 0)
+    if (meshes->len == 0 || mtf_plan_search_is_late(search))
         return true;
     if (!mtf_rule_search(search->graph, meshes, &rule_options, &answer, error))
         return false;

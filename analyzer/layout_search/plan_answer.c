@@ -29,6 +29,15 @@ MtfLayout *mtf_plan_answer_layout(const MtfPlanAnswer *answer, const MtfGraph *g
     return layout;
 }
 
+void mtf_plan_answer_bound_by_work(MtfPlanAnswer *answer, const MtfGraph *graph) {
+    MtfFreeAnswer *found = &answer->free;
+    if (found->layout == NULL || found->bound > 0)
+        return;
+    found->bound = MIN(found->cost, mtf_price_floor(&answer->pricer, graph, &found->layout->mesh));
+    g_free(found->method);
+    found->method = g_strdup("the work alone is the bound");
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static double relative_gap(int64_t cost, int64_t bound) {

@@ -46,6 +46,9 @@ void mtf_plan_answer_clear(MtfPlanAnswer *answer);
 bool mtf_plan_answer_is_free(const MtfPlanAnswer *answer);
 MtfLayout *mtf_plan_answer_layout(const MtfPlanAnswer *answer, const MtfGraph *graph);
 
+/* Where free layouts have no bound, as when time was up before: that of the work alone. */
+void mtf_plan_answer_bound_by_work(MtfPlanAnswer *answer, const MtfGraph *graph);
+
 /* The plan's `search` object; the caller owns it. */
 cJSON *mtf_plan_answer_to_json(const MtfPlanAnswer *answer, int64_t memory_limit);
 

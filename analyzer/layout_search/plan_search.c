@@ -90,13 +90,36 @@ static bool improve_mapping(const MtfPlanSearch *search, MtfMeshAttempt **best, 
 
 /* ---- Which meshes ---------------------------------------------------------------------------- */
 
-/* The promising meshes, those with the cheapest rules first, as indexes. */
+/* The mesh of two axes, or fewer, that are nearest to equal. */
+static int squarest_mesh(const MtfPlanSearch *search) {
+    int best = 0;
+    int64_t least = INT64_MAX;
+    for (guint i = 0; i < search->meshes->len; i++) {
+        const MtfMesh *mesh = &g_array_index(search->meshes, MtfMesh, i);
+        int64_t longest = 1;
+        for (int a = 0; a < mesh->n_axes; a++)
+            longest = MAX(longest, mesh->axes[a].size);
+        if (mesh->n_axes <= 2 && longest < least) {
+            least = longest;
+            best = (int)i;
+        }
+    }
+    return best;
+}
+
+/* The promising meshes, those with the cheapest rules first, as indexes. Where time was up before rules were
+ * known on any, one on which layouts made by hand may fit. */
 static GArray *rank_meshes(const MtfPlanSearch *search) {
     const MtfRuleAnswer *rules = search->in_order;
     int operations = (int)search->graph->operations->len;
     int most = CLAMP(MESH_OPERATIONS / MAX(1, operations), 1, MOST_MESHES);
-    return mtf_meshes_ranked(rules->by_mesh, most,
-                             rules->found ? PROMISING * (double)rules->cost : INFINITY);
+    GArray *ranked = mtf_meshes_ranked(rules->by_mesh, most,
+                                       rules->found ? PROMISING * (double)rules->cost : INFINITY);
+    if (ranked->len == 0 && mtf_plan_search_is_late(search) && !search->options->rules_only) {
+        int squarest = squarest_mesh(search);
+        g_array_append_val(ranked, squarest);
+    }
+    return ranked;
 }
 
 /* Searches one more mesh and keeps the better of the two. One whose bound says that it cannot be the

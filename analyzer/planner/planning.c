@@ -311,11 +311,12 @@ bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMa
 }
 
 MtfProgram *mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                              int64_t memory_limit, const char *collectives) {
+                              int64_t memory_limit, const char *collectives,
+                              const MtfSearchControl *control) {
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     if (layout->execution.order == NULL)
         mtf_layout_improve_order(graph, layout, &program, pricer, memory_limit);
-    if (layout->execution.bucket_bytes == 0)
+    if (layout->execution.bucket_bytes == 0 && !mtf_search_is_over(control))
         mtf_layout_choose_bucket(graph, layout, &program, pricer, memory_limit);
     if (collectives == NULL)
         return g_steal_pointer(&program);

@@ -114,10 +114,14 @@ static GArray *compared_meshes(const MtfStepVariantsOptions *options) {
     return meshes;
 }
 
-/* Prices the best rules of a trial's variant under the limit. Only where the arena matters is it packed. */
+/* Prices the best rules of a trial's variant under the limit, while there is time. Only where the arena matters
+ * is it packed. */
 static void price_rules(const Variants *variants, Trial *trial, int64_t limit, bool packed) {
     const MtfStepVariantsOptions *options = variants->options;
     if (trial->priced)
+        return;
+    trial->arena_bytes = INT64_MAX;
+    if (!packed && mtf_search_is_over(options->control))
         return;
     MtfRuleSearchOptions search = { .machine = options->machine,
                                     .memory_limit = limit,
@@ -300,11 +304,15 @@ static bool consider_unsplit(Variants *variants, bool *settled, GError **error) 
     return true;
 }
 
+/* The cheapest first. Those that there was no time to price come last, and of them first what needs least
+ * memory: it is the likeliest to fit. */
 static int compare_candidates(gconstpointer left, gconstpointer right) {
     const MtfStepCandidate *a = left, *b = right;
     int64_t a_cost = a->cost > 0 ? a->cost : INT64_MAX, b_cost = b->cost > 0 ? b->cost : INT64_MAX;
     if (a_cost != b_cost)
         return a_cost < b_cost ? -1 : 1;
+    if (a_cost == INT64_MAX && a->least_bytes != b->least_bytes)
+        return a->least_bytes < b->least_bytes ? -1 : 1;
     return a->variant.microbatches - b->variant.microbatches;
 }
 

@@ -68,6 +68,24 @@ static int64_t cost_of(const MtfVariantAnswer *found) {
     return found->answer.found ? found->answer.cost : INT64_MAX;
 }
 
+/* Of the seconds for a search, those that the ending takes. */
+static double ending_seconds(const MtfVariantSearchOptions *options, double seconds) {
+    return fmin(ENDING_SHARE * seconds,
+                ENDING_SECONDS * OPERATIONS_A_STEP * options->written->operations->len);
+}
+
+/* Whether no more time is left than the ending takes. */
+static bool is_late(const MtfVariantSearchOptions *options) {
+    return mtf_search_has_deadline(options->control) &&
+           mtf_search_seconds_left(options->control) <=
+               ending_seconds(options, options->control->seconds);
+}
+
+/* Whether nothing more is tried: something fits, and there is no time. */
+static bool is_enough(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best) {
+    return is_stopped(options) || (cost_of(best) < INT64_MAX && is_late(options));
+}
+
 /* No layout that costs more has a shorter step than the rival; INT64_MAX: there is none. */
 static int64_t rival_cost(const MtfVariantSearchOptions *options) {
     double seconds = options->rival_seconds - mtf_machine_step_seconds(options->machine);
@@ -77,12 +95,6 @@ static int64_t rival_cost(const MtfVariantSearchOptions *options) {
 }
 
 /* ---- One variant --------------------------------------------------------------------------------- */
-
-/* Of the seconds for a search, those that the ending takes. */
-static double ending_seconds(const MtfVariantSearchOptions *options, double seconds) {
-    return fmin(ENDING_SHARE * seconds,
-                ENDING_SECONDS * OPERATIONS_A_STEP * options->written->operations->len);
-}
 
 static MtfPlanSearchOptions plan_options(Trial *trial, int frontier) {
     const MtfVariantSearchOptions *options = trial->options;
@@ -158,10 +170,15 @@ static bool search_variant(Trial *trial, int frontier, GError **error) {
 void mtf_variant_answer_tune(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer) {
     if (answer->layout != NULL)
         return;
+    double left = mtf_search_seconds_left(options->control);
+    MtfSearchControl part; /* the other half of the ending is for what the plan says */
+    mtf_search_control_init_part(
+        &part, options->control,
+        isfinite(left) ? fmax(1e-3, left - ending_seconds(options, left) / 2) : 0);
     mtf_program_free(answer->program); /* of a layout that was dropped */
     answer->layout = mtf_plan_answer_layout(&answer->answer, answer->graph);
     answer->program = mtf_planning_tune(answer->graph, answer->layout, &answer->answer.pricer,
-                                        options->memory_limit, options->collectives);
+                                        options->memory_limit, options->collectives, &part);
 }
 
 /* ---- Variants that are searched at once ---------------------------------------------------------- */
@@ -326,15 +343,28 @@ static bool is_promising(const MtfVariantSearchOptions *options, const MtfVarian
                                       candidate->cost < MIN(cost_of(best), rival_cost(options)));
 }
 
-/* From the most promising variant on, until one fits and those that may be better have been tried. */
+/* The variant from `first` on that needs least memory. */
+static int smallest_variant(const MtfVariantAnswer *best, int first) {
+    int smallest = first;
+    for (int i = first + 1; i < (int)best->variants->len; i++)
+        if (g_array_index(best->variants, MtfStepCandidate, i).least_bytes <
+            g_array_index(best->variants, MtfStepCandidate, smallest).least_bytes)
+            smallest = i;
+    return smallest;
+}
+
+/* From the most promising variant on, until one fits and those that may be better have been tried. Where time is
+ * up before, the one that is likeliest to fit is the last. */
 static bool search_variants(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
                             GError **error) {
-    int n = (int)best->variants->len, count, after = 0;
-    for (int i = 0; i < n && !is_stopped(options) && is_promising(options, best, i, after);
-         i += count) {
-        count = CLAMP(MORE_VARIANTS + 1 - after, 1, MIN(n - i, MTF_VARIANTS_AT_ONCE));
-        if (!try_variants(options, best, i, count, &after, error))
+    int n = (int)best->variants->len, i = 0, after = 0;
+    while (i < n && !is_enough(options, best) && is_promising(options, best, i, after)) {
+        bool last = i > 0 && is_late(options);
+        int first = last ? smallest_variant(best, i) : i;
+        int most = CLAMP(MORE_VARIANTS + 1 - after, 1, MIN(n - i, MTF_VARIANTS_AT_ONCE));
+        if (!try_variants(options, best, first, last ? 1 : most, &after, error))
             return false;
+        i = last ? n : i + most;
     }
     return true;
 }
@@ -794,7 +824,7 @@ static bool search_further(const MtfVariantSearchOptions *options, MtfVariantAns
                            GError **error) {
     bool further = may_beat_rival(options, best);
     best->given_up |= !further;
-    return !further ||
+    return !further || is_enough(options, best) ||
            (count_layers(options, best, error) && search_offload(options, best, error) &&
             search_parts(options, best, error) && search_rings(options, best, error));
 }

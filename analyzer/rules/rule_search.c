@@ -21,6 +21,8 @@ typedef struct {
     const GArray *meshes;
     MtfRuleTerms *terms;
     MtfRuleAnswer *answer;
+    int64_t floor; /* what the work alone takes on so many devices, however they form a mesh */
+    int floor_devices;
 } Search;
 
 /* One mesh of a search. */
@@ -312,6 +314,15 @@ static bool lay_mesh(Attempt *attempt, GError **error) {
     return true;
 }
 
+/* What the work alone takes: lowered once for all meshes of as many devices. */
+static int64_t work_floor(Search *search, const MtfPricer *pricer, const MtfMesh *mesh) {
+    int devices = mtf_mesh_size(mesh);
+    if (search->floor_devices != devices)
+        search->floor = mtf_price_floor(pricer, search->graph, mesh);
+    search->floor_devices = devices;
+    return search->floor;
+}
+
 /* Attempts one mesh; `found` and `*bound` say what came of it. */
 static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, MtfRuleMesh *found,
                          int64_t *bound, GError **error) {
@@ -329,7 +340,7 @@ static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, M
                                          search->options->control);
     bool done = true;
     int64_t floor = attempt.tables != NULL ? mtf_rule_tables_floor(attempt.tables)
-                                           : mtf_price_floor(&attempt.pricer, search->graph, mesh);
+                                           : work_floor(search, &attempt.pricer, mesh);
     search->answer->stopped |= attempt.tables == NULL;
     if (attempt.tables != NULL) {
         attempt.program = mtf_rule_program_new(attempt.tables);
@@ -390,7 +401,9 @@ bool mtf_rule_search(const MtfGraph *graph, const GArray *meshes,
     answer->by_mesh = g_array_new(FALSE, TRUE, sizeof(MtfRuleMesh));
     g_array_set_size(answer->by_mesh, meshes->len);
     g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
-    Search search = { graph, options, meshes, terms, answer };
+    Search search = {
+        .graph = graph, .options = options, .meshes = meshes, .terms = terms, .answer = answer
+    };
     if (search_with_terms(&search, error))
         return true;
     mtf_rule_answer_clear(answer);

@@ -4,15 +4,17 @@
 . tests/support/tap.sh
 
 run meshtf-plan model transformer-lm --preset demo -o "$work/demo.json"
-run meshtf-plan search "$work/demo.json" --mesh 'a:2;b:2;c:2;d:2' --seconds 5 --gap 0.05 --json -o "$work/p.json"
+run meshtf-plan search "$work/demo.json" --mesh 'a:2;b:2;c:2;d:2' --seconds 3 --gap 0.05 --json -o "$work/p.json"
 claim "a mesh of four axes is searched with axes merged" exits 0
 claim "whose method says so" says "axes merged to three"
 run meshtf-plan check "$work/p.json"
 claim "its plan is sound" exits 0
 
-run meshtf-plan search "$work/demo.json" --mesh 'a:2;b:2;c:2;d:2;e:2;f:2' --max-mesh-dims 6 --seconds 5
+run meshtf-plan search "$work/demo.json" --mesh 'a:2;b:2;c:2;d:2;e:2;f:2' --max-mesh-dims 6 --seconds 3
 claim "so are six axes" exits 0
 claim "the merged mesh is named with its gap" says "the mesh whose plan it is, gap"
+run meshtf-plan search "$work/demo.json" --mesh 'a:2;b:2;c:2;d:2;e:2;f:2' --max-mesh-dims 6 --seconds 0.1
+claim "in a tenth of a second there are rules for them" exits 0
 run meshtf-plan search transformer-small --mesh 'a:2;b:2;c:2;d:2' --seconds 5 --json
 claim "what a merge found is priced on the mesh itself" says '"merged": '
 price() { sed -n "s/^ *$1\"cost\": *\([0-9]*\),.*/\1/p" "$work/out" | head -n 1; }
@@ -39,5 +41,14 @@ claim "and proven" says "optimal over all rule layouts"
 run meshtf-plan search "$work/d.json" --mesh 'a:4;b:4' --machine v100 --seconds 0.2
 claim "a fifth of a second is enough for a plan" exits 0
 claim "that fits" says "fits           yes"
+
+run meshtf-plan model gpt --preset gpt3-175b --layers 8 --batch 1536 -o "$work/g.json"
+run meshtf-plan search "$work/g.json" --devices 64 --machine tpu-v4 --memory 8GiB --seconds 0.1
+claim "where no rules fit, time that is up at once leaves a layout made by hand" exits 0
+claim "that fits" says "fits           yes"
+claim "and is no rule layout" says "no rule layout fits"
+run meshtf-plan search "$work/g.json" --devices 64 --machine tpu-v4 --memory 100MiB --seconds 0.1
+claim "where nothing can fit, a search without time ends" exits 1
+claim "and says no more than it knows" says_error "before it proved that none does"
 
 done_testing

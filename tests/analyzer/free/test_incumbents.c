@@ -158,11 +158,32 @@ static void what_is_known_of_a_layout_is_taken_as_it_is(void **state) {
     assert_false(best->step_seconds < 0.25 || best->step_seconds > 0.25);
 }
 
+/* Of three the one that came with its figures; and all of those that were shown before. */
+static void without_time_only_what_is_measured_is_shown(void **state) {
+    const MtfFreeSetup *setup = *state;
+    g_autoptr(MtfLayout) whole = mtf_layout_new(setup->graph, &setup->mesh);
+    g_autoptr(MtfIncumbents) incumbents = mtf_incumbents_new(setup->graph, &setup->pricer);
+    mtf_incumbents_add(incumbents, "unknown", whole);
+    mtf_incumbents_add_measured(incumbents, "known", whole, 700, 1 << 20, 0.25);
+    mtf_incumbents_add(incumbents, "unknown, too", whole);
+    mtf_incumbents_drop_unmeasured(incumbents);
+    g_autoptr(GPtrArray) shown = mtf_incumbents_shown(incumbents, INT64_MAX);
+    assert_int_equal(shown->len, 1);
+    assert_string_equal(((const MtfIncumbent *)g_ptr_array_index(shown, 0))->name, "known");
+    g_autoptr(MtfIncumbents) measured = standards_of(setup);
+    g_autoptr(GPtrArray) all = mtf_incumbents_shown(measured, INT64_MAX);
+    mtf_incumbents_drop_unmeasured(measured);
+    g_autoptr(GPtrArray) still = mtf_incumbents_shown(measured, INT64_MAX);
+    assert_true(all->len > 3);
+    assert_int_equal(still->len, all->len);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_measured_late_is_as_if_all_were_measured_before),
         cmocka_unit_test(what_is_added_is_priced_and_free_layouts_are_not_shown),
         cmocka_unit_test(what_is_known_of_a_layout_is_taken_as_it_is),
+        cmocka_unit_test(without_time_only_what_is_measured_is_shown),
     };
     return cmocka_run_group_tests(tests, setup_init, setup_clear);
 }
