@@ -275,6 +275,7 @@ static int class_scores(MtfAssembly *m, const MtfShape *in, int read) {
                          .in = *in,
                          .out = MTF_SHAPE(mtf_parts_dimension(m->p, "classes", m->n->classes)),
                          .bias = !m->n->head_bare,
+                         .out_first = true,
                          .spread = m->n->spread };
     if (m->n->head_layer.dense != NULL)
         read = mtf_parts_dropout(m->p, "head_dropped", m->n->dropout.branches,

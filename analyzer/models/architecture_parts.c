@@ -68,7 +68,7 @@ static MtfShape linear_shape(const MtfAssembly *m, const MtfLinear *linear, int 
 }
 
 int mtf_assembly_linear(MtfAssembly *m, const MtfLinear *linear, int x) {
-    bool in_first = m->n->in_first;
+    bool in_first = m->n->in_first && !linear->out_first;
     g_autofree char *weight = g_strdup_printf("w%s", linear->name);
     g_autofree char *outputs = format_outputs(m, linear);
     int64_t inputs = elements(m, &linear->in);

@@ -48,7 +48,8 @@ typedef struct {
                              them; 0: the tensor is this matrix */
     int64_t blocks;       /* of outputs in the file's tensor, each of which has its part; 0: 1 */
     bool bias;
-    double spread; /* standard deviation of initial weights */
+    bool out_first; /* in files, even of networks whose layers have inputs first */
+    double spread;  /* standard deviation of initial weights */
 } MtfLinear;
 
 /* x with the dimensions `in` replaced by `out`, which come last. */

@@ -39,6 +39,10 @@ count qwen2.5-0.5b 494032768 '{"model_type":"qwen2","hidden_size":896,"intermedi
 count gemma3-4b 3880263168 '{"model_type":"gemma3","architectures":["Gemma3ForConditionalGeneration"],"mm_tokens_per_image":256,
   "text_config":{"model_type":"gemma3_text","hidden_size":2560,"intermediate_size":10240,"num_hidden_layers":34,
   "rope_scaling":{"factor":8.0,"rope_type":"linear"},"sliding_window":1024},"vision_config":{"hidden_size":1152}}'
+mkdir -p "$work/classes" && echo '{"model_type":"gpt2","architectures":["GPT2ForSequenceClassification"],"n_layer":1,"pad_token_id":0,
+    "id2label":{"0":"a","1":"b","2":"c"}}' >"$work/classes/config.json"
+run meshtf-plan import "$work/classes" -o "$work/classes.json"
+claim "files keep GPT-2's head of classes with outputs first, unlike its layers" grep -q 'score.weight\[3,768\]' "$work/classes.json"
 run_gemma() { # WORD: an import of a Gemma whose hidden_act it is
     mkdir -p "$work/gemma" && echo "{\"model_type\":\"gemma\",\"hidden_act\":\"$1\",\"num_hidden_layers\":1}" >"$work/gemma/config.json"
     run meshtf-plan import "$work/gemma" -o "$work/gemma.json"
