@@ -152,8 +152,9 @@ static void sum_gradient(Accumulation *a, int tensor) {
 }
 
 static bool is_gradient(const Accumulation *a, int tensor) {
+    const MtfOperation *maker = maker_of(a, tensor);
     return tensor_of(a, tensor)->memory == MTF_MEMORY_GRADIENT &&
-           maker_of(a, tensor)->phase == MTF_PHASE_BACKWARD;
+           maker->phase == MTF_PHASE_BACKWARD && maker->outputs[0] == tensor;
 }
 
 /* Sums stand behind what they are of, those of the forward pass behind all of it. */
@@ -329,6 +330,34 @@ static bool check_backward(const Accumulation *a, GError **error) {
     return true;
 }
 
+/* What variables become is worked out once a step. */
+static bool check_updates(const MtfGraph *graph, GError **error) {
+    for (guint i = 0; i < graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        const MtfTensor *value = mtf_graph_tensor(graph, update->value);
+        if (value->producer < 0 || !runs_once(mtf_graph_operation(graph, value->producer)))
+            return mtf_input_error(error,
+                                   "variable \"%s\" becomes \"%s\", which every micro-batch has "
+                                   "anew, and not what an operation of phase \"update\" makes",
+                                   mtf_graph_tensor(graph, update->variable)->name, value->name);
+    }
+    return true;
+}
+
+/* A mean by weights is divided when nothing of a micro-batch can read it any more. */
+static bool check_quotient(const Accumulation *a, GError **error) {
+    const MtfGraph *graph = a->b.graph;
+    int first = a->consumers->starts[graph->loss];
+    if (a->division < 0 || first == a->consumers->starts[graph->loss + 1])
+        return true;
+    const MtfOperation *reader = mtf_graph_operation(graph, a->consumers->operations[first]);
+    return runs_once(reader) ||
+           mtf_input_error(error,
+                           "operation \"%s\" reads the loss \"%s\", a mean by weights, which is "
+                           "divided once a step: one micro-batch has none",
+                           reader->name, mtf_graph_tensor(graph, graph->loss)->name);
+}
+
 /* For each variable its gradient, or -1. */
 static int *find_gradients(const MtfGraph *graph) {
     int *gradients = g_new(int, graph->tensors->len + 1);
@@ -429,5 +458,6 @@ bool mtf_graph_accumulate(MtfGraph *graph, GError **error) {
                        .division = division,
                        .now = now,
                        .places = places };
-    return check_backward(&a, error) && accumulate(&a, error);
+    return check_updates(graph, error) && check_quotient(&a, error) && check_backward(&a, error) &&
+           accumulate(&a, error);
 }

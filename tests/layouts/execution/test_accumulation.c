@@ -234,6 +234,57 @@ static void what_the_backward_pass_leaves_are_gradients(void **state) {
                         "micro-batches give of it is not summed");
 }
 
+static void assert_not_divided(MtfGraph *training, const char *why) {
+    g_autoptr(GError) error = NULL;
+    assert_false(mtf_test_divide(training, 3, &error));
+    assert_string_equal(error->message, why);
+}
+
+/* A training graph that updates by itself says when: else each micro-batch would. */
+static void what_variables_become_is_made_once_a_step(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 12, 'd': 5}, 'inputs': "
+        "[{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}], 'variables': [{'name': 'w', "
+        "'dims': ['d'], 'init': 'ones'}], 'operations': [" PRODUCT
+        ", " MEAN("p") ", "
+                       "{'name': 'n', 'op': 'scale', 'inputs': ['w'], 'factor': 0.5}], "
+                       "'loss': 'l', 'updates': [{'variable': 'w', 'value': "
+                       "'n'}]}");
+    assert_not_divided(graph, "variable \"w\" becomes \"n\", which every micro-batch has anew, and "
+                              "not what an operation of phase \"update\" makes");
+}
+
+/* A loss that is a mean by weights, and k, which takes `value`. */
+static MtfGraph *weighted(const char *further, const char *value) {
+    g_autofree char *text = g_strdup_printf(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 12, 'd': 5}, 'inputs': "
+        "[{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}, {'name': 'y', 'dims': ['b'], "
+        "'feed': 'mask'}], 'variables': [{'name': 'w', 'dims': ['d'], 'init': 'ones'}, {'name': "
+        "'k', 'dims': [], 'init': 'zeros', 'frozen': true}], 'operations': [" PRODUCT ", "
+        "{'name': 't', 'op': 'einsum', 'inputs': ['p', 'y'], 'dims': []}, {'name': 'u', 'op': "
+        "'reduce_sum', 'inputs': ['y'], 'dims': []}, {'name': 'l', 'op': 'divide', 'inputs': "
+        "['t', 'u']}%s], 'loss': 'l', "
+        "'optimizer': {'kind': 'sgd', 'rate': 0.1}, 'updates': [{'variable': 'k', 'value': '%s'}]}",
+        further, value);
+    g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+    return mtf_training_graph(graph, NULL);
+}
+
+/* A variable may take it, and nothing of a micro-batch half of it. */
+static void a_mean_by_weights_is_read_once_a_step(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) half =
+        weighted(", {'name': 'h', 'op': 'scale', 'inputs': ['l'], 'factor': 0.5}", "h");
+    assert_not_divided(half, "operation \"h\" reads the loss \"l\", a mean by weights, which is "
+                             "divided once a step: one micro-batch has none");
+    g_autoptr(MtfGraph) all = weighted("", "l");
+    assert_true(mtf_test_divide(all, 3, NULL));
+    const MtfOperation *next = mtf_graph_operation(all, mtf_graph_find_operation(all, "next/k"));
+    assert_int_equal(next->inputs[0], all->loss);
+    assert_int_equal(mtf_operation_times(all, mtf_graph_find_operation(all, "l")), 1);
+}
+
 static void the_form_of_a_step_is_told(void **state) {
     (void)state;
     g_autoptr(MtfGraph) whole = training(PRODUCT ", " MEAN("p"), 1, NULL);
@@ -256,6 +307,8 @@ int main(void) {
         cmocka_unit_test(what_several_variables_take_is_accumulated_once),
         cmocka_unit_test(graphs_that_add_up_by_themselves_are_refused),
         cmocka_unit_test(what_the_backward_pass_leaves_are_gradients),
+        cmocka_unit_test(what_variables_become_is_made_once_a_step),
+        cmocka_unit_test(a_mean_by_weights_is_read_once_a_step),
         cmocka_unit_test(the_form_of_a_step_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
