@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
+#include "analyzer/solver/bounds/node_pairs.h"
 #include "analyzer/solver/reduce/core_part.h"
 #include "analyzer/solver/reduce/core_values.h"
-#include "analyzer/solver/bounds/node_pairs.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "tests/support/problems/layout_problems.h"
 
