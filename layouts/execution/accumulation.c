@@ -5,13 +5,11 @@
 #include "layouts/building/builder.h"
 #include "layouts/execution/batch_terms.h"
 #include "layouts/graph/microbatches.h"
-#include "layouts/graph/stage_split.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-/* Where an operation goes: before, at or behind the place of one that was there, ties in the order in which they
- * were made. */
+/* Where an operation goes: before, at or behind the place of one that was there, ties in the order
+ * in which they were made. */
 enum { BEFORE, AT, BEHIND, SIDES };
 
 typedef struct {
@@ -84,18 +82,14 @@ static void begin_like(Accumulation *a, int tensor, MtfPhase phase) {
     a->b.layer = tensor_of(a, tensor)->layer;
 }
 
-static int sum_of(Accumulation *a, int tensor, const char *name) {
+/* step/NAME, behind the forward pass. */
+static int sum_of_term(Accumulation *a, int tensor) {
     g_autofree char *of = g_strdup(tensor_of(a, tensor)->name);
+    g_autofree char *name = g_strdup_printf("step/%s", of);
     int sum = MTF_BUILD(&a->b, MTF_OP_ACCUMULATE, name, NULL, tensor);
     if (sum >= 0)
         mtf_graph_set_origin(a->b.graph, sum, MTF_ORIGIN_ACCUMULATION, of);
     return sum;
-}
-
-/* step/NAME, behind the forward pass. */
-static int sum_of_term(Accumulation *a, int tensor) {
-    g_autofree char *name = g_strdup_printf("step/%s", tensor_of(a, tensor)->name);
-    return sum_of(a, tensor, name);
 }
 
 /* The mean over micro-batches of what each of them gives. */
@@ -129,8 +123,8 @@ static void sum_forward(Accumulation *a, int tensor) {
         class == MTF_BATCH_TERM ? sum_of_term(a, tensor) : mean_of_statistic(a, tensor);
 }
 
-/* part/W, of one micro-batch, and its sum, which takes over that it is the gradient of W. Of stages that share W each has
- * its own, which is the gradient of nothing yet. */
+/* part/W, of one micro-batch, and its sum, which is the gradient of W from now on. Of stages that
+ * share W each has its own, which is the gradient of nothing yet. */
 static void sum_gradient(Accumulation *a, int tensor) {
     MtfGraph *graph = a->b.graph;
     int variable = mtf_graph_gradient_of(graph, tensor);
@@ -269,7 +263,8 @@ static void divide_gradient(Accumulation *a, int variable, int gradient, int sha
     a->now[gradient] = quotient;
 }
 
-/* The first operation that runs once a step but for those that add what stages give: there gradients are complete. */
+/* The first operation that runs once a step but for those that add what stages give: there
+ * gradients are complete. */
 static int first_behind_sums(const Accumulation *a) {
     int i = 0;
     for (; i < a->operations; i++) {
