@@ -36,6 +36,8 @@ typedef struct {
     /* Receives the names (char *) of weights that a published folder lacks and that are left as they are; NULL: it must
      * have all. */
     GPtrArray *lacking;
+    /* Takes the names (char) of a folder's tensors that no weight of the model is read from; or NULL. */
+    GPtrArray *unread;
 } MtfCheckpointed;
 
 /* How far a run has come. Strings are owned; clear with mtf_progress_clear. */

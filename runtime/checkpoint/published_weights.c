@@ -206,16 +206,45 @@ static bool check_lacking(const Reading *reading, GError **error) {
                            (const char *)reading->lacking->pdata[0]);
 }
 
+/* What files hold beside weights: tables and masks that models make anew. */
+static bool is_made_anew(const char *name) {
+    static const char *const endings[] = { "inv_freq",        "position_ids",
+                                           ".attn.bias",      ".attn.masked_bias",
+                                           ".masked_bias",    "num_batches_tracked",
+                                           ".attention.bias", "embed_positions.weights" };
+    for (gsize i = 0; i < G_N_ELEMENTS(endings); i++)
+        if (g_str_has_suffix(name, endings[i]))
+            return true;
+    return false;
+}
+
+static void list_unread(const MtfPublishedFolder *folder, GPtrArray *unread) {
+    for (guint i = 0; i < folder->files->len && !folder->quantized; i++) {
+        const MtfPublishedFile *file = g_ptr_array_index(folder->files, i);
+        const GArray *tensors = file->file->tensors;
+        g_autofree bool *read = g_new0(bool, tensors->len + 1);
+        for (guint k = 0; k < file->moves->len; k++)
+            read[g_array_index(file->moves, MtfTensorMove, k).stored] = true;
+        for (guint k = 0; k < tensors->len; k++) {
+            const char *name = g_array_index(tensors, MtfStoredTensor, k).name;
+            if (!read[k] && !is_made_anew(name))
+                g_ptr_array_add(unread, g_strdup(name));
+        }
+    }
+}
+
 bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder, GError **error) {
     bool onnx = mtf_onnx_is_path(folder);
     g_autoptr(MtfPublishedFolder) open =
         onnx ? mtf_onnx_weights_open(what->control, folder, error)
              : mtf_published_folder_open(what->control, folder, error);
     Reading reading = { open, what->lacking };
-    return open != NULL &&
-           visit_weights(mtf_checkpointed_graph(what), onnx ? WITH_PLACE : OF_MODEL, add_reading,
-                         &reading, error) &&
-           check_lacking(&reading, error) && read_moves(what, open, error);
+    if (open == NULL || !visit_weights(mtf_checkpointed_graph(what), onnx ? WITH_PLACE : OF_MODEL,
+                                       add_reading, &reading, error))
+        return false;
+    if (!onnx && what->unread != NULL)
+        list_unread(open, what->unread);
+    return check_lacking(&reading, error) && read_moves(what, open, error);
 }
 
 /* How many tensors of the file are read, in whole or in part. */

@@ -43,16 +43,32 @@ static void say_lacking(const MtfSession *session, GPtrArray *lacking) {
         printf("  not in %s, and begins as it is drawn: %s\n", session->options->init, names);
 }
 
+/* The first few, and how many more. */
+static void say_unread(const MtfSession *session, GPtrArray *unread) {
+    guint shown = MIN(unread->len, 4), more = unread->len - shown;
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (guint i = 0; i < shown; i++)
+        g_string_append_printf(names, "%s%s", i > 0 ? ", " : "", (char *)unread->pdata[i]);
+    if (more > 0)
+        g_string_append_printf(names, " and %u more", more);
+    if (session->rank == 0 && unread->len > 0)
+        printf("  no part of this model, and not read of %s: %s\n", session->options->init,
+               names->str);
+}
+
 static bool init_weights(MtfSession *session, GError **error) {
     uint64_t seed = (uint64_t)session->options->seed;
     for (int c = 0; c < session->stage->n_chunks; c++)
         mtf_worker_initialise(session->stage->chunks[c].slots[0].worker, seed);
     MtfCheckpointed what = mtf_session_checkpointed(session);
     g_autoptr(GPtrArray) lacking = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) unread = g_ptr_array_new_with_free_func(g_free);
     what.lacking = session->options->new_head ? lacking : NULL;
+    what.unread = unread;
     if (!mtf_session_read_weights(session, &what, error))
         return false;
     say_lacking(session, lacking);
+    say_unread(session, unread);
     return true;
 }
 

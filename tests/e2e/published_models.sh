@@ -38,6 +38,7 @@ claim "a folder without the head is bad input" exits 2
 claim "and the weight is named" says_error "has no tensor \"classifier.weight\""
 words --init "$work/bert-tokens" --new-head --export-hf "$work/headed"
 claim "a new head is drawn" says "not in $work/bert-tokens, and begins as it is drawn: classifier.weight, classifier.bias"
+claim "and what the folder holds beside the model is named" says "no part of this model, and not read of $work/bert-tokens: cls."
 claim "its model's config is written" cmp "$work/headed/config.json" "$work/bert-words/config.json"
 words --init "$work/headed" --logits "$work/again.npy"
 claim "it is read back, and tells the same" cmp "$work/drawn.npy" "$work/again.npy"
