@@ -75,6 +75,7 @@ contest() {
     row contest-A "$data/iopddl/asplos-2025-iopddl-A.json.gz" "$(seconds 60)" 6548553650 0.02
     row contest-D "$data/iopddl/asplos-2025-iopddl-D.json.gz" "$(seconds 60)" 309195190496 0
     row contest-M "$data/iopddl/asplos-2025-iopddl-M.json.gz" "$(seconds 180)" 49928157537 0.02
+    row contest-R "$data/iopddl/asplos-2025-iopddl-R.json.gz" "$(seconds 240)" 371899551572 0.06
     row contest-S "$data/iopddl/asplos-2025-iopddl-S.json.gz" "$(seconds 240)" 1511377982 0.02
 }
 

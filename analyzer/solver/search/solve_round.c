@@ -25,6 +25,9 @@
 #define GUESS_MOST 0.5
 #define PAIR_ENTRIES 2e6        /* most that a core has after nodes were joined, */
 #define PAIR_GROWTH 4           /* and times as many as before */
+#define WIDE_ENTRIES 2e7        /* most of one that had more before, where time is limited: */
+#define WIDE_LOOK 5             /* nodes are joined when in so many rounds the bound */
+#define WIDE_RISE 0.05          /* has risen by less of the gap, since it never rests */
 #define PAIR_STALL 20           /* as STALL_STEPS, once nodes were joined */
 #define PAIR_TRIES 2            /* after which it must close */
 #define PAIR_GAIN 0.02          /* such a share of the gap */
@@ -51,11 +54,30 @@
 #define MOVE_ENTRIES 1e3   /* most that a table of theirs has, */
 #define MOST_PRICE 1.2     /* and their prices are the bound's times up to this */
 
+/* Whether the core is too wide for its bound to come to rest, and not too wide to be joined. */
+static bool is_wide(const MtfSolver *solver) {
+    double entries = (double)mtf_core_size(solver->core).entries;
+    return mtf_search_has_deadline(&solver->control) && entries > PAIR_ENTRIES &&
+           entries < WIDE_ENTRIES;
+}
+
+/* Whether the bound of a wide core has hardly risen for some rounds. */
+static bool has_settled(MtfSolver *solver) {
+    if (++solver->look_rounds < WIDE_LOOK || solver->choice == NULL)
+        return false;
+    double bound = (double)solver->bound, gap = (double)solver->cutoff - bound;
+    bool settled = bound - solver->look_bound < WIDE_RISE * gap;
+    solver->look_bound = bound;
+    solver->look_rounds = 0;
+    return settled && is_wide(solver);
+}
+
 static void shrink(MtfSolver *solver, bool pairs) {
     g_clear_pointer(&solver->local, mtf_local_search_free);
     mtf_solver_drop_branching(solver);
     solver->job_ready = false;
-    double most = fmin(PAIR_ENTRIES, PAIR_GROWTH * (double)mtf_core_size(solver->core).entries);
+    double most = fmin(is_wide(solver) ? WIDE_ENTRIES : PAIR_ENTRIES,
+                       PAIR_GROWTH * (double)mtf_core_size(solver->core).entries);
     if (pairs) {
         solver->pair_bound = (double)solver->bound;
         solver->pairings++;
@@ -441,8 +463,9 @@ static void run_round(MtfSolver *solver) {
         return;
     }
     bool shrinks = should_shrink(solver), probed = shrinks && probe(solver);
-    bool pairs = stuck && !probed && !awaits_elimination(solver) && should_pair(solver);
-    if (shrinks)
+    bool rests = stuck ? !awaits_elimination(solver) : has_settled(solver);
+    bool pairs = rests && !probed && should_pair(solver);
+    if (shrinks || pairs)
         shrink(solver, pairs);
     if (stuck && !solver->proven)
         eliminate(solver);
@@ -456,7 +479,7 @@ void mtf_solver_begin_rounds(MtfSolver *solver) {
     solver->last_gap = solver->hard = solver->noted_gap = INFINITY;
     solver->guess = GUESS_FIRST;
     solver->guess_wait = GUESS_ROUNDS;
-    solver->guess_bound = -INFINITY;
+    solver->guess_bound = solver->look_bound = -INFINITY;
     solver->elimination_work = FIRST_ELIMINATION;
     solver->early_elimination = counts_work(solver) ? COUNTED_EARLY : EARLY_ELIMINATION;
     solver->elimination_share = 1;

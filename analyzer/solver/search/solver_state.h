@@ -52,6 +52,8 @@ typedef struct MtfSolver {
     double inexact;        /* a bound to the integer program's tolerance */
     int pairings;          /* since a better choice */
     double pair_bound;     /* before the last one */
+    double look_bound;     /* of a wide core, */
+    int look_rounds;       /* so many rounds ago */
     bool paired;           /* there is nothing more to join */
     MtfLocalSearch *local; /* of the core as it is; NULL after a shrinking */
     int *job;              /* values that the local search works on beside the bound */

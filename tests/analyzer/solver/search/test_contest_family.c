@@ -114,7 +114,7 @@ static void limited_work_looks_near_the_best_choice(void **state) {
     const Case wide = { "wide", { 2500, 20, 0.2, 0.1, 1.05, 2500, 300, 100000, 0 } };
     MtfInt128 planted;
     g_autoptr(MtfLayoutProblem) problem = draw(&wide, 7, &planted);
-    MtfSolveOptions options = { .work = 30, .threads = 1, .without = MTF_METHOD_NEIGHBOURHOODS };
+    MtfSolveOptions options = { .work = 20, .threads = 1, .without = MTF_METHOD_NEIGHBOURHOODS };
     g_autoptr(MtfLayoutSolution) far = solve(&wide, problem, &options);
     options.without = 0;
     g_autoptr(MtfLayoutSolution) near = solve(&wide, problem, &options);
