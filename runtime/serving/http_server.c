@@ -19,6 +19,9 @@
 /* Room for the head of a request, and connections that are only told why they are refused. */
 #define HEAD_ROOM (1 << 17)
 #define REFUSED_CONNECTIONS 16
+/* libmicrohttpd 0.9.75 keeps a lock for ever when it refuses a connection beyond its own limit, which stops
+ * everything: it is never asked to. */
+#define UNREACHED_CONNECTIONS 64
 
 struct MtfHttpServer {
     MtfHttpListener *listener;
@@ -29,6 +32,7 @@ struct MtfHttpServer {
     int n_pages;
     gsize body_bytes, head_bytes;
     unsigned connections;
+    gint joined;    /* atomic: connections that libmicrohttpd has */
     GMutex lock;    /* of all below, and of calls */
     GCond came;     /* a call */
     GQueue waiting; /* calls that nobody took */
@@ -362,6 +366,15 @@ static void leave_call(void *user, struct MHD_Connection *connection, void **sta
     *state = NULL;
 }
 
+static void count_connection(void *user, struct MHD_Connection *connection, void **state,
+                             enum MHD_ConnectionNotificationCode what) {
+    MtfHttpServer *server = user;
+    (void)connection;
+    (void)state;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED)
+        g_atomic_int_add(&server->joined, -1);
+}
+
 /* ---- The server ------------------------------------------------------------------------------ */
 
 /* A client and the other end of the pair of sockets that libmicrohttpd has. */
@@ -380,19 +393,25 @@ static void relay_pair(gpointer taken, gpointer user) {
         mtf_http_relay_run(pair->client, pair->inner, server->quiet_seconds);
 }
 
+/* One end of a pair of sockets whose other end libmicrohttpd takes; -1: it cannot take more. */
+static int join_pair(MtfHttpServer *server) {
+    const struct sockaddr address = { .sa_family = AF_UNIX };
+    int ends[2];
+    if (g_atomic_int_get(&server->joined) >= (gint)server->connections + REFUSED_CONNECTIONS ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return -1;
+    g_atomic_int_add(&server->joined, 1);
+    if (MHD_add_connection(server->daemon, ends[1], &address, sizeof address) == MHD_YES)
+        return ends[0];
+    g_atomic_int_add(&server->joined, -1);
+    close(ends[0]);
+    return -1;
+}
+
 static void take_client(int client, void *user) {
     MtfHttpServer *server = user;
-    const struct sockaddr address = { .sa_family = AF_UNIX };
     Pair *pair = g_new(Pair, 1);
-    int ends[2];
-    *pair = (Pair){ client, -1 };
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
-        pair->inner = ends[0];
-        if (MHD_add_connection(server->daemon, ends[1], &address, sizeof address) != MHD_YES) {
-            close(ends[0]);
-            pair->inner = -1;
-        }
-    }
+    *pair = (Pair){ client, join_pair(server) };
     g_thread_pool_push(server->relays, pair, NULL);
 }
 
@@ -400,9 +419,10 @@ static struct MHD_Daemon *start_daemon(MtfHttpServer *server, const MtfHttpSetti
     return MHD_start_daemon(MHD_USE_POLL | MHD_USE_INTERNAL_POLLING_THREAD |
                                 MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET,
                             0, NULL, NULL, mhd_answer_request, server, MHD_OPTION_CONNECTION_LIMIT,
-                            s->connections + REFUSED_CONNECTIONS,
+                            s->connections + REFUSED_CONNECTIONS + UNREACHED_CONNECTIONS,
                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_ROOM,
                             MHD_OPTION_CONNECTION_TIMEOUT, s->quiet_seconds,
+                            MHD_OPTION_NOTIFY_CONNECTION, count_connection, server,
                             MHD_OPTION_NOTIFY_COMPLETED, leave_call, server, MHD_OPTION_END);
 }
 

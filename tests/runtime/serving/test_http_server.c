@@ -13,6 +13,7 @@
 #define BODY_BYTES 100
 #define HEAD_BYTES 2000
 #define CONNECTIONS 2
+#define CROWD 60
 #define QUIET_SECONDS 2
 
 static char ok[] = "{\"status\":\"ok\"}", html[] = "<p>x</p>";
@@ -84,6 +85,19 @@ static void bodies_in_other_encodings_are_refused_in_json(void **state) {
     mtf_http_server_close(server, 0.1);
 }
 
+/* Whether somebody is answered within two seconds. */
+static bool serves_again(const MtfHttpServer *server) {
+    bool served = false;
+    for (int i = 0; i < 200 && !served; i++) {
+        const char *request = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
+        g_autofree char *answer =
+            mtf_http_client_ask(mtf_http_server_port(server), request, strlen(request));
+        served = g_str_has_prefix(answer, "HTTP/1.1 200");
+        g_usleep(served ? 0 : 10000);
+    }
+    return served;
+}
+
 static void more_clients_than_connections_hear_that_the_server_is_busy(void **state) {
     (void)state;
     MtfHttpServer *server = open_server();
@@ -94,16 +108,22 @@ static void more_clients_than_connections_hear_that_the_server_is_busy(void **st
           "the server is busy: 2 connections are open");
     hears(server, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n", "503", "Retry-After");
     close(first[0]);
-    bool served = false;
-    for (int i = 0; i < 200 && !served; i++) {
-        const char *request = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
-        g_autofree char *answer =
-            mtf_http_client_ask(mtf_http_server_port(server), request, strlen(request));
-        served = g_str_has_prefix(answer, "HTTP/1.1 200");
-        g_usleep(served ? 0 : 10000);
-    }
-    assert_true(served);
+    assert_true(serves_again(server));
     close(first[1]);
+    mtf_http_server_close(server, 0.1);
+}
+
+/* Beyond the limit of libmicrohttpd, too, which it does not survive. */
+static void a_crowd_that_leaves_holds_up_nobody(void **state) {
+    (void)state;
+    MtfHttpServer *server = open_server();
+    int crowd[CROWD];
+    for (int i = 0; i < CROWD; i++)
+        crowd[i] = mtf_http_client_connect(mtf_http_server_port(server));
+    g_usleep(50000);
+    for (int i = 0; i < CROWD; i++)
+        close(crowd[i]);
+    assert_true(serves_again(server));
     mtf_http_server_close(server, 0.1);
 }
 
@@ -256,6 +276,7 @@ int main(void) {
         cmocka_unit_test(a_request_that_does_not_go_on_is_refused_in_time),
         cmocka_unit_test(clients_that_leave_in_the_middle_hold_no_connection),
         cmocka_unit_test(more_clients_than_connections_hear_that_the_server_is_busy),
+        cmocka_unit_test(a_crowd_that_leaves_holds_up_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
