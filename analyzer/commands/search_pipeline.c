@@ -408,7 +408,7 @@ static void print_one_mesh(const cJSON *one, double step) {
         printf("without stages %s\n",
                given_up
                    ? "given up: by its bound its step is longer, if no more of it is hidden than "
-                     "of layouts made by hand"
+                     "of known layouts"
                    : "no layout fits");
 }
 

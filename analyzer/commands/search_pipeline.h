@@ -37,7 +37,7 @@ MtfPipelineFind *mtf_pipeline_find(const MtfSearchPipeline *options, GError **er
 double mtf_pipeline_find_seconds(const MtfPipelineFind *find);
 
 /* What a step takes without stages, as the plan is to tell, 0: none was found; and whether the
- * search of some variant of it was given up, since by its bound no step is shorter. */
+ * search of some variant of it was given up, since by its bound none comes near. */
 void mtf_pipeline_find_beside(MtfPipelineFind *find, double seconds, bool given_up);
 
 /* What was found, for the `search` object of the plan without stages: {"stages", "schedule",

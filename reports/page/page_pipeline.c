@@ -25,15 +25,16 @@ static double fullest(const MtfPipelineFacts *facts) {
 /* Why there are stages at all, where the search compared. */
 static void add_one_mesh(GString *page, const cJSON *one, double step) {
     double other = mtf_json_number_of(one, "step_seconds", 0);
+    bool given_up = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(one, "given_up"));
     g_autofree char *seconds = mtf_seconds_format(other);
     if (other > 0)
         mtf_markup(page, "<p>Without stages a step takes %s, %.3g %% longer.</p>", seconds,
                    100 * (other / step - 1));
     else if (one != NULL)
         mtf_markup(page, "<p>Without stages %s.</p>",
-                   cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(one, "given_up"))
-                       ? "no step is shorter, by the bound of its search"
-                       : "no layout fits");
+                   given_up ? "a step is longer by the bound of its search, if no more of it is "
+                              "hidden than of known layouts"
+                            : "no layout fits");
 }
 
 static void add_answer(GString *page, const MtfPipelineFacts *facts) {
