@@ -12,6 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (model == NULL)
         return -1;
     const MtfOnnxImport request = { .standard_batch = 2,
+                                    .batch = size % 3 == 0 ? 3 : 0,
                                     .standard_length = 4,
                                     .loss = size % 2 == 0 ? "cross-entropy:labels" : NULL };
     g_autoptr(MtfGraph) graph = mtf_onnx_import(model, &request, NULL, &error);
