@@ -131,15 +131,25 @@ static void add_list(GPtrArray *lists, GArray *placements) {
         g_ptr_array_add(lists, placements);
 }
 
-/* The lists of what the producer of a tensor leaves it in, then of what its consumers want. */
+/* Notes what the producer of a tensor leaves it in. */
+static void add_produced(const MtfFreeProblem *problem, int tensor, GPtrArray *lists) {
+    int producer = mtf_graph_tensor(problem->graph, tensor)->producer;
+    const MtfOperation *op = producer >= 0 ? mtf_graph_operation(problem->graph, producer) : NULL;
+    for (int k = 0; op != NULL && k < op->n_outputs; k++)
+        if (op->outputs[k] == tensor)
+            add_list(lists, problem->operations[producer]->outputs[k].placements);
+}
+
+/* The lists of what the producer of a tensor leaves it in, then of what its consumers want; a variable that has
+ * none, as results have, may be kept as its next value is left. */
 static GPtrArray *lists_of(const MtfFreeProblem *problem, int tensor) {
     GPtrArray *lists = g_ptr_array_new();
-    const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
-    if (t->producer >= 0) {
-        const MtfOperation *op = mtf_graph_operation(problem->graph, t->producer);
-        for (int k = 0; k < op->n_outputs; k++)
-            if (op->outputs[k] == tensor)
-                add_list(lists, problem->operations[t->producer]->outputs[k].placements);
+    const GArray *updates = problem->graph->updates;
+    add_produced(problem, tensor, lists);
+    for (guint i = 0; consumer_count(problem, tensor) == 0 && i < updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(updates, MtfUpdate, i);
+        if (update->variable == tensor)
+            add_produced(problem, update->value, lists);
     }
     for (int c = problem->consumers->starts[tensor]; c < problem->consumers->starts[tensor + 1];
          c++) {

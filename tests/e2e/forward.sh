@@ -62,6 +62,10 @@ claim "what it is run for is said" says "the results are in"
 run meshtf-plan model vgg --preset tiny -o "$work/vgg.json"
 run meshtf-plan search "$work/vgg.json" --infer forward --devices 2 --machine cpu-host --precision f64 --json -o "$work/p.json"
 claim "examples a second are said" [ "$(jq '.examples_per_second > 0 and .infer == "forward"' "$work/out")" = true ]
+run meshtf-plan search mlp --infer forward --devices 2 --machine cpu-host --layouts rule -o "$work/rules.json"
+claim "rules split what comes out" [ "$(jq -c '.layout.tensors["prediction/result"]' "$work/rules.json")" = '{"all":"batch"}' ]
+run meshtf-plan explain "$work/rules.json" prediction
+claim "and so may any search" says "prediction runs as all=batch"
 claim "no labels are read" [ "$(jq '[.graph.inputs[].feed] == ["features"]' "$work/p.json")" = true ]
 claim "nothing is dropped" [ "$(jq '[.graph.operations[].op] | index("dropout")' "$work/p.json")" = null ]
 run meshtf-plan check "$work/p.json"
