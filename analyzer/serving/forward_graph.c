@@ -164,10 +164,18 @@ static bool leave_training(MtfGraph *graph, GError **error) {
     return true;
 }
 
-/* A variable that takes what `tensor` is, which an operation makes. */
+/* A value that an operation makes goes to one variable. */
+static bool may_be_kept(const MtfGraph *graph, int value) {
+    bool made = mtf_graph_tensor(graph, value)->producer >= 0;
+    for (guint i = 0; made && i < graph->updates->len; i++)
+        made = g_array_index(graph->updates, MtfUpdate, i).value != value;
+    return made;
+}
+
+/* A variable that takes what `tensor` is: what stands in for it, or the operation that makes the same. */
 static bool keep_result(MtfGraph *graph, int tensor, GError **error) {
     int value = untrained(graph, tensor);
-    if (mtf_graph_tensor(graph, value)->producer < 0)
+    if (!may_be_kept(graph, value))
         value = tensor;
     const MtfTensor *result = mtf_graph_tensor(graph, tensor);
     g_autofree char *name = g_strconcat(result->name, "/result", NULL);

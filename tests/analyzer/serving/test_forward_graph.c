@@ -117,6 +117,19 @@ static void an_input_that_is_dropped_is_a_result(void **state) {
           "x w =some/result =middle/result some middle ");
 }
 
+/* A variable that takes a value takes it alone. */
+static void two_results_of_one_value_are_two(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) written =
+        mtf_test_graph(HEAD " 'operations': [{'op': 'square', 'name': 'y', 'inputs': ['x']},"
+                            "  {'op': 'dropout', 'name': 'one', 'inputs': ['y'], 'rate': 0.5},"
+                            "  {'op': 'stop_gradient', 'name': 'two', 'inputs': ['y']}]}");
+    g_autoptr(MtfGraph) forward = mtf_forward_graph(written, NULL);
+    assert_int_equal(forward->updates->len, 2);
+    assert_int_not_equal(g_array_index(forward->updates, MtfUpdate, 0).value,
+                         g_array_index(forward->updates, MtfUpdate, 1).value);
+}
+
 static void where_answers_alone_are_used_nothing_is_run(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
@@ -147,6 +160,7 @@ int main(void) {
         cmocka_unit_test(without_a_loss_what_nobody_reads_is_a_result),
         cmocka_unit_test(what_stands_in_must_have_its_shape),
         cmocka_unit_test(an_input_that_is_dropped_is_a_result),
+        cmocka_unit_test(two_results_of_one_value_are_two),
         cmocka_unit_test(where_answers_alone_are_used_nothing_is_run),
         cmocka_unit_test(a_training_graph_is_none),
     };
