@@ -19,8 +19,8 @@
 #define NOTICEABLE 1e-6
 #define CROWDED 6 /* steps in a row with new prices after which more are given at once */
 #define MAX_STRETCHES 1024
-#define LEAP_STEPS 2
-#define FIRST_LEAP 1.0  /* as far again as the steps since the last one; */
+#define LEAP_STEPS 2    /* from one leap of the messages to the next, */
+#define FIRST_LEAP 1.0  /* which goes as far again as the steps since the last one; */
 #define LEAST_LEAP 0.25 /* twice as far after one that was worth it, half as far after others */
 #define MOST_LEAP 64.0
 
