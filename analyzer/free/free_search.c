@@ -17,6 +17,9 @@
 #define SMALL_ROUNDS 4
 #define SMALL_GAP 0.05
 
+/* Nodes of a problem that takes a solver a second before its first round. */
+#define LONG_NODES 100000
+
 typedef struct {
     const MtfFreeProblem *problem;
     MtfLayoutProblem *limited; /* the layout problem under the limit that is searched */
@@ -226,6 +229,13 @@ static bool no_solution(const Search *search, GError *cause, GError **error) {
     return false;
 }
 
+/* Whether a layout is known and time is up for a problem so large that its solver would still take seconds. */
+static bool is_settled(const Search *search) {
+    return search->answer->layout != NULL && node_count(search) > LONG_NODES &&
+           mtf_search_is_over(search->options->control) &&
+           !mtf_search_is_abandoned(search->options->control);
+}
+
 static bool solve_until_it_fits(Search *search, GError **error) {
     int64_t limit = search->options->memory_limit;
     for (int round = 0; round <= MTF_FREE_TIGHTENINGS; round++) {
@@ -258,7 +268,7 @@ bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *
         .problem = problem, .limited = limited, .options = options, .answer = answer
     };
     begin_with_incumbents(&search);
-    bool done = solve_until_it_fits(&search, error);
+    bool done = is_settled(&search) || solve_until_it_fits(&search, error);
     if (done && answer->layout == NULL && !options->no_infeasibility &&
         !mtf_search_is_over(options->control))
         search_smallest(&search);

@@ -228,6 +228,8 @@ static void fill_line(int recompute, void *data) {
         return;
     guint first = first_count(variants, recompute);
     for (guint i = first; i < variants->counts->len && line->count < most_trials(line); i++) {
+        if (line->count > 0 && mtf_search_is_over(variants->options->control))
+            return;
         Trial *trial = &line->trials[line->count];
         bool unsplit = i == 0 && recompute == (int)first_recompute(variants->options);
         Outcome outcome =

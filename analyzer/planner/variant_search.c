@@ -288,7 +288,7 @@ static bool judge_trial(Trial *trial, MtfVariantAnswer *best, GError **error) {
     bool beaten =
         mtf_search_is_beaten(&trial->control, known) || (found->hopeless && !found->found);
     best->given_up |= beaten;
-    bool excused = beaten || (is_stopped(trial->options) && cost_of(best) < INT64_MAX);
+    bool excused = beaten || (mtf_search_is_over(&trial->control) && cost_of(best) < INT64_MAX);
     if (!trial->done && !excused) {
         g_propagate_error(error, g_steal_pointer(&trial->error));
         return false;
