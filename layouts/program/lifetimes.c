@@ -249,7 +249,7 @@ static bool waits_in_flight(const MtfProgram *program, const MtfBuffer *owner, i
         return mtf_buffer_is_fed(program, owner);
     int half = program->weight_gradients;
     return owner->last < program->n_repeated &&
-           ((owner->first < forward && owner->last >= forward) ||
+           (is_sent(program, owner) || (owner->first < forward && owner->last >= forward) ||
             (owner->first < half && owner->last >= half));
 }
 

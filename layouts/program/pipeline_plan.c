@@ -8,6 +8,7 @@
 #include "layouts/graph_file/graph_fields.h"
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/pipeline/pipeline_delay.h"
+#include "layouts/pipeline/pipeline_slots.h"
 #include "layouts/pipeline/pipeline_text.h"
 #include "layouts/program/pipeline_transfers.h"
 
@@ -224,13 +225,29 @@ const MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int st
     return pipeline->split->graphs->pdata[stage];
 }
 
+int mtf_pipeline_stage_slots(const MtfPipelinePlan *pipeline, int stage, int *slots) {
+    const MtfPipelineOrder *order = pipeline->order;
+    g_autoptr(GArray) ways = g_array_new(FALSE, FALSE, sizeof(MtfGradientWay));
+    g_autofree int *counts = g_new(int, (gsize)order->stages);
+    g_autofree int *all = g_new0(int, (gsize)(order->stages * order->microbatches));
+    for (guint i = 0; i < pipeline->split->transfers->len; i++) {
+        const MtfStageTransfer *t = &g_array_index(pipeline->split->transfers, MtfStageTransfer, i);
+        MtfGradientWay way = { t->from, t->to };
+        if (!t->once && t->to < t->from)
+            g_array_append_val(ways, way);
+    }
+    mtf_pipeline_find_slots(order, ways, counts, all);
+    memcpy(slots, all + stage * order->microbatches, sizeof *slots * (gsize)order->microbatches);
+    return counts[stage];
+}
+
 MtfStageExecution mtf_pipeline_stage_execution(const MtfPipelinePlan *pipeline, int stage) {
     const MtfPipelineOrder *order = pipeline->order;
     g_autofree int *slots = g_new(int, order->microbatches);
     bool overlaps = mtf_pipeline_is_asynchronous(pipeline->schedule);
     return (MtfStageExecution){
         .in_flight = overlaps ? 1 + mtf_pipeline_lookahead(order, stage)
-                              : mtf_pipeline_slots(order, stage, slots),
+                              : mtf_pipeline_stage_slots(pipeline, stage, slots),
         .weight_versions = 1 + mtf_pipeline_delay(pipeline->schedule, order, stage),
         .splits_backward = splits_backward(order, stage),
     };

@@ -51,6 +51,9 @@ bool mtf_pipeline_is_whole(const MtfPipelinePlan *pipeline);
 /* The graph of a stage, as its plan holds it; the pipeline owns it. */
 const MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int stage);
 
+/* How many slots a stage has for micro-batches, and which each has: slots[microbatch] (pipeline_slots.h). */
+int mtf_pipeline_stage_slots(const MtfPipelinePlan *pipeline, int stage, int *slots);
+
 /* What the schedule and the order of passes ask of a stage. */
 MtfStageExecution mtf_pipeline_stage_execution(const MtfPipelinePlan *pipeline, int stage);
 

@@ -33,7 +33,7 @@ static bool check_ranks(const MtfPipelinePlan *pipeline, const char *path, int r
 static void find_slots(const MtfStageRun *run, MtfStageChunk *chunk) {
     const MtfPipelineOrder *order = run->pipeline->order;
     chunk->slot_of = g_new(int, order->microbatches);
-    chunk->n_slots = mtf_pipeline_slots(order, chunk->stage, chunk->slot_of);
+    chunk->n_slots = mtf_pipeline_stage_slots(run->pipeline, chunk->stage, chunk->slot_of);
     chunk->n_versions = MAX(1, chunk->plan->layout->execution.stage.weight_versions);
     chunk->delay = chunk->n_versions - 1;
     if (run->asynchronous) {

@@ -56,6 +56,16 @@ for network in resnet unet; do
     staged two-by-two 4 --devices 4 --stages 2
 done
 staged zb-h1 2 --devices 2 --stages 2 --schedule zb-h1
+# Cut within a batch norm, what stages send goes past others, is taken late, and none of the sender's passes reads it again.
+meshtf-plan model unet --preset tiny --batch 16 -o "$work/g.json" >"$work/out"
+plan whole 8 --mesh rows:1
+train whole 1
+plan interleaved 8 --devices 2 --stages 2 --schedule interleaved
+train interleaved 2
+claim "unet: stages in turn give the losses of the whole" same "$work/whole.metrics" "$work/interleaved.metrics"
+plan four 8 --devices 4 --stages 4
+train four 4
+claim "unet: and so do four stages" same "$work/whole.metrics" "$work/four.metrics"
 network=resnet
 meshtf-plan model resnet --preset tiny --batch 8 --norm-over step -o "$work/g.json" >"$work/out"
 run meshtf-plan search "$work/g.json" --machine cpu-host --devices 1 --microbatches 4 -o "$work/p.json"

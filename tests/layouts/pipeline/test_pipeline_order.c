@@ -4,6 +4,7 @@
 #include "layouts/base/error.h"
 #include "layouts/pipeline/pipeline_check.h"
 #include "layouts/pipeline/pipeline_lower.h"
+#include "layouts/pipeline/pipeline_slots.h"
 #include "layouts/pipeline/pipeline_text.h"
 
 #include <string.h>
@@ -73,6 +74,27 @@ static void slots_are_used_again_after_the_weight_gradient(void **state) {
     assert_int_equal(mtf_pipeline_slots(order, 0, slots), 3);
     const int expected[4] = { 0, 1, 2, 0 };
     assert_memory_equal(slots, expected, sizeof slots);
+}
+
+/* 3B1 stands before 1B0, and with it before 0B0: it may not write over what 3B0 sends past stages 2 and 1. 3B2 stands
+ * behind, and may wait. */
+static void gradients_that_go_past_stages_have_slots_of_their_own(void **state) {
+    (void)state;
+    const MtfGradientWay ways[] = { { 3, 2 }, { 2, 1 }, { 1, 0 }, { 3, 0 } };
+    g_autoptr(MtfPipelineOrder) order =
+        parse("0F0,0F1,2F0,2F1,0F2,2B0,0F3,2B1,2F2,0B0,2F3,0B1,2B2,2B3,0B2,0B3\n"
+              "1F0,1F1,3F0,3B0,3F1,3B1,1F2,1B0,1F3,1B1,3F2,3B2,3F3,3B3,1B2,1B3\n");
+    for (guint n = 3; n <= G_N_ELEMENTS(ways); n++) {
+        int counts[4], slots[16], own[4];
+        g_autoptr(GArray) some = g_array_new(FALSE, FALSE, sizeof(MtfGradientWay));
+        g_array_append_vals(some, ways, n);
+        mtf_pipeline_find_slots(order, some, counts, slots);
+        for (int s = 0; s < 3; s++)
+            assert_int_equal(counts[s], mtf_pipeline_slots(order, s, own));
+        assert_int_equal(counts[3], n == 3 ? 1 : 2);
+        assert_true((slots[12] == slots[13]) == (n == 3));
+        assert_int_equal(slots[12] == slots[14], true);
+    }
 }
 
 /* Megatron's orders of chunks (tests/unit_tests/transformer/test_cuda_graphs.py): +c is a forward of
@@ -158,6 +180,7 @@ int main(void) {
         cmocka_unit_test(neighbours_on_one_rank_send_nothing),
         cmocka_unit_test(slots_are_used_again_after_the_weight_gradient),
         cmocka_unit_test(slots_are_those_of_megatron),
+        cmocka_unit_test(gradients_that_go_past_stages_have_slots_of_their_own),
         cmocka_unit_test(circles_are_named),
         cmocka_unit_test(incomplete_orders_are_refused),
         cmocka_unit_test(orders_of_forward_passes_alone_are_complete),

@@ -2,6 +2,7 @@
 #include "tests/support/cases/report_plan.h"
 
 #include "analyzer/training/training_graph.h"
+#include "layouts/execution/executed_graph.h"
 #include "layouts/placement/rules.h"
 #include "tests/support/cases/parse_graph.h"
 
@@ -21,11 +22,15 @@ MtfPlan *mtf_test_plan_of(MtfGraph *forward, const char *mesh_text, const char *
     g_autoptr(GError) error = NULL;
     MtfMesh mesh;
     MtfPlan *plan = g_new0(MtfPlan, 1);
-    plan->graph = mtf_training_graph(forward, &error);
+    plan->training = mtf_training_graph(forward, &error);
     mtf_graph_free(forward);
-    if (plan->graph == NULL || !mtf_mesh_parse(mesh_text, 0, &mesh, &error))
+    if (plan->training == NULL || !mtf_mesh_parse(mesh_text, 0, &mesh, &error))
         g_error("%s", error->message);
-    mtf_graph_canonicalize(plan->graph);
+    mtf_graph_canonicalize(plan->training);
+    plan->graph = mtf_graph_copy(plan->training);
+    MtfDivision whole = { .microbatches = 1 };
+    if (!mtf_graph_execute(plan->graph, &whole, &(MtfKept){ 0 }, 1, &error))
+        g_error("%s", error->message);
     g_autoptr(MtfRules) rules = mtf_rules_parse(plan->graph, &mesh, rules_text, NULL, &error);
     if (rules == NULL)
         g_error("%s", error->message);
