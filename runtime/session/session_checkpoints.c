@@ -45,15 +45,16 @@ static void say_lacking(const MtfSession *session, GPtrArray *lacking) {
 
 /* The first few, and how many more. */
 static void say_unread(const MtfSession *session, GPtrArray *unread) {
-    guint shown = MIN(unread->len, 4), more = unread->len - shown;
-    g_autoptr(GString) names = g_string_new(NULL);
-    for (guint i = 0; i < shown; i++)
-        g_string_append_printf(names, "%s%s", i > 0 ? ", " : "", (char *)unread->pdata[i]);
-    if (more > 0)
-        g_string_append_printf(names, " and %u more", more);
-    if (session->rank == 0 && unread->len > 0)
-        printf("  no part of this model, and not read of %s: %s\n", session->options->init,
-               names->str);
+    g_ptr_array_add(unread, NULL);
+    g_auto(GStrv) few = g_new0(char *, 5);
+    guint n = g_strv_length((char **)unread->pdata);
+    for (guint i = 0; i < n && i < 4; i++)
+        few[i] = g_strdup(unread->pdata[i]);
+    g_autofree char *names = g_strjoinv(", ", few);
+    g_autofree char *more = n > 4 ? g_strdup_printf(" and %u more", n - 4) : g_strdup("");
+    if (session->rank == 0 && n > 0)
+        printf("  no part of this model, and not read of %s: %s%s\n", session->options->init, names,
+               more);
 }
 
 static bool init_weights(MtfSession *session, GError **error) {
