@@ -45,9 +45,10 @@ static void find_before(const Slots *s, int stage) {
     }
 }
 
+/* By the end of the micro-batch: where weights' gradients stand apart, they alone may read what was sent. */
 static bool has_taken(const MtfPipelineProgress *progress, int stage, int microbatch) {
     return mtf_pipeline_progress_done(progress, MTF_WORK_BACKWARD, stage, microbatch) ||
-           mtf_pipeline_progress_done(progress, MTF_WORK_INPUT_GRADIENT, stage, microbatch);
+           mtf_pipeline_progress_done(progress, MTF_WORK_WEIGHT_GRADIENT, stage, microbatch);
 }
 
 /* Whether the gradients that the slot held before have been taken, which those of the action replace. */

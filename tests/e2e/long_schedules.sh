@@ -34,7 +34,7 @@ for family in transformer-lm transformer unet mixtral; do
     }
     plan whole --mesh rows:1
     claim "$family without stages" losses whole 1 $family
-    for schedule in gpipe 1f1b eager-1f1b interleaved zb-h1 zb-h2 zb-1p zb-2p zb-auto zb-v v-half v-min dualpipe-v search; do
+    for schedule in gpipe 1f1b eager-1f1b interleaved zb-h1 zb-h2 zb-1p zb-2p zb-auto zb-v v-half v-min dualpipe-v; do
         plan staged --mesh rows:1 --stages 2 --schedule $schedule
         if says_error "layers" && [ "$schedule" != 1f1b ]; then
             continue

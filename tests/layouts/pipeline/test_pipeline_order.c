@@ -97,6 +97,20 @@ static void gradients_that_go_past_stages_have_slots_of_their_own(void **state) 
     }
 }
 
+/* What stage 3 sends past the others may be taken by 0W0, which stands behind 3I1. */
+static void weight_gradients_take_what_is_sent_late(void **state) {
+    (void)state;
+    const MtfGradientWay ways[] = { { 3, 2 }, { 2, 1 }, { 1, 0 }, { 3, 0 } };
+    g_autoptr(MtfPipelineOrder) order = parse("0F0,0F1,3F0,3I0,3W0,3F1,0I0,3I1,3W1,0W0,0I1,0W1\n"
+                                              "1F0,2F0,1F1,2F1,2I0,2W0,1I0,1W0,2I1,2W1,1I1,1W1\n");
+    int counts[4], slots[8];
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(MtfGradientWay));
+    g_array_append_vals(all, ways, G_N_ELEMENTS(ways));
+    mtf_pipeline_find_slots(order, all, counts, slots);
+    assert_int_equal(counts[3], 2);
+    assert_int_not_equal(slots[6], slots[7]);
+}
+
 /* Megatron's orders of chunks (tests/unit_tests/transformer/test_cuda_graphs.py): +c is a forward of
  * chunk c, -c a backward, micro-batches in order; 2 slots, and 5 of the first chunk. */
 static int slots_of_megatron_order(const int *chunks, int count, int stages) {
@@ -181,6 +195,7 @@ int main(void) {
         cmocka_unit_test(slots_are_used_again_after_the_weight_gradient),
         cmocka_unit_test(slots_are_those_of_megatron),
         cmocka_unit_test(gradients_that_go_past_stages_have_slots_of_their_own),
+        cmocka_unit_test(weight_gradients_take_what_is_sent_late),
         cmocka_unit_test(circles_are_named),
         cmocka_unit_test(incomplete_orders_are_refused),
         cmocka_unit_test(orders_of_forward_passes_alone_are_complete),
