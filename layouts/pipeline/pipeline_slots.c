@@ -112,16 +112,11 @@ void mtf_pipeline_find_slots(const MtfPipelineOrder *order, const GArray *ways, 
     int pairs = order->stages * order->microbatches;
     g_autofree int *before = g_new(int, (gsize)pairs);
     const Slots all = { order, ways, counts, slots, before };
-    bool past = false;
-    for (guint i = 0; i < ways->len; i++) {
-        const MtfGradientWay *way = &g_array_index(ways, MtfGradientWay, i);
-        past |= way->to < way->from - 1;
-    }
-    for (int stage = 0; stage < order->stages; stage++)
+    for (int stage = 0; stage < order->stages; stage++) {
         counts[stage] = mtf_pipeline_slots(order, stage, slots + stage * order->microbatches);
-    for (int stage = 0; past && stage < order->stages; stage++)
         find_before(&all, stage);
-    for (int stage; past && (stage = stage_in_circle(&all)) >= 0;) {
+    }
+    for (int stage; (stage = stage_in_circle(&all)) >= 0;) {
         counts[stage]++;
         give_slots(&all, stage);
         find_before(&all, stage);

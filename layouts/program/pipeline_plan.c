@@ -225,17 +225,29 @@ const MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int st
     return pipeline->split->graphs->pdata[stage];
 }
 
+/* Only gradients that go past a stage can close a circle. */
+static bool goes_past(const GArray *ways) {
+    bool past = false;
+    for (guint i = 0; i < ways->len; i++) {
+        const MtfGradientWay *way = &g_array_index(ways, MtfGradientWay, i);
+        past |= way->to < way->from - 1;
+    }
+    return past;
+}
+
 int mtf_pipeline_stage_slots(const MtfPipelinePlan *pipeline, int stage, int *slots) {
     const MtfPipelineOrder *order = pipeline->order;
     g_autoptr(GArray) ways = g_array_new(FALSE, FALSE, sizeof(MtfGradientWay));
-    g_autofree int *counts = g_new(int, (gsize)order->stages);
-    g_autofree int *all = g_new0(int, (gsize)(order->stages * order->microbatches));
     for (guint i = 0; i < pipeline->split->transfers->len; i++) {
         const MtfStageTransfer *t = &g_array_index(pipeline->split->transfers, MtfStageTransfer, i);
         MtfGradientWay way = { t->from, t->to };
         if (!t->once && t->to < t->from)
             g_array_append_val(ways, way);
     }
+    if (!goes_past(ways))
+        return mtf_pipeline_slots(order, stage, slots);
+    g_autofree int *counts = g_new(int, (gsize)order->stages);
+    g_autofree int *all = g_new0(int, (gsize)(order->stages * order->microbatches));
     mtf_pipeline_find_slots(order, ways, counts, all);
     memcpy(slots, all + stage * order->microbatches, sizeof *slots * (gsize)order->microbatches);
     return counts[stage];
