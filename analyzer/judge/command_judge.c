@@ -6,6 +6,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,6 +67,12 @@ static cJSON *verdict_to_json(const MtfVerdict *verdict) {
     return object;
 }
 
+static void add_order(cJSON *object, const MtfLayoutOrder *order) {
+    mtf_json_add_number(object, "rank_correlation", order->rank);
+    mtf_json_add_number(object, "rank_remeasured", order->remeasured);
+    mtf_json_add_number(object, "regret", order->regret);
+}
+
 static cJSON *judgement_to_json(const MtfJudgement *judgement) {
     cJSON *object = cJSON_CreateObject();
     mtf_json_add_integer(object, "rows", judgement->rows);
@@ -73,8 +80,7 @@ static cJSON *judgement_to_json(const MtfJudgement *judgement) {
     mtf_json_add_number(object, "mean_error", judgement->mean_error);
     mtf_json_add_number(object, "worst_error", judgement->worst_error);
     mtf_json_add_number(object, "bias", judgement->bias);
-    mtf_json_add_number(object, "rank_correlation", judgement->rank);
-    mtf_json_add_number(object, "regret", judgement->regret);
+    add_order(object, &judgement->order);
     mtf_json_add_integer(object, "groups", judgement->groups);
     mtf_json_add_integer(object, "memory_rows", judgement->memory_rows);
     mtf_json_add_number(object, "memory_mean_error",
@@ -112,6 +118,25 @@ static void add_breakdown(cJSON *summary, const GPtrArray *verdicts, gsize which
     }
 }
 
+/* The groups of layouts of one model. */
+static void add_layouts(cJSON *summary, const GPtrArray *verdicts) {
+    g_autoptr(GPtrArray) groups = mtf_verdict_groups(verdicts, NULL, NULL);
+    cJSON *list = cJSON_AddArrayToObject(summary, "layouts");
+    for (guint i = 0; i < groups->len; i++) {
+        const MtfLayoutGroup *group = (const MtfLayoutGroup *)groups->pdata[i];
+        if (!mtf_layout_group_counts(group))
+            continue;
+        MtfLayoutOrder order = mtf_layout_group_order(group);
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "source", group->source);
+        cJSON_AddStringToObject(object, "model", group->model);
+        mtf_json_add_integer(object, "devices", group->devices);
+        mtf_json_add_integer(object, "rows", group->layouts->len);
+        add_order(object, &order);
+        cJSON_AddItemToArray(list, object);
+    }
+}
+
 static void print_json(const GPtrArray *verdicts) {
     cJSON *root = cJSON_CreateObject();
     cJSON *rows = cJSON_AddArrayToObject(root, "rows");
@@ -121,6 +146,7 @@ static void print_json(const GPtrArray *verdicts) {
     cJSON *summary = judgement_to_json(&all);
     for (gsize i = 0; i < G_N_ELEMENTS(breakdowns); i++)
         add_breakdown(summary, verdicts, i);
+    add_layouts(summary, verdicts);
     cJSON_AddItemToObject(root, "summary", summary);
     mtf_json_say(root);
 }
@@ -148,18 +174,38 @@ static void print_share(const char *name, double share) {
         printf(", %s %.1f %%", name, 100 * share);
 }
 
+static void print_order(const MtfLayoutOrder *order) {
+    if (isnan(order->rank))
+        fputs(", rank correlation -", stdout);
+    else
+        printf(", rank correlation %.3f", order->rank);
+    print_share("regret", order->regret);
+}
+
 static void print_judgement(const MtfJudgement *judgement) {
     printf("rows %d, expressed %d", judgement->rows, judgement->expressed);
     print_share("mean error", judgement->mean_error);
     print_share("worst error", judgement->worst_error);
-    if (isnan(judgement->rank))
-        fputs(", rank correlation -", stdout);
-    else
-        printf(", rank correlation %.3f", judgement->rank);
-    print_share("regret", judgement->regret);
+    print_order(&judgement->order);
     if (judgement->memory_rows > 0)
         print_share("memory error", judgement->memory_error);
+    if (judgement->groups > 0)
+        printf(", rank correlation of a second measurement %.2f", judgement->order.remeasured);
     putchar('\n');
+}
+
+static void print_layouts(const GPtrArray *verdicts) {
+    g_autoptr(GPtrArray) groups = mtf_verdict_groups(verdicts, NULL, NULL);
+    for (guint i = 0; i < groups->len; i++) {
+        const MtfLayoutGroup *group = (const MtfLayoutGroup *)groups->pdata[i];
+        if (!mtf_layout_group_counts(group))
+            continue;
+        MtfLayoutOrder order = mtf_layout_group_order(group);
+        printf("layouts of %s on %" PRId64 ", %.40s: rows %u", group->model, group->devices,
+               group->source, group->layouts->len);
+        print_order(&order);
+        printf(", rank correlation of a second measurement %.2f\n", order.remeasured);
+    }
 }
 
 static void print_lines(const GPtrArray *verdicts) {
@@ -175,6 +221,7 @@ static void print_lines(const GPtrArray *verdicts) {
             print_judgement(&judgement);
         }
     }
+    print_layouts(verdicts);
     MtfJudgement all = mtf_judgement(verdicts, NULL, NULL);
     print_judgement(&all);
 }

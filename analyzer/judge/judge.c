@@ -201,48 +201,8 @@ double mtf_verdict_error(const MtfVerdict *verdict) {
     return verdict->row->reason != NULL ? NAN : verdict->seconds.step / verdict->row->measured - 1;
 }
 
-/* Seconds a token, so that runs of different batches compare. */
-typedef struct {
-    double predicted, measured;
-} Pair;
-
 static double tokens_of(const MtfVerdict *verdict) {
     return verdict->row->run.batch * (double)verdict->row->run.model.length;
-}
-
-/* The rank of value i, ties sharing theirs. */
-static double rank_of(const GArray *pairs, guint i, bool measured) {
-    const Pair *own = &g_array_index(pairs, Pair, i);
-    double value = measured ? own->measured : own->predicted, rank = 0;
-    for (guint k = 0; k < pairs->len; k++) {
-        const Pair *other = &g_array_index(pairs, Pair, k);
-        double beside = measured ? other->measured : other->predicted;
-        rank += beside < value ? 1 : beside > value ? 0 : 0.5;
-    }
-    return rank;
-}
-
-/* Pearson's correlation of ranks; 0 where all are alike. */
-static double spearman(const GArray *pairs) {
-    double mean = (double)pairs->len / 2, xy = 0, xx = 0, yy = 0;
-    for (guint i = 0; i < pairs->len; i++) {
-        double x = rank_of(pairs, i, false) - mean, y = rank_of(pairs, i, true) - mean;
-        xy += x * y;
-        xx += x * x;
-        yy += y * y;
-    }
-    return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : 0;
-}
-
-static double regret_of(const GArray *pairs) {
-    const Pair *chosen = &g_array_index(pairs, Pair, 0);
-    double best = chosen->measured;
-    for (guint i = 1; i < pairs->len; i++) {
-        const Pair *pair = &g_array_index(pairs, Pair, i);
-        chosen = pair->predicted < chosen->predicted ? pair : chosen;
-        best = fmin(best, pair->measured);
-    }
-    return chosen->measured / best - 1;
 }
 
 static char *group_key(const MtfVerdict *verdict) {
@@ -253,38 +213,39 @@ static char *group_key(const MtfVerdict *verdict) {
                            verdict->row->run.devices, model->layers, model->width, model->length);
 }
 
-static void add_groups(GHashTable *groups, MtfJudgement *judgement) {
-    GHashTableIter iterator;
-    void *value;
-    double rank = 0, regret = 0, weight = 0;
-    g_hash_table_iter_init(&iterator, groups);
-    while (g_hash_table_iter_next(&iterator, NULL, &value)) {
-        const GArray *pairs = (const GArray *)value;
-        if (pairs->len < 3)
-            continue;
-        judgement->groups++;
-        rank += (double)pairs->len * spearman(pairs);
-        regret += (double)pairs->len * regret_of(pairs);
-        weight += (double)pairs->len;
-    }
-    judgement->rank = weight > 0 ? rank / weight : NAN;
-    judgement->regret = weight > 0 ? regret / weight : NAN;
+static gboolean has_key(const void *group, const void *key) {
+    return strcmp(((const MtfLayoutGroup *)group)->key, (const char *)key) == 0;
 }
 
-static void pairs_free(void *pairs) {
-    g_array_unref((GArray *)pairs);
-}
-
-static void add_pair(GHashTable *groups, const MtfVerdict *verdict) {
+static MtfLayoutGroup *group_of(GPtrArray *groups, const MtfVerdict *verdict) {
     g_autofree char *key = group_key(verdict);
-    GArray *pairs = (GArray *)g_hash_table_lookup(groups, key);
-    if (pairs == NULL) {
-        pairs = g_array_new(FALSE, FALSE, sizeof(Pair));
-        g_hash_table_insert(groups, g_steal_pointer(&key), pairs);
+    guint found;
+    if (g_ptr_array_find_with_equal_func(groups, key, has_key, &found))
+        return (MtfLayoutGroup *)groups->pdata[found];
+    MtfLayoutGroup *group = mtf_layout_group_new(key);
+    group->source = verdict->row->source;
+    group->model = verdict->row->model;
+    group->devices = verdict->row->run.devices;
+    g_ptr_array_add(groups, group);
+    return group;
+}
+
+/* Whether the row is one that was expressed and has the label; NULL for any. */
+static bool is_counted(const MtfVerdict *verdict, MtfRowLabel of, const char *label) {
+    return verdict->row->reason == NULL && (label == NULL || strcmp(of(verdict), label) == 0);
+}
+
+GPtrArray *mtf_verdict_groups(const GPtrArray *verdicts, MtfRowLabel of, const char *label) {
+    GPtrArray *groups = g_ptr_array_new_with_free_func(mtf_layout_group_free);
+    for (guint i = 0; i < verdicts->len; i++) {
+        const MtfVerdict *verdict = (const MtfVerdict *)verdicts->pdata[i];
+        if (!is_counted(verdict, of, label))
+            continue;
+        double tokens = tokens_of(verdict);
+        MtfTimedLayout layout = { verdict->seconds.step / tokens, verdict->row->measured / tokens };
+        g_array_append_val(group_of(groups, verdict)->layouts, layout);
     }
-    double tokens = tokens_of(verdict);
-    Pair pair = { verdict->seconds.step / tokens, verdict->row->measured / tokens };
-    g_array_append_val(pairs, pair);
+    return groups;
 }
 
 static void add_error(const MtfVerdict *verdict, MtfJudgement *judgement) {
@@ -301,23 +262,20 @@ static void add_error(const MtfVerdict *verdict, MtfJudgement *judgement) {
 
 MtfJudgement mtf_judgement(const GPtrArray *verdicts, MtfRowLabel of, const char *label) {
     MtfJudgement judgement = { 0 };
-    g_autoptr(GHashTable) groups =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pairs_free);
     for (guint i = 0; i < verdicts->len; i++) {
         const MtfVerdict *verdict = (const MtfVerdict *)verdicts->pdata[i];
         if (label != NULL && strcmp(of(verdict), label) != 0)
             continue;
         judgement.rows++;
-        if (verdict->row->reason != NULL)
-            continue;
-        add_error(verdict, &judgement);
-        add_pair(groups, verdict);
+        if (verdict->row->reason == NULL)
+            add_error(verdict, &judgement);
     }
     if (judgement.expressed == 0)
         judgement.mean_error = judgement.worst_error = judgement.bias = NAN;
     judgement.mean_error /= MAX(judgement.expressed, 1);
     judgement.bias /= MAX(judgement.expressed, 1);
     judgement.memory_error /= MAX(judgement.memory_rows, 1);
-    add_groups(groups, &judgement);
+    g_autoptr(GPtrArray) groups = mtf_verdict_groups(verdicts, of, label);
+    judgement.order = mtf_layout_groups_mean(groups, &judgement.groups);
     return judgement;
 }

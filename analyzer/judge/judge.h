@@ -2,14 +2,11 @@
 /* Predictions beside measurements, for every row of a table of runs, and how good they are:
  *
  *     error    predicted / measured - 1
- *     rank     Spearman's correlation of predicted and measured seconds a token, in every group of
- *              rows of one source, model and number of devices that holds at least three; the mean
- *              over groups, weighted by rows
- *     regret   of the run that the prediction would have chosen in each of these groups: its measured
- *              time over the best measured time - 1; the mean, weighted likewise */
+ *     order    of the layouts of one model (analyzer/judge/layout_groups.h) */
 #ifndef MTF_JUDGE_H
 #define MTF_JUDGE_H
 
+#include "analyzer/judge/layout_groups.h"
 #include "analyzer/judge/run_columns.h"
 #include "cost/step_model/run_memory.h"
 #include "cost/step_model/run_seconds.h"
@@ -38,7 +35,7 @@ typedef struct {
     int rows, expressed, groups, memory_rows;
     double mean_error, worst_error; /* of absolute values; NAN where nothing is expressed */
     double bias;                    /* the mean of predicted / measured - 1 */
-    double rank, regret;            /* NAN where there is no group */
+    MtfLayoutOrder order;           /* the mean over groups */
     double memory_error;            /* mean of absolute values */
 } MtfJudgement;
 
@@ -54,6 +51,10 @@ double mtf_predict_row(const MtfRunRow *row, const MtfMachine *machine, const Mt
 /* The figures of those verdicts for which `label` is NULL or equals what `of` gives of the row. */
 typedef const char *(*MtfRowLabel)(const MtfVerdict *verdict);
 MtfJudgement mtf_judgement(const GPtrArray *verdicts, MtfRowLabel of, const char *label);
+
+/* Those verdicts that were expressed, by source, model and number of devices: an array of MtfLayoutGroup
+ * in the order of their first rows, to be freed by g_ptr_array_unref. */
+GPtrArray *mtf_verdict_groups(const GPtrArray *verdicts, MtfRowLabel of, const char *label);
 
 /* Labels: where the row comes from, its machine, and the profile it was priced for. */
 const char *mtf_verdict_source(const MtfVerdict *verdict);

@@ -67,6 +67,15 @@ run meshtf-plan judge --software abacus "$table"
 claim "an unknown profile is bad input" exits 2
 
 header
+row again a100-80g-sxm 8 1 full 1.42
+row selective a100-80g-sxm 8 1 selective 1.15
+row none a100-80g-sxm 8 1 none 1.10
+run meshtf-plan judge "$table"
+claim "layouts of one model are judged by their order" matches '^layouts of GPT-22B on 8, paper: rows 3, rank correlation 1.000, regret 0.0 %, rank correlation of a second measurement 0'
+run meshtf-plan judge --json "$table"
+claim "in JSON, too" matches '"rank_remeasured": *0'
+
+header
 row short a100-80g-sxm 8 1 full quick
 run meshtf-plan judge "$table"
 claim "a cell that is no number is bad input" exits 2
