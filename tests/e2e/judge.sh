@@ -190,6 +190,26 @@ runs=../shared/data/measured/published_runs.tsv
 if [ -e "$runs" ]; then
     run meshtf-plan judge --grades AB "$runs"
     claim "the published runs are judged" exits 0
+
+    # judged OPTION...: "profile machine runs error" of all rows judged so, a line each, and of any profile.
+    judged() {
+        meshtf-plan judge --json "$@" | jq -r '[.rows[] | select(.reason == null) | .error |= fabs]
+            | (group_by([.software, .machine])[] | [.[0].software, .[0].machine, length, ([.[].error] | add / length)]),
+              (group_by(.machine)[] | ["-", .[0].machine, length, ([.[].error] | add / length)])
+            | "\(.[0]) \(.[1]) \(.[2]) \(.[3] * 1000 | round / 1000)"'
+    }
+    # Of one run nothing follows for a machine.
+    judged --grades AB "$runs" | grep -v '^- h200 1 ' >"$work/judged"
+    for card in h100 h200; do judged "tests/bench/${card}_steps.tsv"; done | grep -v '^-' >>"$work/judged"
+    judged --grades ABC --models moe "$runs" | grep '^[^-].* [0-9][0-9] ' | sed 's/^/experts /' >>"$work/judged"
+    sort "$work/judged" >"$work/judged.sorted"
+    {
+        jq -r 'select(.judged) | "- \(.name) \(.judged.runs) \(.judged.error)"' layouts/library/machines/*.json
+        jq -r '.name as $name | (.judged // {} | to_entries[] | "\($name) \(.key) \(.value[0]) \(.value[1])"),
+            (.judged_experts // {} | to_entries[] | "experts \($name) \(.key) \(.value[0]) \(.value[1])")' layouts/library/software/*.json
+    } | sort >"$work/said"
+    claim "the library says of each machine and profile how well its runs were predicted" cmp "$work/judged.sorted" "$work/said"
+    claim "a profile's figure that is off by one in a thousand is found" [ "$(sed 's/0.035/0.036/' "$work/said" | cmp -s - "$work/judged.sorted"; echo $?)" = 1 ]
 else
     echo "# $runs is not there: the published runs are not judged"
 fi
