@@ -2,10 +2,10 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/training/training_graph.h"
-#include "cost/memory/arena.h"
 #include "layouts/execution/early_updates.h"
 #include "tests/support/cases/microbatch_training.h"
 #include "tests/support/cases/parse_graph.h"
+#include "tests/support/cases/training_case.h"
 
 #define LAYERS 6
 #define SIDE 64
@@ -23,14 +23,6 @@ static MtfGraph *forward(double clip_norm) {
         "[]}], 'variables': [], 'loss': 'l', 'optimizer': {'kind': 'adam', 'rate': 0.1}}");
     graph->optimizer.clip_norm = clip_norm;
     return graph;
-}
-
-static int64_t arena_bytes(const MtfGraph *graph) {
-    MtfMesh mesh = { 0 };
-    g_autoptr(MtfLayout) layout = mtf_layout_new(graph, &mesh);
-    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
-    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
-    return arena->bytes;
 }
 
 /* A second time nothing is left to move. */
@@ -67,8 +59,8 @@ static void gradients_are_not_all_there_at_once(void **state) {
     g_autoptr(MtfGraph) written = forward(0);
     g_autoptr(MtfGraph) late = mtf_training_graph(written, NULL);
     g_autoptr(MtfGraph) early = early_updates(late);
-    assert_true(arena_bytes(late) >= (3 * LAYERS + LAYERS) * square);
-    assert_true(arena_bytes(early) < (3 * LAYERS + 2) * square);
+    assert_true(mtf_test_arena_bytes(late) >= (3 * LAYERS + LAYERS) * square);
+    assert_true(mtf_test_arena_bytes(early) < (3 * LAYERS + 2) * square);
 }
 
 /* The last layer's gradient comes first; its update waits for the product that reads the weights.

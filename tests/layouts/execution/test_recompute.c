@@ -4,10 +4,10 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/training/training_graph.h"
-#include "cost/memory/arena.h"
 #include "layouts/execution/recompute.h"
 #include "layouts/program/program.h"
 #include "tests/support/cases/parse_graph.h"
+#include "tests/support/cases/training_case.h"
 
 #include <string.h>
 
@@ -84,14 +84,6 @@ static void one_layer_is_computed_again_at_a_time(void **state) {
     }
 }
 
-static int64_t arena_bytes(const MtfGraph *graph) {
-    MtfMesh mesh = { 0 };
-    g_autoptr(MtfLayout) layout = mtf_layout_new(graph, &mesh);
-    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
-    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
-    return arena->bytes;
-}
-
 /* A layer holds k and a, 32 wide, and n, 8 wide. With cheap work repeated k and n are left, with
  * layers n and one layer's inside; 12 layers of 256 examples, to a tenth and the inside of two. */
 static void memory_falls_by_what_is_dropped(void **state) {
@@ -101,16 +93,16 @@ static void memory_falls_by_what_is_dropped(void **state) {
     g_autoptr(MtfGraph) cheap = recomputed("gelu", 12, MTF_RECOMPUTE_CHEAP);
     g_autoptr(MtfGraph) layers = recomputed("gelu", 12, MTF_RECOMPUTE_LAYERS);
     double weights = 12 * (2 * 8 * 32 + 32) * sizeof(float);
-    assert_true((double)arena_bytes(whole) >= 12 * (32 + 32 + 8) * row);
-    assert_true((double)arena_bytes(cheap) <= 1.1 * (12 * (32 + 8) * row + weights) + two);
-    assert_true((double)arena_bytes(layers) <= 1.1 * (12 * 8 * row + weights) + two);
+    assert_true((double)mtf_test_arena_bytes(whole) >= 12 * (32 + 32 + 8) * row);
+    assert_true((double)mtf_test_arena_bytes(cheap) <= 1.1 * (12 * (32 + 8) * row + weights) + two);
+    assert_true((double)mtf_test_arena_bytes(layers) <= 1.1 * (12 * 8 * row + weights) + two);
 }
 
 /* Those that wait longest for the backward pass; each saves its inside. */
 static void only_the_first_layers_are_computed_again(void **state) {
     (void)state;
     g_autoptr(MtfGraph) whole = training("gelu", 12);
-    int64_t before = arena_bytes(whole), all = 0;
+    int64_t before = mtf_test_arena_bytes(whole), all = 0;
     for (int k = 1; k <= 12; k++) {
         g_autoptr(MtfGraph) graph = training("gelu", 12);
         assert_int_equal(mtf_graph_recomputable_layers(graph), 12);
@@ -120,12 +112,12 @@ static void only_the_first_layers_are_computed_again(void **state) {
             g_autofree char *clone = g_strdup_printf("recompute/layer/%d/a", layer);
             assert_int_equal(has(graph, clone), layer < k);
         }
-        all = arena_bytes(graph);
+        all = mtf_test_arena_bytes(graph);
         assert_true(all <= before);
         before = all;
     }
     g_autoptr(MtfGraph) layers = recomputed("gelu", 12, MTF_RECOMPUTE_LAYERS);
-    assert_int_equal(all, arena_bytes(layers));
+    assert_int_equal(all, mtf_test_arena_bytes(layers));
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) graph = training("gelu", 12);
     assert_false(

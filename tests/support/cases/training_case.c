@@ -3,6 +3,7 @@
 
 #include "analyzer/models/model_family.h"
 #include "analyzer/training/training_graph.h"
+#include "cost/memory/arena.h"
 #include "layouts/placement/rules.h"
 #include "tests/support/cases/random_graph.h"
 #include "tests/support/cases/random_layout.h"
@@ -48,4 +49,12 @@ void mtf_training_case_perceptron(MtfTrainingCase *c, int layers, const char *ru
 void mtf_training_case_clear(MtfTrainingCase *c) {
     mtf_layout_free(c->layout);
     mtf_graph_free(c->graph);
+}
+
+int64_t mtf_test_arena_bytes(const MtfGraph *graph) {
+    MtfMesh mesh = { 0 };
+    g_autoptr(MtfLayout) layout = mtf_layout_new(graph, &mesh);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    return arena->bytes;
 }

@@ -14,10 +14,13 @@ typedef struct {
  * free layout. False, and nothing to clear, where no variable leads to the loss. */
 bool mtf_training_case_draw(MtfTrainingCase *c, guint32 seed, const char *mesh);
 
-/* A perceptron of so many hidden layers of 128 on the mesh "a:2", in a rule layout. Without
+/* A perceptron of `layers` hidden layers of 128 on the mesh "a:2", in a rule layout. Without
  * clipping, so that every gradient is wanted at once, by its own update. */
 void mtf_training_case_perceptron(MtfTrainingCase *c, int layers, const char *rules);
 
 void mtf_training_case_clear(MtfTrainingCase *c);
+
+/* Bytes of the arena that one device needs for the graph as it stands. */
+int64_t mtf_test_arena_bytes(const MtfGraph *graph);
 
 #endif
