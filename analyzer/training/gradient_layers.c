@@ -45,80 +45,25 @@ static bool is_zero(const MtfGradient *g, int tensor) {
            operation->attributes.value == 0;
 }
 
-/* The shares of memory, from scores at once: p = e^(factor q k + bias - lse), 0 where no query
- * looks. */
-static int attention_shares(MtfGradient *g, const MtfShape *all) {
-    const int *in = g->op.inputs, *out = g->op.outputs;
-    const MtfAttributes *a = &g->op.attributes;
-    g_autofree char *least_name = g_strdup_printf("back/%s/bias/least", g->op.name);
-    int product = BACK(g, MTF_OP_EINSUM, "bias/product", all, in[0], in[1]);
-    g->b->attributes.factor = a->factor;
-    int scores = BACK(g, MTF_OP_SCALE, "bias/scores", NULL, product);
-    int biased = BACK(g, MTF_OP_ADD, "bias/biased", all, scores, in[3]);
-    /* That of a query which looks at nothing is -infinity. */
-    int least = mtf_build_constant(g->b, least_name, dtype_of(g, out[1]), MTF_MASKED_SCORE);
-    int lse = BACK(g, MTF_OP_MAXIMUM, "bias/lse", NULL, out[1], least);
-    int below = BACK(g, MTF_OP_SUBTRACT, "bias/below", all, biased, lse);
-    if (a->causal == 0)
-        return BACK(g, MTF_OP_EXP, "bias/shares", NULL, below);
-    g->b->attributes.query = a->query;
-    g->b->attributes.memory = a->memory;
-    int seen = BACK(g, MTF_OP_CAUSAL_MASK, "bias/seen", NULL, below);
-    return BACK(g, MTF_OP_EXP, "bias/shares", NULL, seen);
-}
-
-/* do v of all scores, which are dropped where their shares were: in the order that these are numbered
- * in (kernel_attention.h). */
-static int attention_growth(MtfGradient *g, const MtfShape *all) {
-    const MtfAttributes *a = &g->op.attributes;
-    MtfShape shape = *all;
-    for (int i = 0; a->rate > 0 && i < 3; i++) {
-        int last = (int[]){ a->query, a->parts, a->memory }[i];
-        if (mtf_shape_find(all, last) < 0)
-            continue;
-        mtf_shape_remove(&shape, last);
-        mtf_shape_append(&shape, last);
-    }
-    int growth = BACK(g, MTF_OP_EINSUM, "bias/growth", &shape, g->dy, g->op.inputs[2]);
-    if (a->rate == 0)
-        return growth;
-    g->b->attributes.rate = a->rate;
-    g->b->attributes.stream = a->stream != NULL ? a->stream : g->op.name;
-    return BACK(g, MTF_OP_DROPOUT, "bias/dropped", NULL, growth);
-}
-
-/* The gradient of what is added to scores, p (do v - do o), summed to its dimensions. */
-static void attention_bias(MtfGradient *g) {
-    const int *in = g->op.inputs, *out = g->op.outputs;
-    MtfShape rest = shape_of(g, out[1]), all = rest, bias = shape_of(g, in[3]);
-    mtf_shape_append(&all, g->op.attributes.memory);
-    int shares = attention_shares(g, &all);
-    int growth = attention_growth(g, &all);
-    int dot = BACK(g, MTF_OP_EINSUM, "bias/dot", &rest, g->dy, out[0]);
-    int apart = BACK(g, MTF_OP_SUBTRACT, "bias/apart", &all, growth, dot);
-    g_autofree char *name = share_name(g, 3);
-    int product = BACK(g, MTF_OP_MULTIPLY, "bias/gradient", &all, shares, apart);
-    mtf_gradient_give(g, in[3], mtf_build_fit(g->b, name, product, &bias));
-}
-
 /* One operation makes the gradients of q, k and v; that of q has the operation's own name. Input `bias`, if it is
- * there, is added to scores. */
+ * there, is added to scores, and where it learns gets its gradient from the same operation. */
 static void attention_to(MtfGradient *g, int bias) {
     const int *in = g->op.inputs, *out = g->op.outputs;
-    bool adds = g->op.n_inputs > bias;
+    bool adds = g->op.n_inputs > bias, learns = adds && wants(g, bias);
     int inputs[7] = { in[0], in[1], in[2], out[0], out[1], g->dy, adds ? in[bias] : -1 };
     g_autofree char *name = share_name(g, 0);
     g->b->attributes = g->op.attributes;
     if (g->op.attributes.rate > 0 && g->op.attributes.stream == NULL)
         g->b->attributes.stream = g->op.name;
-    int dq = mtf_build(g->b, MTF_OP_ATTENTION_GRAD, name, NULL, adds ? 7 : 6, inputs);
+    int dq = mtf_build(g->b, learns ? MTF_OP_ATTENTION_BIAS_GRAD : MTF_OP_ATTENTION_GRAD, name,
+                       NULL, adds ? 7 : 6, inputs);
     for (int k = 0; k < 3 && dq >= 0; k++)
-        mtf_gradient_give(g, g->op.inputs[k], dq + k);
+        mtf_gradient_give(g, in[k], dq + k);
+    if (learns && dq >= 0)
+        mtf_gradient_give(g, in[bias], dq + 3);
 }
 
 void mtf_gradient_attention(MtfGradient *g) {
-    if (g->op.n_inputs > 3 && wants(g, 3))
-        attention_bias(g);
     attention_to(g, 3);
 }
 
@@ -144,11 +89,6 @@ static void attention_before(MtfGradient *g) {
 void mtf_gradient_attention_further(MtfGradient *g) {
     if (wants(g, 3) || wants(g, 4))
         attention_before(g);
-    if (g->op.n_inputs > 5 && wants(g, 5) && g->b->error == NULL)
-        mtf_input_error(&g->b->error,
-                        "operation \"%s\" (attention_further): what is added to its scores has no "
-                        "gradient; stop it before (stop_gradient)",
-                        g->op.name);
     attention_to(g, 5);
 }
 

@@ -6,7 +6,7 @@
 
 #include "layouts/building/builder.h"
 
-#define MTF_REPLACED_OUTPUTS 3
+#define MTF_REPLACED_OUTPUTS 4
 
 typedef struct {
     const char *option; /* what asks for it: "--key-parts" */

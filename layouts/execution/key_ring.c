@@ -8,6 +8,9 @@
 /* The inputs of attention, in this order; its gradient has those behind as well. */
 enum { Q, K, V, O, LSE, DO, INPUTS };
 
+/* The gradient of what is added to scores, behind those of queries, keys and values. */
+enum { ADDED = V + 1, GRADIENTS };
+
 /* One operation that is rewritten. */
 typedef struct {
     MtfBuilder *b;
@@ -20,7 +23,9 @@ typedef struct {
     bool striped;      /* part p of P has positions p, p + P, …, not neighbours */
     int bias;          /* added to scores, in parts; or -1 */
     int met;           /* where it differs from query to query, its parts along memory; else -1 */
-    int own;           /* then: the numbers of the parts of queries */
+    int own;           /* then: the numbers of the parts of queries, … */
+    int ids;           /* … and of the parts of memory that they meet in the turn at hand */
+    MtfShape added;    /* of the bias in parts, before its memory becomes the last dimension */
 } Ring;
 
 /* ---- Which ----------------------------------------------------------------------------------- */
@@ -102,6 +107,7 @@ static int divided(Ring *r, const char *what, int tensor) {
 /* What is added to scores, whose last dimension is memory. */
 static int divided_bias(Ring *r, int tensor) {
     int parts = divided(r, "added", tensor);
+    r->added = shape_of(r, parts);
     if (!r->striped || parts < 0)
         return parts;
     MtfShape shape = shape_of(r, parts);
@@ -135,10 +141,10 @@ static int added_in(Ring *r, int turn) {
     int further = whole_number(r, turn, "parts_less_turn", r->n_parts - turn);
     int sum = MTF_BUILD(r->b, MTF_OP_ADD, ahead, NULL, r->own, further);
     int n = whole_number(r, turn, "n_parts", r->n_parts);
-    int ids = MTF_BUILD(r->b, MTF_OP_MODULO, met, NULL, sum, n);
+    r->ids = MTF_BUILD(r->b, MTF_OP_MODULO, met, NULL, sum, n);
     MtfShape shape = shape_of(r, r->bias);
     mtf_shape_remove(&shape, r->met);
-    return MTF_BUILD(r->b, MTF_OP_EMBEDDING, name, &shape, r->bias, ids);
+    return MTF_BUILD(r->b, MTF_OP_EMBEDDING, name, &shape, r->bias, r->ids);
 }
 
 /* What the parts made as one, like what the operation made. */
@@ -171,7 +177,7 @@ static void hand_on(Ring *r, int turn, int *inputs) {
 
 /* Attention, or its gradient, of all parts in a turn. Parts that meet their own are heads, or, where shares
  * are dropped, which are numbered by their places in all parts, in a turn of all parts. */
-static int meet(Ring *r, MtfOperationKind kind, int turn, int n_inputs, const int *inputs) {
+static int meet(Ring *r, int kind, int turn, int n_inputs, const int *inputs) {
     g_autofree char *name = name_of(r, turn, "parts");
     MtfAttributes *a = &r->b->attributes;
     int all[INPUTS + 1];
@@ -186,7 +192,7 @@ static int meet(Ring *r, MtfOperationKind kind, int turn, int n_inputs, const in
     a->striped = a->turn > 0 && r->striped;
     if (a->rate > 0 && a->stream == NULL)
         a->stream = r->name;
-    return mtf_build(r->b, (int)kind, name, NULL, n_inputs, all);
+    return mtf_build(r->b, kind, name, NULL, n_inputs, all);
 }
 
 /* What is added to scores, `tensor`, is handed on with memory where it is alike for all queries. */
@@ -250,6 +256,33 @@ static int added(Ring *r, int turn, const char *what, int sum, int more) {
     return MTF_BUILD(r->b, MTF_OP_ADD, name, NULL, sum, more);
 }
 
+/* Of what stays with its queries each turn has its own part, and the rest goes along with its memory. */
+static int add_bias_gradient(Ring *r, int turn, int sum, int more) {
+    if (r->met < 0 && sum < 0)
+        return more;
+    if (r->met < 0)
+        return added(r, turn, "added_gradients", turn_by(r, turn, "added_gradients/so_far", sum, 1),
+                     more);
+    g_autofree char *name = name_of(r, turn, "added_gradients");
+    MtfShape shape = shape_of(r, r->bias);
+    int inputs[] = { r->ids, more, sum };
+    return mtf_build(r->b, MTF_OP_EMBEDDING_GRAD, name, &shape, sum < 0 ? 2 : 3, inputs);
+}
+
+/* Whether what is added to scores learns. */
+static bool learns(const Ring *r) {
+    return r->op->n_outputs > ADDED;
+}
+
+/* What the parts made of the bias's gradient, like the bias. */
+static int joined_bias(Ring *r, int gradient) {
+    g_autofree char *name = g_strdup_printf("%s/bias", r->name),
+                    *first = name_of(r, r->turns, "added_gradients/first");
+    if (r->striped)
+        gradient = MTF_BUILD(r->b, MTF_OP_TRANSPOSE, first, &r->added, gradient);
+    return joined(r, name, ADDED, gradient);
+}
+
 /* What has come of the gradients goes along with their keys and values. */
 static void add_turn(Ring *r, int turn, int made, int *d) {
     d[Q] = added(r, turn, "query_gradients", d[Q], made);
@@ -257,6 +290,8 @@ static void add_turn(Ring *r, int turn, int made, int *d) {
     d[V] = turn_by(r, turn, "value_gradients/so_far", d[V], 1);
     d[K] = added(r, turn, "key_gradients", d[K], made + K);
     d[V] = added(r, turn, "value_gradients", d[V], made + V);
+    if (learns(r))
+        d[ADDED] = add_bias_gradient(r, turn, d[ADDED], made + ADDED);
 }
 
 static void ring_back(Ring *r, int *results) {
@@ -266,13 +301,19 @@ static void ring_back(Ring *r, int *results) {
     int x[INPUTS];
     for (int k = 0; k < INPUTS; k++)
         x[k] = divided(r, what[k], r->op->inputs[k]);
-    int made = meet(r, MTF_OP_ATTENTION_GRAD, 0, INPUTS, x), d[] = { made, made + K, made + V };
+    int kind = r->op->kind, made = meet(r, kind, 0, INPUTS, x);
+    int d[GRADIENTS] = { made, made + K, made + V };
+    if (learns(r))
+        d[ADDED] = add_bias_gradient(r, 0, -1, made + ADDED);
     for (int turn = 1; turn < r->turns; turn++) {
         hand_on(r, turn, x);
-        add_turn(r, turn, meet(r, MTF_OP_ATTENTION_GRAD, turn, INPUTS, x), d);
+        add_turn(r, turn, meet(r, kind, turn, INPUTS, x), d);
     }
-    for (int k = K; k <= V && r->turns > 1; k++)
-        d[k] = turn_by(r, r->turns, what[k], d[k], 1 - r->turns);
+    int last = learns(r) && r->met < 0 ? ADDED : V;
+    for (int k = K; k <= last && r->turns > 1; k++)
+        d[k] = turn_by(r, r->turns, k == ADDED ? "added" : what[k], d[k], 1 - r->turns);
+    if (learns(r))
+        results[ADDED] = joined_bias(r, d[ADDED]);
     g_autofree char *dk = g_strdup_printf("%s/k", r->name), *dv = g_strdup_printf("%s/v", r->name);
     results[K] = joined(r, dk, K, d[K]);
     results[V] = joined(r, dv, V, d[V]);

@@ -52,6 +52,13 @@
         .suffixes = { NULL, "lse" }, .outputs_like = { 0, 0 }, .statistics = 2, .separate = true, \
         .whole = true, .flops = 4, .own_dimensions = true, .products = MTF_PRODUCTS_ATTENTION,    \
         .scratch = MTF_SCRATCH_ATTENTION
+#define ATTENDING_BACK(text, least, outputs)                                                       \
+    ROW(text, MATMUL, least, 7, outputs, FIRST),                                                   \
+        .suffixes = { NULL, "k", "v", "bias" }, .outputs_like = { 0, 1, 2, 6 }, .separate = true,  \
+        .whole = true, .reduction = MTF_REDUCE_SUM, .linearity = MTF_LINEAR_ONE,                   \
+        .linear_input = 5, .wide_inputs = WIDE(4), .flops = 10, .check = mtf_check_attention_grad, \
+        .random = true, .own_dimensions = true, .products = MTF_PRODUCTS_ATTENTION_GRAD,           \
+        .scratch = MTF_SCRATCH_ATTENTION_GRAD, .share = mtf_share_causal
 #define ELEMENTWISE(text, least, most, rule) ROW(text, ELEMENTWISE, least, most, 1, rule)
 #define ALONE(text) ELEMENTWISE(text, 1, 1, FIRST)
 #define UNARY(text, cost) \
@@ -388,15 +395,10 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                              .attributes = { REQUIRED_DIMENSION(query),
                                              REQUIRED_DIMENSION(memory) },
                              .check = mtf_check_causal },
-    [MTF_OP_ATTENTION_GRAD] = { ROW("attention_grad", MATMUL, 6, 7, 3, FIRST),
-                                .suffixes = { NULL, "k", "v" }, .outputs_like = { 0, 1, 2 },
-                                .separate = true, .whole = true, .reduction = MTF_REDUCE_SUM,
-                                .linearity = MTF_LINEAR_ONE, .linear_input = 5,
-                                .wide_inputs = WIDE(4), .flops = 10,
-                                .attributes = { ATTENTION, DROPPED, TURN },
-                                .check = mtf_check_attention_grad, .random = true,
-                                .own_dimensions = true, .products = MTF_PRODUCTS_ATTENTION_GRAD,
-                                .scratch = MTF_SCRATCH_ATTENTION_GRAD, .share = mtf_share_causal },
+    [MTF_OP_ATTENTION_GRAD] = { ATTENDING_BACK("attention_grad", 6, 3),
+                                .attributes = { ATTENTION, DROPPED, TURN } },
+    [MTF_OP_ATTENTION_BIAS_GRAD] = { ATTENDING_BACK("attention_bias_grad", 7, 4),
+                                     .statistics = 8, .attributes = { ATTENTION, DROPPED, TURN } },
     [MTF_OP_EMBEDDING_GRAD] = { ROW("embedding_grad", GATHER, 2, 3, 1, NEW), .adds_up = true,
                                 .reduction = MTF_REDUCE_SUM, .linearity = MTF_LINEAR_ONE,
                                 .linear_input = 1, .in_place = 1U << 2, .addend = 2,

@@ -219,19 +219,20 @@ typedef enum {
     MTF_OP_LABEL_LOGIT,   /* (logits, labels) -> the logit of the label */
     MTF_OP_CROSS_ENTROPY, /* (max, sum, logit[, mask]) -> (max + log sum - logit) mask */
     /* gradients */
-    MTF_OP_RELU_GRAD,          /* (y, dy) -> dy where y > 0, else 0 */
-    MTF_OP_GELU_GRAD,          /* (x, dy) */
-    MTF_OP_GELU_EXACT_GRAD,    /* (x, dy) */
-    MTF_OP_SILU_GRAD,          /* (x, dy) */
-    MTF_OP_TANH_GRAD,          /* (y, dy) -> (1 - y^2) dy */
-    MTF_OP_SIGMOID_GRAD,       /* (y, dy) -> y (1 - y) dy */
-    MTF_OP_CAUSAL_ZERO,        /* x where memory <= query, else 0 */
-    MTF_OP_ATTENTION_GRAD,     /* (q, k, v, o, lse, do[, bias]) -> dq; and "NAME/k", "NAME/v" */
-    MTF_OP_EMBEDDING_GRAD,     /* (ids, dy[, more]) -> gradient of the table, plus `more` */
-    MTF_OP_COMBINE_GATE_GRAD,  /* (y, dy, slot) -> y at each choice's place times dy, summed */
-    MTF_OP_EXPERT_EINSUM_GRAD, /* (x, dy, expert) -> for each expert the sum of x dy of its rows */
-    MTF_OP_SOFTMAX_GRAD,       /* (y, dy, dot) -> y (dy - dot), dot = sum of y dy */
-    MTF_OP_NORMALIZE_DOT,      /* (dy, x, mean, variance, scale) -> sum of dy scale xhat */
+    MTF_OP_RELU_GRAD,           /* (y, dy) -> dy where y > 0, else 0 */
+    MTF_OP_GELU_GRAD,           /* (x, dy) */
+    MTF_OP_GELU_EXACT_GRAD,     /* (x, dy) */
+    MTF_OP_SILU_GRAD,           /* (x, dy) */
+    MTF_OP_TANH_GRAD,           /* (y, dy) -> (1 - y^2) dy */
+    MTF_OP_SIGMOID_GRAD,        /* (y, dy) -> y (1 - y) dy */
+    MTF_OP_CAUSAL_ZERO,         /* x where memory <= query, else 0 */
+    MTF_OP_ATTENTION_GRAD,      /* (q, k, v, o, lse, do[, bias]) -> dq; and "NAME/k", "NAME/v" */
+    MTF_OP_ATTENTION_BIAS_GRAD, /* … with a bias that learns: and "NAME/bias", its gradient */
+    MTF_OP_EMBEDDING_GRAD,      /* (ids, dy[, more]) -> gradient of the table, plus `more` */
+    MTF_OP_COMBINE_GATE_GRAD,   /* (y, dy, slot) -> y at each choice's place times dy, summed */
+    MTF_OP_EXPERT_EINSUM_GRAD,  /* (x, dy, expert) -> for each expert the sum of x dy of its rows */
+    MTF_OP_SOFTMAX_GRAD,        /* (y, dy, dot) -> y (dy - dot), dot = sum of y dy */
+    MTF_OP_NORMALIZE_DOT,       /* (dy, x, mean, variance, scale) -> sum of dy scale xhat */
     MTF_OP_NORMALIZE_SCALE_GRAD, /* (dy, x, mean, variance) -> sum of dy xhat, dims of scale */
     MTF_OP_NORMALIZE_GRAD,     /* (dy, x, mean, variance, scale, sum, dot) -> r (dy scale - sum/n -
                                   xhat dot/n), sum = sum of dy scale */

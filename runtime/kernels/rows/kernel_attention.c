@@ -27,17 +27,19 @@ typedef struct {
     int64_t stride[OPERANDS];         /* from one query or position of memory to the next */
     double factor, softcap;
     bool causal;
-    const MtfOperand *bias; /* added to scores; or NULL */
-    int64_t bias_stride;    /* from one query to the next */
-    int64_t window;         /* positions that a query looks at, its own the last; 0: all */
+    const MtfOperand *bias;          /* added to scores; or NULL */
+    int64_t bias_stride;             /* from one query to the next */
+    const MtfOperand *bias_gradient; /* of the type of scratch; or NULL */
+    int64_t bias_gradient_stride;
+    int64_t window; /* positions that a query looks at, its own the last; 0: all */
     /* Scratch. Of a head's memory, with features in rows and with positions in rows: */
     char *keys_transposed, *values_transposed, *keys_packed, *values_packed, *dk, *dv;
     char *upcast; /* of narrow memory: as it lies, to be turned */
     /* Of a block of queries: */
     char *query_rows, *result_rows, *do_rows, *scores, *ds;
     MtfNest nest;
-    int64_t at[OPERANDS]; /* where the example's head begins, in elements */
-    int64_t bias_at;      /* likewise */
+    int64_t at[OPERANDS];              /* where the example's head begins, in elements */
+    int64_t bias_at, bias_gradient_at; /* likewise */
     /* Of attention to a cache, else NULL: where an example's queries begin (int32), and where these
      * slices would if that were 0; then `keys` are those up to the last query. */
     const MtfOperand *position;
@@ -110,6 +112,8 @@ static void nest_init(Attention *a, const MtfAttributes *attributes) {
         mtf_nest_add(&a->nest, a->operand[i]);
     if (a->bias != NULL)
         mtf_nest_add(&a->nest, a->bias);
+    if (a->bias_gradient != NULL)
+        mtf_nest_add(&a->nest, a->bias_gradient);
     if (a->position != NULL)
         a->placing = mtf_nest_add(&a->nest, a->position);
     if (a->part_keys > 0)
@@ -162,6 +166,12 @@ static void begin_dropping(Attention *a, const MtfKernelCall *call) {
     a->score_rows[1] *= a->parts;
 }
 
+/* From one query to the next of what is added to scores; 0 where it is alike for all, or not there. */
+static int64_t stride_of_queries(const MtfOperand *bias, const MtfAttributes *attributes) {
+    int along = bias != NULL ? mtf_operand_find(bias, attributes->query) : -1;
+    return along >= 0 ? mtf_operand_stride(bias, along) : 0;
+}
+
 /* Everything but the operands, which are set. */
 static void attention_init(Attention *a, const MtfKernelCall *call) {
     const MtfAttributes *attributes = &call->operation->attributes;
@@ -192,8 +202,8 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
         int dim = follows_memory(i) ? attributes->memory : attributes->query;
         a->stride[i] = mtf_operand_stride(a->operand[i], mtf_operand_find(a->operand[i], dim));
     }
-    int along = a->bias != NULL ? mtf_operand_find(a->bias, attributes->query) : -1;
-    a->bias_stride = along >= 0 ? mtf_operand_stride(a->bias, along) : 0;
+    a->bias_stride = stride_of_queries(a->bias, attributes);
+    a->bias_gradient_stride = stride_of_queries(a->bias_gradient, attributes);
     take_scratch(a, call->scratch);
     begin_dropping(a, call);
     nest_init(a, attributes);
@@ -544,6 +554,15 @@ static void softmax_gradient_row(const Attention *a, const Block *b, double dot,
     a->loops->fill(ds, 0, seen.to, b->stride);
 }
 
+/* Adds the gradients of a query's scores to that of its bias: they are `factor` times as large. */
+static void add_bias_gradient(const Attention *a, const Block *b, int64_t row) {
+    Seen seen = keys_in_window(a, b, row);
+    int64_t at = a->bias_gradient_at + (b->query + row) * a->bias_gradient_stride + b->key;
+    a->loops->add(mtf_operand_at(a->bias_gradient, at + seen.from),
+                  element(a, block_row(a, a->ds, b, row), 0, 0, seen.from), 1 / a->factor,
+                  seen.to - seen.from);
+}
+
 /* do.o of each query of a block, whose rows of do are packed. Rows of o are, for the moment, where
  * the result's are going to be. */
 static void find_dots(const Attention *a, const Block *b, double *dots) {
@@ -567,6 +586,8 @@ static void attend_back(const Attention *a, int64_t query) {
         score(a, &b, a->ds, a->do_rows, a->values_transposed);
         for (int64_t row = 0; row < b.n_queries; row++)
             softmax_gradient_row(a, &b, dots[row], row);
+        for (int64_t row = 0; a->bias_gradient != NULL && row < b.n_queries; row++)
+            add_bias_gradient(a, &b, row);
         accumulate_transposed(a, &b, a->dv, a->scores, a->do_rows);
         accumulate_transposed(a, &b, a->dk, a->ds, a->query_rows);
         accumulate_output(a, &b, a->result_rows, a->ds, a->keys_packed);
@@ -684,6 +705,8 @@ static void each_head(Attention *a) {
                 a->at[i] = at_turn(nest, i, turn);
             if (a->bias != NULL)
                 a->bias_at = at_turn(nest, a->n_operands, turn);
+            if (a->bias_gradient != NULL)
+                a->bias_gradient_at = at_turn(nest, a->n_operands + 1, turn);
             if (a->rate > 0)
                 a->head = at_turn(nest, a->numbering, turn);
             int64_t packed = a->keys;
@@ -729,17 +752,23 @@ static void cached_attention_kernel(const MtfKernelCall *call) {
     each_head(&a);
 }
 
-/* Memory that no head of this processor reads still has a gradient here: 0. */
+static void clear(const MtfOperand *out) {
+    memset(out->data, 0, (size_t)(mtf_operand_elements(out) * mtf_dtype_bytes(out->dtype)));
+}
+
+/* Memory that no head of this processor reads still has a gradient here: 0. A bias's adds up over all that share it. */
 static void attention_grad_kernel(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs, *out = call->outputs;
     Attention a = { .operand = { &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &out[0], &out[1],
                                  &out[2] },
                     .n_operands = OPERANDS,
-                    .bias = call->operation->n_inputs > 6 ? &in[6] : NULL };
+                    .bias = call->operation->n_inputs > 6 ? &in[6] : NULL,
+                    .bias_gradient = call->operation->n_outputs > 3 ? &out[3] : NULL };
     attention_init(&a, call);
     for (int k = 1; k < 3 && mtf_operand_elements(&in[4]) == 0; k++)
-        memset(out[k].data, 0,
-               (size_t)(mtf_operand_elements(&out[k]) * mtf_dtype_bytes(out[k].dtype)));
+        clear(&out[k]);
+    if (a.bias_gradient != NULL)
+        clear(a.bias_gradient);
     each_head(&a);
 }
 
@@ -747,6 +776,7 @@ const MtfKernelRow mtf_attention_kernels[] = {
     { .kind = MTF_OP_ATTENTION, .kernel = attention_kernel },
     { .kind = MTF_OP_ATTENTION_FURTHER, .kernel = attention_further_kernel },
     { .kind = MTF_OP_ATTENTION_GRAD, .kernel = attention_grad_kernel },
+    { .kind = MTF_OP_ATTENTION_BIAS_GRAD, .kernel = attention_grad_kernel },
     { .kind = MTF_OP_CACHED_ATTENTION, .kernel = cached_attention_kernel },
     { .kernel = NULL },
 };

@@ -24,6 +24,8 @@
  * and heads in the order of q, queries, memory in order] of all processors, parts of memory one behind
  * the other.
  *
+ * A bias b that is added to scores has the gradient dS / factor, summed over all that share it.
+ *
  * All of that is computed in scratch, where rows of bfloat16 are float32.
  *
  * Dao and others, "FlashAttention: fast and memory-efficient exact attention with IO-awareness",

@@ -253,10 +253,10 @@ static int nothing_like(MtfBuilder *b, const char *dims) {
 /* Attention that goes on from what was made of other memory, or from nothing that takes a share all the same. */
 static void attention_that_goes_on(void **state) {
     (void)state;
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 20; i++) {
         MtfBuilder b = start();
         int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac");
-        int v = op(&b, MTF_OP_TANH, "v", NULL, k, -1);
+        int v = op(&b, MTF_OP_TANH, "v", NULL, k, -1), learns = i >> 4;
         int before = i & 1 ? variable(&b, "before", "abc") : nothing_like(&b, "abc");
         int share = i >> 3 & 1
                         ? op(&b, MTF_OP_BROADCAST, "sinks", "ab", variable(&b, "sink", "a"), -1)
@@ -267,8 +267,9 @@ static void attention_that_goes_on(void **state) {
         b.attributes.factor = 0.7;
         b.attributes.causal = i >> 1 & 1;
         b.attributes.softcap = i >> 2 & 1 ? 0.8 : 0;
-        int y = mtf_build(&b, MTF_OP_ATTENTION_FURTHER, "y", NULL, 5,
-                          (int[]){ q, k, v, before, share });
+        int y =
+            mtf_build(&b, MTF_OP_ATTENTION_FURTHER, "y", NULL, 5 + learns,
+                      (int[]){ q, k, v, before, share, learns ? variable(&b, "bias", "bd") : -1 });
         g_autoptr(MtfGraph) graph = finish(&b, y);
         mtf_test_check_gradients(graph);
     }

@@ -52,9 +52,15 @@ static void a_ring_gives_results_and_gradients_of_the_whole(void **state) {
 
 static void gradients_are_the_slopes_of_what_the_ring_gives(void **state) {
     (void)state;
-    g_autoptr(MtfGraph) graph = mtf_test_attention_training(12, ", 'causal': 1, 'window': 5", "");
-    assert_true(mtf_graph_ring_keys(graph, 3, NULL));
-    mtf_test_attention_slopes(graph);
+    static const char *const kinds[][2] = { { ", 'causal': 1, 'window': 5", "" },
+                                            { "", ", 'u'" },
+                                            { "", ", 'w'" },
+                                            { ", 'causal': 1", ", 'w'" } };
+    for (gsize k = 0; k < G_N_ELEMENTS(kinds); k++) {
+        g_autoptr(MtfGraph) graph = mtf_test_attention_training(12, kinds[k][0], kinds[k][1]);
+        assert_true(mtf_graph_ring_keys(graph, 3, NULL));
+        mtf_test_attention_slopes(graph);
+    }
 }
 
 /* Of 12 positions in 6 parts of 2, a window of 4 looks 3 back: from the first of a part into the second before,

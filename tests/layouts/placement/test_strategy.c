@@ -298,7 +298,8 @@ static void what_follows_from_a_legal_strategy_is_legal(void **state) {
     "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'batch': 8, 'query': 4, 'memory': 6, "    \
     "'d': 2}, 'inputs': [{'name': 'q', 'dims': ['batch', 'query', 'd'], 'feed': 'features'}, " \
     "{'name': 'k', 'dims': ['batch', 'memory', 'd'], 'feed': 'features'}, {'name': 'lse', "    \
-    "'dims': ['batch', 'query'], 'feed': 'features'}], 'operations': [{'name': 'y', 'query': " \
+    "'dims': ['batch', 'query'], 'feed': 'features'}, {'name': 'w', 'dims': ['query', "        \
+    "'memory'], 'feed': 'features'}], 'operations': [{'name': 'y', 'query': "                  \
     "'query', 'memory': 'memory', 'dimension': 'd', 'factor': 1, "
 
 /* Without all of memory a query's softmax is unknown, and without all features its scores are. */
@@ -332,6 +333,23 @@ static void attention_gradients_add_up_over_queries_and_memory(void **state) {
     assert_refused(graph, "d",
                    "operation \"y\" (attention_grad) cannot be split along \"d\" on axis \"m\": it "
                    "needs all of that dimension at once");
+}
+
+/* What is added to scores has the gradient of all that share it. */
+static void the_gradient_of_a_bias_adds_up_over_examples(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        ATTENTION
+        "'op': 'attention_bias_grad', 'inputs': ['q', 'k', 'k', 'q', 'lse', 'q', 'w']}]}");
+    assert_placements(graph, "batch",
+                      "batch batch batch batch batch batch replicated -> batch batch batch "
+                      "partial:sum");
+    assert_placements(graph, "query",
+                      "query replicated replicated query query query query -> query partial:sum "
+                      "partial:sum query");
+    assert_placements(graph, "memory",
+                      "replicated memory memory replicated replicated replicated memory -> "
+                      "partial:sum memory memory memory");
 }
 
 /* x, then one element, then x and y; what gives one element alone is read whole. */
@@ -386,6 +404,7 @@ int main(void) {
         cmocka_unit_test(what_follows_from_a_legal_strategy_is_legal),
         cmocka_unit_test(attention_holds_memory_and_features_whole),
         cmocka_unit_test(attention_gradients_add_up_over_queries_and_memory),
+        cmocka_unit_test(the_gradient_of_a_bias_adds_up_over_examples),
         cmocka_unit_test(joined_inputs_are_split_along_dimensions_of_their_own),
         cmocka_unit_test(joined_parts_are_even_where_those_of_an_input_must_be),
     };

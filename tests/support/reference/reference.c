@@ -494,9 +494,12 @@ static void evaluate(MtfReference *reference, const MtfOperation *operation, uin
                     .step = step,
                     .a = &operation->attributes,
                     .coordinate = coordinate };
-    if (operation->kind == MTF_OP_ATTENTION || operation->kind == MTF_OP_ATTENTION_GRAD) {
-        (operation->kind == MTF_OP_ATTENTION ? mtf_reference_attention
-                                             : mtf_reference_attention_grad)(&whole);
+    if (operation->kind == MTF_OP_ATTENTION) {
+        mtf_reference_attention(&whole);
+        return;
+    }
+    if (operation->kind == MTF_OP_ATTENTION_GRAD || operation->kind == MTF_OP_ATTENTION_BIAS_GRAD) {
+        mtf_reference_attention_grad(&whole);
         return;
     }
     if (operation->kind == MTF_OP_ATTENTION_FURTHER) {

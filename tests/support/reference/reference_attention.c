@@ -132,12 +132,12 @@ void mtf_reference_attention_further(Point *p) {
     }
 }
 
-/* Every pair of a query and a position of memory, from (q, k, v, o, lse, do). */
+/* Every pair of a query and a position of memory, from (q, k, v, o, lse, do[, bias]). */
 void mtf_reference_attention_grad(Point *p) {
     const MtfGraph *graph = p->reference->graph;
     const int *in = p->operation->inputs, *out = p->operation->outputs;
     const MtfShape *rest = &mtf_graph_tensor(graph, in[4])->shape;
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < p->operation->n_outputs; k++) {
         const MtfShape *shape = &mtf_graph_tensor(graph, out[k])->shape;
         memset(p->reference->values[out[k]], 0,
                (size_t)mtf_graph_elements(graph, shape) * sizeof(double));
@@ -155,6 +155,10 @@ void mtf_reference_attention_grad(Point *p) {
             double kept = kept_share(p, rest);
             double slope = p->a->factor * growth * share *
                            (kept * over_features(p, in[5], in[2]) - over_features(p, in[5], in[3]));
+            if (p->operation->n_outputs > 3)
+                p->reference
+                    ->values[out[3]][offset_of(p, &mtf_graph_tensor(graph, out[3])->shape)] +=
+                    slope / p->a->factor;
             for (int64_t f = 0; f < size_of(p, p->a->dimension); f++) {
                 p->coordinate[p->a->dimension] = f;
                 int64_t query = offset_of(p, &mtf_graph_tensor(graph, in[0])->shape);

@@ -90,6 +90,9 @@ static MtfGraph *make_graph(const Case *c, MtfDtype dtype) {
     operation.n_inputs += 3;
     operation.inputs = (int[]){ in[0], in[1], in[2], y, y + 1, in[5], in[6] };
     assert_true(y >= 0 && mtf_graph_add_operation(graph, &operation, NULL) >= 0);
+    operation.name = "learning";
+    operation.kind = MTF_OP_ATTENTION_BIAS_GRAD;
+    assert_true(c->bias == 0 || mtf_graph_add_operation(graph, &operation, NULL) >= 0);
     return graph;
 }
 
@@ -115,7 +118,7 @@ static double difference(const MtfReference *reference, int operation, double *c
     return worst;
 }
 
-/* Both operations; float32 inputs are rounded first, and so is what goes from one to the other. */
+/* All operations; float32 inputs are rounded first, and so is what goes from one to the other. */
 static void check(const Case *c, MtfDtype dtype) {
     g_autoptr(MtfGraph) graph = make_graph(c, dtype);
     g_autoptr(MtfReference) reference = mtf_reference_new(graph, 1);
@@ -130,7 +133,7 @@ static void check(const Case *c, MtfDtype dtype) {
     MtfSlicing slicing = { .scratch_limit = -1, .seed = 1, .step = 1 };
     for (int i = 0; i < MTF_MAX_INDEXES; i++)
         slicing.parts[i] = c->parts;
-    for (int operation = 0; operation < 2; operation++) {
+    for (int operation = 0; operation < (int)graph->operations->len; operation++) {
         double *results[MTF_MAX_OUTPUTS];
         mtf_kernel_run_sliced(graph, operation, reference->values, &slicing, results);
         /* With one position in sight the gradients of q and k are differences of equal terms, which

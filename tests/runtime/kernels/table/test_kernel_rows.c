@@ -128,6 +128,7 @@ static const Row rows[] = {
     { MTF_OP_ATTENTION, "xkk", 0, false },
     { MTF_OP_ATTENTION_FURTHER, "xkkxL", 0, false },
     { MTF_OP_ATTENTION_GRAD, "xkkxLx", 0, false },
+    { MTF_OP_ATTENTION_BIAS_GRAD, "xkkxLxB", 0, false },
     { MTF_OP_LABEL_LOGIT, "xl", 'l', false },
     { MTF_OP_CROSS_ENTROPY, "xxxOs", 0, true },
     { MTF_OP_CROSS_ENTROPY_GRAD, "xlLLLOm", 0, true },
@@ -235,6 +236,13 @@ static MtfShape quantized_shape_of(const Case *c, char letter) {
         mtf_shape_append(&shape, c->x.dims[c->x.rank - 1]);
     if (letter == 'q' && chance(c, 0.5))
         shuffle(c, &shape);
+    return shape;
+}
+
+/* What is added to scores: along memory, last, and some of what X's scores have. */
+static MtfShape bias_shape_of(const Case *c) {
+    MtfShape labels = without_last(&c->x), shape = some_of(c, &labels);
+    mtf_shape_append(&shape, c->twin);
     return shape;
 }
 
@@ -411,6 +419,8 @@ static MtfAttributes make_attributes(const Case *c) {
         a.softcap = chance(c, 0.5) ? 0.3 : 0;
         a.window =
             (cached || a.causal == 1) && chance(c, 0.5) ? g_rand_int_range(c->rand, 1, 6) : 0;
+        if (strchr(c->row->inputs, 'B') != NULL)
+            a.softcap = a.window = 0;
     }
     add_routing(c, &a);
     static const double exponents[] = { -1, 2, 3, 0.5 };
@@ -475,7 +485,7 @@ static int make_operation(const Case *c) {
         if (*letter == 'O')
             continue;
         g_autofree char *name = g_strdup_printf("in%d", n);
-        MtfShape shape = shape_of(c, *letter);
+        MtfShape shape = *letter == 'B' ? bias_shape_of(c) : shape_of(c, *letter);
         MtfDtype type = input_type(c, *letter, n);
         inputs[n++] = mtf_graph_add_input(
             c->graph, name, &shape, type,
