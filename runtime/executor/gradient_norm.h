@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The global norm of a step's gradients: the square root of the sum of all their squares. Where the
+/* The global norm of a step's gradients: the square root of the sum of all their squares. Where a
  * program clips by it, it is there already; otherwise every rank adds up the squares of the
- * gradients it answers for, each just before the update that reads it. */
+ * gradients it answers for, each just before the update that reads it. Each stage has its own. */
 #ifndef MTF_GRADIENT_NORM_H
 #define MTF_GRADIENT_NORM_H
 
@@ -11,14 +11,18 @@
 
 typedef struct MtfGradientNorm MtfGradientNorm;
 
-/* NULL when the program has no gradients that a rank could add up. */
-MtfGradientNorm *mtf_gradient_norm_new(const MtfWorker *worker);
+/* Of the program of a stage, or of all of the model, which must outlive it. */
+MtfGradientNorm *mtf_gradient_norm_new(const MtfWorker *worker, const MtfGraph *model);
 void mtf_gradient_norm_free(MtfGradientNorm *norm);
 
 /* To be called before each instruction of a step is run; does nothing for most. */
 void mtf_gradient_norm_look(MtfGradientNorm *norm, int instruction);
 
-/* Collective over `control`: the norm of what was looked at since the last call. */
-double mtf_gradient_norm_take(MtfGradientNorm *norm, MPI_Comm control);
+/* Collective over `control`, before the first step: whether the parts of all ranks have gradients that they can
+ * add up. */
+bool mtf_gradient_norm_agree(MtfGradientNorm *const *norms, int n, MPI_Comm control);
+
+/* Collective over `control`: the norm of what all parts have looked at since the last call. */
+double mtf_gradient_norm_take(MtfGradientNorm *const *norms, int n, MPI_Comm control);
 
 #endif

@@ -2,14 +2,18 @@
 #include "runtime/executor/kernel_times.h"
 
 #include "layouts/base/command_line.h"
+#include "runtime/support/agreement.h"
 
 #include <inttypes.h>
 
 /* Rows below this share of the whole are left out of the table. */
 #define SMALLEST_SHARE 0.01
 
-/* Entries while they are found: first one a kernel, then one a local step. */
+/* Entries: first one an operation of the table, then one a local step. */
 #define KINDS (MTF_OPERATIONS + MTF_RESHARD_KINDS)
+
+/* What is added up of an entry. */
+#define NUMBERS 4
 
 /* The kind of an instruction, or -1 for collectives. */
 static int kind_of(const MtfProgram *program, const MtfInstruction *instruction) {
@@ -20,48 +24,37 @@ static int kind_of(const MtfProgram *program, const MtfInstruction *instruction)
                : MTF_OPERATIONS + (int)instruction->reshard.kind;
 }
 
-static MtfKernelClass class_of(int kind) {
-    return kind < MTF_OPERATIONS ? mtf_operation_row(kind)->kernel_class : MTF_CLASS_MOVE;
+static MtfKernelTime entry_of_kind(int kind) {
+    bool moves = kind >= MTF_OPERATIONS;
+    return (MtfKernelTime){
+        .name = moves ? mtf_reshard_row((MtfReshardKind)(kind - MTF_OPERATIONS))->name
+                      : mtf_operation_row(kind)->name,
+        .kernel_class = moves ? MTF_CLASS_MOVE : mtf_operation_row(kind)->kernel_class,
+    };
 }
 
-static const char *name_of(int kind) {
-    return kind < MTF_OPERATIONS ? mtf_operation_row(kind)->name
-                                 : mtf_reshard_row((MtfReshardKind)(kind - MTF_OPERATIONS))->name;
-}
-
-/* Fills entry_of with kinds, and `found` with what there is of each. */
-static void count_kinds(MtfKernelTimes *times, const MtfProgram *program, MtfKernelTime *found) {
-    for (int i = 0; i < times->n_instructions; i++) {
-        const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        int kind = kind_of(program, instruction);
-        times->entry_of[i] = kind;
-        if (kind < 0)
-            continue;
-        found[kind].name = name_of(kind);
-        found[kind].kernel_class = class_of(kind);
-        found[kind].calls += mtf_program_times(program, i);
-        found[kind].flops += mtf_program_times(program, i) * instruction->flops;
-    }
+/* Of no program, so without calls. */
+static MtfKernelTimes *times_new(int n_instructions) {
+    MtfKernelTimes *times = g_new0(MtfKernelTimes, 1);
+    times->n_instructions = n_instructions;
+    times->entry_of = g_new(int, n_instructions);
+    times->n_entries = KINDS;
+    times->entries = g_new(MtfKernelTime, KINDS);
+    for (int kind = 0; kind < KINDS; kind++)
+        times->entries[kind] = entry_of_kind(kind);
+    return times;
 }
 
 MtfKernelTimes *mtf_kernel_times_new(const MtfProgram *program) {
-    MtfKernelTimes *times = g_new0(MtfKernelTimes, 1);
-    MtfKernelTime found[KINDS] = { 0 };
-    int entry_of_kind[KINDS];
-    times->n_instructions = mtf_program_length(program);
-    times->entry_of = g_new(int, times->n_instructions);
-    times->entries = g_new0(MtfKernelTime, KINDS);
-    count_kinds(times, program, found);
-    for (int class = 0; class < MTF_CLASSES; class ++)
-        for (int kind = 0; kind < KINDS; kind++) {
-            if (found[kind].calls == 0 || found[kind].kernel_class != (MtfKernelClass) class)
-                continue;
-            entry_of_kind[kind] = times->n_entries;
-            times->entries[times->n_entries++] = found[kind];
-        }
-    for (int i = 0; i < times->n_instructions; i++)
-        if (times->entry_of[i] >= 0)
-            times->entry_of[i] = entry_of_kind[times->entry_of[i]];
+    MtfKernelTimes *times = times_new(mtf_program_length(program));
+    for (int i = 0; i < times->n_instructions; i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        int kind = times->entry_of[i] = kind_of(program, instruction);
+        if (kind < 0)
+            continue;
+        times->entries[kind].calls += mtf_program_times(program, i);
+        times->entries[kind].flops += mtf_program_times(program, i) * instruction->flops;
+    }
     return times;
 }
 
@@ -98,6 +91,36 @@ void mtf_kernel_times_begin_step(MtfKernelTimes *times) {
 
 void mtf_kernel_times_end_step(MtfKernelTimes *times) {
     times->ended++;
+}
+
+/* ---- Of several programs ------------------------------------------------------------------- */
+
+static void add_entry(double *sums, const MtfKernelTime *entry) {
+    sums[0] += (double)entry->calls;
+    sums[1] += entry->flops;
+    sums[2] += entry->predicted;
+    sums[3] += entry->measured;
+}
+
+MtfKernelTimes *mtf_kernel_times_gather(MtfKernelTimes *const *times, int n, MPI_Comm control) {
+    MtfKernelTimes *all = times_new(0);
+    g_autofree double *sums = g_new0(double, KINDS *NUMBERS);
+    double ended = 0;
+    for (int t = 0; t < n; t++) {
+        ended = (double)times[t]->ended;
+        for (int kind = 0; kind < KINDS; kind++)
+            add_entry(sums + NUMBERS * kind, &times[t]->entries[kind]);
+    }
+    mtf_agree_sums(control, sums, KINDS * NUMBERS);
+    for (int kind = 0; kind < KINDS; kind++) {
+        const double *sum = sums + NUMBERS * kind;
+        all->entries[kind].calls = (int64_t)sum[0];
+        all->entries[kind].flops = sum[1];
+        all->entries[kind].predicted = sum[2];
+        all->entries[kind].measured = sum[3];
+    }
+    all->ended = (int64_t)mtf_agree_largest(control, ended);
+    return all;
 }
 
 /* ---- Text ---------------------------------------------------------------------------------- */
@@ -145,17 +168,23 @@ static void append_class(GString *text, const MtfKernelTimes *times, MtfKernelCl
             append_row(text, 2, &times->entries[e], whole, steps);
 }
 
+void mtf_kernel_times_append_part(GString *text, const char *name, const MtfKernelTimes *part,
+                                  const MtfKernelTimes *whole) {
+    MtfKernelTime sum = total(part, -1);
+    sum.name = name;
+    sum.kernel_class = MTF_CLASSES;
+    append_row(text, 0, &sum, total(whole, -1).measured, MAX(whole->ended, 1));
+}
+
 char *mtf_kernel_times_format(const MtfKernelTimes *times) {
     int64_t steps = MAX(times->ended, 1);
     GString *text = g_string_new(NULL);
-    MtfKernelTime all = total(times, -1);
+    double all = total(times, -1).measured;
     g_string_append_printf(text, "\n  %-24s %6s %21s %9s %9s\n", "operations", "calls",
                            "processor time a step", "share", "flop/s");
     g_string_append_printf(text, "  %-24s %6s %10s %10s\n", "", "", "plan", "run");
     for (int class = 0; class < MTF_CLASSES; class ++)
-        append_class(text, times, (MtfKernelClass) class, all.measured, steps);
-    all.name = "all";
-    all.kernel_class = MTF_CLASSES;
-    append_row(text, 0, &all, all.measured, steps);
+        append_class(text, times, (MtfKernelClass) class, all, steps);
+    mtf_kernel_times_append_part(text, "all", times, times);
     return g_string_free(text, FALSE);
 }

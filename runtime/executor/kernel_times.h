@@ -13,6 +13,8 @@
 
 #include "cost/price/price.h"
 
+#include <mpi.h>
+
 typedef struct {
     const char *name; /* of the operation's row, or of the local step */
     MtfKernelClass kernel_class;
@@ -24,14 +26,14 @@ typedef struct {
 
 typedef struct {
     int n_entries;
-    MtfKernelTime *entries; /* by kernel class, then in the order of the tables */
+    MtfKernelTime *entries; /* one an operation of the table, then one a local step */
     int n_instructions;
     int *entry_of;        /* one an instruction; -1 for collectives */
     int64_t begun, ended; /* steps; of several the first, which touches memory first, is not counted
                              as ended, nor in what was measured */
 } MtfKernelTimes;
 
-/* An entry for each kind of kernel or local step that the program has. */
+/* Counts the kernels and local steps that the program has. */
 MtfKernelTimes *mtf_kernel_times_new(const MtfProgram *program);
 void mtf_kernel_times_free(MtfKernelTimes *times);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfKernelTimes, mtf_kernel_times_free)
@@ -47,8 +49,16 @@ void mtf_kernel_times_add(MtfKernelTimes *times, int instruction, double seconds
 void mtf_kernel_times_begin_step(MtfKernelTimes *times);
 void mtf_kernel_times_end_step(MtfKernelTimes *times);
 
+/* Collective over `control`: the sum of all that the ranks bring, `n` tables each, for the two below: the same on
+ * all ranks. */
+MtfKernelTimes *mtf_kernel_times_gather(MtfKernelTimes *const *times, int n, MPI_Comm control);
+
 /* The table of one step: classes, and under each the rows that take at least a hundredth of the
  * whole; free with g_free. */
 char *mtf_kernel_times_format(const MtfKernelTimes *times);
+
+/* A row more of the table of `whole`: all that a part of it does. */
+void mtf_kernel_times_append_part(GString *text, const char *name, const MtfKernelTimes *part,
+                                  const MtfKernelTimes *whole);
 
 #endif

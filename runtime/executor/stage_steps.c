@@ -316,36 +316,53 @@ static void take_back(MtfStageRun *run, Aside *aside) {
 }
 
 /* What leads to the loss, or to what is looked at, of what runs once a step. */
-static void run_to_loss(MtfStageChunk *chunk) {
+static void run_to_loss(MtfStageChunk *chunk, int64_t step) {
     MtfExecutor own = executor_at(chunk, 0);
-    MtfStagePass pass = pass_at(chunk, &own, 0, 0);
+    MtfStagePass pass = pass_at(chunk, &own, 0, step);
     mtf_worker_set_microbatch(own.worker, 0);
     mtf_stage_pass_range(&pass, chunk->program->n_repeated, chunk->forward.once);
 }
 
-static void run_forward(const MtfStageChunk *chunk, MtfExecutor *executor, int at) {
-    MtfStagePass pass = pass_at(chunk, executor, at, 0);
+static void run_forward(const MtfStageChunk *chunk, MtfExecutor *executor, int at, int64_t step) {
+    MtfStagePass pass = pass_at(chunk, executor, at, step);
     MtfRange forward = { 0, chunk->forward.repeated };
     run_parts(&pass, MTF_PART_FORWARD, MTF_PART_FORWARD, &forward);
 }
 
-static void evaluate_chunk(MtfStageChunk *chunk, int microbatch, int64_t batch, GError **failure) {
-    int at = microbatch % chunk->n_slots;
-    MtfExecutor own = executor_at(chunk, at);
-    mtf_executor_begin_microbatch(&own, microbatch, batch, failure);
-    run_forward(chunk, &own, at);
+/* The forward passes of all micro-batches of a batch; as those of training in a step other than 0. */
+static void run_batch(MtfStageRun *run, int64_t batch, int64_t step, GError **failure) {
+    run_once(run, MTF_PART_BEGIN, step);
+    for (int m = 0; m < run->pipeline->order->microbatches; m++)
+        for (int c = 0; c < run->n_chunks; c++) {
+            MtfStageChunk *chunk = &run->chunks[c];
+            int at = m % chunk->n_slots;
+            MtfExecutor own = executor_at(chunk, at);
+            mtf_executor_begin_microbatch(&own, m, batch, failure);
+            run_forward(chunk, &own, at, step);
+        }
+    wait_for_all(run);
+    for (int c = 0; c < run->n_chunks; c++)
+        run_to_loss(&run->chunks[c], step);
 }
 
 void mtf_stage_run_forward(MtfStageRun *run, int64_t batch, GError **failure) {
     Aside *aside = put_aside(run);
-    run_once(run, MTF_PART_BEGIN, 0);
-    for (int m = 0; m < run->pipeline->order->microbatches; m++)
-        for (int c = 0; c < run->n_chunks; c++)
-            evaluate_chunk(&run->chunks[c], m, batch, failure);
-    wait_for_all(run);
-    for (int c = 0; c < run->n_chunks; c++)
-        run_to_loss(&run->chunks[c]);
+    run_batch(run, batch, 0, failure);
     take_back(run, aside);
+}
+
+void mtf_stage_run_watch(MtfStageRun *run, int64_t step, const MtfInstructionLook *looks) {
+    GError *unread = NULL;
+    mtf_stage_run_drain(run, step);
+    for (int64_t next = step + 1; run->asynchronous && next <= run->until; next++)
+        mtf_stage_run_compute(run, next, NULL);
+    wait_for_all(run);
+    Aside *aside = put_aside(run);
+    for (int c = 0; c < run->n_chunks; c++)
+        run->chunks[c].executor.look = &looks[c];
+    run_batch(run, step, step, &unread);
+    take_back(run, aside);
+    g_clear_error(&unread);
 }
 
 static void look_at_chunk(MtfStageChunk *chunk, const MtfStageLook *look) {
@@ -354,9 +371,9 @@ static void look_at_chunk(MtfStageChunk *chunk, const MtfStageLook *look) {
     mtf_worker_set_microbatch(own.worker, 0);
     look->fill(own.worker, look->user);
     chunk->look = chunk->stage == look->stage ? look : NULL;
-    run_forward(chunk, &own, 0);
+    run_forward(chunk, &own, 0, 0);
     if (chunk->look != NULL && look->before > chunk->program->n_repeated)
-        run_to_loss(chunk);
+        run_to_loss(chunk, 0);
     chunk->look = NULL;
 }
 

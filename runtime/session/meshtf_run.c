@@ -84,8 +84,7 @@ static bool train_and_verify(MtfSession *session, GError **error) {
     if (session->trace != NULL)
         say(session, g_strdup_printf("  the trace of steps %s is in %s\n", session->options->trace,
                                      session->options->trace_file));
-    say(session,
-        mtf_session_has_stages(session) ? mtf_pipeline_table(session) : mtf_run_summary(session));
+    say(session, mtf_run_summary(session));
     if (!session->options->verify || session->stopped)
         return true;
     char *table = mtf_verify(session, error);

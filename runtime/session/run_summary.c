@@ -195,22 +195,30 @@ static void append_iterations(GString *text, const MtfSession *session, int64_t 
                                ran, most);
 }
 
-/* Whether this rank counted what the program says, times the steps, less the iterations that loops ended
+/* Whether this rank counted what a program says, times the steps, less the iterations that loops ended
  * before. */
-static bool counts_are_exact(const MtfSession *session) {
-    g_autoptr(MtfTraffic) program = mtf_traffic_predict(session->program, session->rank);
+static bool counts_are_exact(const MtfSession *session, const MtfStageChunk *chunk) {
+    const MtfTraffic *counted = chunk->executor.counted;
+    g_autoptr(MtfTraffic) program = mtf_traffic_predict(chunk->program, session->stage->rank);
     for (int i = 0; i < program->n_entries; i++) {
-        const MtfTrafficEntry *counted = &session->counted->entries[i];
-        if (counted->calls + counted->spared_calls !=
-                program->entries[i].calls * session->trained ||
-            counted->bytes + counted->spared_bytes != program->entries[i].bytes * session->trained)
+        const MtfTrafficEntry *entry = &counted->entries[i];
+        if (entry->calls + entry->spared_calls != program->entries[i].calls * session->trained ||
+            entry->bytes + entry->spared_bytes != program->entries[i].bytes * session->trained)
             return false;
     }
     return true;
 }
 
+/* Whether all ranks counted what their programs say. */
+static bool all_counts_are_exact(const MtfSession *session) {
+    bool exact = true;
+    for (int c = 0; c < session->stage->n_chunks; c++)
+        exact = counts_are_exact(session, &session->stage->chunks[c]) && exact;
+    return mtf_agree_largest(session->control, exact ? 0 : 1) == 0;
+}
+
 static void append_traffic(GString *text, const MtfSession *session) {
-    bool exact = mtf_agree_largest(session->control, counts_are_exact(session) ? 0 : 1) == 0;
+    bool exact = all_counts_are_exact(session);
     if (session->counted->n_entries == 0) {
         g_string_append(text, "  no communication\n");
         return;
@@ -223,24 +231,6 @@ static void append_traffic(GString *text, const MtfSession *session) {
         append_collective(text, session, &session->counted->entries[i]);
     g_string_append(text, exact ? "  every rank's calls and bytes equal the program's\n"
                                 : "  calls and bytes are NOT the program's on some rank\n");
-}
-
-char *mtf_run_summary(const MtfSession *session) {
-    GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "\n  %-16s %12s %12s\n", "", "predicted", "measured");
-    append_times(text, session);
-    append_memory(text, session);
-    append_host(text, session);
-    append_resident(text, session);
-    g_autofree char *times = mtf_kernel_times_format(session->times);
-    append_traffic(text, session);
-    append_iterations(text, session, session->counted->iterations, session->counted->spared);
-    g_string_append(text, times);
-    if (mtf_session_graph(session)->loss >= 0)
-        append_loss(text, session);
-    g_autofree char *saves = mtf_session_saves_format(session);
-    g_string_append(text, saves != NULL ? saves : "");
-    return g_string_free(text, FALSE);
 }
 
 /* ---- Pipelines ----------------------------------------------------------------------------- */
@@ -282,20 +272,61 @@ static void append_transfers(GString *text, const MtfSession *session) {
                            all_equal ? "equal to the byte on every rank" : "NOT equal", copied);
 }
 
-char *mtf_pipeline_table(const MtfSession *session) {
-    GString *text = g_string_new("\n                      predicted     measured\n");
+/* Collectives within stages, of the rank that has most of them. */
+static void append_stage_collectives(GString *text, const MtfSession *session) {
+    double n[] = { 0, 0, 0, 0 }; /* calls and bytes a step, of the plan and of the run */
+    for (int c = 0; c < session->stage->n_chunks; c++) {
+        const MtfStageChunk *chunk = &session->stage->chunks[c];
+        g_autoptr(MtfTraffic) program = mtf_traffic_predict(chunk->program, session->stage->rank);
+        for (int i = 0; i < program->n_entries; i++) {
+            n[0] += (double)program->entries[i].calls;
+            n[1] += (double)program->entries[i].bytes;
+            n[2] += (double)chunk->executor.counted->entries[i].calls / (double)session->trained;
+            n[3] += (double)chunk->executor.counted->entries[i].bytes / (double)session->trained;
+        }
+    }
+    mtf_agree_maxima(session->control, n, G_N_ELEMENTS(n));
+    bool exact = all_counts_are_exact(session);
+    g_autofree char *predicted = mtf_bytes_format(n[1]);
+    g_autofree char *measured = mtf_bytes_format(n[3]);
+    g_string_append_printf(text, "  %-16s %12.0f %12.0f  calls within stages\n", "collectives",
+                           n[0], n[2]);
+    g_string_append_printf(text, "  %-16s %12s %12s  %s\n", "their payload", predicted, measured,
+                           exact ? "every rank's calls and bytes equal its programs'"
+                                 : "calls and bytes are NOT those of its programs on some rank");
+}
+
+static void append_stages(GString *text, const MtfSession *session) {
     append_seconds(text, "step", number_of(session->stage->pipeline->predicted, "step_seconds"),
                    mtf_median_seconds(session->records, session->trained));
-    int64_t run = 0, spared = 0;
     append_stage_memory(text, session);
     append_transfers(text, session);
+    append_stage_collectives(text, session);
+}
+
+static void append_mesh(GString *text, const MtfSession *session) {
+    append_times(text, session);
+    append_memory(text, session);
+    append_host(text, session);
+    append_resident(text, session);
+    append_traffic(text, session);
+}
+
+char *mtf_run_summary(const MtfSession *session) {
+    GString *text = g_string_new(NULL);
+    int64_t run = 0, spared = 0;
+    g_string_append_printf(text, "\n  %-16s %12s %12s\n", "", "predicted", "measured");
+    (mtf_session_has_stages(session) ? append_stages : append_mesh)(text, session);
     for (int c = 0; c < session->stage->n_chunks; c++) {
         run += session->stage->chunks[c].executor.counted->iterations;
         spared += session->stage->chunks[c].executor.counted->spared;
     }
     append_iterations(text, session, run, spared);
-    const MtfStepRecord *last = &session->records[session->trained - 1];
-    g_string_append_printf(text, "\n  loss %.4f at first, %.4f in the last step\n",
-                           session->records[0].loss, last->loss);
+    g_autofree char *kernels = mtf_stage_watches_format(session->watches);
+    g_string_append(text, kernels);
+    if (mtf_session_graph(session)->loss >= 0)
+        append_loss(text, session);
+    g_autofree char *saves = mtf_session_saves_format(session);
+    g_string_append(text, saves != NULL ? saves : "");
     return g_string_free(text, FALSE);
 }

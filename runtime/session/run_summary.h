@@ -11,12 +11,10 @@
 
 #include "runtime/session/session.h"
 
-/* Collective over session->control: the table, on every rank; free with g_free. Traffic is that of
+/* Collective over session->control: the table, on every rank, of a pipeline as of a plan without stages; free with
+ * g_free. Traffic is that of
  * the rank with most; the last line says whether every rank's counts equal the program's. */
 char *mtf_run_summary(const MtfSession *session);
-
-/* The same for a pipeline: step, memory, and what goes between stages. */
-char *mtf_pipeline_table(const MtfSession *session);
 
 /* The median of the steps' seconds, the first step left out where there are others. */
 double mtf_median_seconds(const MtfStepRecord *records, int64_t n);

@@ -194,34 +194,14 @@ static bool open_metrics(MtfSession *session, GError **error) {
     return true;
 }
 
-/* Where time goes; beside what the plan's machine says, if the plan names one that holds the mesh.
- */
-static MtfKernelTimes *new_times(const MtfSession *session) {
-    MtfKernelTimes *times = mtf_kernel_times_new(session->program);
-    MtfJson where = { .file = session->options->plan, .node = session->plan->machine, .index = -1 };
-    g_autoptr(MtfMachine) machine =
-        session->plan->machine != NULL ? mtf_machine_from_json(&where, NULL) : NULL;
-    MtfPricer pricer;
-    if (machine != NULL && mtf_pricer_init(&pricer, machine, &session->program->layout->mesh, NULL))
-        mtf_kernel_times_predict(times, session->program, &pricer);
-    return times;
-}
-
 /* What is noted of steps beside their losses. */
 static void open_watches(MtfSession *session) {
     const MtfRunOptions *options = session->options;
-    const MtfProgram *program = session->program;
-    if (!mtf_session_has_stages(session)) {
-        session->norm = mtf_gradient_norm_new(session->worker);
-        session->times = new_times(session);
-        session->stage->chunks[0].executor.times = session->times;
-    }
+    session->watches = mtf_stage_watches_new(session->stage, session->control);
+    session->products = mtf_stage_watches_products(session->watches);
     if (options->trace_to > 0)
         session->trace = mtf_step_trace_new(session->control, mtf_stage_run_spans(session->stage),
                                             options->trace_from, options->trace_to);
-    for (int i = 0; i < mtf_program_length(program); i++)
-        session->products +=
-            2 * mtf_program_instruction(program, i)->multiply_adds * mtf_program_times(program, i);
 }
 
 bool mtf_session_open(MtfSession *session, GError **error) {
@@ -252,9 +232,8 @@ bool mtf_session_open(MtfSession *session, GError **error) {
 
 void mtf_session_close(MtfSession *session) {
     mtf_metrics_close(session->metrics);
-    mtf_kernel_times_free(session->times);
     mtf_step_trace_free(session->trace);
-    mtf_gradient_norm_free(session->norm);
+    mtf_stage_watches_free(session->watches);
     mtf_stage_run_free(session->stage);
     mtf_data_close(session->data);
     mtf_pair_text_clear(&session->pair_text);
@@ -310,9 +289,7 @@ static double communication_seconds(const MtfSession *session) {
  */
 static bool blame(MtfSession *session, const MtfStepRecord *record, GError **error) {
     const char *what = isnan(record->loss) ? "not a number" : "infinite";
-    g_autofree char *cause = mtf_session_has_stages(session)
-                                 ? NULL
-                                 : mtf_first_nan(session->stage, session->control, record->step);
+    g_autofree char *cause = mtf_first_nan(session->stage, session->control, record->step);
     GString *text = g_string_new(NULL);
     g_string_printf(text, "the loss of step %" PRId64 " is %s", record->step, what);
     if (record->step > session->done + 1)
@@ -358,11 +335,9 @@ static void set_watches(MtfSession *session, int64_t step) {
     bool traced = session->trace != NULL && mtf_step_trace_wants(session->trace, step);
     session->shown = shown;
     session->dropped = (MtfDropped){ 0, 0 };
-    for (int c = 0; c < session->stage->n_chunks; c++) {
-        MtfExecutor *executor = &session->stage->chunks[c].executor;
-        executor->norm = shown ? session->norm : NULL;
-        executor->trace = traced ? session->trace : NULL;
-    }
+    mtf_stage_watches_begin_step(session->watches, shown);
+    for (int c = 0; c < session->stage->n_chunks; c++)
+        session->stage->chunks[c].executor.trace = traced ? session->trace : NULL;
 }
 
 /* What the rank with most has in memory. To look at every step would slow small ones down:
@@ -397,8 +372,7 @@ static bool run_step(MtfSession *session, MtfStepRecord *record, int *asked, GEr
     if (!compute(session, record, asked, error))
         return false;
     mtf_stage_run_update(session->stage, record->step);
-    if (session->norm != NULL && session->shown)
-        record->gradient_norm = mtf_gradient_norm_take(session->norm, session->control);
+    record->gradient_norm = mtf_stage_watches_end_step(session->watches);
     record->communication_seconds = communication_seconds(session) - before;
     return true;
 }
@@ -428,12 +402,8 @@ static bool train_step(MtfSession *session, int64_t step, int *asked, GError **e
     double start = MPI_Wtime(), processor_start = mtf_processor_seconds();
     record->step = step;
     set_watches(session, step);
-    if (session->times != NULL)
-        mtf_kernel_times_begin_step(session->times);
     if (!run_step(session, record, asked, error))
         return false;
-    if (session->times != NULL)
-        mtf_kernel_times_end_step(session->times);
     record->seconds = MPI_Wtime() - start;
     record->processor_seconds = mtf_processor_seconds() - processor_start;
     session->trained++;

@@ -13,6 +13,7 @@
 #include "runtime/data/data.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/stage_steps.h"
+#include "runtime/executor/stage_watches.h"
 #include "runtime/session/metrics.h"
 #include "runtime/session/run_options.h"
 #include "runtime/support/stop_signals.h"
@@ -29,7 +30,7 @@ typedef struct {
     MtfArena *arena;
     MtfWorker *worker;
     MtfTraffic *counted;
-    MtfKernelTimes *times;   /* of a plan without stages, so also `norm` */
+    MtfStageWatches *watches;
     MtfTokenizer *tokenizer; /* of texts, or NULL */
     MtfPairText pair_text;   /* of texts that are made of others */
     MtfData *data;
@@ -41,7 +42,6 @@ typedef struct {
     bool drops;             /* routers have a capacity */
     bool shown;             /* a line of this step may be written or shown */
     MtfDropped dropped;     /* of this step */
-    MtfGradientNorm *norm;  /* NULL when it cannot be known */
     bool shows_all;         /* every step's line may be seen */
     double products;        /* flop of a rank's matrix products a step */
     double gemm_peak;       /* flop a second of one large product; 0 = not measured */

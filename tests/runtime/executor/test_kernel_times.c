@@ -74,6 +74,35 @@ static void time_goes_to_the_entry_of_its_instruction_alone(void **state) {
         assert_true(times->entries[e].measured == (double)times->entries[e].calls);
 }
 
+/* Of two ranks' programs each brings what it has; ours brings two tables, or none. */
+static void tables_of_several_programs_add_up(void **state) {
+    (void)state;
+    MtfKernelTimes *two[] = { mtf_kernel_times_new(program), mtf_kernel_times_new(program) };
+    for (int t = 0; t < 2; t++) {
+        mtf_kernel_times_begin_step(two[t]);
+        for (int i = 0; i < mtf_program_length(program); i++)
+            mtf_kernel_times_add(two[t], i, 1 + t);
+        mtf_kernel_times_end_step(two[t]);
+    }
+    g_autoptr(MtfKernelTimes) both = mtf_kernel_times_gather(two, 2, MPI_COMM_SELF);
+    g_autoptr(MtfKernelTimes) none = mtf_kernel_times_gather(two, 0, MPI_COMM_SELF);
+    for (int e = 0; e < both->n_entries; e++) {
+        const MtfKernelTime *entry = &both->entries[e];
+        assert_int_equal(entry->calls, 2 * two[0]->entries[e].calls);
+        assert_true(entry->flops == 2 * two[0]->entries[e].flops);
+        assert_true(entry->measured == 3 * (double)two[0]->entries[e].calls);
+        assert_int_equal(none->entries[e].calls, 0);
+    }
+    assert_int_equal(both->ended, 1);
+    GString *row = g_string_new(NULL);
+    mtf_kernel_times_append_part(row, "rank 2: stage 1", two[0], both); /* a third of all time */
+    assert_true(g_str_has_prefix(row->str, "  rank 2: stage 1 "));
+    assert_non_null(strstr(row->str, " 33.3 %\n"));
+    g_string_free(row, TRUE);
+    mtf_kernel_times_free(two[0]);
+    mtf_kernel_times_free(two[1]);
+}
+
 static void the_first_of_several_steps_does_not_count(void **state) {
     (void)state;
     g_autoptr(MtfKernelTimes) times = mtf_kernel_times_new(program);
@@ -117,14 +146,18 @@ static void the_table_sets_plan_beside_run_for_one_step(void **state) {
                                  "50.0 %\n"));
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_instruction_but_collectives_is_in_one_entry),
         cmocka_unit_test(an_entry_has_the_name_and_class_of_its_instructions),
         cmocka_unit_test(time_goes_to_the_entry_of_its_instruction_alone),
+        cmocka_unit_test(tables_of_several_programs_add_up),
         cmocka_unit_test(the_first_of_several_steps_does_not_count),
         cmocka_unit_test(the_clock_counts_work),
         cmocka_unit_test(the_table_sets_plan_beside_run_for_one_step),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    MPI_Init(&argc, &argv);
+    int failed = cmocka_run_group_tests(tests, set_up, tear_down);
+    MPI_Finalize();
+    return failed;
 }
