@@ -48,18 +48,38 @@ static int place_at(const MtfCutModel *model, int k) {
     return g_array_index(model->places, int, k);
 }
 
-/* What each device of a stage receives of a micro-batch's forward pass. */
-static double carried_bytes(const MtfCutModel *model, int first, int64_t devices) {
+/* What a stage receives of a micro-batch's forward pass. */
+static double crossing_bytes(const MtfCutModel *model, int first) {
     bool narrow = g_strcmp0(model->variant.precision, "bf16") == 0;
-    double bytes = model->units->crossing[first] / model->variant.microbatches;
-    return (narrow ? 0.5 : 1) * bytes / (double)devices;
+    return (narrow ? 0.5 : 1) * model->units->crossing[first] / model->variant.microbatches;
 }
 
+/* What each device of it receives. */
+static double carried_bytes(const MtfCutModel *model, int first, int64_t devices) {
+    return crossing_bytes(model, first) / (double)devices;
+}
+
+/* Bytes for each one that crosses on a link into a child of c devices, which all of them share. A stage of D devices
+ * fills D / c children, each of which gets its part; or it is one of c / D in a child, of which one has all of it
+ * come from outside: D / c on average. */
+static double share_of_link(double stage, double child) {
+    return stage >= child ? child / stage : stage / child;
+}
+
+/* There and back, over the slowest of the levels of switches that the pipeline reaches over; on a torus each device
+ * has links of its own. */
 static double carried_seconds(const MtfCutModel *model, int first, int64_t devices) {
-    const MtfNetworkAxis *link = &model->machine->network.axis[0];
-    if (first == 0)
-        return 0;
-    return 2 * (link->latency + carried_bytes(model, first, devices) / link->bandwidth);
+    const MtfNetwork *network = &model->machine->network;
+    int d = network->switched ? network->axes - 1 : 0;
+    double bytes = crossing_bytes(model, first), latency = 0, slowest = 0, child = 1;
+    for (; first > 0 && d >= 0 && child < (double)model->devices; d--) {
+        const MtfNetworkAxis *level = &network->axis[d];
+        double share = share_of_link((double)devices, child);
+        slowest = fmax(slowest, share * bytes / level->bandwidth);
+        latency = level->latency;
+        child *= (double)level->size;
+    }
+    return 2 * (latency + slowest);
 }
 
 /* Sums over no units, of a stage that begins with unit `first`. */

@@ -356,7 +356,7 @@ run meshtf-plan search "$work/wide.json" --devices 8 --machine p3.8xlarge
 alone=$(step)
 claim "a search without stages says when they may be worth it" says "a pipeline may save some: --stages auto"
 run meshtf-plan search "$work/wide.json" --devices 8 --machine p3.8xlarge --stages auto --schedule auto --report "$work/page"
-claim "auto cuts where that is faster" says "pipeline       2 stages on 8 devices"
+claim "auto cuts where that is faster" says "stages on 8 devices, schedule"
 claim "and says what the step takes without" says "without stages $alone a step"
 claim "as its page does" grep -q "Without stages a step takes $alone" "$work/page/index.html"
 run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages auto --memory 64KiB

@@ -439,11 +439,13 @@ static double stage_seconds(const Chain *chain, const MtfCutModel *model, int st
                             int end) {
     int flight = MIN(model->stages - stage, model->variant.microbatches);
     const MtfRecompute *given = model->recompute_of_stage;
+    const MtfNetwork *network = &chain->machine->network;
+    const MtfNetworkAxis *host = &network->axis[network->axes - 1]; /* which holds them all */
     double least = INFINITY;
     for (int w = 0; w < 4; w++) {
         if (given != NULL && chain->way[w].recompute != given[stage])
             continue;
-        double seconds = first > 0 ? 2 * chain->machine->network.axis[0].latency : 0;
+        double seconds = first > 0 ? 2 * host->latency : 0;
         double bytes = flight * (chain->price[w][first].at_begin + chain->price[w][end - 1].at_end);
         double work = 0;
         for (int u = first; u < end; u++) {
