@@ -2,6 +2,7 @@
 #include "analyzer/certificate/certificate_check.h"
 
 #include "analyzer/certificate/certified_reasons.h"
+#include "analyzer/certificate/elimination_check.h"
 #include "analyzer/certificate/point_bound.h"
 #include "layouts/base/error.h"
 
@@ -37,6 +38,7 @@ typedef struct Check {
     MtfPointBound *pruning; /* NULL: not between `prune` and `end` */
     int64_t prune_cutoff;
     GArray *numbers; /* int64_t, of the line */
+    GArray *order;   /* int, nodes of the last `order` */
     bool has_worst, has_bound;
     MtfInt128 worst;
     int64_t bound; /* divided */
@@ -104,12 +106,13 @@ static void lower_cutoff(Check *check, int64_t cutoff) {
 
 /* ---- steps on the problem ---- */
 
-/* Steps that change what values there are end the use of points, and are not undone. */
+/* Steps that change what values and nodes there are end the use of points and orders, and are not undone. */
 static bool begin_step(Check *check, int fewest, GError **error) {
     if (!wants(check, here(check)->kind != OF_ASSUMPTION, "not under an assumption", error) ||
         !wants(check, count_of(check) >= fewest, "too few numbers", error))
         return false;
     g_clear_pointer(&here(check)->point, mtf_point_free);
+    g_array_set_size(check->order, 0);
     return true;
 }
 
@@ -327,6 +330,52 @@ static bool read_single(Check *check, GError **error) {
     return wants(check, useless, "the choice that is left costs no more", error);
 }
 
+static bool read_order(Check *check, GError **error) {
+    g_array_set_size(check->order, 0);
+    for (int i = 0; i < count_of(check); i++) {
+        int node = (int)number_at(check, i);
+        if (!is_node(check, number_at(check, i), error))
+            return false;
+        g_array_append_val(check->order, node);
+    }
+    return true;
+}
+
+/* The rows of the times that a line names from number `first` on; NULL where one does not count. */
+static GArray *find_rows(const Check *check, int first, GError **error) {
+    const MtfCertifiedProblem *problem = here(check)->problem;
+    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(int));
+    for (int i = first; i < count_of(check); i++) {
+        int r = 0;
+        while (r < problem->rows && problem->times[r] != number_at(check, i))
+            r++;
+        if (r == problem->rows) {
+            mtf_input_error(error, "time %" G_GINT64_FORMAT " does not count", number_at(check, i));
+            return NULL;
+        }
+        g_array_append_val(rows, r);
+    }
+    return g_steal_pointer(&rows);
+}
+
+static bool read_buckets(Check *check, GError **error) {
+    if (!wants(check, here(check)->point != NULL && count_of(check) > 0 && check->order->len > 0,
+               "a point and an order before it and a number are wanted", error))
+        return false;
+    g_autoptr(GArray) rows = find_rows(check, 1, error);
+    MtfPointBound *bound =
+        rows != NULL ? mtf_point_bound_new(here(check)->point, here(check)->problem, error) : NULL;
+    if (bound == NULL)
+        return false;
+    MtfEliminationClaim claim = { check->order, rows, number_at(check, 0) };
+    bool holds = mtf_elimination_holds(bound, here(check)->problem, &claim, error);
+    mtf_point_bound_free(bound);
+    here(check)->is_refuted |= holds;
+    if (holds)
+        lower_cutoff(check, claim.cutoff);
+    return holds;
+}
+
 /* ---- contexts ---- */
 
 static bool read_assume(Check *check, GError **error) {
@@ -471,7 +520,7 @@ static const Reader readers[] = {
     { "bound", read_bound }, { "prune", read_prune },         { "value", read_value },
     { "entry", read_entry }, { "single", read_single },       { "assume", read_assume },
     { "guess", read_guess }, { "done", read_done },           { "choice", read_choice },
-    { "part", read_part },
+    { "part", read_part },   { "order", read_order },         { "buckets", read_buckets },
 };
 
 /* Reads the numbers of a line; false where one is none. */
@@ -560,6 +609,7 @@ bool mtf_certificate_check(const MtfLayoutProblem *problem, const char *text, Mt
     Check check = { .whole = problem,
                     .contexts = g_array_new(FALSE, FALSE, sizeof(Context)),
                     .numbers = g_array_new(FALSE, FALSE, sizeof(int64_t)),
+                    .order = g_array_new(FALSE, FALSE, sizeof(int)),
                     .proven = proven };
     bool holds = read_lines(&check, text, error);
     if (holds)
@@ -569,5 +619,6 @@ bool mtf_certificate_check(const MtfLayoutProblem *problem, const char *text, Mt
         leave(&check);
     g_array_unref(check.contexts);
     g_array_unref(check.numbers);
+    g_array_unref(check.order);
     return holds;
 }

@@ -346,3 +346,38 @@ bool mtf_point_bound_excludes_entry(const MtfPointBound *bound, int a, int b, in
         sum_of(&scratch, with, regret_beside(&scratch, b, q, terms->low[!turned][q], terms->least));
     return !scratch.overflow && exceeds(bound, with, cost);
 }
+
+/* ---- its terms, rounded ---- */
+
+static MtfInt128 rounded_down(const MtfPoint *point, Exact number) {
+    return number.whole + (number.part >> (point->price_shift - point->shift));
+}
+
+static MtfInt128 rounded_term(const MtfPointBound *bound, Exact term, Exact least) {
+    MtfPointBound scratch = *bound; /* nothing overflows that did not before */
+    if (term.is_infinite)
+        return MTF_POINT_NEVER;
+    return rounded_down(bound->point, difference_of(&scratch, term, least));
+}
+
+MtfInt128 mtf_point_bound_term(const MtfPointBound *bound, int node, int value) {
+    const NodeTerms *terms = &bound->nodes[node];
+    return rounded_term(bound, terms->theta[value], terms->least);
+}
+
+MtfInt128 mtf_point_bound_entry_term(const MtfPointBound *bound, int e, int node, int p, int q) {
+    MtfPointBound scratch = *bound;
+    bool turned = mtf_certified_edge_at(bound->problem, e)->a != node;
+    Exact entry = turned ? held(&scratch, e, q, p) : held(&scratch, e, p, q);
+    return rounded_term(bound, entry, bound->edges[e].least);
+}
+
+MtfInt128 mtf_point_bound_slack(const MtfPointBound *bound, int64_t cost) {
+    MtfPointBound scratch = *bound;
+    Exact limit = { .whole = (MtfInt128)cost * ((MtfInt128)1 << bound->point->shift) };
+    return rounded_down(bound->point, difference_of(&scratch, limit, bound->bound));
+}
+
+int64_t mtf_point_bound_price(const MtfPointBound *bound, int row) {
+    return bound->point->price[row];
+}

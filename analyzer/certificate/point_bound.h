@@ -49,6 +49,17 @@ bool mtf_point_bound_excludes(const MtfPointBound *bound, int node, int value, i
 bool mtf_point_bound_excludes_entry(const MtfPointBound *bound, int a, int b, int p, int q,
                                     int64_t cost);
 
+/* What a value's theta, or the entry of edge e where `node` takes p and its other end q, holds more than the
+ * least of its kind: in multiples of 2^-shift, rounded down; what is impossible holds MTF_POINT_NEVER. All
+ * that a choice of at most `cost` holds adds up to no more than the slack. Of a finite bound. */
+#define MTF_POINT_NEVER ((MtfInt128)1 << 100)
+MtfInt128 mtf_point_bound_term(const MtfPointBound *bound, int node, int value);
+MtfInt128 mtf_point_bound_entry_term(const MtfPointBound *bound, int e, int node, int p, int q);
+MtfInt128 mtf_point_bound_slack(const MtfPointBound *bound, int64_t cost);
+
+/* The price of a row, in multiples of 2^-price_shift. */
+int64_t mtf_point_bound_price(const MtfPointBound *bound, int row);
+
 /* Whether nothing is possible at all. */
 bool mtf_point_bound_is_infinite(const MtfPointBound *bound);
 

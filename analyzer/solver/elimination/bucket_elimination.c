@@ -32,10 +32,10 @@ static int worst_row(const MtfCore *core, const int *values) {
     return worst;
 }
 
-/* Labels in more and more rows. */
+/* Labels in more and more rows; `*bound` is what the rows `*proving` prove. */
 static MtfEliminationStatus search_labels(MtfBucketTuples *tuples,
                                           const MtfElimination *elimination, int *values,
-                                          int64_t *bound) {
+                                          int64_t *bound, MtfLabelRows *proving) {
     const MtfCore *core = tuples->terms->core;
     MtfLabelRows rows;
     first_rows(core, elimination->prices, &rows);
@@ -45,6 +45,7 @@ static MtfEliminationStatus search_labels(MtfBucketTuples *tuples,
             mtf_bucket_labels_find(tuples, &rows, work, elimination->control, values);
         if (status == MTF_LABELS_OPEN)
             return MTF_ELIMINATION_OPEN;
+        *proving = rows;
         if (status == MTF_LABELS_NONE)
             break;
         *bound = mtf_core_cost(core, values);
@@ -61,6 +62,29 @@ static MtfEliminationStatus search_labels(MtfBucketTuples *tuples,
     return MTF_ELIMINATION_NONE;
 }
 
+/* Says in which order the nodes go, and which rows' memory then proves the bound. */
+static void certify(const MtfBucketTuples *tuples, const MtfLabelRows *rows, int64_t bound) {
+    const MtfPricedTerms *terms = tuples->terms;
+    const MtfCore *core = terms->core;
+    MtfCertificate *certificate = core->certificate;
+    mtf_certificate_one(certificate, "guess", bound - 1);
+    mtf_certificate_two(certificate, "point", terms->shift, terms->price_shift);
+    for (int r = 0; r < core->rows; r++)
+        if (terms->price[r] > 0)
+            mtf_certificate_two(certificate, "price", core->row_time[r], terms->price[r]);
+    mtf_certificate_word(certificate, "end");
+    mtf_certificate_begin_line(certificate, "order");
+    for (int i = 0; i < tuples->tree->count; i++)
+        mtf_certificate_add(certificate, tuples->tree->buckets[i].node);
+    mtf_certificate_end_line(certificate);
+    mtf_certificate_begin_line(certificate, "buckets");
+    mtf_certificate_add(certificate, bound - 1);
+    for (int k = 0; k < rows->count; k++)
+        mtf_certificate_add(certificate, core->row_time[rows->rows[k]]);
+    mtf_certificate_end_line(certificate);
+    mtf_certificate_word(certificate, "done");
+}
+
 MtfEliminationStatus mtf_bucket_eliminate(const MtfCore *core, const MtfElimination *elimination,
                                           int *values, int64_t *bound) {
     *bound = -MTF_CORE_IMPOSSIBLE;
@@ -74,8 +98,13 @@ MtfEliminationStatus mtf_bucket_eliminate(const MtfCore *core, const MtfEliminat
         mtf_bucket_tuples_find(tuples, elimination->work, elimination->control);
     if (status == MTF_TUPLES_OPEN)
         return MTF_ELIMINATION_OPEN;
+    MtfLabelRows proving = { 0 };
+    MtfEliminationStatus found = MTF_ELIMINATION_NONE;
     if (status == MTF_TUPLES_COMPLETE)
-        return search_labels(tuples, elimination, values, bound);
-    *bound = elimination->cutoff + 1;
-    return MTF_ELIMINATION_NONE;
+        found = search_labels(tuples, elimination, values, bound, &proving);
+    else
+        *bound = elimination->cutoff + 1;
+    if (*bound > elimination->known)
+        certify(tuples, &proving, *bound);
+    return found;
 }

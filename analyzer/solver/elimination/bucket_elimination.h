@@ -22,6 +22,7 @@ typedef struct MtfElimination {
     const double *prices;            /* [rows] core costs per unit of memory, at least 0 */
     int64_t work;                    /* values tried and labels combined, at most */
     const MtfSearchControl *control; /* or NULL */
+    int64_t known; /* no choice costs less: a bound up to this one goes into no certificate */
 } MtfElimination;
 
 typedef enum {
@@ -32,7 +33,8 @@ typedef enum {
 } MtfEliminationStatus;
 
 /* Fills `values`, indexed as in the core, where the optimum was found. `*bound`: no choice costs less
- * than this or, where that is less, than one more than the cutoff; -MTF_CORE_IMPOSSIBLE: unknown. */
+ * than this or, where that is less, than one more than the cutoff; -MTF_CORE_IMPOSSIBLE: unknown. The core's
+ * certificate, where it has one, gets what proves it. */
 MtfEliminationStatus mtf_bucket_eliminate(const MtfCore *core, const MtfElimination *elimination,
                                           int *values, int64_t *bound);
 

@@ -11,6 +11,7 @@
 /* Prices as whole numbers: prefix[r] is the sum of those before row r, in 2^-(shift + price_shift). */
 typedef struct Prices {
     MtfInt128 *prefix;
+    int64_t *price;
     int shift;
 } Prices;
 
@@ -30,10 +31,12 @@ static void prices_init(Prices *prices, const MtfCore *core, const double *given
     int bits = largest > 0 ? PRICE_BITS - 1 - (int)ceil(log2(largest)) - shift : 0;
     prices->shift = CLAMP(bits, 0, MOST_PRICE_SHIFT);
     prices->prefix = g_new0(MtfInt128, core->rows + 1);
+    prices->price = g_new0(int64_t, core->rows + 1);
     for (int r = 0; r < core->rows; r++) {
         double scaled = floor(ldexp(given[r], shift + prices->shift));
         bool usable = scaled > 0 && scaled < 0x1p51;
-        prices->prefix[r + 1] = prices->prefix[r] + (usable ? (MtfInt128)scaled : 0);
+        prices->price[r] = usable ? (int64_t)scaled : 0;
+        prices->prefix[r + 1] = prices->prefix[r] + prices->price[r];
     }
 }
 
@@ -125,6 +128,8 @@ static MtfPricedTerms *terms_at(const MtfCore *core, const double *prices, int64
     prices_init(&whole, core, prices, shift);
     MtfInt128 room = price_of_room(&whole, core), base = add_all(terms, &whole);
     g_free(whole.prefix);
+    terms->price = whole.price;
+    terms->price_shift = shift + whole.shift;
     MtfInt128 above = (MtfInt128)cutoff - core->constant;
     MtfInt128 slack = above * ((MtfInt128)1 << shift) + room - base;
     if (slack >= MTF_TERM_NEVER)
@@ -148,5 +153,6 @@ void mtf_priced_terms_free(MtfPricedTerms *terms) {
         g_free(terms->edge[e]);
     g_free(terms->node);
     g_free(terms->edge);
+    g_free(terms->price);
     g_free(terms);
 }

@@ -23,6 +23,8 @@ typedef struct MtfPricedTerms {
     int64_t slack;  /* negative: no choice is within the cutoff */
     int64_t **node; /* [nodes][values]; NULL where not alive */
     int64_t **edge; /* [edges][values of a][values of b]; NULL where gone */
+    int price_shift;
+    int64_t *price; /* [rows] Y in multiples of 2^-price_shift, which is at least the shift */
 } MtfPricedTerms;
 
 /* The terms at these prices, one for each row, in core costs per unit of memory. NULL where costs are

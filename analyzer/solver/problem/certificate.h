@@ -20,6 +20,9 @@
  *                             it proves that no choice of at most K uses these
  *     single K                one value a node is left, and that costs more than K or does not fit
  *     assume V P ... done     with this value alone nothing of at most K is left: it is impossible
+ *     order V ...             of all nodes that are left, for the next line:
+ *     buckets K T ...         eliminated in that order, with the prices and messages of the last point and the
+ *                             memory of these times alone, no choice of at most K is left
  *     guess K ... done        nothing costs at most K: a bound; what was pruned below is forgotten
  *     worst                   what every choice costs at most counts: a bound above it says that none fits
  *     choice S ...            of the whole problem

@@ -340,10 +340,8 @@ static void guess_cost(MtfSolver *solver) {
     solver->guess_rounds = answer.refuted ? solver->guess_wait : 0;
 }
 
-/* A core's certificate has no words for it. */
 static bool may_eliminate(const MtfSolver *solver) {
-    return mtf_solver_may_use(solver, MTF_METHOD_ELIMINATION) &&
-           solver->core->certificate == NULL && solver->choice != NULL;
+    return mtf_solver_may_use(solver, MTF_METHOD_ELIMINATION) && solver->choice != NULL;
 }
 
 /* Whether elimination is to have its turn before nodes are joined, which makes a core wider. */
@@ -406,6 +404,7 @@ static void eliminate(MtfSolver *solver) {
         .prices = mtf_dual_prices(solver->dual),
         .work = (int64_t)solver->elimination_work,
         .control = &solver->control,
+        .known = solver->bound,
     };
     int64_t bound;
     MtfEliminationStatus status =

@@ -132,6 +132,42 @@ static void a_cutoff_prunes_what_costs_more(void **state) {
     assert_refused(ROWS "point 0 0\nend\nprune 5\nend\nworst\n", "nor with a cutoff");
 }
 
+/* Without memory the least is (0, 0) = 2, with that of time 2 it is (0, 1) = 5, whatever the prices and in
+ * either order. */
+static void buckets_prove_what_is_left_and_no_unit_more(void **state) {
+    (void)state;
+    assert_proves(ROWS "point 0 0\nend\norder 0 1\nbuckets 4 2\n", 5);
+    assert_proves(ROWS "point 0 4\nprice 2 13\nend\norder 1 0\nbuckets 4 2\n", 5);
+    assert_proves(ROWS "point 0 2\nprice 2 1\nend\norder 1 0\nbuckets 4 2\n", 5);
+    assert_proves(ROWS "point 0 0\nmessage 0 1 1 0\nend\norder 1 0\nbuckets 4 2\n", 5);
+    assert_proves(ROWS "guess 4\npoint 0 0\nend\norder 0 1\nbuckets 4 2\ndone\n", 5);
+    assert_refused(ROWS "point 0 0\nend\norder 0 1\nbuckets 5 2\n", "at most 5 is left");
+    assert_refused(ROWS "point 0 4\nprice 2 13\nend\norder 0 1\nbuckets 5 2\n", "is left");
+    assert_proves(ROWS "point 0 0\nend\norder 0 1\nbuckets 1\n", 2);
+    assert_refused(ROWS "point 0 0\nend\norder 0 1\nbuckets 2\n", "at most 2 is left");
+    assert_proves(ROWS "point 0 4\nprice 2 13\nend\norder 0 1\nbuckets 4\n", 5);
+}
+
+static void buckets_go_in_an_order_of_all_nodes(void **state) {
+    (void)state;
+    assert_refused(ROWS "point 0 0\nend\norder 0\nbuckets 4 2\n", "leaves out node 1");
+    assert_refused(ROWS "point 0 0\nend\norder 0 1 0\nbuckets 4 2\n", "has node 0 twice");
+    assert_refused(ROWS "point 0 0\nend\norder 0 2\nbuckets 4 2\n", "2 is not a node");
+    assert_refused(ROWS "point 0 0\nend\nbuckets 4 2\n", "a point and an order before it");
+    assert_refused(ROWS "order 0 1\nbuckets 4 2\n", "a point and an order before it");
+    assert_refused(ROWS "point 0 0\nend\norder 0 1\nbuckets\n", "a number are wanted");
+    assert_refused(ROWS "point 0 0\nend\norder 0 1\nbuckets 4 3\n", "time 3 does not count");
+    assert_refused(ROWS "keep 0 0 1\njoin 0 1 0 0 0 1 1 0 1 1\npoint 0 0\nend\norder 0 1\n",
+                   "1 is not a node that is left");
+}
+
+/* What remains of an order when a node of it goes is none. */
+static void an_order_ends_with_its_nodes(void **state) {
+    (void)state;
+    assert_refused(HEAD "rows\norder 0 1\neliminate 0\npoint 0 0\nend\nbuckets 1\n",
+                   "a point and an order before it");
+}
+
 static void steps_need_reasons(void **state) {
     (void)state;
     assert_refused(ROWS "keep 0 0\n", "no reason to drop value 1 of node 0");
@@ -230,7 +266,11 @@ static void no_forgery_proves_what_is_false(void **state) {
         int choice[MAX_NODES];
         bool fits = mtf_test_exhaustive_search(problem, &optimum, choice);
         g_autoptr(MtfCertificate) certificate = mtf_certificate_new();
-        MtfSolveOptions options = { .no_infeasibility = true, .certificate = certificate };
+        MtfSolveOptions options = { .without = round % 3 == 2
+                                                   ? (MtfSolveMethods)~MTF_METHOD_ELIMINATION
+                                                   : 0,
+                                    .no_infeasibility = true,
+                                    .certificate = certificate };
         g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
         for (int i = 0; i < FORGERIES; i++) {
             g_autofree char *text = forged(mtf_certificate_text(certificate), rand);
@@ -255,6 +295,9 @@ int main(void) {
         cmocka_unit_test(cases_prove_together),
         cmocka_unit_test(a_guess_is_a_bound_once_it_is_refuted),
         cmocka_unit_test(a_cutoff_prunes_what_costs_more),
+        cmocka_unit_test(buckets_prove_what_is_left_and_no_unit_more),
+        cmocka_unit_test(buckets_go_in_an_order_of_all_nodes),
+        cmocka_unit_test(an_order_ends_with_its_nodes),
         cmocka_unit_test(steps_need_reasons),
         cmocka_unit_test(lines_must_be_of_the_format),
         cmocka_unit_test(no_forgery_proves_what_is_false),

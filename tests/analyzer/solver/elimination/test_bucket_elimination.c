@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Bucket elimination against exhaustive search, with prices drawn at random: whatever they are, what it
- * finds is the optimum, and what it refutes is not there. */
+ * finds is the optimum, what it refutes is not there, and its certificate proves both. */
 #include "tests/support/cmocka.h"
 
+#include "analyzer/certificate/certificate_check.h"
 #include "analyzer/solver/elimination/bucket_elimination.h"
 #include "analyzer/solver/elimination/elimination_tree.h"
 #include "analyzer/solver/elimination/priced_terms.h"
+#include "analyzer/solver/reduce/core_certificate.h"
 #include "analyzer/solver/reduce/core_values.h"
 #include "tests/support/problems/layout_problems.h"
 
@@ -36,6 +38,17 @@ static double *random_prices(GRand *rand, const MtfCore *core, double most) {
     return prices;
 }
 
+/* What the certificate proves is the bound told, or nothing where none was. */
+static void assert_certified(const MtfLayoutProblem *problem, const MtfCertificate *certificate,
+                             int64_t bound) {
+    MtfProven proven;
+    g_autoptr(GError) error = NULL;
+    if (!mtf_certificate_check(problem, mtf_certificate_text(certificate), &proven, &error))
+        fail_msg("%s in\n%s", error->message, mtf_certificate_text(certificate));
+    assert_int_equal(proven.has_bound, bound > -MTF_CORE_IMPOSSIBLE);
+    assert_true(!proven.has_bound || proven.bound == bound);
+}
+
 static void what_is_found_is_the_optimum_and_what_is_refuted_is_not_there(void **state) {
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(31);
@@ -46,10 +59,13 @@ static void what_is_found_is_the_optimum_and_what_is_refuted_is_not_there(void *
         int choice[MAX_NODES], values[MAX_NODES];
         bool fits = mtf_test_exhaustive_search(problem, &optimum, choice);
         g_autoptr(MtfCore) core = mtf_core_new(problem);
+        g_autoptr(MtfCertificate) certificate = mtf_certificate_new();
+        mtf_certify_begin(core, certificate);
         g_autofree double *prices = random_prices(rand, core, fits ? (double)optimum : 100);
         MtfElimination elimination = { .cutoff = (int64_t)optimum + g_rand_int_range(rand, -3, 4),
                                        .prices = prices,
-                                       .work = ALL_WORK };
+                                       .work = ALL_WORK,
+                                       .known = -MTF_CORE_IMPOSSIBLE };
         int64_t bound;
         MtfEliminationStatus status = mtf_bucket_eliminate(core, &elimination, values, &bound);
         bool within = fits && elimination.cutoff >= optimum;
@@ -57,6 +73,7 @@ static void what_is_found_is_the_optimum_and_what_is_refuted_is_not_there(void *
         assert_true(bound == (within ? (int64_t)optimum : elimination.cutoff + 1));
         assert_true(!within || mtf_core_cost(core, values) == optimum);
         assert_true(!within || mtf_core_allows(core, values));
+        assert_certified(problem, certificate, bound);
         found += within;
         refuted += !within;
     }
@@ -75,14 +92,18 @@ static void little_work_proves_nothing_false(void **state) {
         if (!mtf_test_exhaustive_search(problem, &optimum, choice))
             continue;
         g_autoptr(MtfCore) core = mtf_core_new(problem);
+        g_autoptr(MtfCertificate) certificate = mtf_certificate_new();
+        mtf_certify_begin(core, certificate);
         g_autofree double *prices = random_prices(rand, core, 3);
         MtfElimination elimination = { .cutoff = (int64_t)optimum + g_rand_int_range(rand, 0, 1000),
                                        .prices = prices,
-                                       .work = g_rand_int_range(rand, 1, 300) };
+                                       .work = g_rand_int_range(rand, 1, 300),
+                                       .known = -MTF_CORE_IMPOSSIBLE };
         int64_t bound;
         MtfEliminationStatus status = mtf_bucket_eliminate(core, &elimination, values, &bound);
         assert_int_not_equal(status, MTF_ELIMINATION_NONE);
         assert_true(bound <= optimum);
+        assert_certified(problem, certificate, bound);
         assert_true(status != MTF_ELIMINATION_FOUND || mtf_core_cost(core, values) == optimum);
         open += status == MTF_ELIMINATION_OPEN;
     }
