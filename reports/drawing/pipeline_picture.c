@@ -17,6 +17,7 @@
 typedef struct {
     GString *page;
     const MtfPipelineFacts *facts;
+    const MtfPipelineRun *run;
     double until; /* seconds that are shown */
     double most;  /* bytes that some domain needs: the full height of a band */
 } Picture;
@@ -26,12 +27,12 @@ static double x_of(const Picture *p, double seconds) {
 }
 
 /* The end of the step, or of the scale if that is later; or where MOST_BOXES passes have begun. */
-static double shown_until(const MtfPipelineFacts *facts, double seconds) {
-    const MtfPipelineOrder *order = facts->pipeline->order;
+static double shown_until(const MtfPipelineOrder *order, const MtfPipelineRun *run,
+                          double seconds) {
     int all = 0;
     for (int r = 0; r < order->ranks; r++)
         all += mtf_pipeline_length(order, r);
-    double end = facts->run->makespan;
+    double end = run->makespan;
     return all <= MOST_BOXES ? MAX(end, seconds) : end * MOST_BOXES / all;
 }
 
@@ -84,7 +85,7 @@ static void draw_memory(const Picture *p, int domain, double foot) {
     g_string_append_printf(path, "M%.1f %.1fV%.2f", LEFT, foot, foot - BAND * held / p->most);
     for (int i = 0; i < mtf_pipeline_length(order, domain); i++) {
         const MtfPipelineAction *action = mtf_pipeline_action(order, domain, i);
-        const MtfActionTime *time = &p->facts->run->time[domain][i];
+        const MtfActionTime *time = &p->run->time[domain][i];
         if (!mtf_work_computes(action->work) || time->begin > p->until)
             continue;
         held += mtf_pipeline_action_adds(p->facts, action);
@@ -115,7 +116,7 @@ static void draw_domain(const Picture *p, int domain) {
     draw_memory(p, domain, y + BOX + BAND);
     for (int i = 0; i < mtf_pipeline_length(order, domain); i++) {
         const MtfPipelineAction *action = mtf_pipeline_action(order, domain, i);
-        const MtfActionTime *time = &p->facts->run->time[domain][i];
+        const MtfActionTime *time = &p->run->time[domain][i];
         if (mtf_work_computes(action->work) && time->begin < p->until)
             draw_pass(p, action, time, y);
     }
@@ -141,9 +142,10 @@ static void add_legend(const Picture *p) {
     g_string_append(p->page, "</ul>");
 }
 
-void mtf_pipeline_picture(GString *page, const MtfPipelineFacts *facts, double seconds) {
+void mtf_pipeline_picture(GString *page, const MtfPipelineFacts *facts, const MtfPipelineRun *run,
+                          double seconds) {
     const MtfPipelineOrder *order = facts->pipeline->order;
-    Picture p = { page, facts, shown_until(facts, seconds), 0 };
+    Picture p = { page, facts, run, shown_until(order, run, seconds), 0 };
     for (int domain = 0; domain < order->ranks; domain++)
         p.most = MAX(p.most, mtf_pipeline_domain_bytes(facts, domain));
     double height = TOP + ROW * order->ranks;
@@ -159,6 +161,6 @@ void mtf_pipeline_picture(GString *page, const MtfPipelineFacts *facts, double s
                "y=\"%.0f\" text-anchor=\"end\">%s</text></svg></div>",
                LEFT, height + 14, LEFT + WIDTH, height + 14, end);
     add_legend(&p);
-    if (p.until < facts->run->makespan)
+    if (p.until < run->makespan)
         mtf_markup(page, "<p>The beginning of the step: the first %s.</p>", end);
 }

@@ -11,8 +11,9 @@
 
 #include "reports/facts/pipeline_facts.h"
 
-/* Appends the picture and its legend, on a scale of so many seconds or the whole step. Of steps of many passes it
- * shows the beginning, and says so. */
-void mtf_pipeline_picture(GString *page, const MtfPipelineFacts *facts, double seconds);
+/* Appends the picture of a run, as predicted (facts->run) or as measured, and its legend, on a scale of so many
+ * seconds or the whole run. Of steps of many passes it shows the beginning, and says so. */
+void mtf_pipeline_picture(GString *page, const MtfPipelineFacts *facts, const MtfPipelineRun *run,
+                          double seconds);
 
 #endif

@@ -4,6 +4,8 @@
 #include "cost/memory/arena.h"
 #include "layouts/base/json_writer.h"
 
+#include <math.h>
+
 /* ---- Stages -------------------------------------------------------------------------------- */
 
 static bool read_program(const MtfPlan *plan, MtfStageFacts *stage, GError **error) {
@@ -88,6 +90,65 @@ void mtf_pipeline_facts_free(MtfPipelineFacts *facts) {
     g_free(facts->times);
     g_free(facts->stages);
     g_free(facts);
+}
+
+/* ---- As it was measured -------------------------------------------------------------------- */
+
+/* The last of the trace's passes that are an action; NULL where there is none. */
+static const MtfRunPass *last_pass(const MtfRunTrace *trace, int rank,
+                                   const MtfPipelineAction *action) {
+    for (guint i = trace->passes->len; i > 0; i--) {
+        const MtfRunPass *pass = &g_array_index(trace->passes, MtfRunPass, i - 1);
+        if (pass->rank == rank && pass->stage == action->stage &&
+            pass->microbatch == action->microbatch && pass->letter == "FIWB"[action->work])
+            return pass;
+    }
+    return NULL;
+}
+
+/* Times of a domain's passes, from the trace's beginning. */
+static bool note_domain(const MtfPipelineFacts *facts, const MtfRunTrace *trace, int domain,
+                        MtfPipelineRun *run) {
+    const MtfPipelineOrder *order = facts->pipeline->order;
+    int rank = mtf_pipeline_first_device(facts->pipeline, domain);
+    run->first[domain] = INFINITY;
+    run->last[domain] = 0;
+    for (int i = 0; i < mtf_pipeline_length(order, domain); i++) {
+        const MtfRunPass *pass = last_pass(trace, rank, mtf_pipeline_action(order, domain, i));
+        if (pass == NULL)
+            return false;
+        run->time[domain][i] = (MtfActionTime){ pass->start, pass->start + pass->seconds };
+        run->first[domain] = MIN(run->first[domain], pass->start);
+        run->last[domain] = MAX(run->last[domain], pass->start + pass->seconds);
+    }
+    return true;
+}
+
+/* Lets the run begin at 0. */
+static void begin_at_zero(const MtfPipelineOrder *order, MtfPipelineRun *run) {
+    double begin = INFINITY;
+    run->makespan = 0;
+    for (int d = 0; d < run->ranks; d++)
+        begin = MIN(begin, run->first[d]);
+    for (int d = 0; d < run->ranks; d++) {
+        for (int i = 0; i < mtf_pipeline_length(order, d); i++) {
+            run->time[d][i].begin -= begin;
+            run->time[d][i].end -= begin;
+        }
+        run->first[d] -= begin;
+        run->last[d] -= begin;
+        run->makespan = MAX(run->makespan, run->last[d]);
+    }
+}
+
+MtfPipelineRun *mtf_pipeline_traced(const MtfPipelineFacts *facts, const MtfRunTrace *trace) {
+    const MtfPipelineOrder *order = facts->pipeline->order;
+    g_autoptr(MtfPipelineRun) run = mtf_pipeline_run_new(order, facts->times);
+    for (int d = 0; d < order->ranks; d++)
+        if (!note_domain(facts, trace, d, run))
+            return NULL;
+    begin_at_zero(order, run);
+    return g_steal_pointer(&run);
 }
 
 /* ---- On the machine ------------------------------------------------------------------------ */

@@ -9,6 +9,7 @@
 
 #include "cost/pipeline/pipeline_run.h"
 #include "cost/transfer/route_price.h"
+#include "reports/facts/run_trace.h"
 
 typedef struct {
     double fixed;      /* bytes of the arena that are there once */
@@ -33,6 +34,10 @@ typedef struct {
 MtfPipelineFacts *mtf_pipeline_facts_new(const MtfPipelinePlan *pipeline, GError **error);
 void mtf_pipeline_facts_free(MtfPipelineFacts *facts);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPipelineFacts, mtf_pipeline_facts_free)
+
+/* When the passes of the last step of a trace ran, each domain by its first rank; NULL where the trace is not of such a
+ * pipeline, as it lacks passes. */
+MtfPipelineRun *mtf_pipeline_traced(const MtfPipelineFacts *facts, const MtfRunTrace *trace);
 
 /* What a transfer's seconds go to: "out of devices 0 to 7", "into device 3", "device 5, axis 0 forward", or that
  * its receiver copies; free with g_free. */

@@ -2,6 +2,7 @@
 #include "reports/facts/run_trace.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_RANKS 65536
@@ -12,6 +13,7 @@ typedef struct {
     int kind;
     double start, end; /* microseconds */
     bool ends, holds_others;
+    MtfRunPass pass; /* letter 0: it is none */
 } Raw;
 
 typedef struct {
@@ -39,9 +41,25 @@ static bool read_time(const MtfJson *event, const char *key, double *time, GErro
            (*time >= 0 || mtf_json_fail(&member, error, "must be 0 or more"));
 }
 
+/* "12F3": forward pass of stage 12 over micro-batch 3. */
+static bool read_pass(const MtfJson *event, const char *name, MtfRunPass *pass, GError **error) {
+    const cJSON *category = cJSON_GetObjectItemCaseSensitive(event->node, "cat");
+    char letter[2] = "";
+    int length = 0;
+    if (g_strcmp0(cJSON_GetStringValue(category), "pass") != 0)
+        return true;
+    if (sscanf(name, "%4d%1[FBIW]%6d%n", &pass->stage, letter, &pass->microbatch, &length) != 3 ||
+        name[length] != '\0' || pass->stage < 0 || pass->microbatch < 0)
+        return mtf_json_fail(event, error, "is a pass, but its name is not like 0F3");
+    pass->letter = letter[0];
+    return true;
+}
+
 static bool read_complete(Reader *reader, const MtfJson *event, const char *name, GError **error) {
     Raw raw = { .kind = kind_of(name), .ends = g_str_has_suffix(name, ", end") };
     double duration;
+    if (!read_pass(event, name, &raw.pass, error))
+        return false;
     if (!read_id(event, "pid", &raw.process, error) || !read_id(event, "tid", &raw.thread, error) ||
         !read_time(event, "ts", &raw.start, error) || !read_time(event, "dur", &duration, error))
         return false;
@@ -124,6 +142,7 @@ static int compare_events(const void *left, const void *right) {
 static MtfRunTrace *trace_of(const Reader *reader) {
     MtfRunTrace *trace = g_new0(MtfRunTrace, 1);
     trace->events = g_array_new(FALSE, TRUE, sizeof(MtfRunEvent));
+    trace->passes = g_array_new(FALSE, TRUE, sizeof(MtfRunPass));
     bool processes = ranks_are_processes(reader);
     double first = INFINITY, last = 0;
     for (guint i = 0; i < reader->raws->len; i++) {
@@ -136,8 +155,15 @@ static MtfRunTrace *trace_of(const Reader *reader) {
         MtfRunEvent event = { (int)(processes ? raw->process : raw->thread), raw->kind, raw->ends,
                               (raw->start - first) / 1e6, (raw->end - raw->start) / 1e6 };
         trace->ranks = MAX(trace->ranks, event.rank + 1);
-        if (!raw->holds_others)
+        if (raw->pass.letter != 0) {
+            MtfRunPass pass = raw->pass;
+            pass.rank = event.rank;
+            pass.start = event.start;
+            pass.seconds = event.seconds;
+            g_array_append_val(trace->passes, pass);
+        } else if (!raw->holds_others) {
             g_array_append_val(trace->events, event);
+        }
     }
     trace->seconds = (last - first) / 1e6;
     g_array_sort(trace->events, compare_events);
@@ -167,6 +193,7 @@ void mtf_run_trace_free(MtfRunTrace *trace) {
     if (trace == NULL)
         return;
     g_array_unref(trace->events);
+    g_array_unref(trace->passes);
     g_free(trace);
 }
 

@@ -21,10 +21,18 @@ typedef struct {
     double start, seconds;
 } MtfRunEvent;
 
+/* A pass of a pipeline's stage over a micro-batch, which holds what it ran. */
+typedef struct {
+    int rank, stage, microbatch;
+    char letter; /* F, B, I, W as in PyTorch's schedules */
+    double start, seconds;
+} MtfRunPass;
+
 typedef struct {
     int ranks;      /* the largest and one */
     double seconds; /* from the first event's start, which is 0, to the last one's end */
     GArray *events; /* MtfRunEvent, by rank and start */
+    GArray *passes; /* MtfRunPass, by rank and start; none of plans without stages */
 } MtfRunTrace;
 
 /* Fails, naming the place, on a file that is no trace or holds no complete event. */

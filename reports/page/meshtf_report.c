@@ -75,17 +75,28 @@ static void print_json(const MtfStepFacts *facts, const GArray *run) {
     mtf_json_say(root);
 }
 
+static void print_pipeline_json(const MtfPipelinePlan *pipeline, const GArray *run) {
+    cJSON *root = cJSON_Duplicate(pipeline->predicted, true);
+    if (run != NULL)
+        add_measured(root, run);
+    mtf_json_say(root);
+}
+
+/* What the options say was measured; NULL where they do not. */
+static bool load_measured(const Options *options, GArray **run, MtfRunTrace **trace,
+                          GError **error) {
+    if (options->metrics != NULL && (*run = mtf_metrics_log_load(options->metrics, error)) == NULL)
+        return false;
+    return options->trace == NULL || (*trace = mtf_run_trace_load(options->trace, error)) != NULL;
+}
+
 /* Everything about one plan into a folder; `options` say what was measured. */
 static bool write_plan_report(const MtfPlan *plan, const char *folder, const Options *options,
                               GError **error) {
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, error);
     g_autoptr(GArray) run = NULL;
     g_autoptr(MtfRunTrace) trace = NULL;
-    if (facts == NULL)
-        return false;
-    if (options->metrics != NULL && (run = mtf_metrics_log_load(options->metrics, error)) == NULL)
-        return false;
-    if (options->trace != NULL && (trace = mtf_run_trace_load(options->trace, error)) == NULL)
+    if (facts == NULL || !load_measured(options, &run, &trace, error))
         return false;
     g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
     g_autoptr(MtfDrawings) drawings =
@@ -130,17 +141,20 @@ static bool write_pipeline(const char *path, const Options *options, GError **er
         pipeline != NULL ? mtf_pipeline_facts_new(pipeline, error) : NULL;
     if (facts == NULL)
         return false;
-    if (options->metrics != NULL || options->trace != NULL)
-        return mtf_input_error(error, "--metrics and --trace go with plans without stages");
+    g_autoptr(GArray) run = NULL;
+    g_autoptr(MtfRunTrace) trace = NULL;
+    if (!load_measured(options, &run, &trace, error))
+        return false;
     g_auto(GStrv) folders = g_new0(char *, pipeline->stages->len + 1);
     g_autofree char *copy = g_build_filename(options->output, "plan.json", NULL);
     if (!make_folder(options->output, error) ||
         !write_stages(pipeline, options->output, folders, error) ||
         !mtf_pipeline_plan_save(pipeline, copy, error))
         return false;
-    g_autofree char *page = mtf_page_pipeline(facts, folders);
+    g_autofree char *page =
+        mtf_page_pipeline(facts, &(MtfPipelinePageParts){ folders, run, trace });
     if (options->json)
-        mtf_json_say(cJSON_Duplicate(pipeline->predicted, true));
+        print_pipeline_json(pipeline, run);
     return write_text(options->output, "index.html", page, error);
 }
 

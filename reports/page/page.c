@@ -153,6 +153,16 @@ static GString *begin(const MtfStepFacts *facts, const MtfPageParts *parts) {
     return page;
 }
 
+static void add_run(GString *page, const MtfStepFacts *facts, const GArray *run) {
+    const MtfSchedule *schedule = facts->schedule;
+    MtfRunPredicted predicted = { .step = (double)schedule->nanoseconds / 1e9,
+                                  .communication = (double)schedule->exposed / 1e9,
+                                  .computation = (double)schedule->compute / 1e9,
+                                  .bytes = (double)facts->arena->bytes,
+                                  .memory = "memory a rank" };
+    mtf_page_run(page, &predicted, run);
+}
+
 char *mtf_page_print(const MtfStepFacts *facts, const MtfPageParts *parts) {
     GString *page = begin(facts, parts);
     mtf_page_answer(page, facts, parts->run);
@@ -176,7 +186,7 @@ char *mtf_page_print(const MtfStepFacts *facts, const MtfPageParts *parts) {
     if (parts->run != NULL || parts->trace != NULL)
         mtf_page_section(page, "run", "After the run");
     if (parts->run != NULL)
-        mtf_page_run(page, facts, parts->run);
+        add_run(page, facts, parts->run);
     if (parts->trace != NULL)
         mtf_page_ranks(page, facts, parts->trace);
     mtf_page_section(page, "assumptions", "What the predictions assume");

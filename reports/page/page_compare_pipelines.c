@@ -76,7 +76,7 @@ static void add_schedules(GString *page, const MtfComparedPipeline *plans, int n
         if (plans[i].facts == NULL)
             continue;
         mtf_markup(page, "<h3>%c: %s</h3>", 'A' + i, plans[i].facts->pipeline->schedule);
-        mtf_pipeline_picture(page, plans[i].facts, longest);
+        mtf_pipeline_picture(page, plans[i].facts, plans[i].facts->run, longest);
     }
 }
 

@@ -81,7 +81,7 @@ static void add_schedule(GString *page, const MtfPipelineFacts *facts) {
     g_autofree char *makespan = mtf_seconds_format(facts->run->makespan);
     g_autofree char *ideal = mtf_seconds_format(facts->run->ideal);
     mtf_page_section(page, "schedule", "The schedule");
-    mtf_pipeline_picture(page, facts, 0);
+    mtf_pipeline_picture(page, facts, facts->run, 0);
     mtf_markup(page,
                "<p>The passes take %s from the first to the last; the busiest domain computes for "
                "%s of them. What follows once a step (sums, clipping, updates) is not drawn.</p>",
@@ -201,23 +201,63 @@ static void add_transfers(GString *page, const MtfPipelineFacts *facts) {
         mtf_markup(page, "<p>And %d more.</p>", all - shown);
 }
 
+/* ---- After a run --------------------------------------------------------------------------- */
+
+/* The schedule as it ran, under the same as predicted where one scale shows both. */
+static void add_traced(GString *page, const MtfPipelineFacts *facts, const MtfRunTrace *trace) {
+    g_autoptr(MtfPipelineRun) run = mtf_pipeline_traced(facts, trace);
+    g_string_append(page, "<h3>The schedule as it ran</h3>");
+    if (run == NULL) {
+        g_string_append(page, "<p>The trace lacks passes of this pipeline.</p>");
+        return;
+    }
+    mtf_pipeline_picture(page, facts, run, facts->run->makespan);
+    g_autofree char *measured = mtf_seconds_format(run->makespan);
+    g_autofree char *predicted = mtf_seconds_format(facts->run->makespan);
+    g_autofree char *ratio = mtf_ratio_format(run->makespan, facts->run->makespan);
+    mtf_markup(
+        page,
+        "<p>The last step that was traced, each domain by its first rank. Its passes took %s "
+        "from the first to the last, where %s were predicted (%s); a pass holds what it waits "
+        "for.</p>",
+        measured, predicted, ratio);
+}
+
+static void add_run(GString *page, const MtfPipelineFacts *facts,
+                    const MtfPipelinePageParts *parts) {
+    MtfRunPredicted predicted = { .step = facts->step_seconds,
+                                  .communication = NAN,
+                                  .computation = NAN,
+                                  .bytes = mtf_pipeline_domain_bytes(facts, 0),
+                                  .memory = "memory of rank 0" };
+    mtf_page_section(page, "run", "After the run");
+    if (parts->run != NULL)
+        mtf_page_run(page, &predicted, parts->run);
+    if (parts->trace != NULL)
+        add_traced(page, facts, parts->trace);
+}
+
 /* ---- The page ------------------------------------------------------------------------------ */
 
-char *mtf_page_pipeline(const MtfPipelineFacts *facts, char *const *folders) {
+char *mtf_page_pipeline(const MtfPipelineFacts *facts, const MtfPipelinePageParts *parts) {
+    bool has_run = parts->run != NULL || parts->trace != NULL;
     const char *name = facts->pipeline->graph->name;
     g_autofree char *title = g_strdup_printf("%s: a pipeline", name);
     GString *page = mtf_page_begin(title);
     mtf_markup(page,
                "<section id=\"answer\"><h1>%s, a pipeline of %d stages</h1>\n<nav>"
                "<a href=\"#schedule\">schedule</a><a href=\"#stages\">stages</a><a "
-               "href=\"#transfers\">transfers</a></nav>\n",
+               "href=\"#transfers\">transfers</a>",
                name, facts->pipeline->order->stages);
+    g_string_append(page, has_run ? "<a href=\"#run\">after the run</a></nav>\n" : "</nav>\n");
     add_answer(page, facts);
     add_schedule(page, facts);
-    add_stages(page, facts, folders);
+    add_stages(page, facts, parts->folders);
     if (facts->machine != NULL)
         mtf_stage_places(page, facts);
     add_transfers(page, facts);
+    if (has_run)
+        add_run(page, facts, parts);
     g_string_append(page,
                     "</section>\n<p class=\"soft\">Made by meshtf-report " MTF_VERSION ".</p>\n");
     return mtf_page_end(page);

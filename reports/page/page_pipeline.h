@@ -6,8 +6,15 @@
 
 #include "reports/facts/pipeline_facts.h"
 
-/* The document; free with g_free. folders[stage]: the folder of the stage's own page; stages of equal
- * programs may share one. */
-char *mtf_page_pipeline(const MtfPipelineFacts *facts, char *const *folders);
+/* What the page is made of besides the facts. */
+typedef struct {
+    char *const
+        *folders; /* [stages] of the stages' own pages; those of equal programs may share one */
+    const GArray *run;        /* MtfMetricsRecord, or NULL */
+    const MtfRunTrace *trace; /* or NULL */
+} MtfPipelinePageParts;
+
+/* The document; free with g_free. */
+char *mtf_page_pipeline(const MtfPipelineFacts *facts, const MtfPipelinePageParts *parts);
 
 #endif

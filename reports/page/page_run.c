@@ -139,6 +139,8 @@ static void add_curves(GString *page, double predicted, const GArray *run) {
 }
 
 static void add_comparison(GString *page, const char *what, double predicted, double measured) {
+    if (isnan(predicted))
+        return;
     g_autofree char *left = mtf_seconds_format(predicted);
     g_autofree char *right = mtf_seconds_format(measured);
     g_autofree char *ratio = mtf_ratio_format(measured, predicted);
@@ -149,34 +151,34 @@ static void add_comparison(GString *page, const char *what, double predicted, do
 }
 
 /* The arena is mapped at exactly the size that was planned. */
-static void add_memory(GString *page, const MtfStepFacts *facts, const GArray *run) {
-    int64_t measured = record_at(run, run->len - 1)->arena_bytes;
-    g_autofree char *left = mtf_bytes_format((double)facts->arena->bytes);
-    g_autofree char *right = mtf_bytes_format((double)measured);
+static void add_memory(GString *page, const MtfRunPredicted *predicted, const GArray *run) {
+    double measured = (double)record_at(run, run->len - 1)->arena_bytes;
+    g_autofree char *left = mtf_bytes_format(predicted->bytes);
+    g_autofree char *right = mtf_bytes_format(measured);
     if (measured == 0)
         return;
     mtf_markup(page,
-               "<tr><td>memory a rank</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td "
+               "<tr><td>%s</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td "
                "class=\"n\">%s</td></tr>",
-               left, right, measured == facts->arena->bytes ? "equal to the byte" : "not equal");
+               predicted->memory, left, right,
+               measured == predicted->bytes ? "equal to the byte" : "not equal");
 }
 
-void mtf_page_run(GString *page, const MtfStepFacts *facts, const GArray *run) {
-    const MtfSchedule *schedule = facts->schedule;
-    double step = (double)schedule->nanoseconds / 1e9;
+void mtf_page_run(GString *page, const MtfRunPredicted *predicted, const GArray *run) {
     double measured = mtf_metrics_median_seconds(run);
     double measured_network = mtf_metrics_median_communication(run);
     mtf_markup(page,
-               "<p>%u steps; medians, the first step left out. Communication is measured inside "
-               "MPI calls on rank 0, waiting included.</p><div class=\"wide\"><table><thead><tr>"
-               "<th></th><th class=\"n\">predicted</th><th class=\"n\">measured</th>"
+               "<p>%u steps; medians, the first step left out.%s</p><div class=\"wide\"><table>"
+               "<thead><tr><th></th><th class=\"n\">predicted</th><th class=\"n\">measured</th>"
                "<th class=\"n\">measured / predicted</th></tr></thead><tbody>",
-               run->len);
-    add_comparison(page, "step", step, measured);
-    add_comparison(page, "communication", (double)schedule->exposed / 1e9, measured_network);
-    add_comparison(page, "computation", (double)schedule->compute / 1e9,
-                   measured - measured_network);
-    add_memory(page, facts, run);
+               run->len,
+               isnan(predicted->communication) ? ""
+                                               : " Communication is measured inside MPI calls on "
+                                                 "rank 0, waiting included.");
+    add_comparison(page, "step", predicted->step, measured);
+    add_comparison(page, "communication", predicted->communication, measured_network);
+    add_comparison(page, "computation", predicted->computation, measured - measured_network);
+    add_memory(page, predicted, run);
     g_string_append(page, "</tbody></table></div>");
-    add_curves(page, step, run);
+    add_curves(page, predicted->step, run);
 }

@@ -35,8 +35,15 @@ void mtf_page_traffic(GString *page, const MtfStepFacts *facts);
 /* Every tensor, and which slice sits on which processor. */
 void mtf_page_tensors(GString *page, const MtfStepFacts *facts);
 
+/* What a run's step is set beside, in seconds; NAN: nothing. */
+typedef struct {
+    double step, communication, computation;
+    double bytes;       /* that rank 0 needs */
+    const char *memory; /* whose it is: "memory a rank" */
+} MtfRunPredicted;
+
 /* Loss, and measured beside predicted times; `run` holds MtfMetricsRecord. */
-void mtf_page_run(GString *page, const MtfStepFacts *facts, const GArray *run);
+void mtf_page_run(GString *page, const MtfRunPredicted *predicted, const GArray *run);
 
 /* What each rank did in the traced steps, beside the prediction. */
 void mtf_page_ranks(GString *page, const MtfStepFacts *facts, const MtfRunTrace *trace);

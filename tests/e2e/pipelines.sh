@@ -239,8 +239,15 @@ claim "its picture has every pass" sh -c "[ \$(grep -o '<title>stage [0-9]*, mic
 claim "the devices are drawn with their domains" sh -c "[ \$(grep -c '<title>device [0-9]*: stage' '$work/page/index.html') = 2 ]"
 claim "and links that bound transfers are named" grep -q '<td>out of device 0</td>' "$work/page/index.html"
 claim "and every stage a page of its own" sh -c "for s in 0 1 2 3; do [ -s '$work'/page/stage-\$s/index.html ] || exit 1; done"
-run meshtf-plan report "$work/zb-v.json" --metrics "$work/zb-v.metrics" -o "$work/page"
-claim "measurements go with pages of other plans" says_error "go with plans without stages"
+run meshtf-plan report "$work/zb-v.json" --metrics "$work/zb-v.metrics" --trace "$work/trace.json" -o "$work/page"
+claim "what a run measured goes beside it" exits 0
+claim "memory is what was planned" grep -q '<td>memory of rank 0</td>.*equal to the byte' "$work/page/index.html"
+claim "and every pass is drawn as it ran, too" sh -c "[ \$(grep -o '<title>stage [0-9]*, micro-batch' '$work/page/index.html' | wc -l) = 96 ]"
+if command -v xmllint >/dev/null; then
+    claim "the page stays well formed" xmllint --noout "$work/page/index.html"
+fi
+run meshtf-plan report "$work/2-1f1b.json" --trace "$work/trace.json" -o "$work/page"
+claim "a trace of another pipeline is no picture of this one" grep -q "The trace lacks passes of this pipeline" "$work/page/index.html"
 
 # The search may choose cuts and devices of the stages itself.
 plan searched "$mlp" --devices 4 --microbatches 4 --precision f64 --stages 2

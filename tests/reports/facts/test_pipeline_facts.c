@@ -103,12 +103,50 @@ static void the_link_that_bounds_a_transfer_is_named(void **state) {
     assert_string_equal(sent, "messages, as measured");
 }
 
+/* A step's passes as the plan predicts them, on a clock that began before and goes half as fast. */
+static void add_step(MtfRunTrace *trace, const MtfPipelineFacts *facts, double before) {
+    const MtfPipelineOrder *order = facts->pipeline->order;
+    for (int rank = 0; rank < order->ranks; rank++)
+        for (int i = 0; i < mtf_pipeline_length(order, rank); i++) {
+            const MtfPipelineAction *action = mtf_pipeline_action(order, rank, i);
+            const MtfActionTime *time = &facts->run->time[rank][i];
+            MtfRunPass pass = { .rank = rank, .stage = action->stage };
+            pass.microbatch = action->microbatch;
+            pass.letter = "FIWB"[action->work];
+            pass.start = before + 2 * time->begin;
+            pass.seconds = 2 * (time->end - time->begin);
+            g_array_append_val(trace->passes, pass);
+        }
+}
+
+static void a_trace_says_when_the_passes_of_its_last_step_ran(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
+    g_autoptr(MtfPipelinePlan) plan = plan_of(machine, "zb-v", 2);
+    g_autoptr(MtfPipelineFacts) facts = mtf_pipeline_facts_new(plan, NULL);
+    MtfRunTrace trace = { .passes = g_array_new(FALSE, FALSE, sizeof(MtfRunPass)) };
+    MtfRunPass earlier = { 0, 0, 0, 'F', 1, 1 };
+    g_array_append_val(trace.passes, earlier);
+    add_step(&trace, facts, 5);
+    g_autoptr(MtfPipelineRun) run = mtf_pipeline_traced(facts, &trace);
+    assert_non_null(run);
+    assert_true(fabs(run->makespan - 2 * facts->run->makespan) < 1e-12);
+    for (int rank = 0; rank < run->ranks; rank++)
+        for (int i = 0; i < mtf_pipeline_length(plan->order, rank); i++)
+            assert_true(fabs(run->time[rank][i].end - 2 * facts->run->time[rank][i].end) < 1e-12);
+
+    g_array_index(trace.passes, MtfRunPass, 2).stage = 7;
+    assert_null(mtf_pipeline_traced(facts, &trace));
+    g_array_unref(trace.passes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_held_comes_and_goes),
         cmocka_unit_test(times_are_those_the_plan_predicts),
         cmocka_unit_test(each_device_has_its_stages),
         cmocka_unit_test(the_link_that_bounds_a_transfer_is_named),
+        cmocka_unit_test(a_trace_says_when_the_passes_of_its_last_step_ran),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

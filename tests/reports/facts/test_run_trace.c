@@ -63,6 +63,26 @@ static void processes_are_ranks_where_there_are_several(void **state) {
     assert_int_equal(trace->ranks, 4);
 }
 
+/* A pass holds what it ran, also where that is one event as long as itself, or none. */
+static void passes_of_stages_are_no_work_of_their_own(void **state) {
+    (void)state;
+    g_autoptr(MtfRunTrace) trace = trace_of(
+        "{'traceEvents': ["
+        "{'name': '2B13', 'cat': 'pass', 'ph': 'X', 'pid': 0, 'tid': 0, 'ts': 3, 'dur': 2},"
+        "{'name': 'add', 'ph': 'X', 'pid': 0, 'tid': 0, 'ts': 3, 'dur': 2},"
+        "{'name': '0F3', 'cat': 'pass', 'ph': 'X', 'pid': 0, 'tid': 0, 'ts': 1, 'dur': 1}]}",
+        NULL);
+    assert_non_null(trace);
+    assert_int_equal(trace->events->len, 1);
+    assert_int_equal(trace->passes->len, 2);
+    const MtfRunPass *pass = &g_array_index(trace->passes, MtfRunPass, 1);
+    assert_int_equal(pass->stage, 2);
+    assert_int_equal(pass->letter, 'B');
+    assert_int_equal(pass->microbatch, 13);
+    assert_close(pass->start, 2e-6);
+    assert_close(pass->seconds, 2e-6);
+}
+
 static void what_is_no_trace_is_bad_input(void **state) {
     (void)state;
     static const struct {
@@ -76,6 +96,12 @@ static void what_is_no_trace_is_bad_input(void **state) {
           "/traceEvents/0/dur" },
         { "{'traceEvents': [{'name': 'a', 'ph': 'X', 'pid': -2, 'tid': 0, 'ts': 0, 'dur': 1}]}",
           "/traceEvents/0/pid" },
+        { "{'traceEvents': [{'name': '1X0', 'cat': 'pass', 'ph': 'X', 'pid': 0, 'tid': 0, 'ts': 0, "
+          "'dur': 1}]}",
+          "is a pass, but its name is not like 0F3" },
+        { "{'traceEvents': [{'name': '1F0 ', 'cat': 'pass', 'ph': 'X', 'pid': 0, 'tid': 0, 'ts': 0, "
+          "'dur': 1}]}",
+          "not like 0F3" },
         { "[1, 2", "" },
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -90,6 +116,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_and_their_work_are_read),
         cmocka_unit_test(processes_are_ranks_where_there_are_several),
+        cmocka_unit_test(passes_of_stages_are_no_work_of_their_own),
         cmocka_unit_test(what_is_no_trace_is_bad_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

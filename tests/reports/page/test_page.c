@@ -189,7 +189,7 @@ static void ranks_stand_under_their_prediction(void **state) {
                              { 1, -1, false, 0, 1 } };
     g_autoptr(GArray) list = g_array_new(FALSE, FALSE, sizeof *events);
     g_array_append_vals(list, events, G_N_ELEMENTS(events));
-    const MtfRunTrace trace = { 2, 3, list };
+    const MtfRunTrace trace = { 2, 3, list, NULL };
     g_autofree char *page = mtf_page_print(facts, &(MtfPageParts){ parts, NULL, NULL, &trace });
     Found found = found_in(page);
     assert_non_null(strstr(found.text->str, "predicted"));
