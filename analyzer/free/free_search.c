@@ -24,8 +24,9 @@ typedef struct {
     const MtfFreeProblem *problem;
     MtfLayoutProblem *limited; /* the layout problem under the limit that is searched */
     const MtfFreeSearchOptions *options;
-    int *start;     /* the best incumbent's choice, or NULL */
-    bool for_bytes; /* only looks for what would fit */
+    int *start;           /* the best incumbent's choice, or NULL; */
+    double start_seconds; /* and of its step */
+    bool for_bytes;       /* only looks for what would fit */
     MtfFreeAnswer *answer;
 } Search;
 
@@ -62,6 +63,7 @@ static void begin_with_incumbents(Search *search) {
     Value value = { best->cost, best->arena_bytes, best->step_seconds };
     set_answer(search, mtf_layout_copy(best->layout), &value);
     search->start = g_new(int, node_count(search));
+    search->start_seconds = value.step_seconds;
     if (!mtf_free_problem_choice(search->problem, best->layout, search->start))
         g_clear_pointer(&search->start, g_free);
 }
@@ -77,9 +79,24 @@ static double step_seconds(const Search *search, const MtfLayout *layout,
     return (double)schedule->nanoseconds / 1e9;
 }
 
+static void note_slowness(Search *search, double seconds) {
+    double most = search->options->most_seconds;
+    search->answer->too_slow = most > 0 && seconds > most;
+}
+
+/* Whether the search found nothing but what it began with, which fits and was measured. */
+static bool is_start(const Search *search, const int *choice) {
+    return search->start != NULL &&
+           memcmp(choice, search->start, (size_t)node_count(search) * sizeof *choice) == 0;
+}
+
 /* Lowers a choice and keeps it when it fits and is cheaper. Returns the bytes it is over the limit,
  * 0 when it fits. */
 static int64_t take_choice(Search *search, const int *choice) {
+    if (is_start(search, choice)) {
+        note_slowness(search, search->start_seconds);
+        return 0;
+    }
     MtfLayout *layout = mtf_free_problem_layout(search->problem, choice);
     const MtfGraph *graph = mtf_free_problem_graph(search->problem);
     const MtfPricer *pricer = mtf_free_problem_pricer(search->problem);
@@ -88,8 +105,7 @@ static int64_t take_choice(Search *search, const int *choice) {
     value.arena_bytes =
         mtf_layout_arena_bytes(graph, layout, program, pricer, search->options->memory_limit);
     value.step_seconds = step_seconds(search, layout, program);
-    double most = search->options->most_seconds;
-    search->answer->too_slow = most > 0 && value.step_seconds > most;
+    note_slowness(search, value.step_seconds);
     int64_t missing = MAX(0, value.arena_bytes - search->options->memory_limit);
     bool better = search->answer->layout == NULL || value.cost < search->answer->cost;
     if (missing > 0 || !better) {

@@ -108,11 +108,12 @@ static MtfIncumbent *cheapest(const MtfIncumbents *incumbents, const char *name,
     return best;
 }
 
-/* The cheapest of the name that fits, measured; NULL: none does. */
+/* The cheapest of the name that fits, measured; NULL: none does. When time is up it may fit and be
+ * unmeasured. */
 static MtfIncumbent *cheapest_that_fits(const MtfIncumbents *incumbents, const char *name,
-                                        int64_t memory_limit) {
+                                        int64_t memory_limit, const MtfSearchControl *control) {
     MtfIncumbent *best = cheapest(incumbents, name, memory_limit);
-    while (best != NULL && !best->measured) {
+    while (best != NULL && !best->measured && !mtf_search_is_over(control)) {
         measure(incumbents, best);
         best = cheapest(incumbents, name, memory_limit);
     }
@@ -120,7 +121,7 @@ static MtfIncumbent *cheapest_that_fits(const MtfIncumbents *incumbents, const c
 }
 
 const MtfIncumbent *mtf_incumbents_best(MtfIncumbents *incumbents, int64_t memory_limit) {
-    return cheapest_that_fits(incumbents, NULL, memory_limit);
+    return cheapest_that_fits(incumbents, NULL, memory_limit, NULL);
 }
 
 static bool is_faster(const MtfIncumbent *a, const MtfIncumbent *b) {
@@ -164,16 +165,18 @@ const MtfIncumbent *mtf_incumbents_smallest(MtfIncumbents *incumbents) {
 typedef struct {
     const MtfIncumbents *incumbents;
     int64_t memory_limit;
-    bool fitting;         /* names without a layout that fits are left out */
-    GPtrArray *names;     /* const char *, owned by incumbents */
-    MtfIncumbent **shown; /* one a name, or NULL */
+    bool fitting;                    /* names without a layout that fits are left out */
+    const MtfSearchControl *control; /* nothing more is measured when its time is up; or NULL */
+    GPtrArray *names;                /* const char *, owned by incumbents */
+    MtfIncumbent **shown;            /* one a name, or NULL */
 } Show;
 
 static void choose_shown(int i, void *data) {
     const Show *show = data;
     const char *name = g_ptr_array_index(show->names, (guint)i);
-    MtfIncumbent *best = cheapest_that_fits(show->incumbents, name, show->memory_limit);
-    if (best == NULL && !show->fitting) {
+    MtfIncumbent *best =
+        cheapest_that_fits(show->incumbents, name, show->memory_limit, show->control);
+    if (best == NULL && !show->fitting && !mtf_search_is_over(show->control)) {
         best = cheapest(show->incumbents, name, INT64_MAX);
         measure(show->incumbents, best);
     }
@@ -190,9 +193,9 @@ static void list_names(Show *show) {
 }
 
 static GPtrArray *one_of_each_name(const MtfIncumbents *incumbents, int64_t memory_limit,
-                                   bool fitting) {
+                                   bool fitting, const MtfSearchControl *control) {
     g_autoptr(GPtrArray) names = g_ptr_array_new();
-    Show show = { incumbents, memory_limit, fitting, names, NULL };
+    Show show = { incumbents, memory_limit, fitting, control, names, NULL };
     list_names(&show);
     g_autofree MtfIncumbent **chosen = show.shown = g_new0(MtfIncumbent *, names->len + 1);
     mtf_in_parallel((int)names->len, choose_shown, &show);
@@ -205,11 +208,16 @@ static GPtrArray *one_of_each_name(const MtfIncumbents *incumbents, int64_t memo
 }
 
 GPtrArray *mtf_incumbents_shown(MtfIncumbents *incumbents, int64_t memory_limit) {
-    return one_of_each_name(incumbents, memory_limit, false);
+    return one_of_each_name(incumbents, memory_limit, false, NULL);
 }
 
 GPtrArray *mtf_incumbents_fitting(MtfIncumbents *incumbents, int64_t memory_limit) {
-    return one_of_each_name(incumbents, memory_limit, true);
+    return one_of_each_name(incumbents, memory_limit, true, NULL);
+}
+
+void mtf_incumbents_measure(MtfIncumbents *incumbents, int64_t memory_limit,
+                            const MtfSearchControl *control) {
+    g_ptr_array_unref(one_of_each_name(incumbents, memory_limit, false, control));
 }
 
 cJSON *mtf_incumbents_to_json(MtfIncumbents *incumbents, int64_t memory_limit) {

@@ -10,6 +10,7 @@
 #define MTF_INCUMBENTS_H
 
 #include "analyzer/free/free_problem.h"
+#include "analyzer/solver/problem/search_control.h"
 
 #include <cjson/cJSON.h>
 
@@ -63,6 +64,10 @@ GPtrArray *mtf_incumbents_shown(MtfIncumbents *incumbents, int64_t memory_limit)
 
 /* Those of them that fit: what surely does not is not measured for it. */
 GPtrArray *mtf_incumbents_fitting(MtfIncumbents *incumbents, int64_t memory_limit);
+
+/* Measures what the former shows, while there is time, so that it need not be done when all waits for it. */
+void mtf_incumbents_measure(MtfIncumbents *incumbents, int64_t memory_limit,
+                            const MtfSearchControl *control);
 
 /* Leaves those that are measured, where there is no time to measure more. */
 void mtf_incumbents_drop_unmeasured(MtfIncumbents *incumbents);

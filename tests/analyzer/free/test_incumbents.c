@@ -178,12 +178,33 @@ static void without_time_only_what_is_measured_is_shown(void **state) {
     assert_int_equal(still->len, all->len);
 }
 
+/* A search that was cancelled measures nothing; one with time all that is shown. */
+static void measuring_ends_with_the_time(void **state) {
+    MtfSearchControl control;
+    g_autoptr(MtfIncumbents) incumbents = standards_of(*state);
+    g_autoptr(MtfIncumbents) others = standards_of(*state);
+    mtf_search_control_init(&control, 0);
+    mtf_incumbents_measure(incumbents, INT64_MAX, &control);
+    mtf_incumbents_drop_unmeasured(incumbents);
+    g_autoptr(GPtrArray) shown = mtf_incumbents_shown(incumbents, INT64_MAX);
+    g_autoptr(GPtrArray) all = mtf_incumbents_shown(others, INT64_MAX);
+    assert_true(all->len > 3);
+    assert_int_equal(shown->len, all->len);
+    mtf_search_cancel(&control);
+    g_autoptr(MtfIncumbents) late = standards_of(*state);
+    mtf_incumbents_measure(late, INT64_MAX, &control);
+    mtf_incumbents_drop_unmeasured(late);
+    g_autoptr(GPtrArray) none = mtf_incumbents_shown(late, INT64_MAX);
+    assert_int_equal(none->len, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_measured_late_is_as_if_all_were_measured_before),
         cmocka_unit_test(what_is_added_is_priced_and_free_layouts_are_not_shown),
         cmocka_unit_test(what_is_known_of_a_layout_is_taken_as_it_is),
         cmocka_unit_test(without_time_only_what_is_measured_is_shown),
+        cmocka_unit_test(measuring_ends_with_the_time),
     };
     return cmocka_run_group_tests(tests, setup_init, setup_clear);
 }
