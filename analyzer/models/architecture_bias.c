@@ -149,36 +149,72 @@ static int count_buckets(MtfAssembly *m, int distance, int64_t buckets) {
     return (int)sum;
 }
 
-/* The bucket of each query and position of memory. A stack that looks both ways has half of them
- * for what comes later. */
-static int buckets_of(MtfAssembly *m) {
+/* How far a distance is told: the last bucket has all that is further. A stack that looks both ways tells as
+ * many for what comes later. */
+static int64_t told_ahead(const MtfStack *s) {
+    return s->causal ? 0 : s->max_distance;
+}
+
+/* The bucket of each distance that is told, from what comes latest on. A stack that looks both ways has half of
+ * the buckets for what comes later. */
+static int buckets_of(MtfAssembly *m, int distances) {
     const MtfStack *s = m->stack;
-    int query = positions_along(m, "query", m->length);
-    int memory = positions_along(m, "memory", m->memory_length);
-    int behind = mtf_parts_apply(m->p, MTF_OP_SUBTRACT, "behind", NULL, query, memory);
+    int place = positions_along(m, "place", distances);
     if (s->causal)
-        return count_buckets(m, behind, s->buckets);
+        return count_buckets(m, place, s->buckets);
+    int behind = line(m, "behind", 1, -(double)told_ahead(s), place);
     int distance = mtf_parts_apply(m->p, MTF_OP_ABS, "distance", NULL, behind, -1);
     int near = count_buckets(m, distance, s->buckets / 2);
-    int later = mtf_parts_apply(m->p, MTF_OP_LESS, "later", NULL, query, memory);
+    int later = mtf_parts_apply(m->p, MTF_OP_LESS, "later", NULL, behind,
+                                mtf_parts_constant(m->p, "none", 0));
     int half = mtf_assembly_scale(m, "half", (double)(s->buckets / 2), later);
     return mtf_parts_add(m->p, "bucket", near, half);
 }
 
+static int whole_number(MtfAssembly *m, const char *name, int64_t value) {
+    MtfShape scalar = { 0 };
+    m->p->b.has_dtype = true;
+    m->p->b.dtype = MTF_I32;
+    m->p->b.attributes.value = (double)value;
+    return mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, name, &scalar);
+}
+
+/* Which of the distances that are told lies between each query and position of memory. */
+static int told_distances(MtfAssembly *m) {
+    const MtfStack *s = m->stack;
+    MtfShape all = MTF_SHAPE(m->length, m->memory_length);
+    int query = mtf_parts_range(m->p, "query", m->length);
+    int memory = mtf_parts_range(m->p, "memory", m->memory_length);
+    int none = whole_number(m, "nearest", 0),
+        most = whole_number(m, "furthest", told_ahead(s) + s->max_distance);
+    if (told_ahead(s) > 0)
+        query = mtf_parts_add(m->p, "query_ahead", query, whole_number(m, "ahead", told_ahead(s)));
+    int between = mtf_parts_apply(m->p, MTF_OP_SUBTRACT, "between", &all, query, memory);
+    int near = mtf_parts_apply(m->p, MTF_OP_MAXIMUM, "near", NULL, between, none);
+    return mtf_parts_apply(m->p, MTF_OP_MINIMUM, "ids", NULL, near, most);
+}
+
+/* The table's rows are looked up for each distance, and these for each pair of positions, so that what is as large as
+ * scores is looked up once, and its gradient added up by distances first. */
 int mtf_assembly_buckets(MtfAssembly *m) {
     const MtfStack *s = m->stack;
     int rows = mtf_assembly_dimension(m, "buckets", s->buckets);
+    int distances = mtf_assembly_dimension(m, s->causal ? "distances" : "distances_both_ways",
+                                           told_ahead(s) + s->max_distance + 1);
     mtf_parts_enter(m->p, s->causal ? "decoder_positions" : "positions");
     MtfShape table_shape = MTF_SHAPE(rows, m->heads);
     int table =
         mtf_assembly_variable(m, "table", s->names.buckets, &table_shape, MTF_INIT_NORMAL,
                               m->n->spread > 0 ? m->n->spread : 1 / sqrt((double)m->n->d_model));
-    int places = buckets_of(m);
+    int bucket = buckets_of(m, distances);
     m->p->b.has_dtype = true;
     m->p->b.dtype = MTF_I32;
-    int ids = mtf_parts_apply(m->p, MTF_OP_CAST, "ids", NULL, places, -1);
+    int ids = mtf_parts_apply(m->p, MTF_OP_CAST, "bucket_ids", NULL, bucket, -1);
+    MtfShape told = MTF_SHAPE(m->heads, distances);
+    int by_distance = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "by_distance", &told, table, ids);
     MtfShape shape = MTF_SHAPE(m->heads, m->length, m->memory_length);
-    int bias = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "bias", &shape, table, ids);
+    int bias =
+        mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "bias", &shape, by_distance, told_distances(m));
     mtf_parts_leave(m->p);
     return bias;
 }

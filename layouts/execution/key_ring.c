@@ -84,9 +84,9 @@ static char *name_of(const Ring *r, int turn, const char *what) {
     return g_strdup_printf("%s/%d/%s", r->name, turn, what);
 }
 
-/* A tensor along positions of queries or of memory, with those in parts; along memory in parts of their own where it
- * has both. */
-static int divided(Ring *r, const char *what, int tensor) {
+/* That of a tensor along positions of queries or of memory, with those in parts; along memory in parts of their own
+ * where it has both. */
+static MtfShape divided_shape(const Ring *r, int tensor) {
     const MtfAttributes *a = &r->op->attributes;
     MtfShape whole = shape_of(r, tensor), shape = { 0 };
     bool both = mtf_shape_find(&whole, a->query) >= 0 && mtf_shape_find(&whole, a->memory) >= 0;
@@ -100,21 +100,40 @@ static int divided(Ring *r, const char *what, int tensor) {
         if (along && r->striped)
             mtf_shape_append(&shape, parts);
     }
+    return shape;
+}
+
+static int divided(Ring *r, const char *what, int tensor) {
+    MtfShape shape = divided_shape(r, tensor);
     g_autofree char *name = name_of(r, 0, what);
     return MTF_BUILD(r->b, MTF_OP_RESHAPE, name, &shape, tensor);
 }
 
-/* What is added to scores, whose last dimension is memory. */
-static int divided_bias(Ring *r, int tensor) {
-    int parts = divided(r, "added", tensor);
-    r->added = shape_of(r, parts);
-    if (!r->striped || parts < 0)
+/* What is added to scores, its memory last. */
+static int divide_bias(Ring *r, int tensor, const char *name) {
+    g_autofree char *first = g_strdup_printf("%s/first", name);
+    int parts = MTF_BUILD(r->b, MTF_OP_RESHAPE, r->striped ? first : name, &r->added, tensor);
+    if (!r->striped)
         return parts;
-    MtfShape shape = shape_of(r, parts);
+    MtfShape shape = r->added;
     mtf_shape_remove(&shape, r->memory);
     mtf_shape_append(&shape, r->memory);
-    g_autofree char *name = name_of(r, 0, "added/last");
     return MTF_BUILD(r->b, MTF_OP_TRANSPOSE, name, &shape, parts);
+}
+
+/* Layers that add the same share it in parts, BIAS/parts/STAGE, forward and back. */
+static int divided_bias(Ring *r, int tensor) {
+    const MtfTensor *bias = mtf_graph_tensor(r->b->graph, tensor);
+    g_autofree char *name =
+        g_strdup_printf("%s/%s/%d", bias->name, r->striped ? "stripes" : "parts", r->b->stage);
+    MtfLayer own = r->b->layer;
+    int parts = mtf_graph_find_tensor(r->b->graph, name);
+    if (parts >= 0)
+        return parts;
+    r->b->layer = bias->layer;
+    parts = divide_bias(r, tensor, name);
+    r->b->layer = own;
+    return parts;
 }
 
 /* An int32, of the type of the numbers of parts. */
@@ -203,6 +222,7 @@ static void begin_bias(Ring *r, int tensor) {
         r->met = mtf_dimension_below(r->b, a->memory, "met", r->n_parts);
         r->own = numbers_of_parts(r);
     }
+    r->added = divided_shape(r, tensor);
     r->bias = divided_bias(r, tensor);
 }
 
