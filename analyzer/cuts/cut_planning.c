@@ -139,6 +139,21 @@ static bool is_unfit(const GError *cause) {
            g_error_matches(cause, MTF_ERROR, MTF_ERROR_FAILED);
 }
 
+/* Plans those of the cuts that may win. */
+static void plan_cuts(Trials *trials, GPtrArray *cuts, bool natural) {
+    while (cuts->len > 0) {
+        MtfCutPlan *cut = g_ptr_array_steal_index(cuts, 0);
+        bool wanted =
+            cut->stages->len > 1 && !is_planned(trials, cut) && may_win(trials, cut, natural);
+        if (!wanted) {
+            mtf_cut_plan_free(cut);
+            continue;
+        }
+        g_ptr_array_add(trials->planned, cut);
+        plan_cut(trials, cut);
+    }
+}
+
 /* Plans the cuts for so much memory; false where the model has none. */
 static bool try_amount(Trials *trials, int64_t memory) {
     GError *cause = NULL;
@@ -152,17 +167,14 @@ static bool try_amount(Trials *trials, int64_t memory) {
     const MtfCutPlan *first = g_ptr_array_index(cuts, 0);
     trials->answer->tried = MAX(trials->answer->tried, first->tried);
     trials->one_mesh |= natural && first->stages->len == 1;
-    while (!trials->one_mesh && cuts->len > 0) {
-        MtfCutPlan *cut = g_ptr_array_steal_index(cuts, 0);
-        bool wanted =
-            cut->stages->len > 1 && !is_planned(trials, cut) && may_win(trials, cut, natural);
-        if (!wanted) {
-            mtf_cut_plan_free(cut);
-            continue;
-        }
-        g_ptr_array_add(trials->planned, cut);
-        plan_cut(trials, cut);
-    }
+    if (trials->one_mesh)
+        return true;
+    plan_cuts(trials, cuts, natural);
+    /* Those within layers promise more, by little, and keep it no better. */
+    g_autoptr(GPtrArray) between =
+        trials->small ? mtf_cut_search_between_layers(trials->search, memory, NULL) : NULL;
+    if (between != NULL)
+        plan_cuts(trials, between, natural);
     return true;
 }
 

@@ -41,6 +41,7 @@ struct MtfCutSearch {
     GArray *sizes;   /* of int64_t */
     GArray *parts;   /* of int: the units that parts begin at, and the number of units */
     GArray *all;     /* likewise, each unit a part */
+    GArray *layers;  /* likewise, each part begins with a layer */
     GPtrArray *ways; /* MtfUnitWay, for the variant; borrowed from `priced` */
     MtfStepVariant variant;
     bool thorough; /* all numbers of micro-batches are looked at until some fit */
@@ -468,11 +469,10 @@ static bool parts_layers(const MtfGraph *forward, const MtfGraphUnits *units, in
 }
 
 /* Each unit a part; or each row of units that ends with a layer. */
-static GArray *list_all(const MtfCutRequest *request, const MtfGraphUnits *units) {
+static GArray *list_all(const MtfGraph *forward, const MtfGraphUnits *units, bool between_layers) {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(int));
     for (int u = 0; u <= units->units; u++)
-        if (u == 0 || u == units->units || !(request->between_layers || request->megatron) ||
-            parts_layers(request->forward, units, u))
+        if (u == 0 || u == units->units || !between_layers || parts_layers(forward, units, u))
             g_array_append_val(all, u);
     return all;
 }
@@ -547,7 +547,10 @@ MtfCutSearch *mtf_cut_search_new(const MtfCutRequest *request) {
                                         .key_parts = request->key_parts,
                                         .ring = request->ring,
                                         .fuses = request->machine->software != NULL };
-    search->all = list_all(request, search->units);
+    search->layers = list_all(request->forward, search->units, true);
+    search->all = request->between_layers || request->megatron
+                      ? g_array_ref(search->layers)
+                      : list_all(request->forward, search->units, false);
     search->parts = request->between_layers ? g_array_ref(search->all) : list_parts(search->units);
     search->sizes = list_sizes(request, (int)search->parts->len - 1);
     search->priced = g_array_new(FALSE, TRUE, sizeof(Priced));
@@ -564,6 +567,7 @@ void mtf_cut_search_free(MtfCutSearch *search) {
     mtf_graph_units_free(search->units);
     g_array_unref(search->parts);
     g_array_unref(search->all);
+    g_array_unref(search->layers);
     g_array_unref(search->sizes);
     g_array_unref(search->priced);
     g_array_unref(search->best);
@@ -616,6 +620,17 @@ GPtrArray *mtf_cut_search_within(MtfCutSearch *search, int64_t memory, GError **
     begin_within(search, memory);
     bool found = try_all(search, error) && (best_plan(search) != NULL || fail_unfit(search, error));
     return found ? take_plans(search) : NULL;
+}
+
+GPtrArray *mtf_cut_search_between_layers(MtfCutSearch *search, int64_t memory, GError **error) {
+    GArray *parts = search->parts, *all = search->all;
+    if (all->len == search->layers->len)
+        return g_ptr_array_new_with_free_func((GDestroyNotify)mtf_cut_plan_free);
+    search->parts = search->all = search->layers;
+    GPtrArray *plans = mtf_cut_search_within(search, memory, error);
+    search->parts = parts;
+    search->all = all;
+    return plans;
 }
 
 GPtrArray *mtf_cut_search(const MtfCutRequest *request, GError **error) {

@@ -56,6 +56,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCutSearch, mtf_cut_search_free)
  * Fails where none fits (MTF_ERROR_FIT), or the batch cannot be divided (bad input). */
 GPtrArray *mtf_cut_search_within(MtfCutSearch *search, int64_t memory, GError **error);
 
+/* Of those the ones that cut between layers; none where others were not looked for either. */
+GPtrArray *mtf_cut_search_between_layers(MtfCutSearch *search, int64_t memory, GError **error);
+
 /* The same of the request's memory, asked once. */
 GPtrArray *mtf_cut_search(const MtfCutRequest *request, GError **error);
 

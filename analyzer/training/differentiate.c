@@ -218,6 +218,17 @@ static void add_stage_sums(Differentiation *d) {
     d->b.layer = (MtfLayer){ 0 };
 }
 
+/* Shares that were all made in one stage are summed there, and one tensor goes on to the stage of what they are
+ * the gradient of; else they are summed in that. */
+static int stage_of_sum(const Differentiation *d, int tensor) {
+    const GArray *shares = d->shares[tensor];
+    int stage = stage_of_share(d, g_array_index(shares, int, 0));
+    for (guint i = 1; i < shares->len; i++)
+        if (stage_of_share(d, g_array_index(shares, int, i)) != stage)
+            return d->stages[tensor];
+    return stage;
+}
+
 static void make_gradient(Differentiation *d, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(d->b.graph, tensor);
     if (is_trained(t)) {
@@ -225,7 +236,7 @@ static void make_gradient(Differentiation *d, int tensor) {
         return;
     }
     g_autofree char *name = g_strdup_printf("grad/%s", t->name);
-    d->b.stage = d->stages[tensor];
+    d->b.stage = stage_of_sum(d, tensor);
     int gradient = sum_of_shares(d, tensor, d->shares[tensor], name);
     /* What is handed on as it is stays the gradient of what it was. */
     if (gradient >= 0 && is_unclaimed(d, gradient))

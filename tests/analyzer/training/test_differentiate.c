@@ -43,6 +43,33 @@ static void stop_gradient_stops(void **state) {
     assert_int_equal(mtf_graph_find_tensor(training, "grad/square"), -1);
 }
 
+/* h = tanh(x), loss = h^2 h: both readers give h a share. The stage that sums them, of those of the three operations. */
+static int stage_of_sum(int square_stage, int loss_stage) {
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "b");
+    int h = op(&b, MTF_OP_TANH, "h", NULL, x, -1);
+    int square = op(&b, MTF_OP_SQUARE, "square", NULL, h, -1);
+    b.graph->loss = op(&b, MTF_OP_EINSUM, "loss", "", h, square);
+    g_autoptr(MtfGraph) graph = b.graph;
+    const int stages[] = { 1, square_stage, loss_stage };
+    for (int i = 0; i < 3; i++)
+        mtf_graph_operation(graph, i)->stage = stages[i];
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
+    const MtfTensor *sum = mtf_graph_tensor(training, mtf_graph_find_tensor(training, "grad/h"));
+    const MtfOperation *maker = mtf_graph_operation(training, sum->producer);
+    assert_int_equal(maker->n_inputs, 2);
+    return maker->stage;
+}
+
+/* One tensor then travels instead of each share. */
+static void shares_of_one_stage_are_summed_there(void **state) {
+    (void)state;
+    assert_int_equal(stage_of_sum(1, 1), 1);
+    assert_int_equal(stage_of_sum(2, 2), 2);
+    assert_int_equal(stage_of_sum(2, 3), 1);
+    assert_int_equal(stage_of_sum(1, 2), 1);
+}
+
 static void nothing_is_computed_for_what_no_variable_leads_to(void **state) {
     (void)state;
     MtfBuilder b = start();
@@ -115,6 +142,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ties_share_the_gradient_of_a_maximum),
         cmocka_unit_test(stop_gradient_stops),
+        cmocka_unit_test(shares_of_one_stage_are_summed_there),
         cmocka_unit_test(nothing_is_computed_for_what_no_variable_leads_to),
         cmocka_unit_test(several_uses_meet_in_one_sum),
         cmocka_unit_test(errors_say_what_is_missing),
