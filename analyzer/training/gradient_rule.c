@@ -53,11 +53,34 @@ void mtf_gradient_give_fitted(MtfGradient *g, int k, int share) {
     mtf_gradient_give(g, x, mtf_build_fit(g->b, name, share, &shape));
 }
 
+/* dy with its dimensions in the order of y's, which a loop that slices y leaves in another. */
+static int dy_in_order(MtfGradient *g) {
+    MtfShape shape = mtf_gradient_shape_of(g, g->op.outputs[0]);
+    MtfBuilder next = *g->b; /* what it says of the next operation is not of this one */
+    g_autofree char *name = g_strdup_printf("back/%s/in_order", g->op.name);
+    g->b->attributes = MTF_NO_ATTRIBUTES;
+    g->b->has_dtype = false;
+    int dy = mtf_build_fit(g->b, name, g->dy, &shape);
+    g->b->attributes = next.attributes;
+    g->b->has_dtype = next.has_dtype;
+    return dy;
+}
+
+/* Whether the order of the first input's dimensions is that of the result's. */
+static bool keeps_order(int kind) {
+    MtfDimsRule dims = mtf_operation_row(kind)->dims;
+    return dims == MTF_DIMS_FIRST || dims == MTF_DIMS_RENAMED || dims == MTF_DIMS_REPLACED ||
+           dims == MTF_DIMS_RESHAPED;
+}
+
 void mtf_gradient_give_result(MtfGradient *g, int k, int kind, int n, const int *inputs) {
     int x = g->op.inputs[k];
     MtfShape shape = mtf_gradient_shape_of(g, x);
+    g_autofree int *own = g_memdup2(inputs, (gsize)n * sizeof *inputs);
     g_autofree char *name = mtf_gradient_share_name(g, k);
-    mtf_gradient_give(g, x, mtf_build(g->b, kind, name, &shape, n, inputs));
+    if (n > 0 && own[0] == g->dy && keeps_order(kind))
+        own[0] = dy_in_order(g);
+    mtf_gradient_give(g, x, mtf_build(g->b, kind, name, &shape, n, own));
 }
 
 void mtf_gradient_give_scaled(MtfGradient *g, int k, int x, double factor) {

@@ -52,12 +52,13 @@ static bool are_near(const Marking *marking, int a, int b) {
            marking->products[a] == marking->products[b];
 }
 
-/* The operation that wrote what `tensor` is, wherever a loop's body moved it. */
+/* The operation that wrote what `tensor` is, wherever a loop's body moved it; -1 where none did, as a constant. */
 static int written_by(const MtfGraph *graph, int tensor) {
     int producer = mtf_graph_tensor(graph, tensor)->producer;
-    while (producer >= 0 && moves_in_loop(mtf_graph_operation(graph, producer)))
-        producer =
-            mtf_graph_tensor(graph, mtf_graph_operation(graph, producer)->inputs[0])->producer;
+    while (producer >= 0 && moves_in_loop(mtf_graph_operation(graph, producer))) {
+        const MtfOperation *op = mtf_graph_operation(graph, producer);
+        producer = op->n_inputs > 0 ? mtf_graph_tensor(graph, op->inputs[0])->producer : -1;
+    }
     return producer;
 }
 

@@ -75,7 +75,7 @@ BINARY = {
 
 def unrolled(graph):
     """A graph whose `repeat` blocks are copied out and whose `loop` blocks are written flat (FORMATS.md, Loops)."""
-    variables, operations, loops, known = list(graph["variables"]), [], [], {}
+    variables, operations, loops, known, sizes = list(graph["variables"]), [], [], {}, dict(graph["dimensions"])
     add = lambda o, names, **more: operations.append({**o, "inputs": [names.get(i, i) for i in o.get("inputs", [])], **more})
     for o in graph["operations"]:
         block = o.get("repeat") or o.get("loop")
@@ -97,19 +97,21 @@ def unrolled(graph):
                 now = {c["name"]: names[c["next"]] for c in carry}
             known.update({f"{name}/{c}": value for c, value in now.items()})
             continue
+        block = {"dimension": name, **block}
+        sizes.setdefault(block["dimension"], block.get("count"))
         loops.append({k: block[k] for k in ("name", "dimension", "reverse") if k in block})
-        names = {**known, **{n: f"{name}/{n}" for n in inside | {x["name"] for x in carry + block["inputs"]}}}
+        names = {**known, **{n: f"{name}/{n}" for n in inside | {x["name"] for x in carry + block.get("inputs", [])}}}
         for c in carry:
             add({"name": names[c["name"]], "op": "loop_begin", "inputs": [c["init"]]}, known)
-        for x in block["inputs"]:
+        for x in block.get("inputs", []):
             add({"name": names[x["name"]], "op": "loop_slice", "inputs": [x["of"]], "dimension": block["dimension"], "loop": name}, known)
         for p in body:
             add(p, names, name=names[p["name"]], loop=name)
-        for y in block["outputs"]:
+        for y in block.get("outputs", []):
             add({"name": f"{name}/{y['name']}", "op": "loop_stack", "inputs": [y["of"]], "dimension": block["dimension"], "loop": name}, names)
         for c in carry:
             add({"name": f"{name}/{c['name']}/next", "op": "loop_next", "inputs": [c["name"], c["next"]], "loop": name}, names)
-    return {**graph, "variables": variables, "operations": operations, "loops": loops}
+    return {**graph, "dimensions": sizes, "variables": variables, "operations": operations, "loops": loops}
 
 
 class Graph:

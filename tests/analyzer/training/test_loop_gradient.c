@@ -63,6 +63,29 @@ static void so_has_one_that_runs_in_reverse(void **state) {
     check_gradients(RECURRENT("'reverse':true,"));
 }
 
+/* Iterations leave the gradient of what they slice with time first, wherever it stands in that. */
+static void what_is_sliced_may_have_time_anywhere(void **state) {
+    (void)state;
+    static const char *const makers[] = {
+        "{'name':'z','op':'rename','inputs':['p'],'from':'before','to':'h'},",
+        "{'name':'z','op':'resample','inputs':['p'],'from':'before','to':'h','start':1},",
+        "{'name':'r','op':'rename','inputs':['p'],'from':'before','to':'h'},"
+        "{'name':'z','op':'scale','inputs':['r'],'factor':3},",
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(makers); i++) {
+        g_autofree char *text = g_strdup_printf(
+            GRAPH(
+                X, VARIABLE("w", "'in','before'") "," VARIABLE("first", "'batch','h'"),
+                "{'name':'p','op':'einsum','inputs':['x','w'],'dims':['batch','time','before']},%s"
+                "{'loop':{'name':'steps','dimension':'time','carry':[{'name':'s','init':'first',"
+                "'next':'new'}],'inputs':[{'name':'xt','of':'z'}],'operations':["
+                "{'name':'sum','op':'add','inputs':['xt','s']},"
+                "{'name':'new','op':'tanh','inputs':['sum']}]}}" LOSS("steps/s")),
+            makers[i]);
+        check_gradients(text);
+    }
+}
+
 /* Layers whose weights lie behind one another: iterations read variables element by element. */
 static void layers_of_stacked_variables_get_stacked_gradients(void **state) {
     (void)state;
@@ -140,6 +163,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_recurrence_has_the_slopes_of_its_loss),
         cmocka_unit_test(so_has_one_that_runs_in_reverse),
+        cmocka_unit_test(what_is_sliced_may_have_time_anywhere),
         cmocka_unit_test(layers_of_stacked_variables_get_stacked_gradients),
         cmocka_unit_test(values_may_change_places),
         cmocka_unit_test(states_are_wanted_for_what_they_become),

@@ -68,7 +68,8 @@ static const char loop_text[] =
     "{'name': 'sum', 'op': 'add', 'loop': 'cell', 'inputs': ['now', 'here']},"
     "{'name': 'squashed', 'op': 'tanh', 'loop': 'cell', 'inputs': ['sum']},"
     "{'name': 'moved', 'op': 'rename', 'loop': 'cell', 'inputs': ['squashed'], 'from': 'd', 'to': 'e'},"
-    "{'name': 'shown', 'op': 'square', 'loop': 'cell', 'inputs': ['moved']},"
+    "{'name': 'half', 'op': 'constant', 'loop': 'cell', 'dims': [], 'value': 0.5},"
+    "{'name': 'shown', 'op': 'multiply', 'loop': 'cell', 'inputs': ['half', 'moved']},"
     "{'name': 'all', 'op': 'loop_stack', 'loop': 'cell', 'inputs': ['shown'], 'dimension': 't'},"
     "{'name': 'last', 'op': 'loop_next', 'loop': 'cell', 'inputs': ['h', 'squashed']}]}";
 
@@ -81,7 +82,7 @@ static void what_a_loop_moves_is_no_kernel(void **state) {
         assert_true(operation(graph, moved[i])->near_inputs & 1);
     assert_int_equal(operation(graph, "sum")->near_inputs, 0);
     assert_int_equal(operation(graph, "squashed")->near_inputs, 1);
-    assert_int_equal(operation(graph, "shown")->near_inputs, 1);
+    assert_int_equal(operation(graph, "shown")->near_inputs, 2); /* nobody wrote the constant */
     assert_int_equal(operation(graph, "product")->near_inputs, 0);
 }
 
