@@ -303,27 +303,39 @@ static Agraph_t *add_cluster(Agraph_t *parent, const char *name, const char *tit
     return cluster;
 }
 
-/* A cluster for each phase, in it one for each part. */
+/* The cluster of a phase, the graph itself for what has none. */
+static Agraph_t *phase_cluster(Drawing *drawing, int phase) {
+    if (phase < 0)
+        return drawing->graph;
+    g_autofree char *name = g_strdup_printf("cluster_phase_%d", phase);
+    if (drawing->phases[phase] == NULL)
+        drawing->phases[phase] = add_cluster(drawing->graph, name, mtf_part_phase_name(phase));
+    return drawing->phases[phase];
+}
+
+/* A cluster for each phase, in it one for each part; or for each stage. */
 static void draw_sections(Drawing *drawing) {
-    for (guint i = 0; i < drawing->view->sections->len; i++) {
+    for (guint i = 0; drawing->style->titled && i < drawing->view->sections->len; i++) {
         const MtfViewSection *section = &g_array_index(drawing->view->sections, MtfViewSection, i);
-        if (!drawing->style->titled)
-            continue;
-        g_autofree char *phase = g_strdup_printf("cluster_phase_%d", section->phase);
         g_autofree char *name = g_strdup_printf("cluster_%u", i);
-        if (drawing->phases[section->phase] == NULL)
-            drawing->phases[section->phase] =
-                add_cluster(drawing->graph, phase, mtf_part_phase_name(section->phase));
-        drawing->sections[i] = add_cluster(drawing->phases[section->phase], name, section->title);
+        Agraph_t *cluster =
+            add_cluster(phase_cluster(drawing, section->phase), name, section->title);
+        drawing->sections[i] = cluster;
+        if (section->fill != NULL) {
+            set(cluster, "style", "rounded,filled");
+            set(cluster, "fillcolor", section->fill);
+        }
+        if (section->url != NULL)
+            set(cluster, "URL", section->url);
     }
 }
 
 /* Boxes that a loop makes stand in a cluster with its name and how often it runs; NULL: no loop. */
 static Agraph_t *find_loop_cluster(const Drawing *drawing, const MtfViewBox *box) {
+    if (box->kind != MTF_BOX_OPERATION || box->tensor < 0)
+        return NULL;
     const MtfGraph *graph = drawing->view->parts->facts->plan->graph;
-    int producer = box->kind == MTF_BOX_OPERATION && box->tensor >= 0
-                       ? mtf_graph_tensor(graph, box->tensor)->producer
-                       : -1;
+    int producer = mtf_graph_tensor(graph, box->tensor)->producer;
     int number = producer >= 0 ? mtf_graph_operation(graph, producer)->loop : 0;
     if (number == 0)
         return NULL;
@@ -353,7 +365,7 @@ static void draw_box(Drawing *drawing, int index) {
             g_strdup_printf("%s#t%d", drawing->style->page, drawing->style->anchors[box->tensor]);
         set(node, "URL", url);
     }
-    if (drawing->sections[box->section] != NULL)
+    if (box->section >= 0 && drawing->sections[box->section] != NULL)
         agsubnode(drawing->sections[box->section], node, 1);
     Agraph_t *loop = find_loop_cluster(drawing, box);
     if (loop != NULL)
@@ -401,7 +413,18 @@ static void set_in_columns(const Drawing *drawing, int section) {
     }
 }
 
-static int64_t costliest_of(const MtfStepFacts *facts) {
+static int64_t costliest_arrow(const MtfPartitionView *view) {
+    int64_t costliest = 0;
+    for (guint i = 0; i < view->arrows->len; i++)
+        costliest = MAX(costliest, g_array_index(view->arrows, MtfViewArrow, i).nanoseconds);
+    return costliest;
+}
+
+/* Of a step's transfers, so that pictures of its parts compare; else of those that are drawn. */
+static int64_t costliest_of(const MtfPartitionView *view) {
+    if (view->parts == NULL)
+        return costliest_arrow(view);
+    const MtfStepFacts *facts = view->parts->facts;
     int64_t costliest = 0;
     for (int i = 0; i < facts->schedule->length; i++)
         if (mtf_step_facts_is_collective(facts, i))
@@ -412,7 +435,7 @@ static int64_t costliest_of(const MtfStepFacts *facts) {
 static void draw(Drawing *drawing) {
     const MtfPartitionView *view = drawing->view;
     set_defaults(drawing->graph);
-    if (drawing->style->titled) {
+    if (drawing->style->titled && view->parts != NULL) {
         g_autofree char *label = graph_label(view->parts->facts->plan);
         set_html(drawing->graph, drawing->graph, "label", label);
     }
@@ -454,7 +477,7 @@ char *mtf_dot_graph(const MtfPartitionView *view, const MtfDotStyle *style, GErr
                         .sections = sections,
                         .nodes = nodes,
                         .touched = touched,
-                        .costliest = costliest_of(view->parts->facts) };
+                        .costliest = costliest_of(view) };
     draw(&drawing);
     char *text = write_graph(graph);
     agclose(graph);

@@ -146,6 +146,23 @@ MtfDrawings *mtf_drawings_write(const char *folder, const MtfStepParts *parts, G
     return g_steal_pointer(&drawings);
 }
 
+bool mtf_drawings_write_cut(const char *folder, const MtfPartitionView *view, char **svg,
+                            GError **error) {
+    const MtfDotStyle style = { "cut", NULL, "", true };
+    g_autofree char *dot_path = g_build_filename(folder, "graph.dot", NULL);
+    g_autofree char *svg_path = g_build_filename(folder, "graph.svg", NULL);
+    g_autofree char *dot = mtf_dot_graph(view, &style, error);
+    g_autoptr(GError) cause = NULL;
+    if (dot == NULL || !write_text(dot_path, dot, error))
+        return false;
+    *svg = mtf_dot_layout(dot_path, svg_path, DOT_SECONDS, &cause);
+    if (*svg != NULL)
+        return write_text(svg_path, *svg, error);
+    fprintf(stderr, "meshtf-report: %s\n", cause->message);
+    remove(svg_path);
+    return true;
+}
+
 void mtf_drawings_free(MtfDrawings *drawings) {
     if (drawings == NULL)
         return;

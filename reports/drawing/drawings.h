@@ -20,6 +20,11 @@ typedef struct {
 /* Writes graph.dot, graph.svg and parts.dot into the folder. What cannot be drawn is said on
  * standard error and is not fatal; NULL when the folder cannot be written. */
 MtfDrawings *mtf_drawings_write(const char *folder, const MtfStepParts *parts, GError **error);
+
+/* Writes the view of a cut graph likewise. `*svg` becomes the drawing, NULL where dot gave none; free with g_free. */
+bool mtf_drawings_write_cut(const char *folder, const MtfPartitionView *view, char **svg,
+                            GError **error);
+
 void mtf_drawings_free(MtfDrawings *drawings);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfDrawings, mtf_drawings_free)
 

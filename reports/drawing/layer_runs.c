@@ -4,23 +4,25 @@
 #include "layouts/layers/layers.h"
 
 #include <stdlib.h>
+
 struct MtfLayerRuns {
-    const MtfProgram *program;
+    const MtfGraph *graph;
+    const MtfLayout *layout;
     GArray *runs; /* MtfLayerRun */
 };
 
 static const MtfRepeat *repeat_at(const MtfLayerRuns *layers_found, int repeat) {
-    return &g_array_index(layers_found->program->graph->repeats, MtfRepeat, repeat);
+    return &g_array_index(layers_found->graph->repeats, MtfRepeat, repeat);
 }
 
 /* Adds one line on where a tensor is to its layer's description; `name` lacks the layer. */
-static void describe_tensor(const MtfProgram *program, int tensor, const char *name,
+static void describe_tensor(const MtfLayerRuns *layers_found, int tensor, const char *name,
                             GString *description) {
-    const MtfLayout *layout = program->layout;
+    const MtfLayout *layout = layers_found->layout;
     g_autofree char *placement =
-        mtf_placement_format(program->graph, &layout->mesh, &layout->tensors[tensor]);
+        mtf_placement_format(layers_found->graph, &layout->mesh, &layout->tensors[tensor]);
     g_string_append_printf(description, "%s %s", name, placement);
-    int producer = mtf_graph_tensor(program->graph, tensor)->producer;
+    int producer = mtf_graph_tensor(layers_found->graph, tensor)->producer;
     for (int a = 0; producer >= 0 && a < layout->mesh.n_axes; a++)
         g_string_append_printf(description, " %d", layout->operations[producer].axis[a]);
     g_string_append_c(description, '\n');
@@ -28,23 +30,24 @@ static void describe_tensor(const MtfProgram *program, int tensor, const char *n
 
 /* One text a layer: how all its tensors, their gradients and their optimizer's state are laid out.
  */
-static GPtrArray *describe_layers(const MtfProgram *program, int repeat, int count) {
+static GPtrArray *describe_layers(const MtfLayerRuns *layers_found, int repeat, int count) {
+    const MtfGraph *graph = layers_found->graph;
     GPtrArray *layers = g_ptr_array_new();
     for (int i = 0; i < count; i++)
         g_ptr_array_add(layers, g_string_new(NULL));
-    for (int t = 0; t < (int)program->graph->tensors->len; t++) {
-        const MtfTensor *tensor = mtf_graph_tensor(program->graph, t);
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
         if (tensor->layer.block != repeat + 1)
             continue;
-        g_autofree char *bare = mtf_layer_star(program->graph, tensor->name, tensor->layer);
-        describe_tensor(program, t, bare, g_ptr_array_index(layers, tensor->layer.iteration));
+        g_autofree char *bare = mtf_layer_star(graph, tensor->name, tensor->layer);
+        describe_tensor(layers_found, t, bare, g_ptr_array_index(layers, tensor->layer.iteration));
     }
     return layers;
 }
 
 static void find_runs(MtfLayerRuns *layers_found, int repeat) {
     g_autoptr(GPtrArray) layers =
-        describe_layers(layers_found->program, repeat, repeat_at(layers_found, repeat)->count);
+        describe_layers(layers_found, repeat, repeat_at(layers_found, repeat)->count);
     g_autoptr(GHashTable) first = g_hash_table_new(g_str_hash, g_str_equal);
     for (int i = 0; i < (int)layers->len; i++) {
         GString *description = g_ptr_array_index(layers, i);
@@ -63,11 +66,12 @@ static void find_runs(MtfLayerRuns *layers_found, int repeat) {
         g_string_free(g_ptr_array_index(layers, i), TRUE);
 }
 
-MtfLayerRuns *mtf_layer_runs_new(const MtfProgram *program) {
+MtfLayerRuns *mtf_layer_runs_new(const MtfGraph *graph, const MtfLayout *layout) {
     MtfLayerRuns *layers_found = g_new0(MtfLayerRuns, 1);
-    layers_found->program = program;
+    layers_found->graph = graph;
+    layers_found->layout = layout;
     layers_found->runs = g_array_new(FALSE, FALSE, sizeof(MtfLayerRun));
-    for (guint r = 0; r < program->graph->repeats->len; r++)
+    for (guint r = 0; r < graph->repeats->len; r++)
         find_runs(layers_found, (int)r);
     return layers_found;
 }
@@ -103,7 +107,7 @@ bool mtf_layer_runs_shows(const MtfLayerRuns *layers_found, MtfLayer layer) {
 }
 
 int mtf_layer_runs_twin(const MtfLayerRuns *layers_found, int tensor) {
-    const MtfGraph *graph = layers_found->program->graph;
+    const MtfGraph *graph = layers_found->graph;
     const MtfTensor *t = mtf_graph_tensor(graph, tensor);
     int run = mtf_layer_runs_find(layers_found, t->layer);
     if (run < 0)

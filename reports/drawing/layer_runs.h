@@ -4,7 +4,7 @@
 #ifndef MTF_LAYER_RUNS_H
 #define MTF_LAYER_RUNS_H
 
-#include "layouts/program/program.h"
+#include "layouts/placement/layout.h"
 
 typedef struct {
     int repeat;       /* index into graph->repeats */
@@ -14,8 +14,8 @@ typedef struct {
 
 typedef struct MtfLayerRuns MtfLayerRuns;
 
-/* Finds which layers of the program are alike; the caller frees it. */
-MtfLayerRuns *mtf_layer_runs_new(const MtfProgram *program);
+/* Finds which layers of the graph are alike under the layout, both of which must outlive it; the caller frees it. */
+MtfLayerRuns *mtf_layer_runs_new(const MtfGraph *graph, const MtfLayout *layout);
 void mtf_layer_runs_free(MtfLayerRuns *layers_found);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLayerRuns, mtf_layer_runs_free)
 

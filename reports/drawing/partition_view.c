@@ -49,7 +49,10 @@ static void clear_box(gpointer data) {
 }
 
 static void clear_section(gpointer data) {
-    g_free(((MtfViewSection *)data)->title);
+    MtfViewSection *section = data;
+    g_free(section->title);
+    g_free(section->fill);
+    g_free(section->url);
 }
 
 static GArray *new_array(guint size, GDestroyNotify clear) {
@@ -141,18 +144,26 @@ static char *title_of(const Builder *builder, int tensor) {
     return g_strconcat(is_backward(builder->graph, tensor) ? "∇ " : "", before, place, NULL);
 }
 
-static int add_box(const Builder *builder, MtfBoxKind kind, int section, int tensor,
-                   const char *detail) {
+int mtf_partition_view_add_box(MtfPartitionView *view, MtfBoxKind kind, int section, char *title,
+                               char *detail) {
     MtfViewBox box = { .kind = kind,
                        .section = section,
-                       .tensor = tensor,
-                       .title = title_of(builder, tensor),
-                       .detail = g_strdup(detail),
+                       .tensor = -1,
+                       .title = title,
+                       .detail = detail,
                        .cells = new_array(sizeof(MtfViewCell), clear_cell),
                        .rows = new_array(sizeof(MtfViewRow), clear_row),
                        .notes = g_ptr_array_new_with_free_func(g_free) };
-    g_array_append_val(builder->view->boxes, box);
-    return (int)builder->view->boxes->len - 1;
+    g_array_append_val(view->boxes, box);
+    return (int)view->boxes->len - 1;
+}
+
+static int add_box(const Builder *builder, MtfBoxKind kind, int section, int tensor,
+                   const char *detail) {
+    int box = mtf_partition_view_add_box(builder->view, kind, section, title_of(builder, tensor),
+                                         g_strdup(detail));
+    box_at(builder, box)->tensor = tensor;
+    return box;
 }
 
 static char *box_key(int section, const char *name) {
@@ -412,7 +423,9 @@ static int add_section(const Builder *builder, int part, int phase) {
     const MtfStepPart *p = mtf_step_part(builder->parts, part);
     g_autofree char *count = p->layers > 1 ? g_strdup_printf("  × %d", p->layers) : g_strdup("");
     MtfViewSection section = {
-        part, phase, g_strconcat(p->title, count, ", ", mtf_part_phase_name(phase), NULL)
+        .part = part,
+        .phase = phase,
+        .title = g_strconcat(p->title, count, ", ", mtf_part_phase_name(phase), NULL),
     };
     g_array_append_val(builder->view->sections, section);
     return (int)builder->view->sections->len - 1;
@@ -435,20 +448,15 @@ static void show_section(const Builder *builder, int part, int phase) {
 static void add_part_box(const Builder *builder, int section) {
     const MtfViewSection *s = &g_array_index(builder->view->sections, MtfViewSection, section);
     const MtfPartFigures *figures = &mtf_step_part(builder->parts, s->part)->figures[s->phase];
-    MtfViewBox box = { .kind = MTF_BOX_OPERATION,
-                       .section = section,
-                       .tensor = -1,
-                       .title = g_strdup(s->title),
-                       .detail = g_strdup_printf("%d kernels", figures->operations),
-                       .cells = new_array(sizeof(MtfViewCell), clear_cell),
-                       .rows = new_array(sizeof(MtfViewRow), clear_row),
-                       .notes = g_ptr_array_new_with_free_func(g_free),
-                       .nanoseconds = figures->nanoseconds };
+    int number =
+        mtf_partition_view_add_box(builder->view, MTF_BOX_OPERATION, section, g_strdup(s->title),
+                                   g_strdup_printf("%d kernels", figures->operations));
+    MtfViewBox *box = box_at(builder, number);
+    box->nanoseconds = figures->nanoseconds;
     g_autofree char *payload = mtf_bytes_format((double)figures->payload);
     if (figures->collectives > 0)
-        g_ptr_array_add(box.notes, g_strdup_printf("%" PRId64 " collectives · %s",
-                                                   figures->collectives, payload));
-    g_array_append_val(builder->view->boxes, box);
+        g_ptr_array_add(box->notes, g_strdup_printf("%" PRId64 " collectives · %s",
+                                                    figures->collectives, payload));
 }
 
 static void show_parts(const Builder *builder) {
@@ -484,14 +492,19 @@ static void choose_level(const Builder *builder, const int *what) {
                 show_section(builder, p, f);
 }
 
-static MtfPartitionView *build(const MtfStepParts *parts, Choose choose, const int *what) {
-    const MtfProgram *program = parts->facts->program;
-    const MtfGraph *graph = parts->facts->plan->graph;
+MtfPartitionView *mtf_partition_view_blank(void) {
     MtfPartitionView *view = g_new0(MtfPartitionView, 1);
-    view->parts = parts;
     view->sections = new_array(sizeof(MtfViewSection), clear_section);
     view->boxes = new_array(sizeof(MtfViewBox), clear_box);
     view->arrows = g_array_new(FALSE, TRUE, sizeof(MtfViewArrow));
+    return view;
+}
+
+static MtfPartitionView *build(const MtfStepParts *parts, Choose choose, const int *what) {
+    const MtfProgram *program = parts->facts->program;
+    const MtfGraph *graph = parts->facts->plan->graph;
+    MtfPartitionView *view = mtf_partition_view_blank();
+    view->parts = parts;
     g_autoptr(GHashTable) boxes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GHashTable) arrows = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autofree Provider *providers = g_new0(Provider, program->buffers->len + 1);
@@ -534,10 +547,10 @@ static void append_slice(GString *text, const MtfPlan *plan, int tensor) {
 }
 
 char *mtf_view_box_tooltip(const MtfPartitionView *view, const MtfViewBox *box) {
-    const MtfPlan *plan = view->parts->facts->plan;
-    GString *text = g_string_new(box->tensor >= 0 ? mtf_graph_tensor(plan->graph, box->tensor)->name
-                                                  : box->title);
-    if (box->tensor >= 0)
+    const MtfPlan *plan = box->tensor >= 0 ? view->parts->facts->plan : NULL;
+    GString *text =
+        g_string_new(plan != NULL ? mtf_graph_tensor(plan->graph, box->tensor)->name : box->title);
+    if (plan != NULL)
         append_slice(text, plan, box->tensor);
     for (guint i = 0; i < box->notes->len; i++)
         g_string_append_printf(text, "\n%s", (char *)g_ptr_array_index(box->notes, i));

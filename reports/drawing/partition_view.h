@@ -52,7 +52,7 @@ typedef struct {
 
 typedef struct {
     MtfBoxKind kind;
-    int section;
+    int section;         /* -1: between stages */
     int tensor;          /* what it makes or stands for */
     char *title;         /* name without the layer */
     char *detail;        /* kind of operation */
@@ -67,14 +67,15 @@ typedef struct {
     int64_t nanoseconds; /* of the transfer on the way; 0 = none */
 } MtfViewArrow;
 
-/* One phase of a part. */
+/* One phase of a part; or a stage of a pipeline, with phase -1. */
 typedef struct {
     int part, phase;
     char *title;
+    char *fill, *url; /* its colour, "#rrggbb", and a page; NULL = none */
 } MtfViewSection;
 
 typedef struct {
-    const MtfStepParts *parts; /* borrowed */
+    const MtfStepParts *parts; /* borrowed; NULL of pipelines (cut_view.h) */
     GArray *sections;          /* MtfViewSection */
     GArray *boxes;             /* MtfViewBox */
     GArray *arrows;            /* MtfViewArrow */
@@ -92,6 +93,10 @@ typedef enum {
  * mtf_partition_view_free. */
 MtfPartitionView *mtf_partition_view_new(const MtfStepParts *parts, MtfViewLevel level);
 MtfPartitionView *mtf_partition_view_section(const MtfStepParts *parts, int part, int phase);
+/* A view of nothing; boxes without tensors are added to it. The box's number; title and detail are taken over. */
+MtfPartitionView *mtf_partition_view_blank(void);
+int mtf_partition_view_add_box(MtfPartitionView *view, MtfBoxKind kind, int section, char *title,
+                               char *detail);
 void mtf_partition_view_free(MtfPartitionView *view);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPartitionView, mtf_partition_view_free)
 

@@ -4,6 +4,7 @@
 #include "reports/markup/markup.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #define MAX_CELLS 1024 /* processors drawn, at most */
 #define MAX_COLUMNS 32
@@ -55,9 +56,29 @@ char *mtf_slice_pattern_format(const MtfMesh *mesh, const MtfSlicePattern *patte
     return g_string_free(text, FALSE);
 }
 
+/* Hue in degrees, light in percent. */
+static void tint_of(int slice, int slices, int *hue, int *light) {
+    *hue = (int)(205 + 360.0 * slice / MAX(slices, 1)) % 360;
+    *light = slice % 2 == 0 ? 76 : 86;
+}
+
 void mtf_slice_fill(GString *page, int slice, int slices) {
-    int hue = (int)(205 + 360.0 * slice / MAX(slices, 1)) % 360;
-    g_string_append_printf(page, "hsl(%d 65%% %d%%)", hue, slice % 2 == 0 ? 76 : 86);
+    int hue, light;
+    tint_of(slice, slices, &hue, &light);
+    g_string_append_printf(page, "hsl(%d 65%% %d%%)", hue, light);
+}
+
+char *mtf_slice_color(int slice, int slices) {
+    static const double turns[] = { 0, 8, 4 }; /* of red, green, blue; 12 are a circle */
+    int hue, light, rgb[3];
+    tint_of(slice, slices, &hue, &light);
+    double spread = 0.65 * (1 - light / 100.0);
+    for (int c = 0; c < 3; c++) {
+        double turn = fmod(hue / 30.0 + turns[c], 12);
+        double swing = fmax(-1, fmin(fmin(turn - 3, 9 - turn), 1));
+        rgb[c] = (int)lround(255 * (light / 100.0 - spread * swing));
+    }
+    return g_strdup_printf("#%02x%02x%02x", rgb[0], rgb[1], rgb[2]);
 }
 
 void mtf_slice_symbol(GString *page, const MtfMesh *mesh, const MtfSlicePattern *pattern) {

@@ -36,4 +36,7 @@ void mtf_slice_picture(GString *page, const MtfGraph *graph, const MtfLayout *la
  * for black text. */
 void mtf_slice_fill(GString *page, int slice, int slices);
 
+/* The same as "#rrggbb", for drawings; free with g_free. */
+char *mtf_slice_color(int slice, int slices);
+
 #endif

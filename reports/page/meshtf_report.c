@@ -3,6 +3,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "reports/drawing/cut_view.h"
 #include "reports/drawing/drawings.h"
 #include "reports/exports/export.h"
 #include "reports/exports/onnx/export_onnx.h"
@@ -151,8 +152,12 @@ static bool write_pipeline(const char *path, const Options *options, GError **er
         !write_stages(pipeline, options->output, folders, error) ||
         !mtf_pipeline_plan_save(pipeline, copy, error))
         return false;
+    g_autoptr(MtfPartitionView) view = mtf_cut_view_new(facts, folders);
+    g_autofree char *drawing = NULL;
+    if (!mtf_drawings_write_cut(options->output, view, &drawing, error))
+        return false;
     g_autofree char *page =
-        mtf_page_pipeline(facts, &(MtfPipelinePageParts){ folders, run, trace });
+        mtf_page_pipeline(facts, &(MtfPipelinePageParts){ folders, drawing, run, trace });
     if (options->json)
         print_pipeline_json(pipeline, run);
     return write_text(options->output, "index.html", page, error);

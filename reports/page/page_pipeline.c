@@ -7,6 +7,7 @@
 #include "reports/drawing/pipeline_picture.h"
 #include "reports/drawing/stage_places.h"
 #include "reports/markup/markup.h"
+#include "reports/markup/svg_inline.h"
 #include "reports/page/page_sections.h"
 
 #include <math.h>
@@ -92,6 +93,22 @@ static void add_schedule(GString *page, const MtfPipelineFacts *facts) {
                "<details><summary>the order in PyTorch's grammar, a line a domain</summary><pre>%s"
                "</pre></details>",
                order);
+}
+
+/* ---- The graph ----------------------------------------------------------------------------- */
+
+static void add_graph(GString *page, const char *drawing) {
+    mtf_page_section(page, "graph", "The graph and its cuts");
+    g_string_append(page,
+                    "<p>The forward pass, a frame a stage in the colour of its domain; layers "
+                    "laid out alike are one box, stages alike behind each other one frame. On "
+                    "the arrows from frame to frame: what stages send each other, with the "
+                    "forward pass (↓) and with the gradients (↑), bytes a micro-batch. Sums "
+                    "for clipping are left out.</p><div class=\"drawing\">");
+    if (drawing == NULL || !mtf_svg_inline(page, drawing, "cut-", "the graph and its cuts"))
+        g_string_append(page, "<p>There is no drawing: Graphviz' dot did not make one.</p>");
+    g_string_append(page, "</div><p class=\"soft\">As files: <a href=\"graph.svg\">graph.svg</a>, "
+                          "<a href=\"graph.dot\">graph.dot</a>.</p>");
 }
 
 /* ---- Stages -------------------------------------------------------------------------------- */
@@ -246,12 +263,14 @@ char *mtf_page_pipeline(const MtfPipelineFacts *facts, const MtfPipelinePagePart
     GString *page = mtf_page_begin(title);
     mtf_markup(page,
                "<section id=\"answer\"><h1>%s, a pipeline of %d stages</h1>\n<nav>"
-               "<a href=\"#schedule\">schedule</a><a href=\"#stages\">stages</a><a "
+               "<a href=\"#schedule\">schedule</a><a href=\"#graph\">graph</a><a "
+               "href=\"#stages\">stages</a><a "
                "href=\"#transfers\">transfers</a>",
                name, facts->pipeline->order->stages);
     g_string_append(page, has_run ? "<a href=\"#run\">after the run</a></nav>\n" : "</nav>\n");
     add_answer(page, facts);
     add_schedule(page, facts);
+    add_graph(page, parts->drawing);
     add_stages(page, facts, parts->folders);
     if (facts->machine != NULL)
         mtf_stage_places(page, facts);

@@ -10,6 +10,7 @@
 typedef struct {
     char *const
         *folders; /* [stages] of the stages' own pages; those of equal programs may share one */
+    const char *drawing;      /* of the cut graph (cut_view.h), an SVG document, or NULL */
     const GArray *run;        /* MtfMetricsRecord, or NULL */
     const MtfRunTrace *trace; /* or NULL */
 } MtfPipelinePageParts;

@@ -237,6 +237,8 @@ if command -v xmllint >/dev/null; then
     claim "it is well formed" xmllint --noout "$work/page/index.html"
 fi
 claim "its picture has every pass" sh -c "[ \$(grep -o '<title>stage [0-9]*, micro-batch' '$work/page/index.html' | wc -l) = 48 ]"
+claim "the whole graph is drawn with a frame a stage" sh -c "[ \$(grep -c 'label=\"stage [0-3] · device' '$work/page/graph.dot') = 4 ]"
+claim "and on its page" grep -q 'id="cut-n0"' "$work/page/index.html"
 claim "the devices are drawn with their domains" sh -c "[ \$(grep -c '<title>device [0-9]*: stage' '$work/page/index.html') = 2 ]"
 claim "and links that bound transfers are named" grep -q '<td>out of device 0</td>' "$work/page/index.html"
 claim "and every stage a page of its own" sh -c "for s in 0 1 2 3; do [ -s '$work'/page/stage-\$s/index.html ] || exit 1; done"

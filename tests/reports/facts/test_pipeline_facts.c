@@ -8,24 +8,11 @@
 #include "tests/support/cases/staged_plan.h"
 
 #include <math.h>
-#include <unistd.h>
-
-/* As reports read it. */
-static MtfPipelinePlan *read_again(const MtfPipelinePlan *plan) {
-    g_autofree char *path = NULL;
-    int file = g_file_open_tmp("facts-XXXXXX.json", &path, NULL);
-    assert_true(file >= 0 && close(file) == 0);
-    assert_true(mtf_pipeline_plan_save(plan, path, NULL));
-    MtfPipelinePlan *again = mtf_pipeline_plan_load(path, NULL);
-    assert_int_equal(unlink(path), 0);
-    return again;
-}
 
 /* The library's mlp in two stages of one device, zero bubble there and back. */
 static MtfPipelinePlan *plan_of(const MtfMachine *machine, const char *schedule, int chunks) {
     const MtfTestStages of = { .schedule = schedule, .chunks = chunks, .microbatches = 4 };
-    g_autoptr(MtfPipelinePlan) plan = mtf_test_two_stages(machine, of);
-    return read_again(plan);
+    return mtf_test_staged_read_back(mtf_test_two_stages(machine, of));
 }
 
 /* Follows what each domain holds along its order: it begins and ends with what stays, and the most is

@@ -16,4 +16,11 @@ typedef struct {
 /* The library's mlp in two stages. */
 MtfPipelinePlan *mtf_test_two_stages(const MtfMachine *machine, MtfTestStages of);
 
+/* A graph in so many stages, which its operations may name. */
+MtfPipelinePlan *mtf_test_staged_plan(const MtfMachine *machine, const MtfGraph *written,
+                                      int stages, MtfTestStages of);
+
+/* The plan as reports read it, from a file. Takes the plan. */
+MtfPipelinePlan *mtf_test_staged_read_back(MtfPipelinePlan *plan);
+
 #endif
