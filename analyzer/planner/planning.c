@@ -203,8 +203,22 @@ static const bool weighs_memory[MTF_OPERATIONS] = {
     [MTF_OP_SOFTMAX] = true,
 };
 
+static bool reads_text(const MtfGraph *graph) {
+    bool found = false;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        MtfFeed feed = mtf_graph_tensor(graph, t)->feed;
+        found |=
+            mtf_graph_tensor(graph, t)->source == MTF_SOURCE_INPUT &&
+            (feed == MTF_FEED_TOKENS || feed == MTF_FEED_NEXT_TOKENS || feed == MTF_FEED_SOURCE);
+    }
+    return found;
+}
+
+/* Such as are trained for text: attention over pictures, points or sets is PyTorch's. */
 static bool has_transformer_layers(const MtfGraph *graph) {
     bool found = false;
+    if (!reads_text(graph))
+        return false;
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
         if (op->loop != 0 || mtf_operation_row(op->kind)->windows != 0)

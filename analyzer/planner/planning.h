@@ -97,7 +97,7 @@ void mtf_planning_print_machine(const char *precision, const MtfMachine *machine
  * or file, the machine's usual one for NULL. */
 MtfMachine *mtf_planning_machine(const char *name_or_path, const char *software, GError **error);
 
-/* The same for a graph: where it has no layers of Transformers, PyTorch is usual on GPUs, since what trains
+/* The same for a graph: where it has no layers of Transformers that read a text, PyTorch is usual on GPUs, since what trains
  * Transformers there knows no other networks. */
 MtfMachine *mtf_planning_machine_for(const MtfGraph *graph, const char *name_or_path,
                                      const char *software, GError **error);

@@ -22,6 +22,8 @@ for graph in convnet-small mlp lstm-small; do
     run meshtf-plan estimate layouts/library/graphs/$graph.json --machine h100 --mesh b:1 --layout ''
     claim "but $graph, which has no layers of Transformers, PyTorch's" says 'software       pytorch'
 done
+run meshtf-plan estimate tests/golden/networks/swin.json --machine h100 --mesh b:1 --layout ''
+claim "and one whose attention reads pictures, no text" says 'software       pytorch'
 run meshtf-plan search layouts/library/graphs/convnet-small.json --machine h100 --mesh b:1
 claim "in searches, too" says 'software       pytorch'
 run meshtf-plan search layouts/library/graphs/mlp.json --machine h100 --devices 2 --stages 2

@@ -19,12 +19,15 @@ static const Network networks[] = {
     { "conformer", "batch:3;length:10;mem:10;tout:10;d:6;ff:5;c:7" },
     { "contrastive", "batch:6;other:6" },
     { "convnext", "batch:8;d:6;d4:9" },
+    { "ctc", "batch:3;time:7" },
     { "diffusion", "batch:3" },
     { "gan", "batch:3" },
     { "gat", "nodes:9;edges:21" },
     { "mamba", "batch:3;length:7;tout:7;inner:6;vocab:128" },
     { "mixer", "batch:3;tok:7;ch:10" },
     { "retnet", "batch:3;length:7;mem:7;vocab:128" },
+    { "swin", "batch:3" },
+    { "tft", "batch:3;length:5;mem:5" },
     { "vqvae", "batch:3;codes:11;d:6" },
 };
 
