@@ -172,7 +172,7 @@ static int count_heads(const MtfGraph *graph, const MtfLayerRuns *runs) {
 
 static void add_boxes(const Builder *builder, int stage, int section) {
     const MtfPlan *plan = mtf_pipeline_stage(builder->facts->pipeline, stage);
-    g_autoptr(MtfLayerRuns) runs = mtf_layer_runs_new(plan->graph, plan->layout);
+    g_autoptr(MtfLayerRuns) runs = mtf_layer_runs_new(plan->graph, plan->layout, true);
     g_autoptr(GHashTable) known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     bool too_many = count_heads(plan->graph, runs) > SHOWN_NAMES;
     for (int i = 0; i < (int)plan->graph->operations->len; i++) {

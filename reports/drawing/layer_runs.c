@@ -8,6 +8,7 @@
 struct MtfLayerRuns {
     const MtfGraph *graph;
     const MtfLayout *layout;
+    bool forward; /* then only results of the forward pass count */
     GArray *runs; /* MtfLayerRun */
 };
 
@@ -28,6 +29,11 @@ static void describe_tensor(const MtfLayerRuns *layers_found, int tensor, const 
     g_string_append_c(description, '\n');
 }
 
+static bool is_forward(const MtfGraph *graph, int tensor) {
+    int producer = mtf_graph_tensor(graph, tensor)->producer;
+    return producer >= 0 && mtf_graph_operation(graph, producer)->phase == MTF_PHASE_FORWARD;
+}
+
 /* One text a layer: how all its tensors, their gradients and their optimizer's state are laid out.
  */
 static GPtrArray *describe_layers(const MtfLayerRuns *layers_found, int repeat, int count) {
@@ -37,7 +43,7 @@ static GPtrArray *describe_layers(const MtfLayerRuns *layers_found, int repeat, 
         g_ptr_array_add(layers, g_string_new(NULL));
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        if (tensor->layer.block != repeat + 1)
+        if (tensor->layer.block != repeat + 1 || (layers_found->forward && !is_forward(graph, t)))
             continue;
         g_autofree char *bare = mtf_layer_star(graph, tensor->name, tensor->layer);
         describe_tensor(layers_found, t, bare, g_ptr_array_index(layers, tensor->layer.iteration));
@@ -66,10 +72,11 @@ static void find_runs(MtfLayerRuns *layers_found, int repeat) {
         g_string_free(g_ptr_array_index(layers, i), TRUE);
 }
 
-MtfLayerRuns *mtf_layer_runs_new(const MtfGraph *graph, const MtfLayout *layout) {
+MtfLayerRuns *mtf_layer_runs_new(const MtfGraph *graph, const MtfLayout *layout, bool forward) {
     MtfLayerRuns *layers_found = g_new0(MtfLayerRuns, 1);
     layers_found->graph = graph;
     layers_found->layout = layout;
+    layers_found->forward = forward;
     layers_found->runs = g_array_new(FALSE, FALSE, sizeof(MtfLayerRun));
     for (guint r = 0; r < graph->repeats->len; r++)
         find_runs(layers_found, (int)r);

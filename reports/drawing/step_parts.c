@@ -167,7 +167,7 @@ MtfStepParts *mtf_step_parts_new(const MtfStepFacts *facts) {
     const MtfGraph *graph = facts->plan->graph;
     MtfStepParts *parts = g_new0(MtfStepParts, 1);
     parts->facts = facts;
-    parts->layers_found = mtf_layer_runs_new(graph, facts->plan->layout);
+    parts->layers_found = mtf_layer_runs_new(graph, facts->plan->layout, false);
     parts->parts = g_array_new(FALSE, TRUE, sizeof(MtfStepPart));
     g_array_set_clear_func(parts->parts, clear_part);
     parts->of = g_new0(int, graph->operations->len + 1);

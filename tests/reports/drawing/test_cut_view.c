@@ -105,7 +105,7 @@ static void equal_layers_are_a_box_and_equal_stages_a_frame(void **state) {
     assert_int_equal(pill->kind, MTF_BOX_TRANSFER);
     assert_int_equal(pill->notes->len, 2);
     assert_string_equal(g_ptr_array_index(pill->notes, 0), "layer/7/z · 64 B ↓");
-    assert_true(g_str_has_suffix(g_ptr_array_index(pill->notes, 1), " B ↑"));
+    assert_string_equal(g_ptr_array_index(pill->notes, 1), "grad/layer/7/z · 64 B ↑");
     clear(&it);
 }
 
