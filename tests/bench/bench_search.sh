@@ -54,6 +54,44 @@ language_model 3 'rows:16;cols:8' "$paper"
 language_model 4 'rows:16;cols:32' "$paper"
 language_model 5 'rows:16;cols:32' "$paper"
 
+# PaSE's strategies as its authors run them (baidu-research/PaSE, benchmarks: alexnet.py, strategy 1; rnnlm_opt.py), priced
+# here. They are rules once what they lay out in two ways has two names: AlexNet's convolutions have the batch over both
+# axes, its dense layers have it whole and their inputs and outputs by turns over one axis each; the recurrent
+# cells read units over the second axis and make them over the first.
+alexnet='.dimensions += {batch: 8, batch_rest: (.dimensions.batch / 8), batch_dense: .dimensions.batch, dense5: 256}
+    | (.inputs[] | select(.name == "labels") | .dims) = ["batch_dense"]
+    | (.inputs[] | select(.name == "image") | .dims) |= ["batch", "batch_rest"] + .[1:]
+    | (.variables[] | select(.name == "dense6/w") | .dims) |= map(if . == "channels_256" then "dense5" else . end)
+    | (.operations[] | select(.name | test("^(conv|pool)")) | select(.dims) | .dims) |= ["batch", "batch_rest"] + .[1:]
+    | (.operations[] | select(.name | test("^(dense|classifier|losses)")) | select(.dims) | .dims) |= ["batch_dense"] + .[1:]
+    | (.operations[] | select(.name == "dense6/y") | .inputs[0]) = "dense5"
+    | .operations += [
+        {name: "merged", op: "reshape", inputs: ["pool5"], dims: ["batch_dense", "rows_6", "columns_6", "channels_256"]},
+        {name: "dense5", op: "rename", inputs: ["merged"], from: "channels_256", to: "dense5"}]'
+rnnlm='(.variables[] | select(.name == "softmax") | .dims) = ["hidden_before", "vocab"]
+    | (.operations[] | select(.name == "logits") | .inputs[0]) = "top"
+    | .operations += [{name: "top", op: "rename", inputs: ["layer/1/all"], from: "hidden", to: "hidden_before"}]'
+echo
+echo "PaSE's strategies on V100s, additive cost in ms"
+printf '%-8s %-16s %9s %9s %8s\n' network mesh free PaSE 'gap %'
+pase() {
+    meshtf-plan model "$2" --preset "$3" -o "$folder/graph.json" >/dev/null &&
+        jq "$6" "$folder/graph.json" >"$folder/renamed.json" &&
+        meshtf-plan estimate "$folder/renamed.json" --mesh "$4" --machine v100 --layout "$5" -o "$folder/pase" >/dev/null &&
+        meshtf-plan search "$folder/graph.json" --mesh "$4" --machine v100 --json -o "$folder/plan.json" >"$folder/free" || failed=1
+    awk -v network="$1" -v mesh="$4" -v free="$(value cost "$folder/free")" -v pase="$(value cost "$folder/pase")" \
+        -v gap="$(value gap "$folder/free")" '
+        BEGIN {
+            good = free > 0 && free <= pase
+            printf "%-8s %-16s %9.2f %9.2f %8.3f  %s\n", network, mesh, free / 1e6, pase / 1e6, 100 * gap, good ? "ok" : "SHORT"
+            exit !good
+        }' || failed=1
+}
+for mesh in 'rows:8;cols:4' 'rows:8;cols:8'; do
+    pase AlexNet alexnet pase "$mesh" 'batch:rows;batch_rest:cols;dense5:rows;dense6:cols;dense7:rows;classes:cols' "$alexnet"
+    pase RNNLM lstm-lm rnnlm "$mesh" 'vocab:rows;d_model:cols;hidden_before:cols;hidden:rows' "$rnnlm"
+done
+
 echo
 echo 'size 0 on 32 processors: what one processor hands to collectives, and what its links carry'
 printf '%-16s %-46s %12s %12s\n' mesh layout elements 'link bytes'
