@@ -51,6 +51,7 @@ static void add_operation(MtfOperationAlone *alone, const MtfGraph *graph, const
     added->near_inputs = op->near_inputs;
     added->near_outputs = op->near_outputs;
     added->near_redone = op->near_redone;
+    added->eager = op->eager;
     g_array_append_vals(alone->tensors, op->outputs, (guint)op->n_outputs);
 }
 
@@ -104,6 +105,14 @@ void mtf_operation_append_facts(GString *text, const MtfGraph *graph, int operat
                           (int)op->near_inputs,
                           (int)op->near_outputs,
                           op->near_redone,
+                          (int)op->eager.skipped[0],
+                          (int)op->eager.skipped[1],
+                          (int)op->eager.wide[0],
+                          (int)op->eager.wide[1],
+                          (int)op->eager.cast[0],
+                          (int)op->eager.cast[1],
+                          op->eager.joined,
+                          op->eager.over_batch,
                           (int)op->phase,
                           op->origin == MTF_ORIGIN_CLONE };
     mtf_facts_append(text, facts, (int)G_N_ELEMENTS(facts));

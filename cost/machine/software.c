@@ -161,6 +161,11 @@ static bool read_gathers(const MtfJson *root, MtfSoftware *software, GError **er
            mtf_json_fail(&place, error, "%g is less than 1", software->gathers);
 }
 
+static bool read_batch_norm(const MtfJson *root, MtfSoftware *software, GError **error) {
+    software->batch_norm_share = 1;
+    return mtf_figure_between(root, "batch_norm", 0.01, 1, &software->batch_norm_share, error);
+}
+
 static void clear_judged(void *judged) {
     g_free(((MtfJudgedRuns *)judged)->machine);
 }
@@ -193,29 +198,13 @@ static bool read_judged(const MtfJson *root, MtfSoftware *software, GError **err
 }
 
 static bool read_software(const MtfJson *root, MtfSoftware *software, GError **error) {
-    static const char *const keys[] = { "meshtf_software",
-                                        "name",
-                                        "summary",
-                                        "matches",
-                                        "host",
-                                        "sweeps",
-                                        "attention",
-                                        "recompute",
-                                        "hidden",
-                                        "parameter_bytes",
-                                        "kept_bytes",
-                                        "sequence_split",
-                                        "contention",
-                                        "spread",
-                                        "gathers",
-                                        "sources",
-                                        "judged",
-                                        "judged_experts",
-                                        "whole_sums",
-                                        "gathered_again",
-                                        "part_launches",
-                                        "pads",
-                                        NULL };
+    static const char *const keys[] = {
+        "meshtf_software", "name",           "summary",        "matches",    "host",
+        "sweeps",          "attention",      "recompute",      "hidden",     "parameter_bytes",
+        "kept_bytes",      "sequence_split", "contention",     "spread",     "gathers",
+        "sources",         "judged",         "judged_experts", "whole_sums", "gathered_again",
+        "part_launches",   "pads",           "eager",          "batch_norm", NULL
+    };
     return mtf_json_version(root, "meshtf_software", 1, error) &&
            mtf_json_keys(root, keys, error) && read_words(root, software, error) &&
            read_host(root, software, error) && read_sweeps(root, software, error) &&
@@ -227,6 +216,8 @@ static bool read_software(const MtfJson *root, MtfSoftware *software, GError **e
            read_gathers(root, software, error) &&
            mtf_json_optional_boolean(root, "whole_sums", &software->whole_sums, error) &&
            mtf_json_optional_boolean(root, "pads", &software->pads, error) &&
+           mtf_json_optional_boolean(root, "eager", &software->eager, error) &&
+           read_batch_norm(root, software, error) &&
            mtf_figure_not_negative(root, "contention", &software->contention, error) &&
            mtf_figure_not_negative(root, "spread", &software->spread, error);
 }

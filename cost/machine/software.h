@@ -67,6 +67,8 @@ typedef struct {
     char **matches;                  /* parts of names by which it is known, lower case */
     double host_seconds;             /* that the host takes to launch a kernel */
     double host_kernels[MTF_PASSES]; /* that a layer's pass launches */
+    bool eager; /* calls its library operation by operation (layouts/kernel_work/eager.h) */
+    double batch_norm_share; /* of the machine's rate of rows, that norms over a batch reach (1) */
     bool loops_at_once; /* the host calls a loop of recurrent cells once, not each of its kernels */
     double host_collective_seconds;    /* to launch one, and to wait for its ranks */
     double routed_seconds[MTF_PASSES]; /* to launch a layer's routing (0) */

@@ -58,9 +58,8 @@ static MtfSweep sweep_of(MtfKernelClass class) {
 static double launch_seconds(const MtfPricer *pricer, const MtfProgram *program,
                              const MtfInstruction *instruction) {
     const MtfKernelRates *rates = &pricer->machine->kernels;
-    if (!mtf_software_starts_kernel(pricer->machine->software, program, instruction))
-        return 0;
-    return rates->known ? rates->launch_seconds : MTF_KERNEL_SECONDS;
+    return mtf_software_kernels(pricer->machine->software, program, instruction) *
+           (rates->known ? rates->launch_seconds : MTF_KERNEL_SECONDS);
 }
 
 /* The few channels of pictures are multiplied as if they were filled up to 8 bytes, and by kernels
@@ -123,15 +122,28 @@ static double host_copy_seconds(const MtfPricer *pricer, const MtfProgram *progr
            (rates->known ? rates->launch_seconds : MTF_KERNEL_SECONDS);
 }
 
+/* Casts beside a kernel, passes over memory of their own. */
+static double cast_seconds(const MtfPricer *pricer, const MtfProgram *program,
+                           const MtfInstruction *instruction) {
+    double bytes = mtf_software_cast_bytes(pricer->machine->software, program, instruction);
+    MtfPeaks peaks = mtf_machine_peaks(pricer->machine, mtf_dtype_short_name(MTF_F32));
+    if (bytes <= 0 || !pricer->machine->kernels.known)
+        return bytes / pricer->memory_bandwidth;
+    return mtf_sweep_seconds(&pricer->machine->kernels, &peaks, MTF_SWEEP_ELEMENTWISE, bytes);
+}
+
 static double kernel_seconds(const MtfPricer *pricer, const MtfProgram *program,
                              const MtfInstruction *instruction) {
     MtfDtype dtype = kernel_dtype(program, instruction);
     double seconds;
+    if (mtf_software_leaves_out(pricer->machine->software, program, instruction))
+        return 0;
     if (mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &seconds))
         return spared_seconds(pricer, instruction, seconds);
     double traffic = mtf_software_traffic(pricer->machine->software, program, instruction);
     double moving = traffic / pricer->memory_bandwidth;
-    double launch = launch_seconds(pricer, program, instruction);
+    double launch =
+        launch_seconds(pricer, program, instruction) + cast_seconds(pricer, program, instruction);
     if (pricer->machine->kernels.known)
         return launch + rated_seconds(pricer, instruction, dtype, traffic);
     if (instruction->flops <= 0)
@@ -239,12 +251,13 @@ int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program) {
 }
 
 /* Nanoseconds that a kernel takes at least when the processors share it, rounding left aside. Where
- * kernels were measured, nothing is said. */
+ * kernels were measured, and of what others' do, nothing is said. */
 static int64_t kernel_floor(const MtfPricer *pricer, const MtfProgram *program,
                             const MtfInstruction *instruction, int processors) {
     MtfDtype dtype = kernel_dtype(program, instruction);
     double measured, share = instruction->flops / processors;
-    if (mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &measured))
+    if (mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &measured) ||
+        mtf_software_leaves_out(pricer->machine->software, program, instruction))
         return 0;
     bool rated = pricer->machine->kernels.known;
     double launch = rated ? pricer->machine->kernels.launch_seconds : MTF_KERNEL_SECONDS;

@@ -38,22 +38,85 @@ static double passes_share(const MtfSoftware *software, MtfPassKind pass) {
     return passes / reference_passes[pass];
 }
 
+/* ---- Operation by operation ---------------------------------------------------------------------- */
+
+static bool is_eager(const MtfSoftware *software, const MtfProgram *program,
+                     const MtfInstruction *instruction) {
+    if (software == NULL || !software->eager || instruction->kind != MTF_INSTRUCTION_KERNEL)
+        return false;
+    const MtfOperation *op = operation_of(program, instruction);
+    return op->phase <= MTF_PHASE_BACKWARD && (op->loop == 0 || !software->loops_at_once);
+}
+
+/* Of those buffers in the mask whose type is narrow. */
+static double narrow_bytes(const MtfProgram *program, const int *buffers, int count,
+                           unsigned mask) {
+    double bytes = 0;
+    for (int k = 0; k < MIN(count, 32); k++) {
+        const MtfBuffer *buffer = mtf_program_buffer(program, buffers[k]);
+        MtfDtype dtype = mtf_graph_tensor(program->graph, buffer->tensor)->dtype;
+        if (mask >> k & 1 && mtf_dtype_bytes(dtype) == 2)
+            bytes += (double)buffer->bytes;
+    }
+    return bytes;
+}
+
+/* What is float32 there has twice the bytes; a norm over a batch takes as long as if it moved more. */
+static double eager_traffic(const MtfSoftware *software, const MtfProgram *program,
+                            const MtfInstruction *instruction) {
+    const MtfEagerMarks *marks = &operation_of(program, instruction)->eager;
+    const int *buffers[] = { instruction->inputs, instruction->outputs };
+    const int counts[] = { instruction->n_inputs, instruction->n_outputs };
+    double bytes = instruction->traffic_bytes;
+    for (int side = 0; side < 2; side++)
+        bytes += narrow_bytes(program, buffers[side], counts[side],
+                              marks->wide[side] & ~marks->skipped[side]) -
+                 bytes_of(program, buffers[side], counts[side], marks->skipped[side]);
+    return fmax(bytes, 0) / (marks->over_batch ? software->batch_norm_share : 1);
+}
+
+bool mtf_software_leaves_out(const MtfSoftware *software, const MtfProgram *program,
+                             const MtfInstruction *instruction) {
+    return is_eager(software, program, instruction) &&
+           operation_of(program, instruction)->eager.skipped[0] == ~0U;
+}
+
+/* A cast reads the one type and writes the other. */
+double mtf_software_cast_bytes(const MtfSoftware *software, const MtfProgram *program,
+                               const MtfInstruction *instruction) {
+    if (!is_eager(software, program, instruction))
+        return 0;
+    const MtfEagerMarks *marks = &operation_of(program, instruction)->eager;
+    return 3 *
+           (narrow_bytes(program, instruction->inputs, instruction->n_inputs, marks->cast[0]) +
+            narrow_bytes(program, instruction->outputs, instruction->n_outputs, marks->cast[1]));
+}
+
+int mtf_software_kernels(const MtfSoftware *software, const MtfProgram *program,
+                         const MtfInstruction *instruction) {
+    if (software == NULL || instruction->kind != MTF_INSTRUCTION_KERNEL)
+        return 1;
+    const MtfOperation *op = operation_of(program, instruction);
+    if (!is_eager(software, program, instruction))
+        return op->near_inputs == 0 ? 1 : 0;
+    return (op->eager.joined ? 0 : 1) + __builtin_popcount(op->eager.cast[0]) +
+           __builtin_popcount(op->eager.cast[1]);
+}
+
+/* ---- Fused ---------------------------------------------------------------------------------------- */
+
 double mtf_software_traffic(const MtfSoftware *software, const MtfProgram *program,
                             const MtfInstruction *instruction) {
     const MtfOperation *op = operation_of(program, instruction);
     bool swept = instruction->kernel_class == MTF_CLASS_ELEMENTWISE ||
                  instruction->kernel_class == MTF_CLASS_REDUCTION;
+    if (is_eager(software, program, instruction) && instruction->kernel_class != MTF_CLASS_MATMUL)
+        return eager_traffic(software, program, instruction);
     if (software == NULL || !swept || op->phase > MTF_PHASE_BACKWARD)
         return instruction->traffic_bytes;
     double near = bytes_of(program, instruction->inputs, instruction->n_inputs, op->near_inputs) +
                   bytes_of(program, instruction->outputs, instruction->n_outputs, op->near_outputs);
     return fmax(instruction->traffic_bytes - near, 0) * passes_share(software, pass_of(op));
-}
-
-bool mtf_software_starts_kernel(const MtfSoftware *software, const MtfProgram *program,
-                                const MtfInstruction *instruction) {
-    return software == NULL || instruction->kind != MTF_INSTRUCTION_KERNEL ||
-           operation_of(program, instruction)->near_inputs == 0;
 }
 
 double mtf_software_times(const MtfSoftware *software, const MtfProgram *program,
@@ -77,11 +140,10 @@ double mtf_software_launch_seconds(const MtfSoftware *software, const MtfOperati
 
 double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *program,
                                  const MtfInstruction *instruction) {
-    if (software == NULL || !mtf_software_starts_kernel(software, program, instruction))
-        return 0;
-    if (mtf_instruction_is_collective(instruction))
+    if (software != NULL && mtf_instruction_is_collective(instruction))
         return software->host_collective_seconds;
-    return mtf_software_launch_seconds(software, operation_of(program, instruction));
+    return mtf_software_kernels(software, program, instruction) *
+           mtf_software_launch_seconds(software, operation_of(program, instruction));
 }
 
 double mtf_software_routing_seconds(const MtfSoftware *software, const MtfProgram *program,

@@ -3,7 +3,8 @@
  *
  *     traffic    what passes between neighbours of a map or a reduction stays in registers
  *                (kernel_work/fusable.h); the rest is read and written as often as the profile says
- *                of a decoder layer, over as often as such a kernel would
+ *                of a decoder layer, over as often as such a kernel would; where it calls its library
+ *                operation by operation, all does (layouts/kernel_work/eager.h)
  *     attention  by scores where the profile has no fused kernel
  *     host       what the host takes to launch a kernel or a collective; nothing inside of loops that
  *                a library runs in one call, whose kernels the device starts one after the other
@@ -26,9 +27,17 @@
 double mtf_software_traffic(const MtfSoftware *software, const MtfProgram *program,
                             const MtfInstruction *instruction);
 
-/* Whether the instruction starts a kernel of its own. */
-bool mtf_software_starts_kernel(const MtfSoftware *software, const MtfProgram *program,
-                                const MtfInstruction *instruction);
+/* Kernels that the instruction starts: its own, if it is not a part of a neighbour's, and casts beside it. */
+int mtf_software_kernels(const MtfSoftware *software, const MtfProgram *program,
+                         const MtfInstruction *instruction);
+
+/* Bytes that casts beside the instruction move. */
+double mtf_software_cast_bytes(const MtfSoftware *software, const MtfProgram *program,
+                               const MtfInstruction *instruction);
+
+/* Whether another instruction's kernel does all that this one is there for. */
+bool mtf_software_leaves_out(const MtfSoftware *software, const MtfProgram *program,
+                             const MtfInstruction *instruction);
 
 /* How often the instruction runs for one of the program's: kernels more than once where the framework
  * redoes whole layers. */

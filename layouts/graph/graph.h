@@ -210,6 +210,17 @@ typedef enum {
     MTF_ORIGINS,
 } MtfOrigin;
 
+/* How a framework that calls its library operation by operation, and multiplies in a narrower type
+ * (PyTorch with autocast), goes about the operands: bit k of inputs, and of outputs
+ * (kernel_work/eager.h). */
+typedef struct {
+    unsigned skipped[2]; /* it does not pass through memory for this operation */
+    unsigned wide[2];    /* it is kept in float32 */
+    unsigned cast[2];    /* a kernel of its own narrows or widens it first, or afterwards */
+    bool joined;         /* the operation is a part of another one's call */
+    bool over_batch;     /* it norms, with statistics that know no examples, or is of such a norm */
+} MtfEagerMarks;
+
 /* An operation, one row of the operation table applied. Its first output carries its name, a
  * further output k the name "NAME/SUFFIX" with the row's suffix. */
 typedef struct {
@@ -229,7 +240,8 @@ typedef struct {
     unsigned near_inputs, near_outputs; /* bit k: need not pass through memory where one kernel
                                            computes neighbours (kernel_work/fusable.h); not
                                            written to files */
-    bool near_redone; /* likewise: reads what recomputation recomputes, and is not itself */
+    bool near_redone;    /* likewise: reads what recomputation recomputes, and is not itself */
+    MtfEagerMarks eager; /* likewise not written to files */
 } MtfOperation;
 
 /* After each step the variable takes the value of the tensor. Same shape and dtype. */

@@ -2,6 +2,7 @@
 #include "layouts/kernel_work/fusable.h"
 
 #include "layouts/graph/operation_table.h"
+#include "layouts/kernel_work/eager.h"
 
 /* Operands that a mask has bits for. */
 #define MARKED 32
@@ -145,4 +146,5 @@ void mtf_graph_mark_near(MtfGraph *graph) {
     for (int i = 0; i < (int)graph->operations->len; i++)
         mark_operation(&marking, i);
     mark_redone(graph);
+    mtf_graph_mark_eager(graph);
 }

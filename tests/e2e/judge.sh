@@ -198,14 +198,14 @@ if [ -e "$runs" ]; then
               (group_by(.machine)[] | ["-", .[0].machine, length, ([.[].error] | add / length)])
             | "\(.[0]) \(.[1]) \(.[2]) \(.[3] * 1000 | round / 1000)"'
     }
-    # Of one run nothing follows for a machine.
+    # Of one run nothing follows for a machine; e2e/measured_networks judges PyTorch without its compiler.
     judged --grades AB "$runs" | grep -v '^- h200 1 ' >"$work/judged"
     for card in h100 h200; do judged "tests/bench/${card}_steps.tsv"; done | grep -v '^-' >>"$work/judged"
     judged --grades ABC --models moe "$runs" | grep '^[^-].* [0-9][0-9] ' | sed 's/^/experts /' >>"$work/judged"
     sort "$work/judged" >"$work/judged.sorted"
     {
         jq -r 'select(.judged) | "- \(.name) \(.judged.runs) \(.judged.error)"' layouts/library/machines/*.json
-        jq -r '.name as $name | (.judged // {} | to_entries[] | "\($name) \(.key) \(.value[0]) \(.value[1])"),
+        jq -r '.name as $name | select($name != "pytorch-eager") | (.judged // {} | to_entries[] | "\($name) \(.key) \(.value[0]) \(.value[1])"),
             (.judged_experts // {} | to_entries[] | "experts \($name) \(.key) \(.value[0]) \(.value[1])")' layouts/library/software/*.json
     } | sort >"$work/said"
     claim "the library says of each machine and profile how well its runs were predicted" cmp "$work/judged.sorted" "$work/said"

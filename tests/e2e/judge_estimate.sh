@@ -29,5 +29,7 @@ for software in megatron-2021 megatron-core torchtitan maxtext alpa; do
     claim "as $software runs it" meets $software 8 1 none none
     claim "as $software runs it, split, layers redone" meets $software 2 4 layers full
 done
+claim "as PyTorch runs it operation by operation" meets pytorch-eager 8 1 none none h100
+claim "and split, layers redone" meets pytorch-eager 2 4 layers full h100
 claim "on another machine" meets megatron-core 8 1 layers full h100
 done_testing

@@ -40,6 +40,8 @@ claim "the plan loads again" exits 0
 slower() { awk "BEGIN { exit !($1 > 1.05 * $2) }"; }
 claim "eager fp16 with attention by scores is slower than today's" slower "$(step --machine a100 --software megatron-2021)" "$(step --machine a100)"
 
+claim "PyTorch without its compiler is slower than with it" slower "$(step --machine h100 --precision bf16 --software pytorch-eager)" "$(step --machine h100 --precision bf16 --software pytorch)"
+
 # Four experts on a device: 2.2 + 4 x 0.18 and 2.8 + 4 x 0.22 ms a layer, and its other launches.
 experts_step() {
     meshtf-plan model mixtral --preset tiny --layers "$1" -o "$work/experts.json" >"$work/out" &&
