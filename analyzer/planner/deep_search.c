@@ -26,16 +26,31 @@ static MtfStepVariant plain_variant(const MtfVariantSearchOptions *options) {
                              .fuses = options->machine->software != NULL };
 }
 
-/* Bytes that a plain step of the graph needs at least; 0 where there is none, or it is not larger than so
- * many operations. */
-static double plain_bytes(const MtfVariantSearchOptions *options, const MtfGraph *written,
-                          guint operations) {
+/* The operations of a plain step of a graph, and the bytes that it needs at least; 0 where there is none. */
+typedef struct {
+    double operations, bytes;
+} PlainStep;
+
+static PlainStep plain_step(const MtfVariantSearchOptions *options, const MtfGraph *written) {
     MtfStepVariant plain = plain_variant(options);
     g_autoptr(MtfGraph) graph = mtf_planning_executed_graph(written, &plain, NULL);
     int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
-    return graph != NULL && graph->operations->len > operations
-               ? (double)mtf_memory_bound(graph, devices)
-               : 0;
+    return graph != NULL
+               ? (PlainStep){ graph->operations->len, (double)mtf_memory_bound(graph, devices) }
+               : (PlainStep){ 0 };
+}
+
+/* Those of all layers, from what the last of the few adds: to make their graph takes as long as a search of
+ * the few. */
+static PlainStep step_of_all(const MtfVariantSearchOptions *options, const MtfGraph *few,
+                             PlainStep step) {
+    g_autoptr(MtfGraph) fewer = mtf_graph_shallow(options->written, FEW_LAYERS - 1);
+    PlainStep less = plain_step(options, fewer);
+    double added = (double)few->operations->len - (double)fewer->operations->len;
+    double times =
+        ((double)options->written->operations->len - (double)few->operations->len) / added;
+    return (PlainStep){ step.operations + times * (step.operations - less.operations),
+                        step.bytes + times * (step.bytes - less.bytes) };
 }
 
 /* What stands for the options' graph in the comparison, and its memory limit; NULL where all is compared on the
@@ -48,11 +63,13 @@ static MtfGraph *few_layers(const MtfVariantSearchOptions *options, guint large,
     if (!chooses || !may_be_large || counts_layers || options->rules_only || options->frontier > 0)
         return NULL;
     g_autoptr(MtfGraph) few = mtf_graph_shallow(options->written, FEW_LAYERS);
-    double bytes = few != NULL ? plain_bytes(options, few, 0) : 0;
-    double all = bytes > 0 ? plain_bytes(options, options->written, large) : 0;
-    if (all <= 0)
+    PlainStep step = few != NULL ? plain_step(options, few) : (PlainStep){ 0 };
+    if (step.bytes <= 0)
         return NULL;
-    *limit = (int64_t)((double)options->memory_limit * bytes / all);
+    PlainStep all = step_of_all(options, few, step);
+    if (all.operations <= (double)large)
+        return NULL;
+    *limit = (int64_t)((double)options->memory_limit * step.bytes / all.bytes);
     return g_steal_pointer(&few);
 }
 

@@ -234,7 +234,7 @@ static void pack_region(const MtfProgram *program, bool on_host, int64_t enough,
     int n = (int)region.passing->len;
     *packing->bytes = n > 0 ? INT64_MAX : region.floor;
     enough = MAX(enough, small_enough(n, bound));
-    for (gsize i = 0; i < G_N_ELEMENTS(orders) && n > 0; i++) {
+    for (gsize i = 0; i < G_N_ELEMENTS(orders) && n > 0 && *packing->bytes > enough; i++) {
         qsort(passing, (size_t)n, sizeof *passing, orders[i]);
         try_order(packing, passing, n, region.floor, bound, enough);
     }

@@ -3,8 +3,7 @@
 
 #include <stdbool.h>
 
-/* Instructions come in stretches, of which FAN make a chapter, and FAN of those the whole, or of long programs
- * a volume, of which FAN make the whole:
+/* Instructions come in stretches, of which FAN make a chapter, and FAN of those the whole:
  *
  *     whole     |-----------------------------------------------|
  *     chapter   |-----------|-----------|-----------|-----------|
@@ -15,10 +14,9 @@
  * `sometime`, and the parts inside are told. Both are what is taken alone: neighbours, of which
  * there are many, become one. Where a storage begins or ends within a stretch (c), its times are
  * kept. */
-#define FAN 16   /* parts in each larger one */
-#define LEVELS 3 /* where stretches are short then; else one more */
-#define MOST_LEVELS 4
-#define LONG_STRETCH 32 /* instructions */
+#define LEVELS 3
+#define FAN 16        /* parts in each larger one */
+#define STRETCHES 256 /* FAN^(LEVELS - 1) */
 
 /* Bytes begin ... end - 1. */
 typedef struct {
@@ -43,8 +41,8 @@ typedef struct {
 } Part;
 
 struct MtfArenaPlaces {
-    int levels, stretch; /* instructions in each stretch */
-    Part *parts[MOST_LEVELS];
+    int stretch; /* instructions in each */
+    Part parts[LEVELS][STRETCHES];
     Blocks taken, other, swap; /* scratch */
 };
 
@@ -132,17 +130,13 @@ static void add_place(GArray **list, const Place *place) {
     g_array_insert_vals(stretch, low, place, 1);
 }
 
-/* FAN^level. */
 static int parts_of(int level) {
-    return level == 0 ? 1 : FAN * parts_of(level - 1);
+    return level == 0 ? 1 : level == 1 ? FAN : STRETCHES;
 }
 
 MtfArenaPlaces *mtf_arena_places_new(int last, int n) {
     MtfArenaPlaces *places = g_new0(MtfArenaPlaces, 1);
-    places->levels = last / parts_of(LEVELS - 1) < LONG_STRETCH ? LEVELS : MOST_LEVELS;
-    places->stretch = last / parts_of(places->levels - 1) + 1;
-    for (int level = 0; level < places->levels; level++)
-        places->parts[level] = g_new0(Part, parts_of(level));
+    places->stretch = last / STRETCHES + 1;
     places->taken.at = g_new(Block, n + 1);
     places->other.at = g_new(Block, n + 1);
     places->swap.at = g_new(Block, n + 1);
@@ -152,15 +146,13 @@ MtfArenaPlaces *mtf_arena_places_new(int last, int n) {
 void mtf_arena_places_free(MtfArenaPlaces *places) {
     if (places == NULL)
         return;
-    for (int level = 0; level < places->levels; level++) {
+    for (int level = 0; level < LEVELS; level++)
         for (int i = 0; i < parts_of(level); i++) {
             Part *part = &places->parts[level][i];
             g_clear_pointer(&part->always, g_array_unref);
             g_clear_pointer(&part->sometime, g_array_unref);
             g_clear_pointer(&part->places, g_array_unref);
         }
-        g_free(places->parts[level]);
-    }
     g_free(places->taken.at);
     g_free(places->other.at);
     g_free(places->swap.at);
@@ -171,7 +163,7 @@ void mtf_arena_places_free(MtfArenaPlaces *places) {
 typedef enum { APART, SOMETIME, ALWAYS } Relation;
 
 static Relation relation_of(const MtfArenaPlaces *places, MtfLife life, int level, int i) {
-    int length = places->stretch * parts_of(places->levels - 1 - level);
+    int length = places->stretch * (STRETCHES / parts_of(level));
     int first = i * length, last = first + length - 1;
     if (life.last < first || life.first > last)
         return APART;
@@ -188,7 +180,7 @@ static void add_to(MtfArenaPlaces *places, const Place *place, int level, int i)
         return;
     }
     add_block(&part->sometime, place->block);
-    if (level + 1 == places->levels) {
+    if (level + 1 == LEVELS) {
         add_place(&part->places, place);
         return;
     }
@@ -209,9 +201,9 @@ static void take(MtfArenaPlaces *places, MtfLife life, int level, int i) {
     take_all(places, part->always);
     if (relation == ALWAYS)
         take_all(places, part->sometime);
-    else if (level + 1 == places->levels)
+    else if (level + 1 == LEVELS)
         take_places(places, part->places, life);
-    for (int k = 0; relation == SOMETIME && level + 1 < places->levels && k < FAN; k++)
+    for (int k = 0; relation == SOMETIME && level + 1 < LEVELS && k < FAN; k++)
         take(places, life, level + 1, i * FAN + k);
 }
 
