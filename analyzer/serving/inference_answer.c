@@ -26,6 +26,8 @@ static double full_tokens_per_second(const MtfInferenceRun *run) {
     const MtfInferencePipeline *prefill = &run->pipeline[MTF_INFER_PREFILL];
     const MtfInferencePipeline *decode = &run->pipeline[MTF_INFER_DECODE];
     double batch = (double)s->batch;
+    if (mtf_inference_run_is_forward(run)) /* examples */
+        return batch / prefill->slowest_seconds;
     if (run->kind == MTF_INFER_PREFILL)
         return batch * (double)s->context / prefill->slowest_seconds;
     if (run->kind == MTF_INFER_DECODE)
@@ -105,7 +107,10 @@ static void print_as_json(const MtfInferenceRun *run) {
         object, mtf_inference_run_is_forward(run) ? "examples_per_second" : "tokens_per_second",
         mtf_inference_run_tokens_per_second(run));
     if (run->stages > 1)
-        mtf_json_add_number(object, "full_tokens_per_second", full_tokens_per_second(run));
+        mtf_json_add_number(object,
+                            mtf_inference_run_is_forward(run) ? "full_examples_per_second"
+                                                              : "full_tokens_per_second",
+                            full_tokens_per_second(run));
     if (run->kind == MTF_INFER_SERVE && run->prefill_devices == 0)
         cJSON_AddStringToObject(object, "layout_of", mtf_infer_kind_name(run->leader));
     if (run->prefill_devices > 0) {
@@ -144,7 +149,8 @@ static void print_stages(const MtfInferenceRun *run, MtfInferKind kind) {
     g_autofree char *step = mtf_seconds_format(p->step_seconds);
     g_autofree char *slowest = mtf_seconds_format(p->slowest_seconds);
     printf("\n%-15s%d stages; a step %s for a batch of %" PRId64 ", the slowest stage %s\n",
-           mtf_infer_kind_name(kind), p->stages, step, run->sizes.batch, slowest);
+           mtf_infer_kind_name(mtf_inference_run_is_forward(run) ? run->kind : kind), p->stages,
+           step, run->sizes.batch, slowest);
     for (int s = 0; s < p->stages; s++) {
         const MtfInferencePhase *phase = &p->phases[s];
         const MtfLayout *layout = phase->plan->layout;
@@ -154,9 +160,12 @@ static void print_stages(const MtfInferenceRun *run, MtfInferKind kind) {
         g_autofree char *own = mtf_seconds_format(phase->step_seconds);
         g_autofree char *transfer = mtf_seconds_format(p->transfer_seconds[s]);
         g_autofree char *weights = mtf_bytes_format((double)phase->weight_bytes);
-        g_autofree char *caches = mtf_bytes_format((double)phase->cache_bytes);
-        printf("  stage %-6d %s, layout %s: %s, %s to the next; weights %s, caches %s a device\n",
-               s, place, mtf_layout_title(layout), own, transfer, weights, caches);
+        g_autofree char *bytes = mtf_bytes_format((double)phase->cache_bytes);
+        g_autofree char *caches = mtf_inference_run_is_forward(run)
+                                      ? g_strdup("")
+                                      : g_strdup_printf(", caches %s", bytes);
+        printf("  stage %-6d %s, layout %s: %s, %s to the next; weights %s%s a device\n", s, place,
+               mtf_layout_title(layout), own, transfer, weights, caches);
     }
 }
 
@@ -199,7 +208,8 @@ static void print_tried(const MtfInferenceRun *run) {
 
 /* What a graph is run for. */
 static void print_results(const MtfInferenceRun *run) {
-    const MtfGraph *graph = run->phase[MTF_INFER_PREFILL].plan->graph;
+    const MtfGraph *graph = run->stages > 1 ? run->pipeline[MTF_INFER_PREFILL].plan->graph
+                                            : run->phase[MTF_INFER_PREFILL].plan->graph;
     GString *names = g_string_new(NULL);
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);

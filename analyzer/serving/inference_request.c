@@ -134,7 +134,6 @@ static bool check_forward(const MtfInferenceRun *run, GError **error) {
                         : o->generate != 0           ? "--generate"
                         : o->cache_memory != NULL    ? "--cache-memory"
                         : o->prefill_devices != NULL ? "--prefill-devices"
-                        : o->stages != 1             ? "--stages"
                                                      : NULL;
     if (!mtf_inference_run_is_forward(run))
         return o->length == 0 ||

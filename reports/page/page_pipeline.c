@@ -105,7 +105,7 @@ static void add_graph(GString *page, const char *drawing) {
                     "the arrows from frame to frame: what stages send each other, with the "
                     "forward pass (↓) and with the gradients (↑), bytes a micro-batch. Sums "
                     "for clipping are left out.</p><div class=\"drawing\">");
-    if (drawing == NULL || !mtf_svg_inline(page, drawing, "cut-", "the graph and its cuts"))
+    if (drawing == NULL || !mtf_svg_inline(page, drawing, "cut", "the graph and its cuts"))
         g_string_append(page, "<p>There is no drawing: Graphviz' dot did not make one.</p>");
     g_string_append(page, "</div><p class=\"soft\">As files: <a href=\"graph.svg\">graph.svg</a>, "
                           "<a href=\"graph.dot\">graph.dot</a>.</p>");

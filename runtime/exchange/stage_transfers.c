@@ -62,11 +62,11 @@ static int last_writer(const MtfProgram *program, int buffer) {
 }
 
 static MtfStagePart part_of(const MtfProgram *program, int first_update, int instruction) {
+    if (instruction >= program->n_repeated)
+        return instruction < first_update ? MTF_PART_ONCE : MTF_PART_UPDATE;
     return instruction < mtf_program_forward(program) ? MTF_PART_FORWARD
            : instruction < program->weight_gradients  ? MTF_PART_INPUT_GRADIENT
-           : instruction < program->n_repeated        ? MTF_PART_WEIGHT_GRADIENT
-           : instruction < first_update               ? MTF_PART_ONCE
-                                                      : MTF_PART_UPDATE;
+                                                      : MTF_PART_WEIGHT_GRADIENT;
 }
 
 /* Where the loop begins that instruction `index` belongs to; `index` when it is in none. */

@@ -386,8 +386,10 @@ void mtf_stage_run_look(MtfStageRun *run, const MtfStageLook *look) {
     take_back(run, aside);
 }
 
-void mtf_stage_run_all(MtfStageRun *run) {
-    MtfExecutor own = executor_at(&run->chunks[0], 0);
-    mtf_worker_set_microbatch(own.worker, 0);
-    mtf_executor_run(&own, 0, mtf_program_length(run->chunks[0].program), 0);
+bool mtf_stage_run_all(MtfStageRun *run, int64_t batch, GError **error) {
+    Aside *aside = put_aside(run);
+    bool done = mtf_stage_run_compute(run, batch, error);
+    mtf_stage_run_update(run, batch);
+    take_back(run, aside);
+    return done;
 }

@@ -39,7 +39,8 @@ void mtf_stage_run_watch(MtfStageRun *run, int64_t step, const MtfInstructionLoo
 /* Forward passes of the first micro-batch alone, on inputs that the look gives. */
 void mtf_stage_run_look(MtfStageRun *run, const MtfStageLook *look);
 
-/* Collective: runs all instructions of a plan without stages, on the inputs as they are; no step of training. */
-void mtf_stage_run_all(MtfStageRun *run);
+/* Collective over all ranks: a batch of data through all instructions of a plan that is only run, not trained. False
+ * where data could not be read: it has run to its end all the same. */
+bool mtf_stage_run_all(MtfStageRun *run, int64_t batch, GError **error);
 
 #endif

@@ -18,10 +18,12 @@
 typedef struct {
     MtfSession *session;
     const char *path;
-    FILE *file;       /* of rank 0 */
-    int tensor;       /* that is kept */
-    double *values;   /* a piece of it */
-    bool of_examples; /* whether its first dimension counts them */
+    FILE *file;                 /* of rank 0 */
+    int tensor;                 /* of the model, that is kept */
+    const MtfStageChunk *chunk; /* of this rank, that keeps it; NULL: none does */
+    int own;                    /* the tensor there */
+    double *values;             /* a piece of it */
+    bool of_examples;           /* whether its first dimension counts them */
     int64_t elements, examples, batch;
 } Predictions;
 
@@ -41,18 +43,29 @@ static bool fail_to_write(const Predictions *p, GError **error) {
     return mtf_failure(error, "%s cannot be written: %s", p->path, g_strerror(errno));
 }
 
+/* Finds the chunk that keeps the tensor, where this rank speaks for it. */
+static void find_chunk(Predictions *p) {
+    const MtfStageRun *run = p->session->stage;
+    const char *name = mtf_graph_tensor(mtf_session_graph(p->session), p->tensor)->name;
+    for (int c = 0; c < run->n_chunks; c++) {
+        const MtfProgram *program = run->chunks[c].program;
+        int own = mtf_graph_find_tensor(program->graph, name);
+        if (own < 0 || !mtf_scores_speaks(program, program->tensor_buffers[own], run->rank))
+            continue;
+        p->chunk = &run->chunks[c];
+        p->own = own;
+    }
+}
+
 /* Runs a batch, and writes `n` elements of what is kept of it. False where they cannot be written. */
 static bool run_batch(const Predictions *p, int64_t batch, int64_t n, GError **error) {
     const MtfSession *session = p->session;
     GError *local = NULL;
-    mtf_data_fill_inputs(session->data, session->worker, batch, &local);
+    mtf_stage_run_all(session->stage, batch, &local);
     if (!mtf_agree(session->control, local, error))
         return false;
-    mtf_stage_run_all(session->stage);
-    int buffer = session->program->tensor_buffers[p->tensor];
-    const MtfOperand *slice = mtf_scores_speaks(session->program, buffer, session->rank)
-                                  ? mtf_worker_tensor(session->worker, p->tensor)
-                                  : NULL;
+    const MtfOperand *slice =
+        p->chunk != NULL ? mtf_worker_tensor(p->chunk->slots[0].worker, p->own) : NULL;
     for (int64_t from = 0; from < n; from += MOST_COLLECTED) {
         int64_t piece = MIN(n - from, MOST_COLLECTED);
         collect(session->control, slice, from, piece, p->values);
@@ -75,7 +88,7 @@ static bool run_batches(const Predictions *p, GError **error) {
 }
 
 static bool begin(Predictions *p, GError **error) {
-    const MtfGraph *graph = p->session->program->graph;
+    const MtfGraph *graph = mtf_session_graph(p->session);
     const MtfShape *shape = &mtf_graph_tensor(graph, p->tensor)->shape;
     int64_t sizes[MTF_MAX_RANK];
     for (int i = 0; i < shape->rank; i++)
@@ -87,7 +100,7 @@ static bool begin(Predictions *p, GError **error) {
 
 /* How many examples there are, and how many a batch has: one of each where the result is none of examples. */
 static void count_examples(Predictions *p) {
-    const MtfGraph *graph = p->session->program->graph;
+    const MtfGraph *graph = mtf_session_graph(p->session);
     const MtfShape *shape = &mtf_graph_tensor(graph, p->tensor)->shape;
     int dim = mtf_graph_find_batch(graph);
     int64_t held = mtf_data_held_examples(p->session->data);
@@ -112,9 +125,10 @@ static bool write_all(Predictions *p, GError **error) {
 }
 
 char *mtf_predictions_write(MtfSession *session, const char *path, GError **error) {
-    const MtfGraph *graph = session->program->graph;
+    const MtfGraph *graph = mtf_session_graph(session);
     Predictions p = { .session = session, .path = path, .tensor = mtf_generation_scores(graph) };
     count_examples(&p);
+    find_chunk(&p);
     if (!write_all(&p, error))
         return NULL;
     return g_strdup_printf("  %s of %" PRId64 " examples is in %s\n",

@@ -86,7 +86,7 @@ done
 run meshtf-plan search "$work/vgg.json" --devices 2 --machine cpu-host -o "$work/train.json"
 run mpirun -n 2 meshtf-run "$work/train.json" --steps 1 --results "$work/r"
 claim "training has no results" says_error "--results goes with plans of --infer forward only"
-for option in "--context 8" "--generate 8" "--stages 2" "--cache-memory 1GiB"; do
+for option in "--context 8" "--generate 8" "--cache-memory 1GiB"; do
     # shellcheck disable=SC2086
     run meshtf-plan search "$work/vgg.json" --infer forward --devices 2 $option
     claim "${option%% *} does not go with it" says_error "does not go with --infer forward"
@@ -95,15 +95,29 @@ run meshtf-plan search "$work/vgg.json" --infer decode --devices 2
 claim "what does not generate may run forward" says_error "; --infer forward runs any graph"
 run meshtf-plan search "$work/vgg.json" --infer forward --devices 2 --memory 8KiB
 claim "what fits nowhere is status 3" exits 3
+# Stages, each with a part of the layers: what several read of one variable travels before all.
+run meshtf-plan model gpt --preset tiny --layers 4 -o "$work/gpt.json"
+run meshtf-plan search "$work/gpt.json" --infer forward --devices 4 --stages 2 --machine cpu-host --precision f64 -o "$work/p.json"
+claim "a graph is run forward in stages" says "forward        2 stages; a step"
+claim "with examples under way in all of them" says "all stages     "
+claim "for the same results" says "results        logits/result"
+run mpirun -n 4 meshtf-run "$work/p.json" --data LICENSE --steps 2 --verify --results "$work/r"
+claim "which are those of one processor" says "the same results as on one processor"
+claim "memory and transfers are those of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
+run meshtf-plan search "$work/gpt.json" --infer forward --devices 2 --stages auto --machine cpu-host --json
+claim "their number may be searched for" [ "$(jq '[.tried[].stages] == [1, 2]' "$work/out")" = true ]
+run meshtf-plan search "$work/gpt.json" --infer forward --devices 3 --stages 2 --machine cpu-host
+claim "stages divide the devices" says_error "do not divide 3 devices"
+
 # A published model of pictures, whose weights PyTorch wrote, beside what PyTorch makes of three of them.
 . tests/support/published/published_models.sh
 # shellcheck disable=SC2154 # of the file above
 $python $models write "$work" vit >"$work/log"
 
-# forward TYPE RANKS DATA: what a model says of three examples, in batches of two
+# forward TYPE RANKS DATA [OPTION...]: what a model says of three examples, in batches of two
 forward() {
     folder=$work/$1
-    run meshtf-plan search "$folder" --infer forward --batch 2 --devices "$2" --machine cpu-host -o "$work/p.json" --json
+    run meshtf-plan search "$folder" --infer forward --batch 2 --devices "$2" --machine cpu-host -o "$work/p.json" --json ${4:+"$4"}
     claim "$1: a plan for $2" exits 0
     run mpirun -n "$2" meshtf-run "$work/p.json" --data "$work/$3" --init "$folder" --steps 0 --logits "$work/got.npy"
     claim "$1: $2 ranks run it" exits 0
@@ -116,8 +130,8 @@ sys.exit(not (got.shape == (3, wanted.size) and abs(got - wanted).max() < 1e-4 *
 }
 $python -c "import sys, numpy
 numpy.save(sys.argv[2], numpy.repeat(numpy.load(sys.argv[1]), 3, 0))" "$work/vit/in-image.npy" "$work/three.npy"
-for ranks in 1 3; do
-    forward vit $ranks three.npy
+for stages in 1 2; do
+    forward vit $((4 - stages)) three.npy --stages=$stages
     claim "  with PyTorch's scores, batch after batch" alike "$work/got.npy" "$work/vit/logits.npy"
 done
 # Examples stand in the order of their file: pictures that differ, one after the other and all at once.
