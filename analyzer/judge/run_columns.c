@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/judge/run_columns.h"
 
+#include "analyzer/judge/run_words.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -33,6 +35,7 @@ static const struct {
     { "2.4 tb/s", "h100-500w" },
     { "h100-96g", "h100-500w" },
     { "a100-40g", "a100-40g" },
+    { "a100-sxm4-40g", "a100-40g" },
     { "a100", "a100" },
     { "ampere", "a100" },
     { "h200", "h200" },
@@ -181,7 +184,7 @@ static void read_experts(Reader *reader) {
     double capacity = find_number(reader->notes, "capacity (factor )?([0-9]+([.][0-9]+)?)", 2, 0);
     model->drops = capacity > 0;
     model->capacity = model->drops ? capacity : 1;
-    model->chosen = (int64_t)find_number(reader->notes, "top-([0-9]+)", 1, 0);
+    model->chosen = (int64_t)find_number(reader->notes, "top[- ]([0-9]+)", 1, 0);
     if (experts > 0 && model->chosen == 0) {
         model->chosen = 2;
         assume(reader, "top-2");
@@ -237,30 +240,22 @@ static bool read_batch(Reader *reader) {
     return true;
 }
 
+static void give_up_words(Reader *reader, const char *column, const char *expected) {
+    g_autofree char *reason =
+        g_strdup_printf("%s \"%s\" is none of %s", column, cell(reader, column), expected);
+    give_up(reader, reason);
+}
+
 static bool read_choices(Reader *reader) {
-    static const char *const shardings[] = { "ddp", "zero1", "zero2", "zero3/fsdp", NULL };
-    static const char *const policies[] = { "none", "selective", "full", NULL };
     MtfTrainingRun *run = &reader->row->run;
-    const char *sharding = cell(reader, "sharding"), *redo = cell(reader, "recompute");
-    /* "none" is what runs of one device, and of tensor parallelism alone, are called. */
-    bool known = *sharding == '\0' || strcmp(sharding, "none") == 0, policy = *redo == '\0';
-    for (int i = 0; shardings[i] != NULL; i++)
-        if (strcmp(sharding, shardings[i]) == 0) {
-            run->sharding = (MtfSharding)i;
-            known = true;
-        }
-    for (int i = 0; policies[i] != NULL; i++)
-        if (strcmp(redo, policies[i]) == 0) {
-            run->redo = (MtfRedo)i;
-            policy = true;
-        }
-    if (!known)
-        return mtf_run_table_fail(reader->table, reader->index, "sharding", reader->error,
-                                  "\"%s\" is none of ddp, zero1, zero2 and zero3/fsdp", sharding);
-    if (!policy)
-        return mtf_run_table_fail(reader->table, reader->index, "recompute", reader->error,
-                                  "\"%s\" is none of none, selective and full", redo);
-    reader->row->redo_unsaid = *redo == '\0';
+    if (!mtf_sharding_of_words(cell(reader, "sharding"), &run->sharding))
+        give_up_words(reader, "sharding", "ddp, zero1, zero2 and zero3/fsdp");
+    if (!mtf_redo_of_words(cell(reader, "recompute"), &run->redo))
+        give_up_words(reader, "recompute", "none, selective and full");
+    reader->row->redo_unsaid = *cell(reader, "recompute") == '\0';
+    g_autofree char *reason = mtf_precision_reason(reader->precision);
+    if (reason != NULL)
+        give_up(reader, reason);
     return read_flag(reader, "sequence_parallel", &run->sequence_parallel);
 }
 
@@ -303,12 +298,26 @@ static double node_bandwidth(const char *topology) {
     return adapters * gigabits / 8 * 1e9 * (each ? 8 : 1);
 }
 
+/* "h200", but not in "gh200"; blanks may stand for dashes ("TPU v6e"). */
+static bool begins_word(const char *text, const char *word) {
+    g_autofree char *lower = g_utf8_strdown(text, -1);
+    g_autofree char *dashed = g_strdelimit(g_strdup(lower), " ", '-');
+    const char *const both[] = { lower, dashed };
+    for (int i = 0; i < 2; i++)
+        for (const char *at = strstr(both[i], word); at != NULL; at = strstr(at + 1, word))
+            if (at == both[i] || !g_ascii_isalnum(at[-1]))
+                return true;
+    return false;
+}
+
 static void read_hardware(Reader *reader) {
     MtfRunRow *row = reader->row;
     g_autofree char *both = g_strdup_printf("%s; %s", row->hardware, reader->topology);
     for (gsize i = 0; i < G_N_ELEMENTS(hardware_names) && row->machine == NULL; i++)
-        if (has_word(both, hardware_names[i].words))
+        if (begins_word(both, hardware_names[i].words))
             row->machine = g_strdup(hardware_names[i].machine);
+    if (has_word(row->hardware, "pcie"))
+        give_up(reader, "no machine of the library has cards on PCIe");
     if (row->machine == NULL)
         give_up(reader, "no machine of the library is like this hardware");
     row->node_bandwidth = node_bandwidth(reader->topology);
@@ -320,42 +329,47 @@ static void read_hardware(Reader *reader) {
 
 /* ---- What was measured ------------------------------------------------------------------------- */
 
-/* A step's seconds: as measured, or derived from tokens a second, or from flop/s by the counter of
- * the source, which the notes give as "derived s/step". */
+/* Of flop/s by the counter of the source the notes give "derived s/step"; else by the model's flops. */
+static double seconds_of_flops(Reader *reader, double flops_per_second, double tokens) {
+    const MtfModelSizes *model = &reader->row->run.model;
+    double derived = find_number(reader->notes, "derived s/step ([0-9.]+)", 1, 0);
+    if (derived > 0)
+        return derived;
+    double active = model->experts > 0 ? (double)model->chosen / (double)model->experts : 1;
+    double parameters = (double)model->layers * (mtf_run_attention_parameters(model) +
+                                                 active * mtf_run_inner_parameters(model)) +
+                        mtf_run_embedding_parameters(model);
+    double scores =
+        12 * (double)(model->layers * model->heads * model->head_width) * (double)model->length;
+    assume(reader, "flops of the model, attention in full");
+    return tokens * (6 * parameters + scores) / flops_per_second;
+}
+
+/* A step's seconds: as measured, or derived from what is done in a second. */
 static bool read_measured(Reader *reader) {
     MtfRunRow *row = reader->row;
-    const MtfTrainingRun *run = &row->run;
-    double value, tokens = run->batch * (double)run->model.length;
-    const char *quantity = cell(reader, "measured_quantity");
+    double value, unit = 1, devices = (double)row->run.devices;
+    double tokens = row->run.batch * (double)row->run.model.length;
+    MtfMeasured measured = MTF_MEASURED_STEP;
     if (!mtf_run_table_number(reader->table, reader->index, "measured_value", 0, &value,
                               reader->error) ||
         !mtf_run_table_number(reader->table, reader->index, "memory_GiB_per_device", 0,
                               &row->measured_memory, reader->error))
         return false;
-    if (strcmp(quantity, "s_per_step") == 0)
-        row->measured = value;
-    else if (strcmp(quantity, "tokens_per_s_per_device") == 0)
-        row->measured = value > 0 ? tokens / (value * (double)run->devices) : 0;
-    else if (strcmp(quantity, "tflops_per_device") == 0)
-        row->measured = find_number(reader->notes, "derived s/step ([0-9.]+)", 1, 0);
-    else
-        return mtf_run_table_fail(reader->table, reader->index, "measured_quantity", reader->error,
-                                  "\"%s\" is none of s_per_step, tokens_per_s_per_device and "
-                                  "tflops_per_device",
-                                  quantity);
-    if (strcmp(quantity, "tflops_per_device") == 0 && row->measured <= 0 && value > 0) {
-        const MtfModelSizes *model = &run->model;
-        double active = model->experts > 0 ? (double)model->chosen / (double)model->experts : 1;
-        double parameters = (double)model->layers * (mtf_run_attention_parameters(model) +
-                                                     active * mtf_run_inner_parameters(model)) +
-                            mtf_run_embedding_parameters(model);
-        double scores =
-            12 * (double)(model->layers * model->heads * model->head_width) * (double)model->length;
-        row->measured = tokens * (6 * parameters + scores) / (value * 1e12 * (double)run->devices);
-        assume(reader, "flops of the model, attention in full");
-    }
-    if (row->measured <= 0)
+    if (!mtf_measured_of_words(cell(reader, "measured_quantity"), &measured, &unit))
+        give_up_words(reader, "measured_quantity",
+                      "s_per_step, ms_per_step, tokens_per_s_per_device, tokens_per_s, "
+                      "samples_per_s and tflops_per_device");
+    else if (value <= 0)
         give_up(reader, "nothing was measured");
+    else if (measured == MTF_MEASURED_STEP)
+        row->measured = value * unit;
+    else if (measured == MTF_MEASURED_DEVICE_FLOPS)
+        row->measured = seconds_of_flops(reader, value * 1e12 * devices, tokens);
+    else if (measured == MTF_MEASURED_EXAMPLES)
+        row->measured = row->run.batch / value;
+    else
+        row->measured = tokens / value / (measured == MTF_MEASURED_TOKENS ? 1 : devices);
     return true;
 }
 
@@ -369,6 +383,8 @@ static void check_divisions(Reader *reader) {
     double devices = (double)(run->tp * run->cp) * (double)(run->pp * run->dp);
     if (devices <= (double)run->devices && run->micro * (double)run->dp > run->batch)
         give_up(reader, "global_batch is smaller than a micro_batch of each of dp ranks");
+    else if (devices <= (double)run->devices && fmod(run->batch, run->micro * (double)run->dp) > 0)
+        give_up(reader, "global_batch is no multiple of a micro_batch of each of dp ranks");
 }
 
 static bool read_row(Reader *reader) {

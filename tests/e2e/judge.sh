@@ -121,6 +121,17 @@ claim "a number too large for any run is refused" refuses dp=1e15 "column dp"
 claim "a flag is 0 or 1" refuses sequence_parallel=2 '"2" is neither 0 nor 1'
 claim "a stage without layers cannot be" doubts "pp=8 devices=64 layers=3" "fewer layers than stages"
 claim "nor a micro-batch beyond the batch" doubts micro_batch=8 "global_batch is smaller"
+claim "nor micro-batches that do not fill the batch" doubts "micro_batch=3" "global_batch is no multiple"
+claim "a word that is none leaves its row out alone" doubts "sharding=ZeRO++" 'sharding "ZeRO++" is none of ddp, zero1'
+claim "likewise of recomputation" doubts "recompute=often" 'recompute "often" is none of none, selective and full'
+claim "and of what was measured" doubts "measured_quantity=mfu" 'measured_quantity "mfu" is none of s_per_step'
+claim "no step in float32 is priced as one in bfloat16" doubts "precision=fp32" 'steps in "fp32" are not priced'
+claim "a card with another name in its own is none of that" doubts "hardware=GH200" "no machine of the library"
+claim "nor is one on PCIe" doubts "hardware=a100-80g-pcie" "cards on PCIe"
+same() {
+    with_cells "$1" && cp "$work/out" "$work/first" && with_cells "$2" && cmp "$work/first" "$work/out"
+}
+claim "words may be spelt otherwise" same "sharding=FULL_SHARD measured_quantity=ms/iteration measured_value=1420" "sharding=zero3/fsdp"
 claim "nor more keys' heads than heads" doubts kv_heads=128 "more kv_heads than heads"
 
 header
