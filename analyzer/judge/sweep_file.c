@@ -32,26 +32,49 @@ static char **split_argument(const char *argument, GError **error) {
     return NULL;
 }
 
-/* A line of nccl-tests: bytes, count, type, redop, root, microseconds, …; or no such line. */
-static bool is_nccl_line(char **words, SweepLine *line) {
-    const char *field[6];
+/* Words of a line, blanks aside; at most `most`. */
+static int words_of(char **words, const char **field, int most) {
     int count = 0;
-    for (char **word = words; *word != NULL && count < 6; word++)
+    for (char **word = words; *word != NULL && count < most; word++)
         if (**word != '\0')
             field[count++] = *word;
+    return count;
+}
+
+/* Where the first time stands in lines under a header of nccl-tests, "# size count type redop root time",
+ * of which some versions and collectives leave out redop or root; 0: no header. */
+static int time_field_of(char **words) {
+    const char *field[8];
+    int count = words_of(words, field, 8);
+    if (count < 5 || strcmp(field[0], "#") != 0 || strcmp(field[1], "size") != 0)
+        return 0;
+    for (int k = 2; k < count; k++)
+        if (strcmp(field[k], "time") == 0)
+            return k - 1;
+    return 0;
+}
+
+/* A line of nccl-tests: bytes, count, type, …, microseconds, …; or no such line. Without its header the
+ * time is the sixth word, or the fifth where that is no root's number. */
+static bool is_nccl_line(char **words, int time_field, SweepLine *line) {
+    const char *field[6];
+    int count = words_of(words, field, 6);
     if (count < 6 || g_ascii_isdigit(*field[2]) || !g_ascii_isdigit(*field[0]))
         return false;
+    if (time_field == 0)
+        time_field = strchr(field[4], '.') != NULL ? 4 : 5;
     line->value[0] = g_ascii_strtod(field[0], NULL);
-    line->value[1] = 1e-6 * g_ascii_strtod(field[5], NULL);
+    line->value[1] = 1e-6 * g_ascii_strtod(field[time_field], NULL);
     return line->value[0] > 0 && line->value[1] > 0;
 }
 
-static bool read_line(const char *file, guint number, char *text, int columns, GArray *lines,
-                      GError **error) {
+static bool read_line(const char *file, guint number, char *text, int columns, int *time_field,
+                      GArray *lines, GError **error) {
     g_auto(GStrv) words = g_strsplit_set(g_strdelimit(text, ",;\t\r", ' '), " ", -1);
     SweepLine line = { .number = number };
-    int count = 0;
-    if (columns == 2 && is_nccl_line(words, &line)) {
+    int count = 0, header = time_field_of(words);
+    *time_field = header > 0 ? header : *time_field;
+    if (columns == 2 && is_nccl_line(words, *time_field, &line)) {
         g_array_append_val(lines, line);
         return true;
     }
@@ -83,8 +106,9 @@ static GArray *read_sweep(const char *file, int columns, GError **error) {
         return NULL;
     g_auto(GStrv) rows = g_strsplit(mtf_text_begin(text), "\n", -1);
     g_autoptr(GArray) lines = g_array_new(FALSE, FALSE, sizeof(SweepLine));
+    int time_field = 0;
     for (guint i = 0; rows[i] != NULL; i++)
-        if (!read_line(file, i + 1, rows[i], columns, lines, error))
+        if (!read_line(file, i + 1, rows[i], columns, &time_field, lines, error))
             return NULL;
     if (lines->len == 0) {
         mtf_input_error(error, "%s: line 1, column 1: no measurement stands here", file);
