@@ -81,12 +81,14 @@ static void add_schedule(GString *page, const MtfPipelineFacts *facts) {
     g_autofree char *order = mtf_pipeline_format(facts->pipeline->order);
     g_autofree char *makespan = mtf_seconds_format(facts->run->makespan);
     g_autofree char *ideal = mtf_seconds_format(facts->run->ideal);
+    g_autofree char *rest = mtf_seconds_format(facts->step_seconds - facts->run->makespan);
     mtf_page_section(page, "schedule", "The schedule");
     mtf_pipeline_picture(page, facts, facts->run, 0);
     mtf_markup(page,
                "<p>The passes take %s from the first to the last; the busiest domain computes for "
-               "%s of them. What follows once a step (sums, clipping, updates) is not drawn.</p>",
-               makespan, ideal);
+               "%s of them. What comes once a step takes %s more and is not drawn: sums, clipping, "
+               "updates, and what the software's host adds.</p>",
+               makespan, ideal, rest);
     add_schedules_tried(page,
                         cJSON_GetObjectItemCaseSensitive(facts->pipeline->predicted, "schedules"));
     mtf_markup(page,
