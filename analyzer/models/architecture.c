@@ -212,19 +212,10 @@ static int build_layer(MtfAssembly *m, const char *block, int x, int source) {
     return y;
 }
 
-/* All that is added to scores of the stack, once for its layers. */
-static void join_biases(MtfAssembly *m) {
-    MtfShape all = MTF_SHAPE(m->batch, m->heads, m->length, m->memory_length);
-    m->mask = mtf_parts_apply(m->p, MTF_OP_ADD, "scores_added", &all, m->buckets, m->mask);
-    m->buckets = -1;
-}
-
 /* The stack's layers on x; `source` is the encoder's result, or -1. */
 static int build_stack(MtfAssembly *m, const char *block, int x, int source) {
     if (m->stack->buckets > 0 || m->stack->alibi)
         m->buckets = m->stack->alibi ? mtf_assembly_alibi(m) : mtf_assembly_buckets(m);
-    if (m->buckets >= 0 && m->mask >= 0)
-        join_biases(m);
     bool both_sides = !m->stack->causal && m->stack->window_rule != MTF_WINDOW_NONE;
     int64_t reach = both_sides ? m->stack->window : m->stack->chunk;
     if (reach > 0 && reach < m->positions)

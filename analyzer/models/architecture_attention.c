@@ -16,7 +16,7 @@ typedef struct {
 typedef struct {
     int memory;
     bool causal;
-    int added;
+    int added[2]; /* to scores; -1: nothing */
 } Looks;
 
 /* x within the stack's limit, where it has one. */
@@ -161,9 +161,11 @@ static int attend(MtfAssembly *m, const Heads *h, const Looks *looks) {
     m->p->b.attributes.window = causal ? (double)layer_window(m) : 0;
     m->p->b.attributes.rate = m->n->dropout.shares;
     int kind = sinks < 0 ? MTF_OP_ATTENTION : MTF_OP_ATTENTION_FURTHER;
-    int first = sinks < 0 ? 3 : 5, inputs[6] = { h->q, h->k, h->v, nothing, sinks, -1 };
-    inputs[first] = looks->added;
-    return mtf_parts_apply_to(m->p, kind, "context", looks->added < 0 ? first : first + 1, inputs);
+    int n = sinks < 0 ? 3 : 5, inputs[7] = { h->q, h->k, h->v, nothing, sinks };
+    for (int i = 0; i < 2; i++)
+        if (looks->added[i] >= 0)
+            inputs[n++] = looks->added[i];
+    return mtf_parts_apply_to(m->p, kind, "context", n, inputs);
 }
 
 static int project_out(MtfAssembly *m, const Names *names, int context) {
@@ -244,12 +246,10 @@ static void own_heads(MtfAssembly *m, const Names *names, int x, int heads[3]) {
     heads[0] = temper(m, heads[0]);
 }
 
-/* What is added to the scores of the layer, or -1. */
+/* What is added to the scores of the layer beside its mask, or -1. */
 static int added(const MtfAssembly *m) {
     bool looks_near = m->stack->chunk > 0 ? !is_straight(m) : has_window(m);
-    if (m->near >= 0 && looks_near)
-        return m->near;
-    return m->buckets >= 0 ? m->buckets : m->mask;
+    return m->near >= 0 && looks_near ? m->near : m->buckets;
 }
 
 int mtf_assembly_self_attention(MtfAssembly *m, int x) {
@@ -262,7 +262,7 @@ int mtf_assembly_self_attention(MtfAssembly *m, int x) {
         own_heads(m, &names, x, h);
     Heads heads = { h[0], remember(m, "key", m->length, m->memory_length, h[1]),
                     remember(m, "value", m->length, m->memory_length, h[2]) };
-    Looks looks = { m->memory_length, m->stack->causal, added(m) };
+    Looks looks = { m->memory_length, m->stack->causal, { added(m), m->mask } };
     int context = mtf_assembly_latent_values(m, attend(m, &heads, &looks));
     return project_out(m, &names, context);
 }
@@ -274,6 +274,6 @@ int mtf_assembly_cross_attention(MtfAssembly *m, int x, int source) {
     int k = project(m, &names, 1, source), v = project(m, &names, 2, source);
     Heads heads = { q, remember(m, "key", m->source_length, m->source_memory, k),
                     remember(m, "value", m->source_length, m->source_memory, v) };
-    Looks looks = { m->source_memory, false, m->source_mask };
+    Looks looks = { m->source_memory, false, { m->source_mask, -1 } };
     return project_out(m, &names, attend(m, &heads, &looks));
 }

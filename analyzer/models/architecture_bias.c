@@ -107,11 +107,8 @@ static int is_far(MtfAssembly *m) {
 }
 
 int mtf_assembly_near(MtfAssembly *m) {
-    MtfShape all = MTF_SHAPE(m->batch, m->length, m->memory_length);
     mtf_parts_enter(m->p, "near");
     int near = mtf_assembly_scale(m, "hidden", MTF_MASKED_SCORE, is_far(m));
-    if (m->mask >= 0)
-        near = mtf_parts_apply(m->p, MTF_OP_ADD, "hidden_and_filled_up", &all, near, m->mask);
     mtf_parts_leave(m->p);
     return near;
 }

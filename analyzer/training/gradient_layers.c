@@ -45,22 +45,50 @@ static bool is_zero(const MtfGradient *g, int tensor) {
            operation->attributes.value == 0;
 }
 
-/* One operation makes the gradients of q, k and v; that of q has the operation's own name. Input `bias`, if it is
- * there, is added to scores, and where it learns gets its gradient from the same operation. */
-static void attention_to(MtfGradient *g, int bias) {
+/* Which of what is added to scores, inputs `first` and on, has the dimensions of all of it that learns; -1: nothing
+ * does. */
+static int leading_bias(MtfGradient *g, int first) {
+    int leading = -1;
+    for (int k = first; k < g->op.n_inputs; k++) {
+        if (!wants(g, k))
+            continue;
+        MtfShape shape = shape_of(g, g->op.inputs[k]), most = { 0 };
+        if (leading >= 0)
+            most = shape_of(g, g->op.inputs[leading]);
+        if (leading < 0 || mtf_shape_contains(&shape, &most))
+            leading = k;
+        else if (!mtf_shape_contains(&most, &shape) && g->b->error == NULL)
+            mtf_input_error(
+                &g->b->error,
+                "operation \"%s\" (attention): two of its inputs are added to scores and "
+                "learn, and neither has the other's dimensions; add them before",
+                g->op.name);
+    }
+    return leading;
+}
+
+/* One operation makes the gradients of q, k and v; that of q has the operation's own name. Inputs `first` and on are
+ * added to scores; where they learn, they get their gradient from the same operation. */
+static void attention_to(MtfGradient *g, int first) {
     const int *in = g->op.inputs, *out = g->op.outputs;
-    bool adds = g->op.n_inputs > bias, learns = adds && wants(g, bias);
-    int inputs[7] = { in[0], in[1], in[2], out[0], out[1], g->dy, adds ? in[bias] : -1 };
+    int inputs[8] = { in[0], in[1], in[2], out[0], out[1], g->dy }, n = 6;
+    int leading = leading_bias(g, first);
     g_autofree char *name = share_name(g, 0);
+    if (leading >= 0)
+        inputs[n++] = in[leading];
+    for (int k = first; k < g->op.n_inputs; k++)
+        if (k != leading)
+            inputs[n++] = in[k];
     g->b->attributes = g->op.attributes;
     if (g->op.attributes.rate > 0 && g->op.attributes.stream == NULL)
         g->b->attributes.stream = g->op.name;
-    int dq = mtf_build(g->b, learns ? MTF_OP_ATTENTION_BIAS_GRAD : MTF_OP_ATTENTION_GRAD, name,
-                       NULL, adds ? 7 : 6, inputs);
+    int kind = leading >= 0 ? MTF_OP_ATTENTION_BIAS_GRAD : MTF_OP_ATTENTION_GRAD;
+    int dq = mtf_build(g->b, kind, name, NULL, n, inputs);
     for (int k = 0; k < 3 && dq >= 0; k++)
         mtf_gradient_give(g, in[k], dq + k);
-    if (learns && dq >= 0)
-        mtf_gradient_give(g, in[bias], dq + 3);
+    for (int k = first; k < g->op.n_inputs && dq >= 0; k++)
+        if (wants(g, k))
+            give(g, k, dq + 3);
 }
 
 void mtf_gradient_attention(MtfGradient *g) {

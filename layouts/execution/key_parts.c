@@ -63,10 +63,10 @@ static int for_parts(Splitting *s, const char *what, int tensor) {
 /* Attention to each part by itself. Returns its results; their logarithms are the next tensor. */
 static int attend(Splitting *s) {
     const int *in = s->op.inputs;
-    int inputs[4] = { for_parts(s, "queries", in[0]), in_parts(s, "keys", in[1]),
-                      in_parts(s, "values", in[2]), -1 };
-    if (s->op.n_inputs > 3)
-        inputs[3] = in_parts(s, "added", in[3]);
+    int inputs[5] = { for_parts(s, "queries", in[0]), in_parts(s, "keys", in[1]),
+                      in_parts(s, "values", in[2]) };
+    for (int k = 3; k < s->op.n_inputs; k++)
+        inputs[k] = in_parts(s, k == 3 ? "added" : "more_added", in[k]);
     g_autofree char *name = name_below(s, "parts");
     s->b->attributes = s->op.attributes;
     s->b->attributes.memory = s->within;

@@ -11,6 +11,14 @@ enum { Q, K, V, O, LSE, DO, INPUTS };
 /* The gradient of what is added to scores, behind those of queries, keys and values. */
 enum { ADDED = V + 1, GRADIENTS };
 
+/* What is added to scores. */
+typedef struct {
+    int parts;      /* the same in parts */
+    MtfShape first; /* of those, before memory becomes their last dimension */
+    bool
+        stays; /* with its queries, from which to which it differs; else it is handed on with memory */
+} Added;
+
 /* One operation that is rewritten. */
 typedef struct {
     MtfBuilder *b;
@@ -21,11 +29,11 @@ typedef struct {
     int parts, turned; /* dimensions of so many parts; the second while they are handed on */
     int query, memory; /* positions within one */
     bool striped;      /* part p of P has positions p, p + P, …, not neighbours */
-    int bias;          /* added to scores, in parts; or -1 */
-    int met;           /* where it differs from query to query, its parts along memory; else -1 */
-    int own;           /* then: the numbers of the parts of queries, … */
-    int ids;           /* … and of the parts of memory that they meet in the turn at hand */
-    MtfShape added;    /* of the bias in parts, before its memory becomes the last dimension */
+    Added added[2];
+    int n_added;
+    int met; /* where something that is added stays, its parts along memory; else -1 */
+    int own; /* then: the numbers of the parts of queries, … */
+    int ids; /* … and of the parts of memory that they meet in the turn at hand */
 } Ring;
 
 /* ---- Which ----------------------------------------------------------------------------------- */
@@ -110,28 +118,29 @@ static int divided(Ring *r, const char *what, int tensor) {
 }
 
 /* What is added to scores, its memory last. */
-static int divide_bias(Ring *r, int tensor, const char *name) {
+static int divide_added(Ring *r, const Added *added, int tensor, const char *name) {
     g_autofree char *first = g_strdup_printf("%s/first", name);
-    int parts = MTF_BUILD(r->b, MTF_OP_RESHAPE, r->striped ? first : name, &r->added, tensor);
+    int parts = MTF_BUILD(r->b, MTF_OP_RESHAPE, r->striped ? first : name, &added->first, tensor);
     if (!r->striped)
         return parts;
-    MtfShape shape = r->added;
+    MtfShape shape = added->first;
     mtf_shape_remove(&shape, r->memory);
     mtf_shape_append(&shape, r->memory);
     return MTF_BUILD(r->b, MTF_OP_TRANSPOSE, name, &shape, parts);
 }
 
-/* Layers that add the same share it in parts, BIAS/parts/STAGE, forward and back. */
-static int divided_bias(Ring *r, int tensor) {
+/* Layers that add the same to scores of the same queries share it in parts, BIAS/parts_of/QUERY/STAGE. */
+static int divided_added(Ring *r, const Added *added, int tensor) {
     const MtfTensor *bias = mtf_graph_tensor(r->b->graph, tensor);
-    g_autofree char *name =
-        g_strdup_printf("%s/%s/%d", bias->name, r->striped ? "stripes" : "parts", r->b->stage);
+    const char *query = mtf_graph_dimension(r->b->graph, r->op->attributes.query)->name;
+    g_autofree char *name = g_strdup_printf(
+        "%s/%s/%s/%d", bias->name, r->striped ? "stripes_of" : "parts_of", query, r->b->stage);
     MtfLayer own = r->b->layer;
     int parts = mtf_graph_find_tensor(r->b->graph, name);
     if (parts >= 0)
         return parts;
     r->b->layer = bias->layer;
-    parts = divide_bias(r, tensor, name);
+    parts = divide_added(r, added, tensor, name);
     r->b->layer = own;
     return parts;
 }
@@ -150,20 +159,24 @@ static int numbers_of_parts(Ring *r) {
     return mtf_build(r->b, MTF_OP_RANGE, name, &shape, 0, NULL);
 }
 
-/* What is added where part p of P meets part (p + P - turn) mod P: it stays with its queries, and each turn takes
- * from it what belongs to the memory that is there. */
-static int added_in(Ring *r, int turn) {
-    if (r->met < 0)
-        return r->bias;
-    g_autofree char *ahead = name_of(r, turn, "ahead"), *met = name_of(r, turn, "met"),
-                    *name = name_of(r, turn, "added/met");
+/* Part p of P meets part (p + P - turn) mod P. */
+static void number_met(Ring *r, int turn) {
+    g_autofree char *ahead = name_of(r, turn, "ahead"), *met = name_of(r, turn, "met");
     int further = whole_number(r, turn, "parts_less_turn", r->n_parts - turn);
     int sum = MTF_BUILD(r->b, MTF_OP_ADD, ahead, NULL, r->own, further);
     int n = whole_number(r, turn, "n_parts", r->n_parts);
     r->ids = MTF_BUILD(r->b, MTF_OP_MODULO, met, NULL, sum, n);
-    MtfShape shape = shape_of(r, r->bias);
+}
+
+/* What is added in a turn: of what stays with its queries each takes what belongs to the memory that is there. */
+static int added_in(Ring *r, int turn, int i) {
+    const Added *added = &r->added[i];
+    if (!added->stays)
+        return added->parts;
+    g_autofree char *name = name_of(r, turn, i == 0 ? "added/met" : "more_added/met");
+    MtfShape shape = shape_of(r, added->parts);
     mtf_shape_remove(&shape, r->met);
-    return MTF_BUILD(r->b, MTF_OP_EMBEDDING, name, &shape, r->bias, r->ids);
+    return MTF_BUILD(r->b, MTF_OP_EMBEDDING, name, &shape, added->parts, r->ids);
 }
 
 /* What the parts made as one, like what the operation made. */
@@ -190,8 +203,10 @@ static int turn_by(Ring *r, int turn, const char *what, int tensor, int by) {
 static void hand_on(Ring *r, int turn, int *inputs) {
     inputs[K] = turn_by(r, turn, "keys", inputs[K], 1);
     inputs[V] = turn_by(r, turn, "values", inputs[V], 1);
-    if (r->bias >= 0 && r->met < 0)
-        r->bias = turn_by(r, turn, "added", r->bias, 1);
+    for (int i = 0; i < r->n_added; i++)
+        if (!r->added[i].stays)
+            r->added[i].parts =
+                turn_by(r, turn, i == 0 ? "added" : "more_added", r->added[i].parts, 1);
 }
 
 /* Attention, or its gradient, of all parts in a turn. Parts that meet their own are heads, or, where shares
@@ -199,10 +214,12 @@ static void hand_on(Ring *r, int turn, int *inputs) {
 static int meet(Ring *r, int kind, int turn, int n_inputs, const int *inputs) {
     g_autofree char *name = name_of(r, turn, "parts");
     MtfAttributes *a = &r->b->attributes;
-    int all[INPUTS + 1];
+    int all[INPUTS + G_N_ELEMENTS(r->added)];
     memcpy(all, inputs, (gsize)n_inputs * sizeof *all);
-    if (r->bias >= 0)
-        all[n_inputs++] = added_in(r, turn);
+    if (r->met >= 0)
+        number_met(r, turn);
+    for (int i = 0; i < r->n_added; i++)
+        all[n_inputs++] = added_in(r, turn, i);
     *a = r->op->attributes;
     a->query = r->query;
     a->memory = r->memory;
@@ -214,16 +231,17 @@ static int meet(Ring *r, int kind, int turn, int n_inputs, const int *inputs) {
     return mtf_build(r->b, kind, name, NULL, n_inputs, all);
 }
 
-/* What is added to scores, `tensor`, is handed on with memory where it is alike for all queries. */
-static void begin_bias(Ring *r, int tensor) {
+static void begin_added(Ring *r, int tensor) {
     const MtfAttributes *a = &r->op->attributes;
     MtfShape shape = shape_of(r, tensor);
-    if (mtf_shape_find(&shape, a->query) >= 0) {
+    Added *added = &r->added[r->n_added++];
+    added->stays = mtf_shape_find(&shape, a->query) >= 0;
+    if (added->stays && r->met < 0) {
         r->met = mtf_dimension_below(r->b, a->memory, "met", r->n_parts);
         r->own = numbers_of_parts(r);
     }
-    r->added = divided_shape(r, tensor);
-    r->bias = divided_bias(r, tensor);
+    added->first = divided_shape(r, tensor);
+    added->parts = divided_added(r, added, tensor);
 }
 
 static Ring ring_of(MtfBuilder *b, const MtfOperation *op, char *name, int parts) {
@@ -235,7 +253,6 @@ static Ring ring_of(MtfBuilder *b, const MtfOperation *op, char *name, int parts
                .n_parts = parts,
                .turns = turns_of(b->graph, a, parts),
                .striped = stripes(a),
-               .bias = -1,
                .met = -1 };
     r.parts = mtf_dimension_below(b, a->query, "parts", parts);
     r.turned = mtf_dimension_below(b, a->query, "turned", parts);
@@ -243,8 +260,8 @@ static Ring ring_of(MtfBuilder *b, const MtfOperation *op, char *name, int parts
         mtf_dimension_below(b, a->query, "within", mtf_graph_size(b->graph, a->query) / parts);
     r.memory =
         mtf_dimension_below(b, a->memory, "within", mtf_graph_size(b->graph, a->memory) / parts);
-    if (op->n_inputs > bias)
-        begin_bias(&r, op->inputs[bias]);
+    for (int k = bias; k < op->n_inputs; k++)
+        begin_added(&r, op->inputs[k]);
     return r;
 }
 
@@ -278,13 +295,13 @@ static int added(Ring *r, int turn, const char *what, int sum, int more) {
 
 /* Of what stays with its queries each turn has its own part, and the rest goes along with its memory. */
 static int add_bias_gradient(Ring *r, int turn, int sum, int more) {
-    if (r->met < 0 && sum < 0)
+    if (!r->added[0].stays && sum < 0)
         return more;
-    if (r->met < 0)
+    if (!r->added[0].stays)
         return added(r, turn, "added_gradients", turn_by(r, turn, "added_gradients/so_far", sum, 1),
                      more);
     g_autofree char *name = name_of(r, turn, "added_gradients");
-    MtfShape shape = shape_of(r, r->bias);
+    MtfShape shape = shape_of(r, r->added[0].parts);
     int inputs[] = { r->ids, more, sum };
     return mtf_build(r->b, MTF_OP_EMBEDDING_GRAD, name, &shape, sum < 0 ? 2 : 3, inputs);
 }
@@ -299,7 +316,7 @@ static int joined_bias(Ring *r, int gradient) {
     g_autofree char *name = g_strdup_printf("%s/bias", r->name),
                     *first = name_of(r, r->turns, "added_gradients/first");
     if (r->striped)
-        gradient = MTF_BUILD(r->b, MTF_OP_TRANSPOSE, first, &r->added, gradient);
+        gradient = MTF_BUILD(r->b, MTF_OP_TRANSPOSE, first, &r->added[0].first, gradient);
     return joined(r, name, ADDED, gradient);
 }
 
@@ -329,7 +346,7 @@ static void ring_back(Ring *r, int *results) {
         hand_on(r, turn, x);
         add_turn(r, turn, meet(r, kind, turn, INPUTS, x), d);
     }
-    int last = learns(r) && r->met < 0 ? ADDED : V;
+    int last = learns(r) && !r->added[0].stays ? ADDED : V;
     for (int k = K; k <= last && r->turns > 1; k++)
         d[k] = turn_by(r, r->turns, k == ADDED ? "added" : what[k], d[k], 1 - r->turns);
     if (learns(r))

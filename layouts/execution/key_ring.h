@@ -24,9 +24,9 @@
  * attention", 2023). With a sliding window they are neighbours, and the turns end as soon as no query looks so
  * far; so they are where shares are dropped, which are drawn for neighbours at once.
  *
- * A bias along queries and memory stays with its queries, all memory's parts beside each other (MEMORY/met), and each
- * turn takes from it what belongs to the part at hand; backward each puts there what it makes of its gradient. One
- * along memory alone is handed on with it. Layers that add the same have it in parts once.
+ * What is added to scores along queries and memory stays with its queries, all memory's parts beside each other
+ * (MEMORY/met), and each turn takes from it what belongs to the part at hand; backward each puts there what it makes of
+ * its gradient. What is added along memory alone is handed on with it. Layers that add the same have it in parts once.
  *
  *     neighbours  0 0 0 0 1 1 1 1 2 2 2 2     stripes  0 1 2 0 1 2 0 1 2 0 1 2 */
 #ifndef MTF_KEY_RING_H

@@ -62,6 +62,14 @@ static bool check_bias(const Check *check, int k, GError **error) {
                 "\"window\", and their \"factor\" is not 0");
 }
 
+/* All that is added, inputs `first` and on. */
+static bool check_biases(const Check *check, int first, GError **error) {
+    for (int k = first; k < check->operation->n_inputs; k++)
+        if (!check_bias(check, k, error))
+            return false;
+    return true;
+}
+
 /* What attention to anything asks for: which positions are seen is not judged here. */
 static bool check_attention_inputs(const Check *check, const MtfShape *shape, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
@@ -119,7 +127,7 @@ static bool check_attention(const Check *check, const MtfShape *shape, GError **
 bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **error) {
     bool has_bias = check->operation->n_inputs > 3;
     return check_attention(check, shape, error) && check_parts(check, has_bias, error) &&
-           (!has_bias || check_bias(check, 3, error));
+           check_biases(check, 3, error);
 }
 
 /* Inputs `o` and the next one are results of attention: like the first input, and without its features. */
@@ -129,11 +137,11 @@ static bool check_results(const Check *check, int o, const MtfShape *shape, GErr
     return check_like(check, o, shape, error) && check_like(check, o + 1, &rest, error);
 }
 
-/* (q, k, v, o, lse[, bias]) */
+/* (q, k, v, o, lse[, bias[, mask]]) */
 bool mtf_check_attention_further(const Check *check, const MtfShape *shape, GError **error) {
     bool has_bias = check->operation->n_inputs > 5;
     return check_attention(check, shape, error) && check_parts(check, has_bias, error) &&
-           check_results(check, 3, shape, error) && (!has_bias || check_bias(check, 5, error));
+           check_results(check, 3, shape, error) && check_biases(check, 5, error);
 }
 
 /* Input `k`, the position of a text, has dimensions of input 0 and neither of `first` and `second`. */
@@ -171,12 +179,12 @@ bool mtf_check_cache_update(const Check *check, const MtfShape *shape, GError **
     return check_positions(check, 2, a->from, a->to, error);
 }
 
-/* (q, k, v, o, lse, do[, bias]): o and do like q, lse like q without its last dimension. */
+/* (q, k, v, o, lse, do[, bias[, mask]]): o and do like q, lse like q without its last dimension. */
 bool mtf_check_attention_grad(const Check *check, const MtfShape *shape, GError **error) {
     bool has_bias = check->operation->n_inputs > 6;
     return check_attention(check, shape, error) && check_parts(check, has_bias, error) &&
            check_results(check, 3, shape, error) && check_like(check, 5, shape, error) &&
-           (!has_bias || check_bias(check, 6, error));
+           check_biases(check, 6, error);
 }
 
 /* How many features are rotated, and that they make pairs. */

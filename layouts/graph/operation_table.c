@@ -53,7 +53,7 @@
         .whole = true, .flops = 4, .own_dimensions = true, .products = MTF_PRODUCTS_ATTENTION,    \
         .scratch = MTF_SCRATCH_ATTENTION
 #define ATTENDING_BACK(text, least, outputs)                                                       \
-    ROW(text, MATMUL, least, 7, outputs, FIRST),                                                   \
+    ROW(text, MATMUL, least, 8, outputs, FIRST),                                                   \
         .suffixes = { NULL, "k", "v", "bias" }, .outputs_like = { 0, 1, 2, 6 }, .separate = true,  \
         .whole = true, .reduction = MTF_REDUCE_SUM, .linearity = MTF_LINEAR_ONE,                   \
         .linear_input = 5, .wide_inputs = WIDE(4), .flops = 10, .check = mtf_check_attention_grad, \
@@ -250,10 +250,10 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                              .attributes = { REQUIRED_DIMENSION(query),
                                              REQUIRED_DIMENSION(memory) },
                              .check = mtf_check_causal },
-    [MTF_OP_ATTENTION] = { ATTENDING("attention", 3, 4), .share = mtf_share_causal,
+    [MTF_OP_ATTENTION] = { ATTENDING("attention", 3, 5), .share = mtf_share_causal,
                            .attributes = { ATTENTION, DROPPED, TURN }, .check = mtf_check_attention,
                            .in_parts = true, .random = true },
-    [MTF_OP_ATTENTION_FURTHER] = { ATTENDING("attention_further", 5, 6), .share = mtf_share_causal,
+    [MTF_OP_ATTENTION_FURTHER] = { ATTENDING("attention_further", 5, 7), .share = mtf_share_causal,
                                    .wide_inputs = WIDE(4), .in_place = 1 << 3,
                                    .attributes = { ATTENTION, DROPPED, TURN },
                                    .check = mtf_check_attention_further, .random = true },

@@ -162,11 +162,11 @@ typedef enum {
     MTF_OP_TOP_K,       /* the largest along `from`, largest first, along `to`; and "NAME/index" */
     MTF_OP_DROPOUT,     /* x / (1 - rate) or 0; also its own gradient, on the same stream */
     MTF_OP_CAUSAL_MASK, /* x where memory <= query, else -1e30 */
-    MTF_OP_ATTENTION, /* (q, k, v[, bias]) -> softmax over memory of factor q k + bias, times v; and "NAME/lse",
-                           the logarithm of the softmax's sum; never the scores themselves */
-    MTF_OP_ATTENTION_FURTHER, /* (q, k, v, o, lse) -> attention to k and v beside the memory that o and lse
-                                 are the results of; and "NAME/lse" */
-    MTF_OP_ROTARY,            /* pairs of features turned by angles that grow with the position */
+    MTF_OP_ATTENTION, /* (q, k, v[, bias[, mask]]) -> softmax over memory of factor q k + bias + mask, times
+                           v; and "NAME/lse", the logarithm of the softmax's sum; never the scores themselves */
+    MTF_OP_ATTENTION_FURTHER, /* (q, k, v, o, lse[, bias[, mask]]) -> attention to k and v beside the memory that
+                                 o and lse are the results of; and "NAME/lse" */
+    MTF_OP_ROTARY,    /* pairs of features turned by angles that grow with the position */
     MTF_OP_EMBEDDING, /* (table, ids) -> the row of each id; the vocabulary is what ids lack */
     MTF_OP_SLOTS,     /* (choice[, gate]) -> the place of each choice, or -1 */
     MTF_OP_SLOT_IDS,  /* (choice, slot) -> what was chosen by whom is in each place; -1: nobody */

@@ -90,7 +90,8 @@ static int biased_shares(MtfMaking *m, const MtfOperation *op, const int *inputs
     softmax.attributes.dimension = a->memory;
     int products = mtf_making_emit(m, &product, 2, inputs),
         scores = mtf_making_emit(m, &scale, 1, &products);
-    int biased = mtf_making_emit(m, &add, 2, (int[]){ scores, inputs[3] });
+    int biased =
+        mtf_making_emit(m, &add, op->n_inputs - 2, (int[]){ scores, inputs[3], inputs[4] });
     int seen = hide_later(m, op, "/causal", a->memory, biased);
     return mtf_making_emit(m, &softmax, 1, &seen);
 }
@@ -98,7 +99,7 @@ static int biased_shares(MtfMaking *m, const MtfOperation *op, const int *inputs
 /* Attention with a bias, by rows that there are: cached_attention adds none. */
 static int make_biased_attention(MtfMaking *m, const MtfOperation *op, const int *inputs) {
     const MtfAttributes *a = &op->attributes;
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < op->n_inputs; k++)
         if (inputs[k] < 0)
             return -1;
     if (a->softcap != 0 || a->window != 0) {

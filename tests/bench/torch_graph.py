@@ -465,8 +465,8 @@ class Graph:
         s = einsum([q, k], rest).t * o["factor"]
         if o.get("softcap", 0):
             s = o["softcap"] * torch.tanh(s / o["softcap"])
-        if bias:
-            s = s + bias[0].to(rest)
+        for b in bias:
+            s = s + b.to(rest)
         if o.get("causal", 0):
             behind = torch.arange(self.size(query)).unsqueeze(1) - torch.arange(self.size(memory))
             hidden = behind < 0

@@ -47,8 +47,8 @@ static const char *scores_of(MtfOnnxNodes *e, const MtfShape *scores) {
         const char *cap = mtf_node_number(e, type, a->softcap);
         s = mtf_node_two(e, "Mul", mtf_node_one(e, "Tanh", mtf_node_two(e, "Div", s, cap)), cap);
     }
-    if (op->n_inputs > 3)
-        s = mtf_node_two(e, "Add", s, mtf_node_aligned_input(e, 3, scores));
+    for (int k = 3; k < op->n_inputs; k++)
+        s = mtf_node_two(e, "Add", s, mtf_node_aligned_input(e, k, scores));
     return a->causal != 0 ? masked(e, s, scores) : s;
 }
 

@@ -108,6 +108,7 @@ void mtf_nest_add_loops_lacking(MtfNest *nest, const MtfOperand *operand, const 
 }
 
 static int add_empty(MtfNest *nest) {
+    g_assert(nest->n_operands < MTF_NEST_OPERANDS);
     int k = nest->n_operands++;
     memset(nest->stride[k], 0, sizeof nest->stride[k]);
     nest->offset[k] = 0;

@@ -21,7 +21,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
-#define MTF_NEST_OPERANDS 12
+#define MTF_NEST_OPERANDS 16
 
 typedef struct {
     int n_loops, n_operands;

@@ -15,6 +15,9 @@
 /* The operands of the nest over examples and heads; only the first five going forward. */
 enum { Q, K, V, O, LSE, DO, DQ, DK, DV, OPERANDS };
 
+/* What is added to scores, at most: what is learned, say, and what hides. */
+#define BIASES 2
+
 typedef struct {
     const MtfOperand *operand[OPERANDS];
     int n_operands;
@@ -27,9 +30,10 @@ typedef struct {
     int64_t stride[OPERANDS];         /* from one query or position of memory to the next */
     double factor, softcap;
     bool causal;
-    const MtfOperand *bias;          /* added to scores; or NULL */
-    int64_t bias_stride;             /* from one query to the next */
-    const MtfOperand *bias_gradient; /* of the type of scratch; or NULL */
+    const MtfOperand *bias[BIASES]; /* added to scores */
+    int n_biases;
+    int64_t bias_stride[BIASES];     /* from one query to the next */
+    const MtfOperand *bias_gradient; /* of the first, of the type of scratch; or NULL */
     int64_t bias_gradient_stride;
     int64_t window; /* positions that a query looks at, its own the last; 0: all */
     /* Scratch. Of a head's memory, with features in rows and with positions in rows: */
@@ -38,8 +42,8 @@ typedef struct {
     /* Of a block of queries: */
     char *query_rows, *result_rows, *do_rows, *scores, *ds;
     MtfNest nest;
-    int64_t at[OPERANDS];              /* where the example's head begins, in elements */
-    int64_t bias_at, bias_gradient_at; /* likewise */
+    int64_t at[OPERANDS];                      /* where the example's head begins, in elements */
+    int64_t bias_at[BIASES], bias_gradient_at; /* likewise */
     /* Of attention to a cache, else NULL: where an example's queries begin (int32), and where these
      * slices would if that were 0; then `keys` are those up to the last query. */
     const MtfOperand *position;
@@ -110,8 +114,8 @@ static void nest_init(Attention *a, const MtfAttributes *attributes) {
     mtf_nest_add_loops(&a->nest, &rest);
     for (int i = 0; i < a->n_operands; i++)
         mtf_nest_add(&a->nest, a->operand[i]);
-    if (a->bias != NULL)
-        mtf_nest_add(&a->nest, a->bias);
+    for (int i = 0; i < a->n_biases; i++)
+        mtf_nest_add(&a->nest, a->bias[i]);
     if (a->bias_gradient != NULL)
         mtf_nest_add(&a->nest, a->bias_gradient);
     if (a->position != NULL)
@@ -202,7 +206,8 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
         int dim = follows_memory(i) ? attributes->memory : attributes->query;
         a->stride[i] = mtf_operand_stride(a->operand[i], mtf_operand_find(a->operand[i], dim));
     }
-    a->bias_stride = stride_of_queries(a->bias, attributes);
+    for (int i = 0; i < a->n_biases; i++)
+        a->bias_stride[i] = stride_of_queries(a->bias[i], attributes);
     a->bias_gradient_stride = stride_of_queries(a->bias_gradient, attributes);
     take_scratch(a, call->scratch);
     begin_dropping(a, call);
@@ -407,18 +412,24 @@ static int64_t fill_up(const Attention *a, const Block *b, char *row, Seen seen,
 
 #define PIECE 256
 
-/* Adds a query's bias, times `by`, to its scores of the keys that it looks at. */
-static void add_bias(const Attention *a, const Block *b, char *scores, int64_t row, double by) {
+/* Adds a query's bias `i`, times `by`, to its scores of the keys that it looks at. */
+static void add_bias(const Attention *a, const Block *b, int i, char *scores, int64_t row,
+                     double by) {
     Seen seen = keys_in_window(a, b, row);
-    int64_t at = a->bias_at + (b->query + row) * a->bias_stride + b->key;
+    int64_t at = a->bias_at[i] + (b->query + row) * a->bias_stride[i] + b->key;
     float wide[PIECE];
     for (int64_t key = seen.from; key < seen.to; key += PIECE) {
         int64_t n = MIN(PIECE, seen.to - key);
-        const void *bias = mtf_operand_at(a->bias, at + key);
+        const void *bias = mtf_operand_at(a->bias[i], at + key);
         if (a->narrow)
             mtf_bf16_widen(wide, bias, n, 1);
         a->loops->add(element(a, scores, 0, 0, key), a->narrow ? wide : bias, by, n);
     }
+}
+
+static void add_biases(const Attention *a, const Block *b, char *scores, int64_t row, double by) {
+    for (int i = 0; i < a->n_biases; i++)
+        add_bias(a, b, i, scores, row, by);
 }
 
 /* The part of memory that the one at hand is, or that its queries meet. */
@@ -453,8 +464,7 @@ static void online_softmax_row(const Attention *a, const Block *b, Statistics *s
     Seen seen = keys_in_window(a, b, row);
     if (a->softcap > 0)
         a->loops->cap(scores, a->softcap, whole_lanes(seen.to));
-    if (a->bias != NULL)
-        add_bias(a, b, scores, row, 1);
+    add_biases(a, b, scores, row, 1);
     int64_t lanes = fill_up(a, b, scores, seen, -INFINITY);
     if (seen.to == 0)
         return;
@@ -542,8 +552,7 @@ static void softmax_gradient_row(const Attention *a, const Block *b, double dot,
         draw_kept(a, b, row, seen, keep);
         drop(a, ds, seen, keep);
     }
-    if (a->bias != NULL)
-        add_bias(a, b, scores, row, 1 / a->factor);
+    add_biases(a, b, scores, row, 1 / a->factor);
     (a->softcap > 0 ? a->loops->capped_softmax_gradient
                     : a->loops->softmax_gradient)(scores, ds, &gradient, whole_lanes(seen.to));
     if (a->rate > 0)
@@ -703,10 +712,10 @@ static void each_head(Attention *a) {
                 end_memory(a);
             for (int i = 0; i < a->n_operands; i++)
                 a->at[i] = at_turn(nest, i, turn);
-            if (a->bias != NULL)
-                a->bias_at = at_turn(nest, a->n_operands, turn);
+            for (int i = 0; i < a->n_biases; i++)
+                a->bias_at[i] = at_turn(nest, a->n_operands + i, turn);
             if (a->bias_gradient != NULL)
-                a->bias_gradient_at = at_turn(nest, a->n_operands + 1, turn);
+                a->bias_gradient_at = at_turn(nest, a->n_operands + a->n_biases, turn);
             if (a->rate > 0)
                 a->head = at_turn(nest, a->numbering, turn);
             int64_t packed = a->keys;
@@ -722,11 +731,16 @@ static void each_head(Attention *a) {
         end_memory(a);
 }
 
+/* What is added: inputs `first` and on. */
+static void take_biases(Attention *a, const MtfKernelCall *call, int first) {
+    for (int k = first; k < call->operation->n_inputs; k++)
+        a->bias[a->n_biases++] = &call->inputs[k];
+}
+
 static void attention_kernel(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs, *out = call->outputs;
-    Attention a = { .operand = { &in[0], &in[1], &in[2], &out[0], &out[1] },
-                    .n_operands = DO,
-                    .bias = call->operation->n_inputs > 3 ? &in[3] : NULL };
+    Attention a = { .operand = { &in[0], &in[1], &in[2], &out[0], &out[1] }, .n_operands = DO };
+    take_biases(&a, call, 3);
     attention_init(&a, call);
     each_head(&a);
 }
@@ -736,8 +750,8 @@ static void attention_further_kernel(const MtfKernelCall *call) {
     Attention a = { .operand = { &in[0], &in[1], &in[2], &out[0], &out[1] },
                     .n_operands = DO,
                     .before = &in[3],
-                    .lse_before = &in[4],
-                    .bias = call->operation->n_inputs > 5 ? &in[5] : NULL };
+                    .lse_before = &in[4] };
+    take_biases(&a, call, 5);
     attention_init(&a, call);
     each_head(&a);
 }
@@ -762,8 +776,8 @@ static void attention_grad_kernel(const MtfKernelCall *call) {
     Attention a = { .operand = { &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &out[0], &out[1],
                                  &out[2] },
                     .n_operands = OPERANDS,
-                    .bias = call->operation->n_inputs > 6 ? &in[6] : NULL,
                     .bias_gradient = call->operation->n_outputs > 3 ? &out[3] : NULL };
+    take_biases(&a, call, 6);
     attention_init(&a, call);
     for (int k = 1; k < 3 && mtf_operand_elements(&in[4]) == 0; k++)
         clear(&out[k]);

@@ -243,6 +243,41 @@ static void attention_with_a_bias(void **state) {
     }
 }
 
+/* Two things that are added learn, if one has the other's dimensions. */
+static void attention_with_two_biases(void **state) {
+    (void)state;
+    static const char *const biases[][2] = { { "bd", "abd" }, { "abd", "d" }, { "ad", "ad" } };
+    for (gsize i = 0; i < G_N_ELEMENTS(biases); i++) {
+        MtfBuilder b = start();
+        int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac");
+        int v = op(&b, MTF_OP_TANH, "v", NULL, k, -1);
+        int one = variable(&b, "one", biases[i][0]), other = variable(&b, "other", biases[i][1]);
+        b.attributes.query = B;
+        b.attributes.memory = D;
+        b.attributes.dimension = C;
+        b.attributes.factor = 0.7;
+        int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 5, (int[]){ q, k, v, one, other });
+        g_autoptr(MtfGraph) graph = finish(&b, y);
+        mtf_test_check_gradients(graph);
+    }
+}
+
+static void biases_that_learn_and_do_not_fit_are_added_before(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac");
+    int one = variable(&b, "one", "bd"), other = variable(&b, "other", "ad");
+    b.attributes.query = B;
+    b.attributes.memory = D;
+    b.attributes.dimension = C;
+    b.attributes.factor = 0.7;
+    int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 5, (int[]){ q, k, k, one, other });
+    g_autoptr(MtfGraph) graph = finish(&b, y);
+    g_autoptr(GError) error = NULL;
+    assert_null(mtf_training_graph(graph, &error));
+    assert_non_null(strstr(error->message, "add them before"));
+}
+
 static int nothing_like(MtfBuilder *b, const char *dims) {
     MtfShape shape = shape_of(dims);
     b->has_dtype = true;
@@ -302,6 +337,8 @@ int main(void) {
         cmocka_unit_test(a_table_that_is_multiplied_by_too_has_one_dense_gradient),
         cmocka_unit_test(attention),
         cmocka_unit_test(attention_with_a_bias),
+        cmocka_unit_test(attention_with_two_biases),
+        cmocka_unit_test(biases_that_learn_and_do_not_fit_are_added_before),
         cmocka_unit_test(attention_that_goes_on),
         cmocka_unit_test(every_rule_of_layers_has_been_checked),
     };

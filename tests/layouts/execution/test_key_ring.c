@@ -31,6 +31,9 @@ static const struct {
     { 12, "", ", 'w'" },
     { 24, ", 'causal': 1", ", 'w'" },
     { 12, ", 'causal': 1, 'dropout': 0.3", ", 'w'" },
+    { 12, "", ", 'c', 'u'" },
+    { 24, "", ", 'u', 'c'" },
+    { 12, ", 'causal': 1", ", 'w', 'c'" },
     { 24, ", 'dropout': 0.3", "" },
     { 12, ", 'causal': 1, 'window': 7, 'dropout': 0.3", "" },
     { 12, ", 'causal': 1, 'dropout': 0.3, 'stream': 'other'", ", 'u'" },
@@ -55,7 +58,8 @@ static void gradients_are_the_slopes_of_what_the_ring_gives(void **state) {
     static const char *const kinds[][2] = { { ", 'causal': 1, 'window': 5", "" },
                                             { "", ", 'u'" },
                                             { "", ", 'w'" },
-                                            { ", 'causal': 1", ", 'w'" } };
+                                            { ", 'causal': 1", ", 'w'" },
+                                            { ", 'causal': 1", ", 'u', 'c'" } };
     for (gsize k = 0; k < G_N_ELEMENTS(kinds); k++) {
         g_autoptr(MtfGraph) graph = mtf_test_attention_training(12, kinds[k][0], kinds[k][1]);
         assert_true(mtf_graph_ring_keys(graph, 3, NULL));

@@ -39,12 +39,14 @@ static bool looks(const Point *p) {
            (behind >= 0 && (p->a->window == 0 || (double)behind < p->a->window));
 }
 
-/* What is added to the score where we stand: input `bias`, where the operation has so many. */
+/* What is added to the score where we stand: inputs `bias` and on, where the operation has so many. */
 static double bias_at(const Point *p, int bias) {
     bool further = p->operation->kind == MTF_OP_ATTENTION_FURTHER;
-    bool has = p->operation->kind != MTF_OP_CACHED_ATTENTION &&
-               (bias += further ? 2 : 0) < p->operation->n_inputs;
-    return has ? value_at(p, p->operation->inputs[bias]) : 0;
+    double sum = 0;
+    for (int k = bias + (further ? 2 : 0); k < p->operation->n_inputs; k++)
+        sum += p->operation->kind != MTF_OP_CACHED_ATTENTION ? value_at(p, p->operation->inputs[k])
+                                                             : 0;
+    return sum;
 }
 
 /* The score where we stand, and how fast it grows with factor q k. */

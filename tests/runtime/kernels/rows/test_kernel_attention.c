@@ -48,6 +48,7 @@ static const Case cases[] = {
     { 2, 150, 150, 8, 0, 2, false, 0.3, 0, 0, 2, false, 0.2 },
     { 3, 300, 100, 4, 1, 1, false, 0.5, 0, 0, 0, true, 0.3 },
     { 3, 70, 600, 3, 0, 2, false, 0.5, 0, 0, 0, true, 0.3 },
+    { 3, 70, 600, 3, 0, 2, false, 0.5, 0, 0, 3, true, 0.3 },
 };
 
 static MtfGraph *make_graph(const Case *c, MtfDtype dtype) {
