@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan estimate: prices one layout, given by rules. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/layout_search/settled_layout.h"
 #include "analyzer/planner/planning.h"
 #include "cost/machine/mapping_json.h"
 #include "cost/price/predict.h"
@@ -166,7 +167,7 @@ static bool estimate(const Options *options, const char *path, GError **error) {
         !mtf_pricer_init(&e.pricer, machine, &layout->mesh, error))
         return false;
     lay_mesh(&e, graph, layout);
-    g_autoptr(MtfProgram) program = mtf_planning_tune(
+    g_autoptr(MtfProgram) program = mtf_layout_settle(
         graph, layout, &e.pricer, mtf_planning_room(machine), options->collectives, NULL);
     g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
         g_steal_pointer(&graph), g_steal_pointer(&layout), program, &e.pricer, unsearched(&e));

@@ -2,7 +2,7 @@
 #include "analyzer/layout_search/best_attempt.h"
 
 #include "analyzer/free/alternatives.h"
-#include "analyzer/solver/problem/in_parallel.h"
+#include "analyzer/layout_search/accompanied_search.h"
 
 #include <math.h>
 
@@ -64,61 +64,18 @@ static bool should_prove(const MtfPlanSearch *search, const MtfMeshAttempt *best
                : !search->options->has_gap && (double)left <= STANDARD_GAP * (double)found->cost;
 }
 
-/* The search that proves, and the layouts made by hand that will be shown beside the plan. */
-typedef struct {
-    const MtfPlanSearch *search;
-    MtfMeshAttempt *best;
-    MtfFreeSearchOptions options;
-    MtfFreeAnswer better;
-    MtfSearchControl measuring; /* ends where the proof fails */
-    bool done;
-    GError *error;
-} Proof;
-
-static void prove_or_measure(int i, void *data) {
-    Proof *proof = data;
-    const MtfMeshAttempt *best = proof->best;
-    if (i > 0) {
-        mtf_incumbents_measure(best->incumbents, proof->search->options->memory_limit,
-                               &proof->measuring);
-        return;
-    }
-    proof->done = mtf_free_search(best->problem, &proof->options, &proof->better, &proof->error);
-    if (!proof->done)
-        mtf_search_cancel(&proof->measuring);
-}
-
-/* Of a large graph either takes long, and does without the other: the search begins with the cheapest layout
- * known, which it need not look for. */
-static bool run_proof(Proof *proof, GError **error) {
-    const MtfPlanSearch *search = proof->search;
-    MtfMeshAttempt *best = proof->best;
-    bool large = mtf_plan_search_is_large(search);
-    mtf_mesh_attempt_keep_found(best);
-    proof->options = mtf_mesh_attempt_options(search, best);
-    proof->options.drafted = best->free.drafted;
-    proof->options.gap = large ? mtf_plan_search_gap(search) : search->options->proof_gap;
-    const MtfIncumbent *known =
-        mtf_incumbents_best(best->incumbents, search->options->memory_limit);
-    g_autoptr(MtfIncumbents) cheapest = mtf_incumbents_new(search->graph, &best->pricer);
-    mtf_incumbents_add_measured(cheapest, known->name, known->layout, known->cost,
-                                known->arena_bytes, known->step_seconds);
-    proof->options.incumbents = cheapest;
-    mtf_search_control_init_part(&proof->measuring, search->control, 0);
-    mtf_in_parallel(large ? 2 : 1, prove_or_measure, proof);
-    if (!proof->done)
-        g_propagate_error(error, proof->error);
-    return proof->done;
-}
-
 bool mtf_best_prove(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **error) {
     MtfFreeAnswer *found = &best->free;
     if (!should_prove(search, best))
         return true;
-    Proof proof = { .search = search, .best = best };
-    if (!run_proof(&proof, error))
+    mtf_mesh_attempt_keep_found(best);
+    MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, best);
+    options.drafted = found->drafted;
+    options.gap =
+        mtf_plan_search_is_large(search) ? mtf_plan_search_gap(search) : search->options->proof_gap;
+    MtfFreeAnswer better = { 0 };
+    if (!mtf_search_accompanied(search, best, &options, true, &better, error))
         return false;
-    MtfFreeAnswer better = proof.better;
     int64_t bound = MIN(MAX(better.bound, found->bound), better.cost);
     g_autofree char *method =
         g_strdup(better.bound >= found->bound ? better.method : found->method);
@@ -126,6 +83,7 @@ bool mtf_best_prove(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **
         MtfFreeAnswer worse = *found;
         *found = better;
         better = worse;
+        mtf_settled_layout_clear(&best->settled);
     }
     mtf_free_answer_clear(&better);
     found->bound = bound;
@@ -190,6 +148,7 @@ void mtf_best_take_cheaper(const MtfPlanSearch *search, MtfMeshAttempt *best) {
         mtf_incumbents_best(best->incumbents, search->options->memory_limit);
     if (known == NULL || known->cost >= best->cost)
         return;
+    mtf_settled_layout_clear(&best->settled);
     mtf_layout_free(best->free.layout);
     best->free.layout = mtf_layout_copy(known->layout);
     best->free.cost = best->cost = known->cost;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/layout_search/mesh_attempt.h"
 
+#include "analyzer/layout_search/accompanied_search.h"
 #include "analyzer/layout_search/mesh_rules.h"
 #include "cost/price/schedule.h"
 #include "cost/tune/order_search.h"
@@ -31,6 +32,7 @@ void mtf_mesh_attempt_free(MtfMeshAttempt *attempt) {
     mtf_layout_free(attempt->alike);
     mtf_free_problem_free(attempt->problem);
     mtf_free_answer_clear(&attempt->free);
+    mtf_settled_layout_clear(&attempt->settled);
     mtf_incumbents_free(attempt->incumbents);
     g_free(attempt);
 }
@@ -264,7 +266,7 @@ static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
         part.slack = 1;
         options.control = &part;
     }
-    if (mtf_free_search(attempt->problem, &options, &attempt->free, &cause))
+    if (mtf_search_accompanied(search, attempt, &options, false, &attempt->free, &cause))
         return true;
     attempt->hopeless = hopeless < INT64_MAX && mtf_search_is_beaten(&part, hopeless);
     if (attempt->hopeless)

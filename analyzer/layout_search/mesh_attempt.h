@@ -30,8 +30,9 @@ typedef struct {
     MtfLayout *alike;        /* the best found that fits and lays them out alike; NULL: none */
     MtfIncumbents *incumbents;
     MtfFreeAnswer free;
-    int64_t cost;  /* of the best layout; INT64_MAX: none fits */
-    bool hopeless; /* by its bound, that has no layout then */
+    MtfSettledLayout settled; /* its layout, settled; or none */
+    int64_t cost;             /* of the best layout; INT64_MAX: none fits */
+    bool hopeless;            /* by its bound, that has no layout then */
 } MtfMeshAttempt;
 
 /* Searches one mesh laid as `mapping` says, or in order for NULL. `known` is a layout found before, or

@@ -6,6 +6,7 @@
 void mtf_plan_answer_clear(MtfPlanAnswer *answer) {
     mtf_rule_answer_clear(&answer->rules);
     mtf_free_answer_clear(&answer->free);
+    mtf_settled_layout_clear(&answer->settled);
     g_clear_pointer(&answer->fastest, mtf_layout_free);
     g_clear_pointer(&answer->frontier, g_array_unref);
     g_clear_pointer(&answer->incumbents, mtf_incumbents_free);

@@ -6,6 +6,7 @@
 #include "analyzer/free/free_search.h"
 #include "analyzer/free/frontier.h"
 #include "analyzer/layout_search/alike_layers.h"
+#include "analyzer/layout_search/settled_layout.h"
 #include "analyzer/rules/rule_search.h"
 
 /* What is proven of the merged mesh that a plan for many axes was found on (merged_answer.h). */
@@ -28,6 +29,7 @@ typedef struct {
     MtfPricer pricer;          /* with the mesh as it is laid on the machine */
     MtfRuleAnswer rules;       /* on that mesh; bound: over all meshes in order as well */
     MtfFreeAnswer free;        /* layout NULL: not searched, or nothing fits */
+    MtfSettledLayout settled;  /* the free layout as a plan's, where it was settled on the way */
     MtfIncumbents *incumbents; /* rules and standard layouts on that mesh; NULL: none */
     GArray *frontier;          /* NULL: not asked for */
     MtfAlikeLayers alike;      /* what is said of repeated layers */

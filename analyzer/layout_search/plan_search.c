@@ -203,8 +203,10 @@ static void give_answer(const MtfPlanSearch *search, MtfMeshAttempt *best, MtfPl
     answer->rules.tightened |= in_order->tightened;
     answer->free = best->free;
     answer->incumbents = g_steal_pointer(&best->incumbents);
+    answer->settled = best->settled;
     best->rules = (MtfRuleAnswer){ 0 };
     best->free = (MtfFreeAnswer){ 0 };
+    best->settled = (MtfSettledLayout){ 0 };
 }
 
 /* Whether the best layout, and the fastest that begun its search, have steps too long for what would be
@@ -268,7 +270,8 @@ bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
     g_autoptr(MtfMergedMeshes) merged =
         may_merge(options) ? mtf_merged_meshes_new(graph, meshes, options->machine) : NULL;
     if (merged != NULL)
-        own.frontier = 0; /* its bounds would be those of the merges */
+        own.frontier = own.settles =
+            0; /* its bounds would be those of the merges, as its layouts are */
     MtfPlanSearch search = { graph, merged != NULL ? merged->searched : meshes, &own, &in_order,
                              options->control };
     bool done = mtf_first_rules(&search, &in_order, error) && search_on(&search, answer, error);

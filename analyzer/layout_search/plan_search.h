@@ -47,6 +47,8 @@ typedef struct {
     double rival_seconds; /* of another plan's step, 0: none. A search that cannot come near it is
                                   hopeless, and left: */
     bool by_bound;        /* as soon as its bound says so, without an answer */
+    bool settles;         /* the layout that a proof keeps may be settled beside it, with */
+    const char *collectives; /* … as of mtf_layout_settle */
 } MtfPlanSearchOptions;
 
 /* Searches the meshes (MtfMesh). True with or without a layout; false on an error. The same input

@@ -14,9 +14,6 @@
 #include "cost/price/predict.h"
 #include "cost/price/schedule.h"
 #include "cost/summary/step_summary.h"
-#include "cost/tune/algorithm_choice.h"
-#include "cost/tune/bucket_choice.h"
-#include "cost/tune/order_search.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
@@ -322,20 +319,6 @@ bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMa
         return false;
     MtfJson root = mtf_json_root(document);
     return mtf_mapping_from_json(&root, mesh, &pricer->map, error);
-}
-
-MtfProgram *mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                              int64_t memory_limit, const char *collectives,
-                              const MtfSearchControl *control) {
-    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
-    if (layout->execution.order == NULL)
-        mtf_layout_improve_order(graph, layout, &program, pricer, memory_limit);
-    if (layout->execution.bucket_bytes == 0 && !mtf_search_is_over(control))
-        mtf_layout_choose_bucket(graph, layout, &program, pricer, memory_limit);
-    if (collectives == NULL)
-        return g_steal_pointer(&program);
-    mtf_layout_choose_algorithms(graph, layout, pricer, collectives);
-    return mtf_lower(graph, layout);
 }
 
 bool mtf_planning_set_execution(MtfPlan *plan, const MtfGraph *graph, const MtfStepVariant *variant,

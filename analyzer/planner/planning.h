@@ -116,15 +116,6 @@ MtfMachine *mtf_planning_plan_machine(const MtfPlan *plan, const char *path, GEr
 bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMachine *machine,
                               MtfPricer *pricer, GError **error);
 
-/* Gives a layout what a plan's has besides its placements: a better order of instructions where
- * that lowers the peak (as mtf_layout_improve_order says, of which `memory_limit` is the bytes of a
- * device), buckets for small exchanges where they shorten the step and the search (or NULL) has time left,
- * and algorithms of collectives as mtf_layout_choose_algorithms reads `collectives`, or NULL. Returns what
- * it is lowered to then. */
-MtfProgram *mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                              int64_t memory_limit, const char *collectives,
-                              const MtfSearchControl *control);
-
 /* Makes a plan of a settled layout, which is lowered to `program`: predicts, digests. What a device may hold is
  * `search`'s "memory_limit", else the machine's memory. Takes over graph, layout and
  * `search`. */

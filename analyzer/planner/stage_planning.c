@@ -108,7 +108,7 @@ static MtfPlan *plan_again(const Known *known, const MtfGraph *graph,
     }
     g_autoptr(MtfProgram) program =
         same_order ? mtf_lower(graph, layout)
-                   : mtf_planning_tune(graph, layout, &known->pricer, limit, NULL, NULL);
+                   : mtf_layout_settle(graph, layout, &known->pricer, limit, NULL, NULL);
     if (!mtf_arena_fits(program, limit))
         return NULL;
     *seconds = same_order ? known->seconds : stage_seconds(&known->pricer, program);
@@ -171,7 +171,7 @@ static MtfPlan *plan_of(const MtfPlanAnswer *answer, const MtfGraph *stage, int6
     MtfLayout *layout = mtf_plan_answer_layout(answer, graph);
     reduce_before_sending(graph, layout);
     g_autoptr(MtfProgram) program =
-        mtf_planning_tune(graph, layout, &answer->pricer, limit, NULL, NULL);
+        mtf_layout_settle(graph, layout, &answer->pricer, limit, NULL, NULL);
     *seconds = stage_seconds(&answer->pricer, program);
     return mtf_planning_plan_new(graph, layout, program, &answer->pricer,
                                  mtf_plan_answer_to_json(answer, limit));

@@ -115,6 +115,8 @@ static MtfPlanSearchOptions plan_options(Trial *trial, int frontier) {
         .runner = trial->runner,
         .rival_seconds = options->rival_seconds,
         .by_bound = trial->found.graph->operations->len > QUICK_OPERATIONS,
+        .settles = true,
+        .collectives = options->collectives,
     };
 }
 
@@ -167,8 +169,18 @@ static bool search_variant(Trial *trial, int frontier, GError **error) {
     return mtf_plan_search(found->graph, trial->options->meshes, &options, &found->answer, error);
 }
 
+/* The layout, where it was settled while it was proven. */
+static bool take_settled(MtfVariantAnswer *answer) {
+    MtfSettledLayout *settled = &answer->answer.settled;
+    if (settled->layout == NULL || answer->answer.fastest != NULL)
+        return false;
+    answer->layout = g_steal_pointer(&settled->layout);
+    answer->program = g_steal_pointer(&settled->program);
+    return true;
+}
+
 void mtf_variant_answer_tune(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer) {
-    if (answer->layout != NULL)
+    if (answer->layout != NULL || take_settled(answer))
         return;
     double left = mtf_search_seconds_left(options->control);
     MtfSearchControl part; /* the other half of the ending is for what the plan says */
@@ -177,7 +189,7 @@ void mtf_variant_answer_tune(const MtfVariantSearchOptions *options, MtfVariantA
         isfinite(left) ? fmax(1e-3, left - ending_seconds(options, left) / 2) : 0);
     mtf_program_free(answer->program); /* of a layout that was dropped */
     answer->layout = mtf_plan_answer_layout(&answer->answer, answer->graph);
-    answer->program = mtf_planning_tune(answer->graph, answer->layout, &answer->answer.pricer,
+    answer->program = mtf_layout_settle(answer->graph, answer->layout, &answer->answer.pricer,
                                         options->memory_limit, options->collectives, &part);
 }
 

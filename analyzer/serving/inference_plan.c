@@ -175,7 +175,7 @@ static bool make_plan(MtfGraph *graph, MtfLayout *layout, const MtfPlanSearchOpt
                       int64_t cache_limit, cJSON *search, MtfInferencePhase *phase) {
     const MtfPricer *pricer = &phase->answer.pricer;
     g_autoptr(MtfProgram) program =
-        mtf_planning_tune(graph, layout, pricer, options->memory_limit, NULL, NULL);
+        mtf_layout_settle(graph, layout, pricer, options->memory_limit, NULL, NULL);
     phase->plan = mtf_planning_plan_new(graph, layout, program, pricer, search);
     phase->step_seconds = seconds_of(phase, program);
     phase->weight_bytes = bytes_of(program, MTF_MEMORY_VARIABLE);

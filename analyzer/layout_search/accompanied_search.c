@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/layout_search/accompanied_search.h"
+
+#include "analyzer/solver/problem/in_parallel.h"
+
+typedef struct {
+    const MtfPlanSearch *search;
+    MtfMeshAttempt *attempt;
+    MtfFreeSearchOptions options;
+    bool settles;
+    MtfSearchControl measuring; /* ends with the search */
+    MtfFreeAnswer *answer;
+    bool done;
+    GError *error;
+} Accompanied;
+
+/* Of one that time ended nothing is kept: what is left for settling is counted apart. */
+static void settle(const Accompanied *both) {
+    MtfMeshAttempt *attempt = both->attempt;
+    const MtfPlanSearchOptions *options = both->search->options;
+    MtfSettledLayout *settled = &attempt->settled;
+    settled->layout = mtf_layout_copy(attempt->free.layout);
+    settled->program =
+        mtf_layout_settle(both->search->graph, settled->layout, &attempt->pricer,
+                          options->memory_limit, options->collectives, both->search->control);
+    if (mtf_plan_search_is_late(both->search))
+        mtf_settled_layout_clear(settled);
+}
+
+static void prepare(const Accompanied *both) {
+    const MtfPlanSearchOptions *options = both->search->options;
+    mtf_incumbents_measure(both->attempt->incumbents, options->memory_limit, &both->measuring);
+    if (both->settles && !mtf_search_is_over(&both->measuring))
+        settle(both);
+}
+
+static void search_or_prepare(int i, void *data) {
+    Accompanied *both = data;
+    if (i > 0) {
+        prepare(both);
+        return;
+    }
+    both->done =
+        mtf_free_search(both->attempt->problem, &both->options, both->answer, &both->error);
+    mtf_search_cancel(&both->measuring);
+}
+
+bool mtf_search_accompanied(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
+                            const MtfFreeSearchOptions *options, bool settles,
+                            MtfFreeAnswer *answer, GError **error) {
+    const MtfIncumbent *known =
+        mtf_plan_search_is_large(search)
+            ? mtf_incumbents_best(attempt->incumbents, search->options->memory_limit)
+            : NULL;
+    if (known == NULL)
+        return mtf_free_search(attempt->problem, options, answer, error);
+    g_autoptr(MtfIncumbents) cheapest = mtf_incumbents_new(search->graph, &attempt->pricer);
+    mtf_incumbents_add_measured(cheapest, known->name, known->layout, known->cost,
+                                known->arena_bytes, known->step_seconds);
+    Accompanied both = { .search = search,
+                         .attempt = attempt,
+                         .options = *options,
+                         .settles = settles && search->options->settles,
+                         .answer = answer };
+    both.options.incumbents = cheapest;
+    mtf_search_control_init_part(&both.measuring, search->control, 0);
+    mtf_in_parallel(2, search_or_prepare, &both);
+    if (!both.done)
+        g_propagate_error(error, both.error);
+    return both.done;
+}

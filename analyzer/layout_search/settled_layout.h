@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What a plan's layout has besides its placements: the order of its instructions, buckets for small exchanges,
+ * algorithms of collectives, and the program that it is lowered to with these. */
+#ifndef MTF_SETTLED_LAYOUT_H
+#define MTF_SETTLED_LAYOUT_H
+
+#include "analyzer/solver/problem/search_control.h"
+#include "cost/price/price.h"
+
+/* Both NULL: none. */
+typedef struct {
+    MtfLayout *layout;
+    MtfProgram *program; /* of that layout */
+} MtfSettledLayout;
+
+void mtf_settled_layout_clear(MtfSettledLayout *settled);
+
+/* Gives a layout what a plan's has besides its placements: a better order of instructions where
+ * that lowers the peak (as mtf_layout_improve_order says, of which `memory_limit` is the bytes of a
+ * device), buckets for small exchanges where they shorten the step and the search (or NULL) has time left,
+ * and algorithms of collectives as mtf_layout_choose_algorithms reads `collectives`, or NULL. Returns what
+ * it is lowered to then. */
+MtfProgram *mtf_layout_settle(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                              int64_t memory_limit, const char *collectives,
+                              const MtfSearchControl *control);
+
+#endif
