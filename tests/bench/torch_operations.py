@@ -457,6 +457,8 @@ def attention_cases():
         yield Case("attention" + name, operands, {**common, **attributes})
         if "softcap" not in name and "window" not in name:
             yield Case("attention, bias" + name, {**operands, "bias": (("g", "n", "m"), -2, 2)}, {**common, **attributes})
+            yield Case("attention, two biases" + name, {**operands, "bias": (("g", "n", "m"), -2, 2), "more": (("n", "m"), -2, 2)},
+                       {**common, **attributes})
         yield Case("attention, shared keys" + name, {**operands, "k": (("a", "m", "d"), -2, 2), "v": (("a", "m", "d"), -2, 2)}, {**common, **attributes})
     yield Dropping("attention, dropout", operands, {**common, "dropout": 0.3, "stream": "dropped"}, {"n": 9, "m": 8, "d": 8})
     yield Case("attention, long", operands, {**common, "causal": 1}, {"n": 150, "m": 150, "d": 16, "a": 2})
