@@ -159,10 +159,20 @@ static void add_stages(GString *page, const MtfPipelineFacts *facts, char *const
 
 /* ---- Transfers ----------------------------------------------------------------------------- */
 
+static bool is_replicated(const MtfMesh *mesh, const MtfPlacement *placement) {
+    for (int a = 0; a < mesh->n_axes; a++)
+        if (mesh->axes[a].size > 1 && placement->axis[a] != MTF_REPLICATED)
+            return false;
+    return true;
+}
+
 static char *placement_text(const MtfPlan *plan, int tensor) {
-    if (plan->layout->mesh.n_axes == 0)
+    const MtfMesh *mesh = &plan->layout->mesh;
+    const MtfPlacement *placement = &plan->layout->tensors[tensor];
+    if (mtf_mesh_size(mesh) == 1)
         return g_strdup("whole");
-    return mtf_placement_format(plan->graph, &plan->layout->mesh, &plan->layout->tensors[tensor]);
+    return is_replicated(mesh, placement) ? g_strdup("replicated")
+                                          : mtf_placement_format(plan->graph, mesh, placement);
 }
 
 /* What it takes, what that goes to, and what no way can be below. */
