@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/training/differentiate.h"
 #include "analyzer/training/optimizer_updates.h"
+#include "layouts/graph/stage_split.h"
 
 static int compare_ints(gconstpointer a, gconstpointer b) {
     return *(const int *)a - *(const int *)b;
@@ -19,8 +20,9 @@ static char *set_of_dims(const MtfGraph *graph, const MtfShape *shape) {
     return g_string_free(text, FALSE);
 }
 
-/* A group of terms; the key is the set's text. */
+/* A group of terms; the key is its stage and the set's text. */
 typedef struct {
+    int stage;
     char *set;
     GArray *terms; /* int */
 } Group;
@@ -31,12 +33,14 @@ static void clear_group(gpointer data) {
     g_array_unref(group->terms);
 }
 
-static GArray *group_of(GArray *groups, const MtfGraph *graph, const MtfShape *shape) {
-    g_autofree char *set = set_of_dims(graph, shape);
-    for (guint i = 0; i < groups->len; i++)
-        if (g_str_equal(g_array_index(groups, Group, i).set, set))
-            return g_array_index(groups, Group, i).terms;
-    Group group = { g_steal_pointer(&set), g_array_new(FALSE, FALSE, sizeof(int)) };
+static GArray *group_of(GArray *groups, int stage, char *set) {
+    g_autofree char *own = set;
+    for (guint i = 0; i < groups->len; i++) {
+        const Group *group = &g_array_index(groups, Group, i);
+        if (group->stage == stage && g_str_equal(group->set, set))
+            return group->terms;
+    }
+    Group group = { stage, g_steal_pointer(&own), g_array_new(FALSE, FALSE, sizeof(int)) };
     g_array_append_val(groups, group);
     return group.terms;
 }
@@ -55,8 +59,31 @@ static void add_square(MtfBuilder *b, GArray *groups, const MtfVariableGradient 
     int square =
         MTF_BUILD(b, MTF_OP_EINSUM, name, &(MtfShape){ 0 }, pair->gradient, pair->gradient);
     b->layer = (MtfLayer){ 0 };
-    GArray *terms = group_of(groups, b->graph, &shape);
+    int producer = mtf_graph_tensor(b->graph, pair->gradient)->producer;
+    int stage = producer >= 0 ? mtf_graph_operation(b->graph, producer)->stage : 0;
+    GArray *terms = group_of(groups, stage, set_of_dims(b->graph, &shape));
     g_array_append_val(terms, square);
+}
+
+/* "clip/sum/d_ff,d_model", behind the stage where there is one; free with g_free. */
+static char *name_sum(int stage, const char *set) {
+    g_autofree char *staged = stage > 0 ? g_strdup_printf("/stage/%d", stage) : g_strdup("");
+    return g_strconcat("clip/sum", staged, set != NULL ? "/" : NULL, set, NULL);
+}
+
+/* The sum of a stage's terms, those of like dimensions first; -1: it has none. */
+static int sum_stage(MtfBuilder *builder, const GArray *groups, int stage) {
+    g_autoptr(GArray) sums = g_array_new(FALSE, FALSE, sizeof(int));
+    for (guint i = 0; i < groups->len; i++) {
+        const Group *group = &g_array_index(groups, Group, i);
+        if (group->stage != stage)
+            continue;
+        g_autofree char *name = name_sum(stage, group->set);
+        int partial = sum(builder, name, group->terms);
+        g_array_append_val(sums, partial);
+    }
+    g_autofree char *name = name_sum(stage, NULL);
+    return sums->len > 0 ? sum(builder, name, sums) : -1;
 }
 
 int mtf_clip_by_norm(MtfBuilder *builder, const GArray *gradients, double limit) {
@@ -65,11 +92,10 @@ int mtf_clip_by_norm(MtfBuilder *builder, const GArray *gradients, double limit)
     g_array_set_clear_func(groups, clear_group);
     for (guint i = 0; i < gradients->len; i++)
         add_square(builder, groups, &g_array_index(gradients, MtfVariableGradient, i));
-    for (guint i = 0; i < groups->len; i++) {
-        const Group *group = &g_array_index(groups, Group, i);
-        g_autofree char *name = g_strdup_printf("clip/sum/%s", group->set);
-        int partial = sum(builder, name, group->terms);
-        g_array_append_val(sums, partial);
+    for (int stage = 0; stage <= mtf_graph_stages(builder->graph); stage++) {
+        int own = sum_stage(builder, groups, stage);
+        if (own >= 0)
+            g_array_append_val(sums, own);
     }
     int total = sum(builder, "clip/sum", sums);
     builder->attributes.limit = limit;

@@ -5,6 +5,7 @@
 #include "analyzer/training/training_graph.h"
 #include "layouts/building/builder.h"
 #include "layouts/graph/optimizer.h"
+#include "layouts/graph/stage_split.h"
 #include "tests/support/reference/reference.h"
 
 #include <math.h>
@@ -357,15 +358,18 @@ static void clipping_scales_adam_and_adafactor_alike(void **state) {
     end(&c);
 }
 
-/* Gradients over {a, b} in both orders and over {a}: 2 squares meet in one sum, then 2 groups. With
- * 1s everywhere the norm is sqrt(4 + 4 + 2). */
-static void squares_are_added_by_their_set_of_dimensions(void **state) {
-    (void)state;
+/* Gradients over {a, b} in both orders and over {a}: what reads the first is of stage `first`, the others of
+ * `others`. With 1s everywhere the norm is sqrt(4 + 4 + 2). */
+static Case clipped(int first, int others) {
     MtfGraph *forward = forward_graph(2);
     MtfBuilder b = mtf_builder(forward, MTF_PHASE_FORWARD);
     add_product(&b, "turned", &(MtfShape){ .rank = 2, .dims = { B, A } });
     add_product(&b, "vector", &(MtfShape){ .rank = 1, .dims = { A } });
     assert_true(mtf_builder_end(&b, NULL));
+    for (int i = 0; i < (int)forward->operations->len; i++) {
+        MtfOperation *op = mtf_graph_operation(forward, i);
+        op->stage = strcmp(op->name, "y/w") == 0 ? first : others;
+    }
     MtfOptimizer optimizer = optimizer_of("sgd");
     optimizer.clip_norm = 1;
     Case c = begin(forward, optimizer);
@@ -375,12 +379,34 @@ static void squares_are_added_by_their_set_of_dimensions(void **state) {
             mtf_reference_find(c.reference, inputs[i])[j] = 1;
     mtf_reference_run(c.reference, 0);
     expect(&c, "clip", 1, (double[]){ 1 / sqrt(10) });
+    return c;
+}
+
+/* 2 squares meet in one sum, then 2 groups. */
+static void squares_are_added_by_their_set_of_dimensions(void **state) {
+    (void)state;
+    Case c = clipped(0, 0);
     const MtfGraph *t = c.training;
     int group = mtf_graph_find_operation(t, "clip/sum/a,b");
     int total = mtf_graph_find_operation(t, "clip/sum");
     assert_int_equal(mtf_graph_operation(t, group)->n_inputs, 2);
     assert_int_equal(mtf_graph_operation(t, total)->n_inputs, 2);
     assert_int_equal(mtf_graph_operation(t, total)->phase, MTF_PHASE_CLIP);
+    end(&c);
+}
+
+/* So that one number goes from stage to stage, not one a variable. */
+static void squares_of_a_stage_are_added_there(void **state) {
+    (void)state;
+    Case c = clipped(1, 2);
+    const MtfGraph *t = c.training;
+    mtf_graph_complete_stages(c.training);
+    int own = mtf_graph_find_operation(t, "clip/sum/stage/2");
+    int total = mtf_graph_find_operation(t, "clip/sum");
+    assert_int_equal(mtf_graph_operation(t, own)->n_inputs, 2);
+    assert_int_equal(mtf_graph_operation(t, own)->stage, 2);
+    assert_int_equal(mtf_graph_operation(t, total)->n_inputs, 2);
+    assert_int_equal(mtf_graph_find_operation(t, "clip/sum/a,b"), -1);
     end(&c);
 }
 
@@ -484,6 +510,7 @@ int main(void) {
         cmocka_unit_test(clipping_limits_the_global_norm),
         cmocka_unit_test(clipping_scales_adam_and_adafactor_alike),
         cmocka_unit_test(squares_are_added_by_their_set_of_dimensions),
+        cmocka_unit_test(squares_of_a_stage_are_added_there),
         cmocka_unit_test(every_variable_and_its_state_have_one_update),
         cmocka_unit_test(assignments_are_copied_among_the_updates),
         cmocka_unit_test(without_an_optimizer_only_gradients_are_made),
