@@ -357,12 +357,19 @@ static void restart(MtfDual *dual, const int64_t *old_time, const double *per_un
     set_prices(dual);
 }
 
-/* Shrinks the core, which has all that the messages know; then goes on with it. */
-static void shrink_and_restart(MtfDual *dual, const MtfSearchControl *control) {
+/* Shrinks the core, which has all that the messages know; then goes on with it. Where it `relaxes`, only
+ * rows with a price count. */
+static void shrink_and_restart(MtfDual *dual, bool relaxes, const MtfSearchControl *control) {
     MtfCore *core = dual->core;
     gsize rows = (gsize)core->rows + 1;
     g_autofree int64_t *old_time = g_memdup2(core->row_time, rows * sizeof *old_time);
     g_autofree double *per_unit = g_memdup2(dual->best_price, rows * sizeof *per_unit);
+    if (relaxes) {
+        g_autofree bool *keep = g_new(bool, rows);
+        for (int r = 0; r < core->rows; r++)
+            keep[r] = per_unit[r] > 0;
+        mtf_core_relax_rows(core, keep);
+    }
     mtf_reduce_all(core, control);
     if (!core->infeasible)
         restart(dual, old_time, per_unit);
@@ -386,15 +393,16 @@ static void settle(MtfDual *dual, int64_t cutoff) {
 
 void mtf_dual_shrink(MtfDual *dual, int64_t cutoff, const MtfSearchControl *control) {
     settle(dual, cutoff);
-    shrink_and_restart(dual, control);
+    shrink_and_restart(dual, false, control);
 }
 
-bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries,
+bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries, int most_values,
                    const MtfSearchControl *control) {
     settle(dual, cutoff);
     mtf_reduce_consistency(dual->core);
-    bool paired = !dual->core->infeasible && mtf_core_pair_nodes(dual->core, most_entries) > 0;
-    shrink_and_restart(dual, control);
+    bool paired =
+        !dual->core->infeasible && mtf_core_pair_nodes(dual->core, most_entries, most_values) > 0;
+    shrink_and_restart(dual, false, control);
     return paired;
 }
 
@@ -413,8 +421,9 @@ static MtfDual *twin(const MtfDual *dual, MtfCore *core) {
     return copy;
 }
 
-MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries, MtfCore **core,
-                             const MtfSearchControl *control) {
+/* A dual on a copy of the core, pruned below the cutoff at the best bound's messages and prices, which the copy's
+ * core then knows; NULL, where more than `most_entries` would be left. */
+static MtfDual *copy_pruned(MtfDual *dual, int64_t cutoff, double most_entries, MtfCore **core) {
     g_assert(dual->quotient == NULL);
     g_autofree double *messages = mtf_messages_save(dual->messages, NULL);
     *core = mtf_core_copy(dual->core);
@@ -432,14 +441,27 @@ MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries,
     copy->messages = NULL;
     mtf_messages_restore(dual->messages, messages);
     mtf_messages_set_prices(dual->messages, dual->price);
-    if (small) {
-        shrink_and_restart(copy, control);
+    if (small)
         return copy;
-    }
     mtf_dual_free(copy);
     mtf_certificate_free((*core)->certificate);
     g_clear_pointer(core, mtf_core_free);
     return NULL;
+}
+
+MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries, MtfCore **core,
+                             const MtfSearchControl *control) {
+    MtfDual *copy = copy_pruned(dual, cutoff, most_entries, core);
+    if (copy != NULL)
+        shrink_and_restart(copy, false, control);
+    return copy;
+}
+
+MtfDual *mtf_dual_copy_relaxed(MtfDual *dual, int64_t cutoff, MtfCore **core,
+                               const MtfSearchControl *control) {
+    MtfDual *copy = copy_pruned(dual, cutoff, INFINITY, core);
+    shrink_and_restart(copy, true, control);
+    return copy;
 }
 
 MtfMessages *mtf_dual_messages(const MtfDual *dual) {

@@ -76,7 +76,7 @@ void mtf_dual_shrink(MtfDual *dual, int64_t cutoff, const MtfSearchControl *cont
 
 /* The same, and joins pairs of nodes (node_pairs.h), for a better bound on a larger core; false when
  * there was nothing to join. */
-bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries,
+bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries, int most_values,
                    const MtfSearchControl *control);
 
 /* An ascent on a copy of the core, `*core`, which the caller frees after it: shrunk as if no choice
@@ -85,6 +85,11 @@ bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries,
  * folded. Where the core has a certificate, the copy has a part of it, the caller's, too. */
 MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries, MtfCore **core,
                              const MtfSearchControl *control);
+
+/* The same, whatever is left, where only the rows that have a price count: a bound of the copy is one of the
+ * core, whose nodes outside of those rows have no memory, so that more of them go. */
+MtfDual *mtf_dual_copy_relaxed(MtfDual *dual, int64_t cutoff, MtfCore **core,
+                               const MtfSearchControl *control);
 
 /* Messages of its own for the core as it is, which must outlive them, with the best bound's messages
  * and prices. Not while folded. */

@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-#define MOST_VALUES 120 /* of a joined node */
-
 typedef struct Pair {
     int edge;
     int values; /* possible pairs of values */
@@ -71,13 +69,13 @@ static int compare_pairs(const void *left, const void *right) {
     return x->edge - y->edge;
 }
 
-static GArray *find_pairs(const MtfCore *core) {
+static GArray *find_pairs(const MtfCore *core, int most_values) {
     GArray *pairs = g_array_new(FALSE, FALSE, sizeof(Pair));
     g_autofree bool *mark = g_new0(bool, core->node_count + 1);
     for (int e = -1; mtf_core_next_edge(core, &e);) {
         const MtfCoreEdge *edge = mtf_core_edge(core, e);
         Pair pair = { .edge = (int)e, .values = count_possible(core, edge) };
-        int cycles = pair.values <= MOST_VALUES ? count_cycles(core, edge, mark) : 0;
+        int cycles = pair.values <= most_values ? count_cycles(core, edge, mark) : 0;
         pair.score = (double)cycles / MAX(1, pair.values);
         if (cycles > 0)
             g_array_append_val(pairs, pair);
@@ -109,8 +107,8 @@ static void join(MtfCore *core, const Pair *pair) {
     core->certificate = certificate;
 }
 
-int mtf_core_pair_nodes(MtfCore *core, double most_entries) {
-    g_autoptr(GArray) pairs = find_pairs(core);
+int mtf_core_pair_nodes(MtfCore *core, double most_entries, int most_values) {
+    g_autoptr(GArray) pairs = find_pairs(core, most_values);
     g_autofree bool *joined = g_new0(bool, core->node_count + 1);
     double entries = (double)mtf_core_size(core).entries;
     int count = 0;

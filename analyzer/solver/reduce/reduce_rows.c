@@ -231,6 +231,19 @@ static void renumber_rows(MtfCore *core, const bool *keep) {
     mtf_certify_rows(core);
 }
 
+static bool drop_all_empty_pieces(MtfCore *core) {
+    bool changed = false;
+    for (int v = 0; v < core->node_count; v++)
+        if (core->nodes[v].alive)
+            changed |= drop_empty_pieces(core, &core->nodes[v]);
+    return changed;
+}
+
+void mtf_core_relax_rows(MtfCore *core, const bool *keep) {
+    renumber_rows(core, keep);
+    drop_all_empty_pieces(core);
+}
+
 bool mtf_reduce_rows(MtfCore *core) {
     g_autofree int64_t *change = g_new0(int64_t, core->rows + 1);
     subtract_least_usage(core, change);
@@ -244,8 +257,5 @@ bool mtf_reduce_rows(MtfCore *core) {
     bool changed = kept < core->rows;
     if (changed)
         renumber_rows(core, keep);
-    for (int v = 0; v < core->node_count; v++)
-        if (core->nodes[v].alive)
-            changed |= drop_empty_pieces(core, &core->nodes[v]);
-    return changed;
+    return drop_all_empty_pieces(core) || changed;
 }

@@ -24,6 +24,10 @@ bool mtf_reduce_elimination(MtfCore *core);
 bool mtf_reduce_dominance(MtfCore *core);
 bool mtf_reduce_rows(MtfCore *core);
 
+/* Only the rows r with keep[r] count from here on: an easier problem, whose bounds hold for the core as it
+ * was, and whose choices may not. */
+void mtf_core_relax_rows(MtfCore *core, const bool *keep);
+
 /* All of them in turn. The control (or NULL) is asked between steps; an end leaves a core that is valid
  * and less reduced. */
 void mtf_reduce_all(MtfCore *core, const MtfSearchControl *control);

@@ -239,6 +239,7 @@ static void finish(MtfSolver *solver) {
     g_free(solver->weights);
     g_free(solver->job);
     g_free(solver->job_price);
+    mtf_relaxed_bound_free(solver->relaxed);
     mtf_dual_free(solver->dual);
     mtf_core_free(solver->core);
     g_free(solver->values);
@@ -338,6 +339,7 @@ static void certify_choice(const MtfSolver *solver) {
 static MtfLayoutSolution *make_solution(MtfSolver *solver) {
     MtfLayoutSolution *solution = g_new0(MtfLayoutSolution, 1);
     mtf_solver_drop_branching(solver);
+    g_clear_pointer(&solver->relaxed, mtf_relaxed_bound_free);
     certify_choice(solver);
     solution->choice = g_steal_pointer(&solver->choice);
     solution->cost = solver->cost;

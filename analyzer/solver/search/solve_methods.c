@@ -11,6 +11,8 @@ const MtfSolveMethod mtf_solve_methods[] = {
     { "dive", MTF_METHOD_DIVE, "looks for choices a little above the bound, or refutes them" },
     { "probe", MTF_METHOD_PROBE, "excludes single values" },
     { "pairs", MTF_METHOD_PAIRS, "joins nodes of short cycles" },
+    { "relaxation", MTF_METHOD_RELAXATION,
+      "bounds wide cores by the memory of few times alone, and joins more nodes there" },
     { "elimination", MTF_METHOD_ELIMINATION,
       "eliminates the nodes of a core of small width, with their memory" },
     { "branch", MTF_METHOD_BRANCH, "branches on the whole core" },

@@ -17,7 +17,8 @@ typedef enum {
     MTF_METHOD_PROGRAM = 1 << 6,
     MTF_METHOD_ALIKE = 1 << 7,
     MTF_METHOD_ELIMINATION = 1 << 8,
-    MTF_METHODS_ALL = (1 << 9) - 1,
+    MTF_METHOD_RELAXATION = 1 << 9,
+    MTF_METHODS_ALL = (1 << 10) - 1,
 } MtfSolveMethods;
 
 typedef struct MtfSolveMethod {

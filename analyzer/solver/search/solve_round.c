@@ -24,9 +24,11 @@
 #define GUESS_LEAST 0.01
 #define GUESS_MOST 0.5
 #define PAIR_ENTRIES 2e6        /* most that a core has after nodes were joined, */
+#define PAIR_VALUES 120         /* of a joined node */
 #define PAIR_GROWTH 4           /* and times as many as before */
 #define WIDE_ENTRIES 2e7        /* most of one that had more before, where time is limited: */
 #define WIDE_LOOK 5             /* nodes are joined when in so many rounds the bound */
+#define RELAX_GAP 0.01          /* above which the copy of a wide core with few rows is worth it */
 #define WIDE_RISE 0.05          /* has risen by less of the gap, since it never rests */
 #define PAIR_STALL 20           /* as STALL_STEPS, once nodes were joined */
 #define PAIR_TRIES 2            /* after which it must close */
@@ -81,7 +83,8 @@ static void shrink(MtfSolver *solver, bool pairs) {
     if (pairs) {
         solver->pair_bound = (double)solver->bound;
         solver->pairings++;
-        solver->paired = !mtf_dual_pair(solver->dual, solver->cutoff, most, &solver->control);
+        solver->paired =
+            !mtf_dual_pair(solver->dual, solver->cutoff, most, PAIR_VALUES, &solver->control);
         solver->stale_rounds = 0;
     } else
         mtf_dual_shrink(solver->dual, solver->cutoff, &solver->control);
@@ -195,7 +198,21 @@ static bool prove_bound(MtfSolver *solver) {
     return mtf_solver_is_good_enough(solver);
 }
 
+/* The same of a copy with few rows. */
+static void step_relaxed(MtfSolver *solver) {
+    int64_t bound = mtf_relaxed_bound_raise(solver->relaxed, solver->cutoff);
+    mtf_solver_raise_bound(solver, bound, "message passing");
+    solver->proven |= solver->bound > solver->cutoff;
+    solver->decoded = mtf_relaxed_bound_decode(solver->relaxed, solver->values);
+    if (solver->decoded)
+        mtf_solver_offer_values(solver, solver->values);
+}
+
 static void step_bound(MtfSolver *solver) {
+    if (solver->relaxed != NULL) {
+        step_relaxed(solver);
+        return;
+    }
     for (int i = 0; i < ROUND_STEPS && (i == 0 || !mtf_solver_is_over(solver)); i++) {
         solver->decoded = mtf_dual_step(solver->dual, solver->values);
         if (solver->decoded)
@@ -235,8 +252,10 @@ static void step_with_job(MtfSolver *solver) {
 
 /* The dual prices as the base counts its rows; rows that the core has dropped have price 0. */
 static double *base_prices(const MtfSolver *solver) {
-    const MtfCore *base = solver->base, *core = solver->core;
-    const double *prices = mtf_dual_prices(solver->dual);
+    const MtfDual *dual =
+        solver->relaxed != NULL ? mtf_relaxed_bound_dual(solver->relaxed) : solver->dual;
+    const MtfCore *base = solver->base, *core = mtf_dual_core(dual);
+    const double *prices = mtf_dual_prices(dual);
     double *list = g_new0(double, base->rows + 1);
     int at = 0;
     for (int r = 0; r < core->rows; r++) {
@@ -438,12 +457,29 @@ static void branch(MtfSolver *solver) {
                            "branch and bound");
 }
 
+/* Whether the core's bound is to come from a copy with few rows from here on. */
+static bool should_relax(const MtfSolver *solver) {
+    return is_wide(solver) && !solver->was_relaxed &&
+           mtf_solver_may_use(solver, MTF_METHOD_RELAXATION) && mtf_solver_gap(solver) > RELAX_GAP;
+}
+
+static void begin_relaxed(MtfSolver *solver) {
+    solver->was_relaxed = true;
+    solver->relaxed =
+        mtf_relaxed_bound_new(solver->dual, solver->cutoff, solver->bound, &solver->control);
+}
+
 /* One round: some steps of the bound, then whatever they made worth while. */
 static void run_round(MtfSolver *solver) {
     step_with_job(solver);
     if (solver->proven)
         return;
     mtf_solver_queue_job(solver);
+    if (solver->relaxed != NULL) {
+        if (mtf_relaxed_bound_is_stuck(solver->relaxed))
+            g_clear_pointer(&solver->relaxed, mtf_relaxed_bound_free);
+        return;
+    }
     if (!mtf_solver_is_good_enough(solver) && mtf_solver_may_use(solver, MTF_METHOD_DIVE) &&
         should_guess(solver))
         guess_cost(solver);
@@ -463,6 +499,10 @@ static void run_round(MtfSolver *solver) {
     }
     bool shrinks = should_shrink(solver), probed = shrinks && probe(solver);
     bool rests = stuck ? !awaits_elimination(solver) : has_settled(solver);
+    if (rests && should_relax(solver)) {
+        begin_relaxed(solver);
+        return;
+    }
     bool pairs = rests && !probed && should_pair(solver);
     if (shrinks || pairs)
         shrink(solver, pairs);

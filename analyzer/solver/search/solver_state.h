@@ -14,6 +14,7 @@
 #include "analyzer/solver/search/layout_solve.h"
 #include "analyzer/solver/search/local_search.h"
 #include "analyzer/solver/search/neighbourhoods.h"
+#include "analyzer/solver/search/relaxed_bound.h"
 
 typedef struct MtfSolver {
     const MtfLayoutProblem *problem;
@@ -66,6 +67,8 @@ typedef struct MtfSolver {
     int *base_values; /* the best choice's, once `based`; those of a trial in `base_trial` */
     int *base_trial;
     bool based;
+    MtfRelaxedBound *relaxed; /* of the core, which stays as it is as long; NULL: none */
+    bool was_relaxed;
     MtfImprovers *improvers; /* of the base */
     MtfNeighbourhoods *near; /* likewise, where work is limited */
     guint64 jobs;            /* done so far */
