@@ -252,17 +252,20 @@ static int64_t hopeless_cost(const MtfPlanSearch *search, const MtfMeshAttempt *
     return cost > 0 && cost < (double)(INT64_MAX / 2) ? (int64_t)cost : INT64_MAX;
 }
 
-/* Searches the problem, unless that turns out to be hopeless. */
-static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt, GError **error) {
+/* Searches the problem in so many rounds (0: as the search says), unless that turns out to be hopeless: costing
+ * no less than `hopeless`. */
+static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt, int64_t hopeless,
+                           int work, GError **error) {
     GError *cause = NULL;
     MtfSearchControl part;
-    _Atomic int64_t hopeless = hopeless_cost(search, attempt);
+    _Atomic int64_t rival = hopeless;
     MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, attempt);
     options.draft = mtf_plan_search_is_large(search);
+    options.work = work > 0 ? work : options.work;
     if (hopeless < INT64_MAX) {
         mtf_search_control_init_part(&part, search->control, 0);
         part.listener = search->control != NULL ? search->control->listener : NULL;
-        part.rival = &hopeless;
+        part.rival = &rival;
         part.slack = 1;
         options.control = &part;
     }
@@ -288,9 +291,8 @@ static bool attempt_free_layouts(const MtfPlanSearch *search, MtfMeshAttempt *at
         return false;
     gather_incumbents(search, attempt, known);
     tell_posed(search);
-    if (!attempt_alike(search, attempt, error))
-        return false;
-    if (!search_problem(search, attempt, error))
+    if (!attempt_alike(search, attempt, error) ||
+        !search_problem(search, attempt, hopeless_cost(search, attempt), 0, error))
         return false;
     if (attempt->hopeless)
         attempt->cost = INT64_MAX;
@@ -317,6 +319,21 @@ MtfMeshAttempt *mtf_mesh_attempt(const MtfPlanSearch *search, const MtfMesh *mes
         return attempt;
     mtf_mesh_attempt_free(attempt);
     return NULL;
+}
+
+/* Rounds in which a bound may show that a mesh is hopeless: the first is what it mostly takes. */
+#define HOPELESS_WORK 2
+
+bool mtf_mesh_is_hopeless(const MtfPlanSearch *search, const MtfMesh *mesh) {
+    g_autoptr(MtfMeshAttempt) attempt = attempt_new();
+    attempt->mesh = *mesh;
+    if (!mtf_pricer_init(&attempt->pricer, search->options->machine, mesh, NULL) ||
+        !pose_problem(search, attempt, NULL))
+        return false;
+    gather_incumbents(search, attempt, NULL);
+    int64_t hopeless = hopeless_cost(search, attempt);
+    return hopeless < INT64_MAX && search_problem(search, attempt, hopeless, HOPELESS_WORK, NULL) &&
+           attempt->hopeless;
 }
 
 MtfLayout *mtf_mesh_attempt_layout(const MtfPlanSearch *search, const MtfMeshAttempt *attempt) {

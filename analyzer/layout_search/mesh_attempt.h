@@ -42,6 +42,10 @@ MtfMeshAttempt *mtf_mesh_attempt(const MtfPlanSearch *search, const MtfMesh *mes
 void mtf_mesh_attempt_free(MtfMeshAttempt *attempt);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfMeshAttempt, mtf_mesh_attempt_free)
 
+/* Whether a bound says at once, beside a rival, that the mesh laid in order has no shorter step than that, if no
+ * more of it is hidden than of layouts made by hand which fit. */
+bool mtf_mesh_is_hopeless(const MtfPlanSearch *search, const MtfMesh *mesh);
+
 /* A copy of the best layout; there must be one. */
 MtfLayout *mtf_mesh_attempt_layout(const MtfPlanSearch *search, const MtfMeshAttempt *attempt);
 

@@ -168,6 +168,21 @@ static bool search_meshes(const MtfPlanSearch *search, MtfMeshAttempt **best, in
     return true;
 }
 
+/* More meshes are compared by their rules before any is looked at. */
+#define MOST_HOPELESS 8
+
+/* Whether all meshes are hopeless beside the rival by a first bound, so that not even their rules matter. */
+static bool are_hopeless(const MtfPlanSearch *search) {
+    const MtfPlanSearchOptions *options = search->options;
+    bool asked = options->by_bound && options->rival_seconds > 0 && !options->rules_only;
+    if (!asked || search->meshes->len > MOST_HOPELESS)
+        return false;
+    for (guint i = 0; i < search->meshes->len; i++)
+        if (!mtf_mesh_is_hopeless(search, &g_array_index(search->meshes, MtfMesh, i)))
+            return false;
+    return true;
+}
+
 /* ---- Entry ----------------------------------------------------------------------------------- */
 
 /* Measures the incumbents that will be shown, while another variant of the step may still be searched.
@@ -274,9 +289,11 @@ bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
             0; /* its bounds would be those of the merges, as its layouts are */
     MtfPlanSearch search = { graph, merged != NULL ? merged->searched : meshes, &own, &in_order,
                              options->control };
-    bool done = mtf_first_rules(&search, &in_order, error) && search_on(&search, answer, error);
+    answer->hopeless = are_hopeless(&search);
+    bool done = answer->hopeless ||
+                (mtf_first_rules(&search, &in_order, error) && search_on(&search, answer, error));
     mtf_rule_answer_clear(&in_order);
-    if (done && merged != NULL)
+    if (done && merged != NULL && !answer->hopeless)
         mtf_merged_answer_expand(merged, graph, options, answer);
     return done;
 }

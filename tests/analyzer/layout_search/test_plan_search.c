@@ -105,6 +105,7 @@ static void a_search_ends_where_its_bound_is_far_from_a_rival(void **state) {
     options.rival_seconds = 0.8 * alone.step_seconds;
     search(graph, mesh, &options, &far);
     assert_true(far.hopeless && !far.found);
+    assert_null(far.rules.rules); /* a bound says so at once */
     mtf_plan_answer_clear(&alone);
     mtf_plan_answer_clear(&near);
     mtf_plan_answer_clear(&far);
