@@ -44,6 +44,7 @@ extern const MtfOnnxOperator mtf_onnx_network_operators[];
 extern const MtfOnnxOperator mtf_onnx_window_operators[];
 extern const MtfOnnxOperator mtf_onnx_loss_operators[];
 extern const MtfOnnxOperator mtf_onnx_resize_operators[];
+extern const MtfOnnxOperator mtf_onnx_sampling_operators[];
 extern const MtfOnnxOperator mtf_onnx_quantised_operators[];
 extern const MtfOnnxOperator mtf_onnx_attention_operators[];
 extern const MtfOnnxOperator mtf_onnx_sequence_operators[]; /* which alone take sequences */
@@ -76,6 +77,10 @@ int mtf_onnx_axis(MtfOnnxCall *call, int64_t axis, int rank);
 
 /* Places among `rows` of which those below 0 count from the end; those of a text are none. */
 MtfOnnxValue *mtf_onnx_from_either_end(MtfOnnxTranslation *t, MtfOnnxValue *ids, int64_t rows);
+
+/* x [B, N, R], or what reshapes to these sizes, at places [B, M]: [B, M, R], or where B is 1 [M, R]. */
+MtfOnnxValue *mtf_onnx_read_rows(MtfOnnxTranslation *t, MtfOnnxValue *x, MtfOnnxValue *places,
+                                 const int64_t sizes[3], int64_t m);
 
 /* Sets a list of axes as bits; false with an error. */
 bool mtf_onnx_axes(MtfOnnxCall *call, const int64_t *axes, int n, int rank, unsigned *mask);

@@ -347,6 +347,37 @@ static MtfOnnxValue *area_tangent(MtfOnnxCall *call) {
     return mtf_onnx_affine(t, mtf_onnx_unary(t, MTF_OP_LOG, ratio), 0.5, 0);
 }
 
+/* arctan x: three times half of the angle, x / (1 + sqrt(1 + x^2)), lie within pi / 16, where x - x^3/3 + … - x^15/15 is
+ * exact to 1e-13. */
+static MtfOnnxValue *arc_tangent_of(MtfOnnxTranslation *t, MtfOnnxValue *x) {
+    for (int halves = 0; halves < 3; halves++) {
+        MtfOnnxValue *square = mtf_onnx_unary(t, MTF_OP_SQUARE, x);
+        MtfOnnxValue *root = mtf_onnx_unary(t, MTF_OP_SQRT, mtf_onnx_affine(t, square, 1, 1));
+        x = mtf_onnx_binary(t, MTF_OP_DIVIDE, x, mtf_onnx_affine(t, root, 1, 1));
+    }
+    MtfOnnxValue *square = mtf_onnx_unary(t, MTF_OP_SQUARE, x);
+    MtfOnnxValue *sum = mtf_onnx_affine(t, square, -1.0 / 15, 1.0 / 13);
+    for (int k = 11; k >= 1; k -= 2)
+        sum = mtf_onnx_affine(t, mtf_onnx_binary(t, MTF_OP_MULTIPLY, sum, square), 1,
+                              (k % 4 == 1 ? 1.0 : -1.0) / k);
+    return mtf_onnx_affine(t, mtf_onnx_binary(t, MTF_OP_MULTIPLY, x, sum), 8, 0);
+}
+
+static MtfOnnxValue *arc_tangent(MtfOnnxCall *call) {
+    return arc_tangent_of(call->t, call->inputs[0]);
+}
+
+/* arcsin x = 2 arctan(x / (1 + sqrt(1 - x^2))), and arccos x what is left of a right angle (number 1). */
+static MtfOnnxValue *arc_sine(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    MtfOnnxValue *x = call->inputs[0], *square = mtf_onnx_unary(t, MTF_OP_SQUARE, x);
+    MtfOnnxValue *root = mtf_onnx_unary(t, MTF_OP_SQRT, mtf_onnx_affine(t, square, -1, 1));
+    MtfOnnxValue *half =
+        arc_tangent_of(t, mtf_onnx_binary(t, MTF_OP_DIVIDE, x, mtf_onnx_affine(t, root, 1, 1)));
+    return call->number == 0 ? mtf_onnx_affine(t, half, 2, 0)
+                             : mtf_onnx_affine(t, half, -2, G_PI_2);
+}
+
 static MtfOnnxValue *round_even(MtfOnnxCall *call) {
     return mtf_onnx_round_even(call->t, call->inputs[0]);
 }
@@ -387,9 +418,12 @@ static MtfOnnxValue *is_infinite(MtfOnnxCall *call) {
 const MtfOnnxOperator mtf_onnx_elementwise_operators[] = {
     UNARY("Abs", MTF_OP_ABS),
     { "Acosh", area, 0, -1, 1, 1, NULL },
+    { "Acos", arc_sine, 0, 1, 1, 1, NULL },
     { "Add", binary, MTF_OP_ADD, 0, 2, 2, NULL },
     TRUTH("And", MTF_OP_LOGICAL_AND),
+    { "Asin", arc_sine, 0, 0, 1, 1, NULL },
     { "Asinh", area, 0, 1, 1, 1, NULL },
+    { "Atan", arc_tangent, 0, 0, 1, 1, NULL },
     { "Atanh", area_tangent, 0, 0, 1, 1, NULL },
     { "BitShift", bit_shift, 0, 0, 2, 2, NULL },
     { "Cast", cast, 0, 0, 1, 1, NULL },

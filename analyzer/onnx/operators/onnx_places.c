@@ -51,9 +51,8 @@ static bool says_places(MtfOnnxCall *call, const MtfOnnxValue *x, const MtfOnnxV
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* x [B, N, R] at places [B, M]: [B, M, R]. */
-static MtfOnnxValue *read_rows(MtfOnnxTranslation *t, MtfOnnxValue *x, MtfOnnxValue *places,
-                               const int64_t sizes[3], int64_t m) {
+MtfOnnxValue *mtf_onnx_read_rows(MtfOnnxTranslation *t, MtfOnnxValue *x, MtfOnnxValue *places,
+                                 const int64_t sizes[3], int64_t m) {
     const int64_t of_all[] = { sizes[0], m, 1 }, wide[] = { sizes[0], m, sizes[2] };
     if (sizes[0] == 1)
         return mtf_onnx_lookup(t, mtf_onnx_reshape(t, x, 2, sizes + 1),
@@ -74,7 +73,7 @@ static MtfOnnxValue *gather_nd(MtfOnnxCall *call) {
     const int64_t blocks[] = { product(x->sizes, b), product(x->sizes + b, k),
                                product(x->sizes + b + k, rest) };
     MtfOnnxValue *places = flat_places(call->t, ids, x->sizes + b);
-    MtfOnnxValue *rows = read_rows(call->t, x, places, blocks, product(ids->sizes + b, m));
+    MtfOnnxValue *rows = mtf_onnx_read_rows(call->t, x, places, blocks, product(ids->sizes + b, m));
     memcpy(sizes, ids->sizes, sizeof *sizes * (size_t)(b + m));
     memcpy(sizes + b + m, x->sizes + b + k, sizeof *sizes * (size_t)rest);
     return mtf_onnx_reshape(call->t, rows, rank, sizes);

@@ -210,3 +210,11 @@ x = torch.randn(2, 3, 7, 6, 5)
 y, at = F.max_pool3d(x, (3, 2, 3), (2, 1, 2), (1, 0, 1), (1, 2, 1), return_indices=True)
 case('max_pool_places', 'MaxPool', dict(x=x), dict(y=y, at=at + 210 * torch.arange(6).view(2, 3, 1, 1, 1)), 12, kernel_shape=(3, 2, 3),
      strides=(2, 1, 2), pads=(1, 0, 1, 1, 0, 1), dilations=(1, 2, 1))
+
+# ---- Pictures of a batch read at places of their own, some of them beyond the edges ----
+
+x, grid = rand(2, 3, 5, 4), 3 * torch.rand(2, 3, 6, 2) - 1.5
+for mode, theirs, beyond, corners in ('linear', 'bilinear', 'zeros', 0), ('cubic', 'bicubic', 'reflection', 1), ('cubic', 'bicubic', 'zeros', 0), \
+        ('nearest', 'nearest', 'border', 1):
+    case(f'grid_sample_{mode}_{beyond}', 'GridSample', dict(x=x, grid=grid), dict(y=F.grid_sample(x, grid, theirs, beyond, corners == 1)), 20,
+         mode=mode, padding_mode=beyond, align_corners=corners)
