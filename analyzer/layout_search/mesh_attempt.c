@@ -72,6 +72,8 @@ static bool attempt_rules(const MtfPlanSearch *search, MtfMeshAttempt *attempt, 
         attempt->rules = *known;
         attempt->rules.by_mesh = NULL;
         known->rules = NULL;
+    } else if (search->options->no_rules) {
+        attempt->rules = (MtfRuleAnswer){ 0 };
     } else if (mtf_plan_search_is_late(search) && !search->options->rules_only) {
         attempt->rules = (MtfRuleAnswer){ .stopped = true };
     } else if (!mtf_mesh_rules(search, meshes, &attempt->pricer.map.mapping, &attempt->rules,

@@ -147,7 +147,8 @@ bool mtf_first_rules(const MtfPlanSearch *search, MtfRuleAnswer *answer, GError 
         search->options->rules_only ? g_array_ref(meshes) : mtf_meshes_at_first(meshes);
     GArray *all = unknown_rules(search);
     MtfMesh best = { 0 };
-    bool done = search_rules_of(search, first, all, answer, &best, error);
+    bool done =
+        search->options->no_rules || search_rules_of(search, first, all, answer, &best, error);
     if (done && first->len < meshes->len) {
         g_autoptr(GArray) finer = mtf_meshes_refining(meshes, &best);
         done = search_rules_of(search, finer, all, answer, &best, error);

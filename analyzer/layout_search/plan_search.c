@@ -115,7 +115,8 @@ static GArray *rank_meshes(const MtfPlanSearch *search) {
     int most = CLAMP(MESH_OPERATIONS / MAX(1, operations), 1, MOST_MESHES);
     GArray *ranked = mtf_meshes_ranked(rules->by_mesh, most,
                                        rules->found ? PROMISING * (double)rules->cost : INFINITY);
-    if (ranked->len == 0 && mtf_plan_search_is_late(search) && !search->options->rules_only) {
+    bool unknown = search->options->no_rules || mtf_plan_search_is_late(search);
+    if (ranked->len == 0 && unknown && !search->options->rules_only) {
         int squarest = squarest_mesh(search);
         g_array_append_val(ranked, squarest);
     }

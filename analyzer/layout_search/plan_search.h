@@ -33,6 +33,7 @@ typedef struct {
     const char *const *pins; /* as of MtfRuleSearchOptions */
     const char *const *forbids;
     bool rules_only;    /* no free layouts */
+    bool no_rules;      /* none fit, as is known: they are not searched. There is one mesh then */
     MtfUniform uniform; /* whether repeated layers are laid out alike */
     int frontier;       /* points to search for; 0: none */
     bool has_gap; /* otherwise the best is searched to `proof_gap`, free layouts of large graphs to

@@ -95,6 +95,7 @@ static MtfVariantSearchOptions narrowed(const MtfVariantSearchOptions *options, 
     one.offloaded_layers = in_proportion(options, few, variant->offloaded_layers);
     one.key_parts = MAX(1, variant->key_parts);
     one.ring = MAX(1, variant->ring);
+    one.no_rules = !found->answer.rules.found && !found->answer.rules.stopped;
     return one;
 }
 

@@ -104,6 +104,7 @@ static MtfPlanSearchOptions plan_options(Trial *trial, int frontier) {
         .pins = options->pins,
         .forbids = options->forbids,
         .rules_only = options->rules_only,
+        .no_rules = options->no_rules,
         .uniform = options->uniform,
         .frontier = frontier,
         .has_gap = !isnan(options->gap),

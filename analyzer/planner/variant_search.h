@@ -41,6 +41,7 @@ typedef struct {
     int64_t memory_limit;  /* bytes of a device */
     const char *const *pins, *const *forbids;
     bool rules_only;
+    bool no_rules; /* as of MtfPlanSearchOptions */
     MtfUniform uniform;
     int frontier; /* points; 0: none */
     double gap;   /* NAN: not given */

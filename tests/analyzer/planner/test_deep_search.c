@@ -103,11 +103,37 @@ static void a_choice_of_one_is_not_compared(void **state) {
     mtf_variant_answer_clear(&few);
 }
 
+/* From ample memory down to a limit that free layouts keep and rules do not. Rules that the few layers have no room
+ * for are not searched again. */
+static void rules_that_fit_nowhere_are_looked_for_once(void **state) {
+    const Setup *setup = *state;
+    MtfVariantSearchOptions options = setup->options;
+    options.microbatches = 1;
+    options.recompute = MTF_RECOMPUTE_NONE;
+    options.offload = MTF_OFFLOAD_NONE;
+    MtfVariantAnswer all = search(&options, G_MAXUINT);
+    int64_t step = all.answer.free.arena_bytes / 10;
+    options.memory_limit = 10 * step;
+    while (all.answer.found && all.answer.rules.found) {
+        mtf_variant_answer_clear(&all);
+        options.memory_limit -= step;
+        all = search(&options, G_MAXUINT);
+    }
+    MtfVariantAnswer few = search(&options, VERY_LARGE);
+    assert_true(all.answer.found && few.answer.found);
+    assert_false(few.answer.rules.found);
+    assert_null(few.answer.rules.rules);
+    assert_int_equal(few.answer.cost, all.answer.cost);
+    mtf_variant_answer_clear(&all);
+    mtf_variant_answer_clear(&few);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_few_layers_choose_as_all_do),
         cmocka_unit_test(where_the_few_fit_nowhere_all_are_compared),
         cmocka_unit_test(a_choice_of_one_is_not_compared),
+        cmocka_unit_test(rules_that_fit_nowhere_are_looked_for_once),
     };
     return cmocka_run_group_tests(tests, setup_init, setup_clear);
 }
