@@ -525,8 +525,18 @@ static GArray *list_sizes_of_stages(const MtfCutRequest *request) {
     return sizes;
 }
 
+/* What the machine has slices of; where that is nothing all, of which it says so. */
 static GArray *list_sizes(const MtfCutRequest *request, int units) {
-    return request->stages > 0 ? list_sizes_of_stages(request) : list_any_sizes(request, units);
+    g_autoptr(GArray) all =
+        request->stages > 0 ? list_sizes_of_stages(request) : list_any_sizes(request, units);
+    g_autoptr(GArray) there = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    for (guint z = 0; z < all->len; z++) {
+        MtfNetwork slice;
+        int64_t size = g_array_index(all, int64_t, z);
+        if (mtf_machine_slice(request->machine, size, &slice, NULL))
+            g_array_append_val(there, size);
+    }
+    return there->len > 0 ? g_steal_pointer(&there) : g_steal_pointer(&all);
 }
 
 static bool fail_unfit(const Search *search, GError **error) {

@@ -525,6 +525,21 @@ static void mixed_stages_are_the_best_of_all(void **state) {
     assert_true(mixed > 200 && unfit > 20);
 }
 
+/* A TPU v4 is cut into slices of 1, 4, 8 … chips: two stages of eight are halves, and nobody looks for slices of two. */
+static void stages_are_slices_of_the_machine(void **state) {
+    (void)state;
+    GError *error = NULL;
+    g_autoptr(MtfGraph) graph = new_gpt(4, 8);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v4", NULL);
+    MtfCutRequest request = request_of(graph, machine, 8);
+    request.stages = 2;
+    g_autoptr(GPtrArray) plans = mtf_cut_search(&request, &error);
+    assert_null(error);
+    const MtfCutPlan *plan = g_ptr_array_index(plans, 0);
+    for (guint s = 0; s < plan->stages->len; s++)
+        assert_int_equal(g_array_index(plan->stages, MtfCutStage, s).devices, 4);
+}
+
 static void a_plan_marks_every_operation(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = new_gpt(4, 8);
@@ -592,6 +607,7 @@ int main(void) {
         cmocka_unit_test(what_the_host_adds_to_a_step_comes_once),
         cmocka_unit_test(early_stages_alone_recompute),
         cmocka_unit_test(mixed_stages_are_the_best_of_all),
+        cmocka_unit_test(stages_are_slices_of_the_machine),
         cmocka_unit_test(a_plan_marks_every_operation),
         cmocka_unit_test(too_little_memory_is_said),
         cmocka_unit_test(equal_stages_are_alike),
