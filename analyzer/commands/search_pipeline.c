@@ -478,8 +478,6 @@ static void print_as_json(const Search *search, const MtfPipelinePlan *pipeline)
     g_autofree char *recompute = recomputation_text(search);
     cJSON_AddStringToObject(object, "recompute", recompute);
     mtf_step_variant_add_parts(object, &search->answer.variant);
-    if (search->answer.cut != NULL)
-        add_cut(object, search->answer.cut);
     mtf_json_say(object);
 }
 
@@ -632,6 +630,8 @@ cJSON *mtf_pipeline_find_to_json(const MtfPipelineFind *find) {
 
 bool mtf_pipeline_find_finish(const MtfPipelineFind *find, GError **error) {
     const MtfSearchPipeline *options = find->options;
+    if (find->answer.cut != NULL)
+        add_cut(find->answer.plan->predicted, find->answer.cut);
     if (options->json)
         print_as_json(find, find->answer.plan);
     else if (g_strcmp0(options->output, "-") != 0)

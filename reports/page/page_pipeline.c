@@ -99,7 +99,46 @@ static void add_schedule(GString *page, const MtfPipelineFacts *facts) {
 
 /* ---- The graph ----------------------------------------------------------------------------- */
 
-static void add_graph(GString *page, const char *drawing) {
+/* Seconds that a domain computes for each micro-batch. */
+static double domain_seconds(const MtfPipelineFacts *facts, int domain) {
+    const MtfPipelineOrder *order = facts->pipeline->order;
+    double seconds = 0;
+    for (int s = 0; s < order->stages; s++)
+        if (order->rank_of_stage[s] == domain)
+            seconds += facts->times[s].forward + facts->times[s].input_gradient +
+                       facts->times[s].weight_gradient;
+    return seconds;
+}
+
+/* How evenly the work is divided, and what the search knew when it cut. */
+static void add_reason(GString *page, const MtfPipelineFacts *facts) {
+    const cJSON *cut = cJSON_GetObjectItemCaseSensitive(facts->pipeline->predicted, "cut");
+    int domains = facts->pipeline->order->ranks;
+    double most = 0, all = 0;
+    for (int d = 0; d < domains; d++) {
+        most = MAX(most, domain_seconds(facts, d));
+        all += domain_seconds(facts, d);
+    }
+    g_autofree char *busiest = mtf_seconds_format(most);
+    mtf_markup(page,
+               "<p>The busiest domain computes for %s a micro-batch, %.3g %% longer than all do on "
+               "average.",
+               busiest, 100 * (most * domains / MAX(all, 1e-300) - 1));
+    if (cut != NULL) {
+        g_autofree char *seconds = mtf_seconds_format(mtf_json_number_of(cut, "seconds", 0));
+        g_autofree char *bound = mtf_seconds_format(mtf_json_number_of(cut, "bound", 0));
+        mtf_markup(
+            page,
+            " The cut is the best of %.0f numbers of micro-batches and recomputations by "
+            "dynamic programming over stages laid out by hand: %s a step, of which %s is the "
+            "work of all, spread evenly without a bubble. Then each stage's layout was "
+            "searched.",
+            mtf_json_number_of(cut, "tried", 0), seconds, bound);
+    }
+    g_string_append(page, "</p>");
+}
+
+static void add_graph(GString *page, const MtfPipelineFacts *facts, const char *drawing) {
     mtf_page_section(page, "graph", "The graph and its cuts");
     g_string_append(page,
                     "<p>The forward pass, a frame a stage in the colour of its domain; layers "
@@ -111,6 +150,7 @@ static void add_graph(GString *page, const char *drawing) {
         g_string_append(page, "<p>There is no drawing: Graphviz' dot did not make one.</p>");
     g_string_append(page, "</div><p class=\"soft\">As files: <a href=\"graph.svg\">graph.svg</a>, "
                           "<a href=\"graph.dot\">graph.dot</a>.</p>");
+    add_reason(page, facts);
 }
 
 /* ---- Stages -------------------------------------------------------------------------------- */
@@ -282,7 +322,7 @@ char *mtf_page_pipeline(const MtfPipelineFacts *facts, const MtfPipelinePagePart
     g_string_append(page, has_run ? "<a href=\"#run\">after the run</a></nav>\n" : "</nav>\n");
     add_answer(page, facts);
     add_schedule(page, facts);
-    add_graph(page, parts->drawing);
+    add_graph(page, facts, parts->drawing);
     add_stages(page, facts, parts->folders);
     if (facts->machine != NULL)
         mtf_stage_places(page, facts);

@@ -278,6 +278,7 @@ claim "the number of stages is searched for" exits 0
 run meshtf-plan search "$mlp" --machine cpu-host --devices 2 --stages 2 --microbatches 4 --report "$work/alone"
 claim "a stage of one device has no mesh" says "stage 0        device 0: "
 claim "nor on its page" grep -q "<td>device 1</td>" "$work/alone/index.html"
+claim "which says why it is cut so" grep -q 'The busiest domain computes for .* The cut is the best of ' "$work/alone/index.html"
 claim "where tensors come and go whole" grep -q '<td class="mono">whole</td>' "$work/alone/index.html"
 meshtf-plan model gpt --preset tiny --layers 8 --batch 16 --length 32 -o "$work/eight.json" >"$work/out"
 plan one "$work/eight.json" --mesh rows:1 --microbatches 4 --precision f64
