@@ -69,11 +69,11 @@ static int64_t compared_bound(const MtfGraph *graph, const MtfOperation *op, int
 /* What `tensor` chooses from; labels may be compared. */
 static int64_t bound_of(const MtfGraph *graph, int tensor, bool labels);
 
-/* … in one operation, which may give it on as another integer. */
+/* … in one operation, which may hand it on as another integer, or in another place. */
 static int64_t bound_in(const MtfGraph *graph, const MtfOperation *op, int tensor, bool labels) {
     const MtfOperationRow *row = mtf_operation_row(op->kind);
     const MtfChoice *choice = &row->choice;
-    if (row->converts && op->inputs[0] == tensor &&
+    if (row->kernel_class == MTF_CLASS_MOVE && op->n_inputs > 0 && op->inputs[0] == tensor &&
         mtf_dtype_is_integer(mtf_graph_tensor(graph, op->outputs[0])->dtype))
         return bound_of(graph, op->outputs[0], labels);
     if (!choice->chooses || op->inputs[choice->ids] != tensor)
