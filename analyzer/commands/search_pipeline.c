@@ -272,7 +272,9 @@ static bool prepare(Search *search, GError **error) {
                                                .precision = o->precision,
                                                .key_parts = o->key_parts,
                                                .ring = o->ring,
-                                               .fuses = search->machine->software != NULL } };
+                                               .fuses = search->machine->software != NULL,
+                                               .eager = mtf_software_is_eager(
+                                                   search->machine->software) } };
     request->search = (MtfPlanSearchOptions){ .machine = search->machine,
                                               .memory_limit = limit,
                                               .uniform = o->uniform,

@@ -552,11 +552,13 @@ MtfCutSearch *mtf_cut_search_new(const MtfCutRequest *request) {
     Search *search = g_new0(Search, 1);
     search->request = request;
     search->units = mtf_graph_units_new(request->forward, MOST_UNITS);
-    search->variant = (MtfStepVariant){ .batch_dim = request->batch_dim,
-                                        .precision = request->precision,
-                                        .key_parts = request->key_parts,
-                                        .ring = request->ring,
-                                        .fuses = request->machine->software != NULL };
+    search->variant =
+        (MtfStepVariant){ .batch_dim = request->batch_dim,
+                          .precision = request->precision,
+                          .key_parts = request->key_parts,
+                          .ring = request->ring,
+                          .fuses = request->machine->software != NULL,
+                          .eager = mtf_software_is_eager(request->machine->software) };
     search->layers = list_all(request->forward, search->units, true);
     search->all = request->between_layers || request->megatron
                       ? g_array_ref(search->layers)

@@ -23,7 +23,8 @@ static MtfStepVariant plain_variant(const MtfVariantSearchOptions *options) {
                              .precision = options->precision,
                              .recompute =
                                  any ? MTF_RECOMPUTE_NONE : (MtfRecompute)options->recompute,
-                             .fuses = options->machine->software != NULL };
+                             .fuses = options->machine->software != NULL,
+                             .eager = mtf_software_is_eager(options->machine->software) };
 }
 
 /* The operations of a plain step of a graph, and the bytes that it needs at least; 0 where there is none. */

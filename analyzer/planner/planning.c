@@ -149,7 +149,7 @@ MtfGraph *mtf_planning_executed_graph(const MtfGraph *graph, const MtfStepVarian
     if (executed == NULL || !execute(executed, &division, variant, error))
         return NULL;
     if (variant->fuses)
-        mtf_graph_mark_near(executed);
+        mtf_graph_mark_near(executed, variant->eager);
     return g_steal_pointer(&executed);
 }
 

@@ -46,6 +46,8 @@ typedef struct {
     int ring;             /* parts of queries and memory (key_ring.h); 0 and 1: the whole */
     bool
         fuses; /* priced for a framework that fuses: neighbours are marked (kernel_work/fusable.h) */
+    bool
+        eager; /* for one that does not: it calls its library operation by operation (kernel_work/eager.h) */
 } MtfStepVariant;
 
 /* What is kept for the backward pass, in a pipeline by stage `stage` (from 0). */

@@ -40,7 +40,8 @@ static MtfStepVariant make_variant(const MtfStepVariantsOptions *options, int mi
                              .offloaded_layers = options->offloaded_layers,
                              .key_parts = options->key_parts,
                              .ring = options->ring,
-                             .fuses = options->machine->software != NULL };
+                             .fuses = options->machine->software != NULL,
+                             .eager = mtf_software_is_eager(options->machine->software) };
 }
 
 static MtfGraph *graph_of(const MtfStepVariantsOptions *options, const MtfStepVariant *variant,

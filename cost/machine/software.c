@@ -250,6 +250,10 @@ void mtf_software_free(MtfSoftware *software) {
     g_free(software);
 }
 
+bool mtf_software_is_eager(const MtfSoftware *software) {
+    return software != NULL && software->eager;
+}
+
 /* The length of the longest word of the profile that `words` has. */
 static size_t match_length(const MtfSoftware *software, const char *words) {
     size_t longest = 0;

@@ -17,7 +17,8 @@
 
 /* Fills in `near_inputs` and `near_outputs` of all operations; and `near_redone`: of recomputed layers
  * this graph leaves out what only the layer's own result needs, its last product and the attention whose
- * result is kept, where most frameworks run the whole layer again. And their marks of eager.h. */
-void mtf_graph_mark_near(MtfGraph *graph);
+ * result is kept, where most frameworks run the whole layer again. For a framework that is `eager`, the marks
+ * of eager.h, too. */
+void mtf_graph_mark_near(MtfGraph *graph, bool eager);
 
 #endif

@@ -459,10 +459,12 @@ static bool read_body(const MtfJson *root, MtfPlan *plan, GError **error) {
            read_tree(root, "search", &plan->search, error) && read_digest(root, plan, error);
 }
 
-/* What is priced for a framework that fuses is priced so again. */
+/* What is priced for a framework that fuses, or does not, is priced so again. */
 static void mark_near(MtfPlan *plan) {
-    if (cJSON_GetObjectItemCaseSensitive(plan->machine, "software") != NULL)
-        mtf_graph_mark_near(plan->graph);
+    const cJSON *software = cJSON_GetObjectItemCaseSensitive(plan->machine, "software");
+    if (software != NULL)
+        mtf_graph_mark_near(plan->graph,
+                            cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(software, "eager")));
 }
 
 /* The name of the profile, which stands whole with the machine. */
