@@ -83,9 +83,10 @@ static MtfOnnxValue *polynomial(const Sampling *s, MtfOnnxValue *f, const double
 static void weigh(const Sampling *s, Taps *taps, MtfOnnxValue *f) {
     static const double near[] = { 1, 0, -2.25, 1.25 }, far[] = { 0, -0.75, 1.5, -0.75 };
     MtfOnnxValue *rest = mtf_onnx_affine(s->t, f, -1, 1);
-    MtfOnnxValue *linear[] = { rest, f };
-    if (s->mode == LINEAR)
-        memcpy(taps->weight, linear, sizeof linear);
+    if (s->mode == LINEAR) {
+        taps->weight[0] = rest;
+        taps->weight[1] = f;
+    }
     if (s->mode != CUBIC)
         return;
     taps->weight[0] = polynomial(s, f, far);
