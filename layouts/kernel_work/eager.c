@@ -234,6 +234,8 @@ static void mark_forward(const Eager *eager, MtfOperation *op) {
     bool inside, rows, light = eager->from[op->outputs[0]] != FROM_DATA;
     bool copy = mtf_operation_row(op->kind)->converts && is_multiplied(eager, op);
     mark_types(eager, op);
+    if (copy)
+        op->eager.wide[1] = 0;
     if (class == MTF_CLASS_MATMUL)
         op->eager.cast[0] = op->eager.wide[0];
     else if (reduces(op))

@@ -127,12 +127,28 @@ static void a_norm_over_the_batch_reads_it_twice_and_stays_narrow(void **state) 
     assert_false(marks(graph, "grad/normed")->over_batch);
 }
 
+/* float32 is read and bfloat16 written, by a kernel of its own; a norm would take the variable. */
+static void a_variable_is_narrowed_for_products(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 2, 'd': 8, 'e': 8},"
+        "'inputs': [{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}],"
+        "'variables': [{'name': 'w', 'dims': ['d', 'e'], 'init': 'ones'}], 'operations': ["
+        "{'name': 'half', 'op': 'cast', 'inputs': ['x'], 'dtype': 'bf16'},"
+        "{'name': 'narrow', 'op': 'cast', 'inputs': ['w'], 'dtype': 'bf16'},"
+        "{'name': 'product', 'op': 'einsum', 'inputs': ['half', 'narrow'], 'dims': ['b', 'e']}]}");
+    mtf_graph_mark_eager(graph);
+    assert_false(marks(graph, "narrow")->joined);
+    assert_int_equal(marks(graph, "narrow")->wide[1], 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_product_casts_what_is_float32_and_adds_its_bias),
         cmocka_unit_test(a_map_is_as_wide_as_the_widest_it_reads),
         cmocka_unit_test(a_norm_over_rows_is_one_call_in_float32),
         cmocka_unit_test(gradients_have_the_types_of_their_tensors),
+        cmocka_unit_test(a_variable_is_narrowed_for_products),
         cmocka_unit_test(a_norm_over_the_batch_reads_it_twice_and_stays_narrow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
