@@ -251,6 +251,7 @@ static bool prepare(Run *run, const char *path, GError **error) {
     if (options->memory != NULL && !mtf_bytes_parse(options->memory, &search->memory_limit, error))
         return false;
     mtf_planning_warn_untrained(run->written);
+    mtf_planning_warn_short(run->written, options->seconds);
     search->written = run->written;
     search->precision = mtf_planning_precision_for(run->machine, run->written, options->precision);
     if (!find_meshes(run, error) || !read_variant(options, search, error))

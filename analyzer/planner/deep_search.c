@@ -11,9 +11,10 @@
 #define FEW_LAYERS 24
 
 /* Operations of a training step for each of the forward graph, at most; and of --seconds, for the
- * comparison. */
+ * comparison: what all layers leave, between these. */
 #define STEP_OPERATIONS 10
 #define COMPARING_SHARE 0.3
+#define LEAST_COMPARING 0.1
 
 /* The variant of the step without anything that was not asked for. */
 static MtfStepVariant plain_variant(const MtfVariantSearchOptions *options) {
@@ -100,11 +101,17 @@ static MtfVariantSearchOptions narrowed(const MtfVariantSearchOptions *options, 
     return one;
 }
 
+static double comparing_share(const MtfVariantSearchOptions *options) {
+    double seconds = options->control != NULL ? options->control->seconds : 0;
+    double left = seconds - mtf_planning_least_seconds(options->written);
+    return seconds > 0 ? CLAMP(left / seconds, LEAST_COMPARING, COMPARING_SHARE) : COMPARING_SHARE;
+}
+
 /* Compares on the few layers; false where nothing fits them. */
 static bool compare(const MtfVariantSearchOptions *options, const MtfGraph *few, int64_t limit,
                     GArray *mesh, MtfVariantSearchOptions *one) {
     MtfSearchControl part; /* what costs and bounds are of these layers is no news */
-    mtf_search_control_init_share(&part, options->control, COMPARING_SHARE);
+    mtf_search_control_init_share(&part, options->control, comparing_share(options));
     mtf_search_tell_phase(options->control, "comparing step variants on a few layers");
     MtfVariantSearchOptions comparing = *options;
     comparing.written = few;
