@@ -53,7 +53,7 @@ plan whole "$mlp" --mesh rows:1 --microbatches 4 --precision f64
 train whole 1
 for schedule in 1f1b gpipe eager-1f1b; do
     for stages in 2 3; do
-        [ "$schedule$stages" = gpipe3 ] && continue
+        [ "$schedule" != 1f1b ] && [ "$stages" = 3 ] && continue
         plan "$stages-$schedule" "$mlp" --mesh rows:1 --microbatches 4 --precision f64 --stages "$stages" --schedule "$schedule"
         train "$stages-$schedule" "$stages"
         claim "$stages stages of $schedule give the losses of the whole" same "$work/whole.metrics" "$work/$stages-$schedule.metrics" 1e-10
@@ -112,13 +112,11 @@ train again 3 --data LICENSE
 claim "so do stages that compute layers again" same "$work/tied.metrics" "$work/again.metrics" 1e-10
 
 # Stages of two ranks, each with two parts of the graph, which clip by one norm.
-for schedule in interleaved zb-v; do
-    # shellcheck disable=SC2086
-    plan "$schedule-2x2" "$transformer" $sizes --mesh rows:2 --microbatches 4 --precision f64 --stages 2 --schedule "$schedule"
-    train "$schedule-2x2" 4 --data LICENSE
-    claim "$schedule on stages of two ranks gives the losses of the whole" same "$work/tied.metrics" "$work/$schedule-2x2.metrics" 1e-10
-    claim "memory and transfers are those of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
-done
+# shellcheck disable=SC2086
+plan zb-v-2x2 "$transformer" $sizes --mesh rows:2 --microbatches 4 --precision f64 --stages 2 --schedule zb-v
+train zb-v-2x2 4 --data LICENSE
+claim "zb-v on stages of two ranks gives the losses of the whole" same "$work/tied.metrics" "$work/zb-v-2x2.metrics" 1e-10
+claim "memory and transfers are those of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
 
 # In bfloat16 the embedding goes to the last stage as it is stored, once a step. Most is sent by the last stage: 64 KiB of the
 # embedding's gradient, and for each micro-batch the gradient of 2 x 32 x 64 activations, 8 KiB: what the stage's operations

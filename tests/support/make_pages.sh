@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # make_pages.sh FOLDER: the reports that pages are judged by, each in a folder of its own: a
-# perceptron, the Transformer of the demo, the paper's size 5 on 512 cores, and a decoder like GPT-3.
+# perceptron, the Transformer of the demo, the paper's size 5 on 512 cores, a decoder like GPT-3, and pipelines.
 set -eu
 out=$1
 mkdir -p "$out"
@@ -38,6 +38,10 @@ cat >"$out/hostile.graph" <<'END'
 END
 meshtf-plan search "$out/hostile.graph" --mesh 'r<b>"&:2;c\N:2' --layouts rule -o "$out/hostile.plan" \
     --report "$out/hostile" >/dev/null
+
+meshtf-plan search "$out/hostile.graph" --mesh 'r<b>"&:2' --stages 2 --microbatches 2 -o "$out/hostile-stages.plan" \
+    --report "$out/hostile-stages" >/dev/null
+page stages gpt --preset tiny --layers 4 -- --mesh rows:2 --machine cpu-host --stages 2 --microbatches 4
 
 meshtf-plan search "$out/demo.graph" --mesh 'rows:2;cols:2' --machine cpu-host --layouts rule \
     -o "$out/rule.plan" >/dev/null

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[] = { "mlp", "demo", "size5", "gpt", "hostile", "compare" };
+static const char *const names[] = { "mlp",     "demo",    "size5",  "gpt",
+                                     "hostile", "compare", "stages", "hostile-stages" };
 static const int widths[] = { 1280, 390 };
 static const MtfBrowserView on_screen = { "screen", "light" };
 

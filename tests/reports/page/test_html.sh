@@ -22,7 +22,7 @@ seconds_since() {
         awk 'NR % 2 == 0 { sum[NR] = 60 * ($1 + $3) + $2 + $4 } END { printf "%d", sum[4] - sum[2] }'
 }
 
-for name in mlp demo size5 gpt hostile compare; do
+for name in mlp demo size5 gpt hostile compare stages hostile-stages; do
     page=$work/pages/$name/index.html
     if command -v tidy >/dev/null; then
         claim "Tidy finds nothing in the page of $name" tidy_finds_nothing "$page"
