@@ -295,7 +295,7 @@ static Cut *find_cut(const Builder *builder, int from, int to) {
     return &g_array_index(builder->cuts, Cut, builder->cuts->len - 1);
 }
 
-/* Whether the tensor is of the forward or the backward pass: what a variable is made of it is not. */
+/* Whether the tensor is of the forward pass, or of the backward pass (up); what clipping and updates make is not drawn. */
 static bool is_drawn(const MtfGraph *graph, int tensor, bool *up) {
     int producer = mtf_graph_tensor(graph, tensor)->producer;
     MtfPhase phase =
