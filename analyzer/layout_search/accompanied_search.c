@@ -14,17 +14,16 @@ typedef struct {
     GError *error;
 } Accompanied;
 
-/* Of one that time ended nothing is kept: what is left for settling is counted apart. */
+/* In the time of the whole search, of which some is left for this when that of one mesh is up. */
 static void settle(const Accompanied *both) {
     MtfMeshAttempt *attempt = both->attempt;
+    const MtfSearchControl *own = both->search->control;
     const MtfPlanSearchOptions *options = both->search->options;
     MtfSettledLayout *settled = &attempt->settled;
     settled->layout = mtf_layout_copy(attempt->free.layout);
-    settled->program =
-        mtf_layout_settle(both->search->graph, settled->layout, &attempt->pricer,
-                          options->memory_limit, options->collectives, both->search->control);
-    if (mtf_plan_search_is_late(both->search))
-        mtf_settled_layout_clear(settled);
+    settled->program = mtf_layout_settle(both->search->graph, settled->layout, &attempt->pricer,
+                                         options->memory_limit, options->collectives,
+                                         own != NULL && own->whole != NULL ? own->whole : own);
 }
 
 static void prepare(const Accompanied *both) {
