@@ -172,11 +172,12 @@ static bool search_meshes(const MtfPlanSearch *search, MtfMeshAttempt **best, in
 /* More meshes are compared by their rules before any is looked at. */
 #define MOST_HOPELESS 8
 
-/* Whether all meshes are hopeless beside the rival by a first bound, so that not even their rules matter. */
+/* Whether all meshes are hopeless beside the rival by a first bound, so that not even their rules matter. Large graphs
+ * take long to pose, and come with the one mesh that few of their layers have chosen. */
 static bool are_hopeless(const MtfPlanSearch *search) {
     const MtfPlanSearchOptions *options = search->options;
     bool asked = options->by_bound && options->rival_seconds > 0 && !options->rules_only;
-    if (!asked || search->meshes->len > MOST_HOPELESS)
+    if (!asked || mtf_plan_search_is_large(search) || search->meshes->len > MOST_HOPELESS)
         return false;
     for (guint i = 0; i < search->meshes->len; i++)
         if (!mtf_mesh_is_hopeless(search, &g_array_index(search->meshes, MtfMesh, i)))
