@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/planner/variant_trial.h"
+
+#include "analyzer/planner/planning.h"
+#include "analyzer/solver/problem/in_parallel.h"
+#include "cost/memory/arena.h"
+#include "cost/price/schedule.h"
+#include "cost/tune/algorithm_choice.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/graph/microbatches.h"
+
+#include <math.h>
+
+/* What is done with a layout when the search is over takes so many seconds an operation, at most such a
+ * share of --seconds. */
+#define ENDING_SECONDS 1e-4
+#define ENDING_SHARE 0.3
+#define OPERATIONS_A_STEP 10 /* for each of the forward graph */
+
+/* The share by which a bound may exceed another variant's cost before this variant is given up: what
+ * another mesh or mapping might save. */
+#define PRUNING_SLACK 1.1
+
+/* Of very large graphs each search takes long: where a variant that fits is known, others
+ * are given up whose best rules cost so many times its, memory apart. */
+#define OUTCLASSED 1.05
+
+/* Searches of no more operations are over soon, and their answer says more than that the rival wins. */
+#define QUICK_OPERATIONS 1000
+
+/* The search of one variant, which may run beside that of the variant before it. */
+typedef struct Trial {
+    const MtfVariantSearchOptions *options;
+    MtfSearchControl control;
+    MtfVariantAnswer found;
+    MtfVariantRace *race; /* with the variants that are searched beside it; or NULL */
+    int runner;           /* its number there */
+    int64_t known;        /* what the variant beside it starts from; INT64_MAX: nothing */
+    bool done;
+    GError *error;
+} Trial;
+
+bool mtf_variants_stopped(const MtfVariantSearchOptions *options) {
+    return mtf_search_is_stopped(options->control);
+}
+
+int64_t mtf_variant_cost(const MtfVariantAnswer *found) {
+    return found->answer.found ? found->answer.cost : INT64_MAX;
+}
+
+/* Of the seconds for a search, those that the ending takes. */
+static double ending_seconds(const MtfVariantSearchOptions *options, double seconds) {
+    return fmin(ENDING_SHARE * seconds,
+                ENDING_SECONDS * OPERATIONS_A_STEP * options->written->operations->len);
+}
+
+bool mtf_variants_late(const MtfVariantSearchOptions *options) {
+    return mtf_search_has_deadline(options->control) &&
+           mtf_search_seconds_left(options->control) <=
+               ending_seconds(options, options->control->seconds);
+}
+
+bool mtf_variants_enough(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best) {
+    return mtf_variants_stopped(options) ||
+           (mtf_variant_cost(best) < INT64_MAX && mtf_variants_late(options));
+}
+
+int64_t mtf_variants_rival_cost(const MtfVariantSearchOptions *options) {
+    double seconds = options->rival_seconds - mtf_machine_step_seconds(options->machine);
+    double cost = 1e9 * seconds * mtf_schedule_most_hidden(options->machine);
+    return options->rival_seconds > 0 && cost < (double)(INT64_MAX / 2) ? (int64_t)fmax(cost, 0)
+                                                                        : INT64_MAX;
+}
+
+/* ---- One variant ---------------------------------------------------------------------------------- */
+
+static MtfPlanSearchOptions plan_options(Trial *trial, int frontier) {
+    const MtfVariantSearchOptions *options = trial->options;
+    return (MtfPlanSearchOptions){
+        .machine = options->machine,
+        .memory_limit = options->memory_limit,
+        .pins = options->pins,
+        .forbids = options->forbids,
+        .rules_only = options->rules_only,
+        .no_rules = options->no_rules,
+        .uniform = options->uniform,
+        .frontier = frontier,
+        .has_gap = !isnan(options->gap),
+        .gap = options->gap,
+        .seed = options->seed,
+        .keep_problem = options->keep_problem,
+        .control = &trial->control,
+        .race = trial->race,
+        .runner = trial->runner,
+        .rival_seconds = options->rival_seconds,
+        .by_bound = trial->found.graph->operations->len > QUICK_OPERATIONS,
+        .settles = true,
+        .collectives = options->collectives,
+    };
+}
+
+double mtf_variant_bytes_to_host(const MtfVariantSearchOptions *options, const MtfGraph *graph,
+                                 bool whole_step) {
+    int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
+    double bytes = 0;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        int result = mtf_graph_operation(graph, i)->outputs[0];
+        if (mtf_tensor_is_on_host(graph, result))
+            bytes += (whole_step ? mtf_operation_times(graph, i) : 1) *
+                     (double)mtf_graph_tensor_bytes(graph, result);
+    }
+    return bytes / devices;
+}
+
+bool mtf_variant_host_holds(const MtfMachine *machine, double bytes_on_host) {
+    return machine->host_memory_bytes == 0 || bytes_on_host <= (double)machine->host_memory_bytes;
+}
+
+/* Fails where what waits with the host cannot fit there under any layout. */
+static bool check_host(const MtfVariantSearchOptions *options, const MtfGraph *graph,
+                       GError **error) {
+    double bytes = mtf_variant_bytes_to_host(options, graph, false);
+    if (mtf_variant_host_holds(options->machine, bytes))
+        return true;
+    g_autofree char *needed = mtf_bytes_format(bytes);
+    g_autofree char *there = mtf_bytes_format((double)options->machine->host_memory_bytes);
+    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
+                "what waits with the host needs %s for each device, whose share of the host's "
+                "memory is %s (\"host_memory_bytes\" of the machine \"%s\"): leave fewer layers "
+                "there (--offload), or use smaller micro-batches or more devices",
+                needed, there, options->machine->name);
+    return false;
+}
+
+/* Searches the graph of the trial's variant, with a frontier of so many points. */
+static bool search_variant(Trial *trial, int frontier, GError **error) {
+    MtfVariantAnswer *found = &trial->found;
+    MtfStepCandidate *candidate = &g_array_index(found->variants, MtfStepCandidate, found->variant);
+    found->graph =
+        candidate->graph != NULL
+            ? g_steal_pointer(&candidate->graph)
+            : mtf_planning_executed_graph(trial->options->written, &candidate->variant, error);
+    if (found->graph == NULL || !check_host(trial->options, found->graph, error))
+        return false;
+    MtfPlanSearchOptions options = plan_options(trial, frontier);
+    return mtf_plan_search(found->graph, trial->options->meshes, &options, &found->answer, error);
+}
+
+/* The layout, where it was settled while it was proven. */
+static bool take_settled(MtfVariantAnswer *answer) {
+    MtfSettledLayout *settled = &answer->answer.settled;
+    if (settled->layout == NULL || answer->answer.fastest != NULL)
+        return false;
+    answer->layout = g_steal_pointer(&settled->layout);
+    answer->program = g_steal_pointer(&settled->program);
+    return true;
+}
+
+void mtf_variant_answer_tune(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer) {
+    if (answer->layout != NULL || take_settled(answer))
+        return;
+    double left = mtf_search_seconds_left(options->control);
+    MtfSearchControl part; /* the other half of the ending is for what the plan says */
+    mtf_search_control_init_part(
+        &part, options->control,
+        isfinite(left) ? fmax(1e-3, left - ending_seconds(options, left) / 2) : 0);
+    mtf_program_free(answer->program); /* of a layout that was dropped */
+    answer->layout = mtf_plan_answer_layout(&answer->answer, answer->graph);
+    answer->program = mtf_layout_settle(answer->graph, answer->layout, &answer->answer.pricer,
+                                        options->memory_limit, options->collectives, &part);
+}
+
+/* ---- Variants that are searched at once ----------------------------------------------------------- */
+
+void mtf_variant_clear_found(MtfVariantAnswer *found) {
+    g_clear_pointer(&found->graph, mtf_graph_free);
+    g_clear_pointer(&found->program, mtf_program_free);
+    g_clear_pointer(&found->layout, mtf_layout_free);
+    mtf_plan_answer_clear(&found->answer);
+}
+
+static const MtfStepCandidate *candidate_of(const Trial *trial) {
+    return &g_array_index(trial->found.variants, MtfStepCandidate, trial->found.variant);
+}
+
+static void trial_init(Trial *trial, const MtfVariantSearchOptions *options,
+                       const MtfVariantAnswer *best, int variant) {
+    double left = mtf_search_seconds_left(options->control);
+    *trial = (Trial){ .options = options,
+                      .found = { .variants = best->variants, .variant = variant },
+                      .known = INT64_MAX };
+    mtf_search_control_init_part(&trial->control, options->control,
+                                 isfinite(left) ? left - ending_seconds(options, left) : 0);
+    trial->control.slack = PRUNING_SLACK;
+    if (mtf_variant_cost(best) < INT64_MAX)
+        trial->control.slack +=
+            (double)candidate_of(trial)->hidden / (double)mtf_variant_cost(best);
+    trial->control.listener = options->control != NULL ? options->control->listener : NULL;
+}
+
+static bool is_outclassed(const Trial *trial, const Trial *before) {
+    const MtfStepCandidate *own = candidate_of(trial), *other = candidate_of(before);
+    return own->graph != NULL && own->graph->operations->len > MTF_VERY_LARGE_OPERATIONS &&
+           other->cost > 0 && (double)own->cost > OUTCLASSED * (double)other->cost;
+}
+
+/* Searches behind another trial of the same race, in silence. */
+static void trial_follow(Trial *trial, Trial *before) {
+    trial->control.listener = NULL;
+    trial->control.rival = &before->control.cost;
+    if (is_outclassed(trial, before))
+        trial->control.slack = 0;
+    else
+        before->known = mtf_variants_rival_cost(trial->options);
+    mtf_search_tell_found(&before->control, before->known);
+}
+
+static void trial_clear(Trial *trial) {
+    mtf_variant_clear_found(&trial->found);
+    g_clear_error(&trial->error);
+}
+
+static void search_trial(int i, void *data) {
+    Trial *trial = (Trial *)data + i;
+    trial->done = search_variant(trial, 0, &trial->error);
+    trial->control.cost = MIN(mtf_variant_cost(&trial->found), trial->known);
+    mtf_variant_race_posed(trial->race, trial->runner);
+    mtf_variant_race_enter(trial->race, trial->runner, INFINITY);
+    bool very_large = trial->found.graph != NULL &&
+                      trial->found.graph->operations->len > MTF_VERY_LARGE_OPERATIONS;
+    const MtfPlanAnswer *found = &trial->found.answer;
+    if (found->found && !found->hopeless && !found->lost &&
+        !mtf_search_is_stopped(&trial->control) && !very_large)
+        mtf_variant_answer_tune(trial->options, &trial->found); /* others may still be searched */
+}
+
+/* Bytes that would do where nothing fits. */
+static int64_t need_of(const MtfPlanAnswer *answer) {
+    return answer->free.limit_enough > 0 ? answer->free.limit_enough : answer->rules.arena_bytes;
+}
+
+/* Whether nothing bounds what was found, as where the proof was left to another variant. */
+static bool is_unproven(const MtfPlanAnswer *answer) {
+    return mtf_plan_answer_is_free(answer) && answer->free.bound == 0;
+}
+
+/* Whether `other` is to be kept rather than `best`: it is proven, or faster, or needs less while nothing
+ * fits. */
+static bool is_better(const MtfVariantAnswer *other, const MtfVariantAnswer *best) {
+    if (best->graph == NULL)
+        return true;
+    const MtfPlanAnswer *old = &best->answer, *new = &other->answer;
+    if (old->found && new->found && is_unproven(new) != is_unproven(old))
+        return is_unproven(old);
+    double step = old->step_seconds, new_step = new->step_seconds;
+    if (step > 0 && new_step > 0 && (step < new_step || new_step < step))
+        return new_step < step;
+    if (mtf_variant_cost(other) != mtf_variant_cost(best))
+        return mtf_variant_cost(other) < mtf_variant_cost(best);
+    return mtf_variant_cost(best) == INT64_MAX && need_of(new) < need_of(old);
+}
+
+/* Whether the settled plan leaves more with the host than it holds, as where its layout has copies. */
+static bool exceeds_host(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer) {
+    if (mtf_variant_bytes_to_host(options, answer->graph, false) <= 0 || !answer->answer.found)
+        return false;
+    mtf_variant_answer_tune(options, answer);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(answer->program);
+    return !mtf_variant_host_holds(options->machine, (double)arena->host_bytes);
+}
+
+/* Keeps the better plan. That of a variant which was searched beside another is given up where that
+ * would have been done if it had been searched later, so that nothing depends on which ended first.
+ */
+static bool judge_trial(Trial *trial, MtfVariantAnswer *best, GError **error) {
+    int64_t known = MIN(mtf_variant_cost(best), mtf_variants_rival_cost(trial->options));
+    const MtfPlanAnswer *found = &trial->found.answer;
+    bool beaten =
+        mtf_search_is_beaten(&trial->control, known) || (found->hopeless && !found->found);
+    best->given_up |= beaten;
+    bool excused =
+        beaten || (mtf_search_is_over(&trial->control) && mtf_variant_cost(best) < INT64_MAX);
+    if (!trial->done && !excused) {
+        g_propagate_error(error, g_steal_pointer(&trial->error));
+        return false;
+    }
+    if (!trial->done || beaten || !is_better(&trial->found, best) ||
+        (best->graph != NULL && exceeds_host(trial->options, &trial->found)))
+        return true;
+    mtf_variant_clear_found(best);
+    *best = trial->found;
+    trial->found = (MtfVariantAnswer){ 0 };
+    return true;
+}
+
+bool mtf_variants_try(const MtfVariantSearchOptions *options, MtfVariantAnswer *best, int first,
+                      int count, int *after, GError **error) {
+    Trial trials[MTF_VARIANTS_AT_ONCE];
+    MtfVariantRace race;
+    _Atomic int64_t known = MIN(mtf_variant_cost(best), mtf_variants_rival_cost(options));
+    bool done = true;
+    mtf_variant_race_init(&race, count);
+    for (int i = 0; i < count; i++) {
+        trial_init(&trials[i], options, best, first + i);
+        trials[i].race = &race;
+        trials[i].runner = i;
+        if (i > 0)
+            trial_follow(&trials[i], &trials[i - 1]);
+    }
+    trials[0].control.rival = &known;
+    mtf_in_parallel(count, search_trial, trials);
+    mtf_variant_race_clear(&race);
+    for (int i = 0; i < count; i++) {
+        done = done && judge_trial(&trials[i], best, error);
+        *after += best->given_up || mtf_variant_cost(best) < INT64_MAX;
+        trial_clear(&trials[i]);
+    }
+    return done;
+}
+
+/* ---- One more ------------------------------------------------------------------------------------- */
+
+bool mtf_variants_try_another(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                              const MtfStepCandidate *candidate, const MtfGraph *like,
+                              GError **error) {
+    MtfVariantSearchOptions own = *options;
+    int after = 0;
+    if (like->operations->len > MTF_LARGE_OPERATIONS && options->uniform == MTF_UNIFORM_AUTO)
+        own.uniform = MTF_UNIFORM_ALWAYS;
+    g_array_append_val(best->variants, *candidate);
+    return mtf_variants_try(&own, best, (int)best->variants->len - 1, 1, &after, error);
+}
+
+/* Gives the search of a trial as many seconds as the whole had. */
+static void begin_again(Trial *trial) {
+    const MtfSearchControl *given = trial->options->control;
+    MtfSearchControl *control = &trial->control;
+    if (given == NULL)
+        return;
+    mtf_search_control_init(control, given->seconds);
+    control->interrupted = given->interrupted;
+    control->listener = given->listener;
+}
+
+bool mtf_variant_search_frontier(const MtfVariantSearchOptions *options, MtfVariantAnswer *found,
+                                 GError **error) {
+    Trial trial;
+    mtf_variant_clear_found(found);
+    trial_init(&trial, options, found, found->variant);
+    begin_again(&trial);
+    bool done = search_variant(&trial, options->frontier, error);
+    *found = trial.found;
+    trial.found = (MtfVariantAnswer){ 0 };
+    trial_clear(&trial);
+    return done;
+}
