@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/rules/rule_search_tables.h"
 
+#include "analyzer/solver/problem/in_parallel.h"
+
 #include <string.h>
 
 /* ---- Assignments of a scope ----------------------------------------------------------------- */
@@ -103,7 +105,7 @@ static void reset_row(const MtfRuleTable *table, MtfRules *rules) {
 /* ---- Prices of one term ---------------------------------------------------------------------- */
 
 typedef struct {
-    MtfRuleTables *tables;
+    const MtfRuleTables *tables;
     const unsigned *allowed;
     MtfRules *rules;   /* all -1 between uses */
     MtfLayout *layout; /* of the whole graph, scratch */
@@ -208,10 +210,35 @@ static void measure_outputs(const Fill *fill, const MtfRuleTerm *term, int64_t *
     }
 }
 
+/* Prices of a term's assignments, and slices of its outputs. */
+typedef struct {
+    MtfRuleTable table;
+    int64_t *slices; /* [assignments][MTF_MAX_OUTPUTS] */
+} TermPrices;
+
+static void price_assignments(const Fill *fill, int index, TermPrices *prices) {
+    const MtfRuleTerm *term = mtf_rule_term(fill->tables->terms, index);
+    MtfRuleTable *table = &prices->table;
+    *table = table_of(fill->tables, fill->allowed, &term->scope);
+    prices->slices = g_new0(int64_t, (gsize)table->n * MTF_MAX_OUTPUTS + 1);
+    g_autoptr(MtfLayout) alone = mtf_layout_new(term->alone.graph, &fill->tables->mesh);
+    g_autoptr(GHashTable) known =
+        g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, g_free);
+    PricedTerm priced = { term, alone, known };
+    alone->rules = g_strdup("");
+    for (int k = 0; k < table->n; k++) {
+        apply_row(table, k, fill->rules);
+        table->nanoseconds[k] = price_term(fill, &priced);
+        measure_outputs(fill, term, prices->slices + k * MTF_MAX_OUTPUTS);
+    }
+    reset_row(table, fill->rules);
+}
+
+/* ---- Prices of all terms ---------------------------------------------------------------------- */
+
 /* Adds a term's prices, projected, to its maximal scope; and hands out its outputs' slices. */
-static void spread_term(const Fill *fill, int index, const MtfRuleTable *table,
+static void spread_term(MtfRuleTables *tables, int index, const MtfRuleTable *table,
                         const int64_t *slices) {
-    MtfRuleTables *tables = fill->tables;
     const MtfRuleTerm *term = mtf_rule_term(tables->terms, index);
     MtfRuleTable *maximal = &tables->tables[term->maximal];
     g_autofree int *small = g_new(int, (gsize)maximal->n + 1);
@@ -228,53 +255,67 @@ static void spread_term(const Fill *fill, int index, const MtfRuleTable *table,
     }
 }
 
-static void fill_term(Fill *fill, int index) {
-    const MtfRuleTerm *term = mtf_rule_term(fill->tables->terms, index);
-    MtfRuleTable table = table_of(fill->tables, fill->allowed, &term->scope);
-    g_autofree int64_t *slices = g_new0(int64_t, (gsize)table.n * MTF_MAX_OUTPUTS + 1);
-    g_autoptr(MtfLayout) alone = mtf_layout_new(term->alone.graph, &fill->tables->mesh);
-    g_autoptr(GHashTable) prices =
-        g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, g_free);
-    PricedTerm priced = { term, alone, prices };
-    alone->rules = g_strdup("");
-    for (int k = 0; k < table.n; k++) {
-        apply_row(&table, k, fill->rules);
-        table.nanoseconds[k] = price_term(fill, &priced);
-        measure_outputs(fill, term, slices + k * MTF_MAX_OUTPUTS);
+/* Terms are priced at once, each by the first thread that is free, which has scratch of its own. */
+typedef struct {
+    MtfRuleTables *tables;
+    const unsigned *allowed;
+    const MtfSearchControl *control;
+    TermPrices *prices; /* [terms]; without a table where time was up */
+    gint next;          /* the term to price next; atomic */
+} Pricing;
+
+static void price_terms(int thread, void *data) {
+    (void)thread;
+    Pricing *pricing = data;
+    const MtfRuleTerms *terms = pricing->tables->terms;
+    g_autoptr(MtfRules) rules = mtf_rules_new(terms->graph);
+    g_autoptr(MtfLayout) layout = mtf_layout_new(terms->graph, &pricing->tables->mesh);
+    Fill fill = { pricing->tables, pricing->allowed, rules, layout };
+    int i = g_atomic_int_add(&pricing->next, 1);
+    while (i < (int)terms->terms->len && !mtf_search_is_over(pricing->control)) {
+        price_assignments(&fill, i, &pricing->prices[i]);
+        i = g_atomic_int_add(&pricing->next, 1);
     }
-    reset_row(&table, fill->rules);
-    spread_term(fill, index, &table, slices);
-    clear_table(&table);
+}
+
+static bool fill_terms(MtfRuleTables *tables, const unsigned *allowed,
+                       const MtfSearchControl *control) {
+    int n = (int)tables->terms->terms->len;
+    g_autofree TermPrices *prices = g_new0(TermPrices, (gsize)n + 1);
+    Pricing pricing = { tables, allowed, control, prices, 0 };
+    bool done = true;
+    mtf_in_parallel(MIN(n, mtf_in_parallel_threads()), price_terms, &pricing);
+    for (int i = 0; i < n; i++) {
+        done &= prices[i].slices != NULL;
+        if (done)
+            spread_term(tables, i, &prices[i].table, prices[i].slices);
+        clear_table(&prices[i].table);
+        g_free(prices[i].slices);
+    }
+    return done;
 }
 
 /* The slices of stored tensors follow from the rules of their dimensions. */
-static void fill_stored_class(Fill *fill, int index) {
-    MtfRuleTables *tables = fill->tables;
+static void fill_stored_class(MtfRuleTables *tables, int index, MtfRules *rules) {
     const MtfGraph *graph = tables->terms->graph;
     const MtfRuleClass *class = mtf_rule_class(tables->terms, index);
     const MtfTensor *tensor = mtf_graph_tensor(graph, class->example);
     const MtfRuleTable *table = &tables->tables[class->maximal];
     for (int k = 0; k < table->n; k++) {
-        apply_row(table, k, fill->rules);
-        MtfPlacement placement = settled(&tensor->shape, fill->rules);
+        apply_row(table, k, rules);
+        MtfPlacement placement = settled(&tensor->shape, rules);
         tables->slices[index][k] =
             mtf_dtype_bytes(tensor->dtype) *
             mtf_largest_elements(graph, &tables->mesh, &tensor->shape, &placement);
     }
-    reset_row(table, fill->rules);
+    reset_row(table, rules);
 }
 
-static bool fill_all(Fill *fill, const MtfSearchControl *control) {
-    const MtfRuleTerms *terms = fill->tables->terms;
-    for (int i = 0; i < (int)terms->terms->len; i++) {
-        if (mtf_search_is_over(control))
-            return false;
-        fill_term(fill, i);
-    }
-    for (int c = 0; c < (int)terms->classes->len; c++)
-        if (mtf_rule_class(terms, c)->term < 0)
-            fill_stored_class(fill, c);
-    return true;
+static void fill_stored_classes(MtfRuleTables *tables) {
+    g_autoptr(MtfRules) rules = mtf_rules_new(tables->terms->graph);
+    for (int c = 0; c < (int)tables->terms->classes->len; c++)
+        if (mtf_rule_class(tables->terms, c)->term < 0)
+            fill_stored_class(tables, c, rules);
 }
 
 /* ---- Entry ---------------------------------------------------------------------------------- */
@@ -301,10 +342,10 @@ MtfRuleTables *mtf_rule_tables_new(const MtfRuleTerms *terms, const MtfPricer *p
     tables->pricer = pricer;
     tables->mesh = *mesh;
     make_tables(tables, allowed);
-    g_autoptr(MtfRules) rules = mtf_rules_new(terms->graph);
-    g_autoptr(MtfLayout) layout = mtf_layout_new(terms->graph, mesh);
-    Fill fill = { tables, allowed, rules, layout };
-    return fill_all(&fill, control) ? g_steal_pointer(&tables) : NULL;
+    if (!fill_terms(tables, allowed, control))
+        return NULL;
+    fill_stored_classes(tables);
+    return g_steal_pointer(&tables);
 }
 
 void mtf_rule_tables_free(MtfRuleTables *tables) {

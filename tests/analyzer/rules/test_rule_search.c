@@ -6,6 +6,7 @@
 #include "analyzer/rules/rule_search.h"
 #include "analyzer/rules/rule_search_close.h"
 #include "analyzer/rules/rule_search_program.h"
+#include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "layouts/graph_file/graph_json.h"
@@ -306,6 +307,40 @@ static void the_proof_finds_what_a_wrong_answer_missed(void **state) {
     }
 }
 
+static MtfRuleTables *tables_by(const MtfRuleTerms *terms, const MtfPricer *pricer,
+                                const MtfMesh *mesh, const unsigned *allowed, int threads) {
+    mtf_in_parallel_set_threads(threads);
+    MtfRuleTables *tables = mtf_rule_tables_new(terms, pricer, mesh, allowed, NULL);
+    mtf_in_parallel_set_threads(0);
+    return tables;
+}
+
+static void any_number_of_threads_prices_the_same(void **state) {
+    (void)state;
+    for (guint32 seed = 0; seed < 30; seed++) {
+        g_autoptr(MtfGraph) graph = graph_of(seed);
+        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        const MtfMesh *mesh = &g_array_index(meshes, MtfMesh, 0);
+        g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
+        for (guint d = 0; d < graph->dimensions->len; d++)
+            allowed[d] = ~0U;
+        MtfPricer pricer;
+        assert_true(mtf_pricer_init(&pricer, machine, mesh, NULL));
+        g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
+        g_autoptr(MtfRuleTables) one = tables_by(terms, &pricer, mesh, allowed, 1);
+        g_autoptr(MtfRuleTables) many = tables_by(terms, &pricer, mesh, allowed, 5);
+        for (guint i = 0; i < terms->maximal->len; i++) {
+            assert_int_equal(one->tables[i].n, many->tables[i].n);
+            assert_memory_equal(one->tables[i].nanoseconds, many->tables[i].nanoseconds,
+                                (gsize)one->tables[i].n * sizeof(int64_t));
+        }
+        for (guint c = 0; c < terms->classes->len; c++)
+            assert_memory_equal(one->slices[c], many->slices[c],
+                                (gsize)one->tables[mtf_rule_class(terms, (int)c)->maximal].n *
+                                    sizeof(int64_t));
+    }
+}
+
 static void expect_same_size(const MtfGraph *graph, int *variables, int *rows) {
     GArray *meshes = one_mesh("a:2;b:3");
     g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
@@ -501,6 +536,7 @@ int main(void) {
         cmocka_unit_test(a_stopped_search_says_so_and_its_bound_holds),
         cmocka_unit_test(a_search_cancelled_at_once_has_found_nothing),
         cmocka_unit_test(where_time_is_up_there_still_are_rules),
+        cmocka_unit_test(any_number_of_threads_prices_the_same),
         cmocka_unit_test(every_mesh_tells_its_own_optimum),
         cmocka_unit_test(the_best_of_all_meshes_is_found),
     };
