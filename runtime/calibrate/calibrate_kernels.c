@@ -217,12 +217,13 @@ bool mtf_goes_by_rates(int kind) {
            row->host != MTF_HOST_NOTHING;
 }
 
-/* Products of experts and of matrices in int8 go by the tables of einsum's, attention to a cache by
- * those of attention. */
+/* Products of experts and of matrices in int8 go by the tables of einsum's, attention to a cache and
+ * gradients with that of a bias by those of attention. */
 bool mtf_calibrates_operation(int kind) {
     MtfProductsKind kinds = mtf_operation_row(kind)->products;
     return kinds == MTF_PRODUCTS_EXPERTS || kinds == MTF_PRODUCTS_QUANTIZED ||
-           kinds == MTF_PRODUCTS_ATTENTION || mtf_kernel_trial(kind) != NULL || is_product(kind);
+           kinds == MTF_PRODUCTS_ATTENTION || kinds == MTF_PRODUCTS_ATTENTION_GRAD ||
+           mtf_kernel_trial(kind) != NULL || is_product(kind);
 }
 
 static void add_products(Set *set, const MtfCurveName *name, int64_t k) {
