@@ -31,7 +31,7 @@ static Found raise_bound(const MtfLayoutProblem *problem, int nodes, int64_t cut
     Found found = { .before = mtf_dual_prove(dual) };
     MtfRelaxedBound *relaxed = mtf_relaxed_bound_new(dual, cutoff, found.before, NULL);
     for (int i = 0; i < RAISES && !mtf_relaxed_bound_is_stuck(relaxed); i++)
-        found.bound = mtf_relaxed_bound_raise(relaxed, cutoff);
+        mtf_relaxed_bound_raise(relaxed, cutoff);
     found.bound = mtf_relaxed_bound_raise(relaxed, cutoff);
     found.stuck = mtf_relaxed_bound_is_stuck(relaxed);
     mtf_relaxed_bound_free(relaxed);
