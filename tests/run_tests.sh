@@ -11,6 +11,15 @@ build=$1
 shift
 results=$build/test-results
 times=$build/test-times
+
+# Two runs in one build folder would mix their verdicts. Tests do not inherit the lock (9>&- below): what one
+# of them leaves running must not keep the next run out.
+mkdir -p "$build"
+exec 9>"$build/test-lock"
+flock -n 9 || {
+    echo "another run of tests in $build goes on: wait for its end, or test in a clone of your own" >&2
+    exit 1
+}
 rm -rf "$results"
 mkdir -p "$results"
 [ -e "$times" ] || : >"$times"
@@ -63,7 +72,7 @@ longest_first() {
 }
 
 run_list() {
-    [ ! -e "$results/$1" ] || longest_first "$results/$1" | xargs -P "$2" -L 1 sh tests/run_one.sh "$build"
+    [ ! -e "$results/$1" ] || longest_first "$results/$1" | xargs -P "$2" -L 1 sh tests/run_one.sh "$build" 9>&-
 }
 run_list together "$jobs"
 run_list alone 1

@@ -57,6 +57,15 @@ run_tests tests/x/hang.sh
 claim "a hanging program is stopped and is a failed test" verdict_is "1 passed, 1 failed"
 claim "the time limit is named" says "stopped after 1 s"
 
+given orphan 'sleep 100 >/dev/null 2>&1 & echo $! >orphan; echo "ok 1 - a"'
+given twice "run() { sh $top/tests/run_tests.sh build tests/x/green.sh; }"'
+! run 2>said && grep "another run of tests in build goes on" said && echo "ok 1 - a"'
+run_tests tests/x/twice.sh tests/x/orphan.sh
+claim "a second run in the same folder is refused, and the first one's verdict stays" verdict_is "2 passed, 0 failed"
+run_tests tests/x/green.sh
+claim "what a test leaves running does not keep the next run out" verdict_is "2 passed, 0 failed"
+kill "$(cat orphan)"
+
 run_tests tests/x/mute.sh
 claim "a program without a verdict is a failed test" verdict_is "0 passed, 1 failed"
 
