@@ -96,8 +96,15 @@ static void warn_unfit(const Estimate *e, const MtfPlan *plan) {
             needs, e->machine->name, has);
 }
 
+/* A plan on standard output is all that is printed there. */
+static bool gives_plan_alone(const Options *options) {
+    return g_strcmp0(options->output, "-") == 0;
+}
+
 static bool print(const Estimate *e, const MtfPlan *plan, const MtfProgram *program) {
     warn_unfit(e, plan);
+    if (gives_plan_alone(e->options))
+        return true;
     if (!e->options->json) {
         print_for_people(e, plan, program);
         return true;
@@ -173,7 +180,8 @@ static bool estimate(const Options *options, const char *path, GError **error) {
     g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
         g_steal_pointer(&graph), g_steal_pointer(&layout), program, &e.pricer, unsearched(&e));
     return mtf_planning_set_execution(plan, written, &variant, error) &&
-           mtf_planning_dump(plan, options->dump_after, options->json, error) &&
+           mtf_planning_dump(plan, options->dump_after, options->json || gives_plan_alone(options),
+                             error) &&
            print(&e, plan, program) &&
            (options->output == NULL || mtf_plan_save(plan, options->output, error));
 }

@@ -15,6 +15,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/base/output_guard.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/program/passes.h"
 
@@ -569,6 +570,13 @@ static bool search_training(Run *run, const char *path, GError **error) {
                : mtf_pipeline_find_finish(find, error);
 }
 
+/* Nobody is to hear after hours that there is no such folder. */
+static bool check_outputs(const Options *o, GError **error) {
+    return mtf_output_check_file(o->output, error) && mtf_output_check_file(o->dump, error) &&
+           mtf_output_check_file(o->certificate, error) &&
+           mtf_output_check_folder(o->report, error);
+}
+
 #define TEXT(name, letter, field, help, what) \
     { name, letter, 0, G_OPTION_ARG_STRING, &o.field, help, what }
 #define LIST(name, field, help, what) \
@@ -704,7 +712,8 @@ int mtf_command_search(int argc, char **argv) {
     Run run = { .options = &o };
     bool done =
         mtf_command_line_parse(&argc, &argv, entries, "GRAPH --devices N", summary, 1, 1, &error) &&
-        check_options(&o, &error) && check_inference_options(&o, &error);
+        check_options(&o, &error) && check_inference_options(&o, &error) &&
+        check_outputs(&o, &error);
     mtf_in_parallel_set_threads(o.threads);
     done = done && (o.infer != NULL ? search_inference(&o, argv[1], &error)
                                     : search_training(&run, argv[1], &error));

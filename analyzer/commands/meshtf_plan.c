@@ -4,6 +4,7 @@
 #include "analyzer/judge/judge_commands.h"
 #include "layouts/base/command_manual.h"
 #include "layouts/base/nearest_name.h"
+#include "layouts/base/output_guard.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -91,7 +92,7 @@ static int find_command(const char *name) {
 
 /* `help COMMAND`: what the command says of itself. */
 static int help_on(char *name) {
-    int i = find_command(name);
+    int i = find_command(strcmp(name, "--help") == 0 ? "help" : name);
     if (i < 0)
         return fail_unknown(name);
     if (commands[i].run != NULL)
@@ -109,6 +110,8 @@ static void keep_freed_memory(void) {
 
 int main(int argc, char **argv) {
     keep_freed_memory();
+    g_set_prgname("meshtf-plan");
+    mtf_output_guard_begin();
     if (argc < 2) {
         fputs("meshtf-plan: a command is missing (see meshtf-plan --help)\n", stderr);
         return 2;

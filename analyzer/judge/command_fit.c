@@ -6,6 +6,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/base/output_guard.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -171,6 +172,8 @@ static bool run(const Options *options, const char *runs, GError **error) {
     if (runs == NULL && !sweeps)
         return mtf_input_error(error, "neither a table of runs nor a sweep (--collective, "
                                       "--products, --attention, --passes) is given");
+    if (!mtf_output_check_file(options->output, error))
+        return false;
     g_autoptr(MtfMachine) machine = mtf_machine_load(options->machine, error);
     if (machine == NULL)
         return false;
@@ -184,10 +187,9 @@ static bool run(const Options *options, const char *runs, GError **error) {
         (runs != NULL && !fit_runs(options, runs, machine, &outcome, error)) ||
         !write_machine(options, &outcome, machine, error))
         return false;
-    if (options->json)
-        print_json(&outcome);
-    else
-        print_lines(options, &outcome);
+    bool alone = strcmp(options->output, "-") == 0; /* the machine on standard output */
+    if (!alone)
+        options->json ? print_json(&outcome) : print_lines(options, &outcome);
     warn(&outcome);
     return true;
 }

@@ -139,9 +139,13 @@ static bool find_division(const MtfGraph *graph, const MtfStepVariant *variant,
                                .batch = -1,
                                .ring = variant->ring,
                                .key_parts = variant->key_parts };
-    if (division->microbatches > 1)
-        division->batch = mtf_batch_dimension(graph, variant->batch_dim, error);
-    return division->microbatches == 1 || division->batch >= 0;
+    bool divided = division->microbatches > 1;
+    if (!divided && variant->batch_dim == NULL)
+        return true;
+    int batch = mtf_batch_dimension(graph, variant->batch_dim, error);
+    if (divided)
+        division->batch = batch;
+    return batch >= 0;
 }
 
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,

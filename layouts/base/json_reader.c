@@ -40,7 +40,7 @@ static gzFile open_input(const char *path, GError **error) {
     return input;
 }
 
-char *mtf_file_read(const char *path, gsize *length, GError **error) {
+static char *read_whole(const char *path, gsize *length, GError **error) {
     gzFile input = open_input(path, error);
     if (input == NULL)
         return NULL;
@@ -64,6 +64,24 @@ char *mtf_file_read(const char *path, gsize *length, GError **error) {
     *length = bytes->len;
     g_byte_array_append(bytes, (const guint8 *)"", 1);
     return (char *)g_byte_array_free(g_steal_pointer(&bytes), FALSE);
+}
+
+/* What kind of file it is may be looked at before it is loaded, and standard input is there only once:
+ * what was read of it stays. */
+static char *read_standard_input(gsize *length, GError **error) {
+    static char *text;
+    static gsize bytes;
+    if (text == NULL)
+        text = read_whole("-", &bytes, error);
+    if (text == NULL)
+        return NULL;
+    *length = bytes;
+    return g_memdup2(text, bytes + 1);
+}
+
+char *mtf_file_read(const char *path, gsize *length, GError **error) {
+    return strcmp(path, "-") == 0 ? read_standard_input(length, error)
+                                  : read_whole(path, length, error);
 }
 
 MtfJsonDocument *mtf_json_document_load_text(const char *path, char **text, GError **error) {

@@ -2,6 +2,7 @@
 #include "layouts/base/json_writer.h"
 
 #include "layouts/base/error.h"
+#include "layouts/base/output_guard.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -137,6 +138,8 @@ bool mtf_file_write(const char *path, const char *text, gsize length, GError **e
     if (strcmp(path, "-") == 0)
         return write_stream(stdout, text, length) ||
                mtf_failure(error, "standard output: cannot be written: %s", g_strerror(errno));
+    if (!mtf_output_check_file(path, error))
+        return false;
     if (is_written_in_place(path))
         return write_in_place(path, text, length, error);
     g_autoptr(GError) cause = NULL;

@@ -3,6 +3,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/base/output_guard.h"
 #include "reports/drawing/cut_view.h"
 #include "reports/drawing/drawings.h"
 #include "reports/exports/export.h"
@@ -359,6 +360,7 @@ int main(int argc, char **argv) {
     };
     GError *error = NULL;
     g_set_prgname("meshtf-report");
+    mtf_output_guard_begin();
     const MtfUsage usage = { "PLAN -o DIR",
                              "Writes what people look at: index.html, graph.dot, graph.svg, "
                              "timeline.json, summary.txt, plan.json, program.txt.\n\n"

@@ -3,6 +3,7 @@
 #include "cost/price/predict.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
+#include "layouts/base/output_guard.h"
 #include "layouts/inference/generation_graph.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/gemm_peak.h"
@@ -224,6 +225,15 @@ static bool train(MtfSession *session, GError **error) {
            foretell(session, error) && generate(session, error) && serve(session, error);
 }
 
+/* What rank 0 writes when all is done. */
+static bool check_outputs(const MtfRunOptions *o, GError **error) {
+    return mtf_output_check_file(o->output, error) && mtf_output_check_file(o->logits, error) &&
+           mtf_output_check_file(o->results, error) &&
+           mtf_output_check_file(o->trace != NULL ? o->trace_file : NULL, error) &&
+           mtf_output_check_folder(o->export_hf, error) &&
+           mtf_output_check_folder(o->export_adapter, error);
+}
+
 static bool run(MPI_Comm control, const MtfRunOptions *options, bool *stopped, GError **error) {
     if (options->calibrate)
         return mtf_calibrate(control, options->rounds, options->output, error);
@@ -250,6 +260,8 @@ static int start(MPI_Comm control, int argc, char **argv) {
     mtf_stop_signals_speak(rank == 0);
     mtf_stop_signals_meet(control);
     bool parsed = mtf_run_options_parse(&options, argc, argv, &local);
+    if (parsed && rank == 0)
+        check_outputs(&options, &local);
     bool stopped = false;
     if (mtf_agree(control, local, &error))
         run(control, &options, &stopped, &error);
@@ -294,6 +306,7 @@ static int answer(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     g_set_prgname("meshtf-run");
+    mtf_output_guard_begin();
     if (mtf_run_options_only_ask(argc, argv))
         return answer(argc, argv);
     mtf_stop_signals_watch();

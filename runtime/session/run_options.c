@@ -42,6 +42,13 @@ static bool check_trace(MtfRunOptions *options, GError **error) {
                            options->trace);
 }
 
+/* Steps are known when all options are read. */
+static bool check_traced_steps(const MtfRunOptions *options, GError **error) {
+    return options->trace == NULL || options->trace_from <= options->steps ||
+           mtf_input_error(error, "--trace %s begins after the last step, %" PRId64, options->trace,
+                           options->steps);
+}
+
 static bool check_serving(const MtfRunOptions *options, GError **error) {
     if (options->serve < -1 || options->serve > G_MAXUINT16)
         return mtf_input_error(error,
@@ -97,6 +104,8 @@ static bool check_training(const MtfRunOptions *options, GError **error) {
 static bool check(const MtfRunOptions *options, GError **error) {
     if (!mtf_option_between("--rounds", options->rounds, 1, INT64_MAX, error))
         return false;
+    if (!options->calibrate && options->rounds != MTF_STANDARD_ROUNDS)
+        return mtf_input_error(error, "--rounds are those of --calibrate");
     if (options->calibrate)
         return (options->plan == NULL && options->output != NULL) ||
                mtf_input_error(error, "--calibrate wants -o MACHINE and no plan");
@@ -105,7 +114,8 @@ static bool check(const MtfRunOptions *options, GError **error) {
     if (options->output != NULL)
         return mtf_input_error(error,
                                "-o is of --calibrate; what training writes, --metrics names");
-    return check_serving(options, error) && check_training(options, error);
+    return check_serving(options, error) && check_training(options, error) &&
+           check_traced_steps(options, error);
 }
 
 /* Replaces patterns (shards-*.bin) by the files they match, in alphabetical order. */

@@ -91,6 +91,9 @@ static bool check_purpose(const MtfSession *session, GError **error) {
 }
 
 static bool load_plan(MtfSession *session, GError **error) {
+    if (session->n_ranks > 1 && strcmp(session->options->plan, "-") == 0)
+        return mtf_input_error(error, "a plan for several ranks must be a file: standard input is "
+                                      "rank 0's alone");
     session->stage = mtf_stage_run_load(session->options->plan, session->control, error);
     if (session->stage == NULL)
         return false;

@@ -28,11 +28,22 @@ claim "a misspelt command is bad input" bad_input
 claim "what was meant is asked" says_error 'did you mean "search"?'
 run meshtf-plan help search
 claim "help NAME is what NAME --help says" says "GRAPH --devices N"
+run meshtf-plan help --help
+claim "help has help" says "Usage: meshtf-plan COMMAND"
+run sh -c 'meshtf-plan machines >/dev/full'
+claim "what standard output does not take is a failure" exits 1
+claim "which is said" says_error "meshtf-plan machines: standard output: cannot be written: No space left on device"
+run meshtf-plan search gpt-small --devices 512 --machine tpu-v2 -o "$work/absent/plan.json"
+claim "a plan that cannot be written is refused before the search" bad_input
 run meshtf-plan graphs
 claim "the library's graphs are listed" says "gpt-small"
 run meshtf-plan estimate gpt-small --mesh rows:2 --layout '' --dim batch=65536 --machine v100
 claim "search and estimate take their names" exits 0
 claim "a layout that needs more than the device has is said not to fit" says_error "this layout does not fit: it needs"
+run meshtf-plan estimate mlp --mesh rows:2 --layout batch:rows --batch-dim batsh
+claim "the dimension of the batch is looked for where nothing is divided, too" bad_input
+run sh -c "meshtf-plan estimate mlp --mesh rows:2 --layout '' -o - | meshtf-plan export - --to jax"
+claim "a plan may come from standard input" says "PartitionSpec"
 sed '/"optimizer"/d; s/"loss": "loss",/"loss": "loss"/' layouts/library/graphs/mlp.json >"$work/untrained.json"
 run meshtf-plan estimate "$work/untrained.json" --mesh rows:2 --layout ''
 claim "a graph without an optimizer is warned about" says_error "has no optimizer"

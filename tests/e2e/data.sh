@@ -101,6 +101,10 @@ claim "the run says where the trace is" says "the trace of steps 2:3 is in $work
 claim "each rank has a row" test "$(grep -c '"name":"thread_name"' "$work/trace.json")" = 2
 run mpirun -n 2 meshtf-run "$work/gpt-plan.json" --data "$work/shard-*.bin" --steps 3 --trace 3:2
 claim "a trace that ends before it begins is refused" refuses
+run meshtf-run "$work/gpt-plan.json" --steps 3 --trace 4
+claim "and one of no step" bad_input
+run meshtf-run "$work/gpt-plan.json" --steps 3 --logits "$work/absent/logits.npy"
+claim "a file that cannot be written is refused before the training" says_error "absent: No such file"
 
 # Text: the same letters whatever the layout.
 meshtf-plan model transformer-lm --preset demo --layers 2 --batch 4 --length 32 --d-model 64 --d-ff 128 --heads 2 \

@@ -33,7 +33,7 @@ claim "it says in which line" says_error "forged.txt: line 9: the point does not
 run meshtf-plan verify "$work/two.json" "$work/two.json"
 claim "a file that is no certificate is bad input" bad_input
 run meshtf-plan solve "$work/two.json" --certificate "$work/no/such/folder"
-claim "a certificate that cannot be written is said" exits 1
+claim "a certificate that cannot be written is refused before the work" bad_input
 
 gzip -k "$work/two.json"
 run meshtf-plan solve "$work/two.json.gz" --json

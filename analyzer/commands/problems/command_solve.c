@@ -6,6 +6,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/base/output_guard.h"
 
 #include <math.h>
 #include <signal.h>
@@ -136,7 +137,9 @@ static int solve_file(const char *path, const MtfSolveOptions *wanted, double se
     gint64 begin = g_get_monotonic_time();
     MtfSearchControl control;
     mtf_search_control_init(&control, seconds);
-    g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_load(path, &error);
+    g_autoptr(MtfLayoutProblem) problem = mtf_output_check_file(output->certificate, &error)
+                                              ? mtf_layout_problem_load(path, &error)
+                                              : NULL;
     if (problem == NULL)
         return mtf_command_line_fail(g_get_prgname(), error);
     double reading = (double)(g_get_monotonic_time() - begin) / 1e6;

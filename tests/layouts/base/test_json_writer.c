@@ -161,11 +161,11 @@ static void nothing_else_is_left_in_the_folder(void **state) {
     g_dir_close(dir);
 }
 
-static void a_folder_that_is_not_there_is_a_failure(void **state) {
+static void a_folder_that_is_not_there_is_bad_input(void **state) {
     g_autofree char *path = g_build_filename(*state, "absent", "plan.json", NULL);
     g_autoptr(GError) error = NULL;
     assert_false(mtf_file_write(path, "text\n", 5, &error));
-    assert_int_equal(mtf_error_exit_status(error), 1);
+    assert_int_equal(mtf_error_exit_status(error), 2);
     assert_non_null(strstr(error->message, "absent/plan.json: cannot be written: "));
 }
 
@@ -206,7 +206,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_tree_is_saved_as_it_prints, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(nothing_else_is_left_in_the_folder, make_folder,
                                         remove_folder),
-        cmocka_unit_test_setup_teardown(a_folder_that_is_not_there_is_a_failure, make_folder,
+        cmocka_unit_test_setup_teardown(a_folder_that_is_not_there_is_bad_input, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_symbolic_link_stays_one, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_pipe_is_written_to_and_not_replaced, make_folder,

@@ -411,6 +411,9 @@ static void a_plan_that_one_rank_lacks_stops_all(void **state) {
     g_snprintf(other, sizeof other, "%s%s", path, rank == ranks - 1 ? ".missing" : "");
     MtfRunOptions options = make_options(other, NULL);
     expect_refusal(&options, 2, "cannot be opened");
+    options.plan = (char[]){ "-" };
+    if (ranks > 1)
+        expect_refusal(&options, 2, "a plan for several ranks must be a file");
     unlink(path);
     assert_true(mtf_verdict());
 }
