@@ -570,7 +570,7 @@ static void list_counts(const MtfSearchPipeline *o, const MtfPipelineFind *whole
         note_axes(mtf_pipeline_stage(plan, s), memory, counts);
 }
 
-/* Searches with so many parts, and keeps what was found where its steps are shorter. Numbers that divide no
+/* Searches with these numbers of parts, and keeps what was found where its steps are shorter. Numbers that divide no
  * attention, or fit nowhere, are passed over. */
 static void try_parts(const MtfSearchPipeline *o, int key_parts, int ring, MtfPipelineFind **best) {
     MtfPipelineFind *other = find_in_parts(o, key_parts, ring, NULL);

@@ -31,10 +31,10 @@ typedef struct {
     GPtrArray *names;
     int chunks;
     MtfStepVariant variant;
-    MtfRecompute
-        *recompute;        /* of each stage, which the variant then has; or NULL: they are alike */
-    double seconds, bound; /* of a step, in the model */
-    int tried;             /* numbers of micro-batches and recomputations */
+    MtfRecompute *recompute; /* of each stage, which the variant then has; or NULL: they are
+                                alike */
+    double seconds, bound;   /* of a step, in the model */
+    int tried;               /* numbers of micro-batches and recomputations */
 } MtfCutPlan;
 
 void mtf_cut_plan_free(MtfCutPlan *plan);

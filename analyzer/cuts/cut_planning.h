@@ -6,11 +6,12 @@
  *        ▲                                │ do not fit, or less would have done
  *        └────────────────────────────────┘
  *
- * The model adds up its units' bytes, which overlooks what lives across units and counts twice what
- * orders of instructions save (a U-Net's skips); and its seconds are those of layouts made by hand. So of small
- * graphs, cuts for more memory and for less are planned wherever the model lets them win, cuts between layers
- * beside those within, and stages of equal work; of large ones other amounts of memory where the first finds nothing that fits. Other amounts are those
- * of one scale for all devices, so that who has more memory meets the same cuts. */
+ * The model adds up its units' bytes, which overlooks what lives across units and counts twice what orders of
+ * instructions save (a U-Net's skips); and its seconds are those of layouts made by hand. So of small graphs,
+ * cuts for more memory and for less are planned wherever the model lets them win, cuts between layers beside
+ * those within, and stages of equal work; of large ones other amounts of memory where the first finds nothing
+ * that fits. Other amounts are those of one scale for all devices, so that who has more memory meets the same
+ * cuts. */
 #ifndef MTF_CUT_PLANNING_H
 #define MTF_CUT_PLANNING_H
 

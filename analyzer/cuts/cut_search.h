@@ -26,14 +26,13 @@ typedef struct {
     const MtfGraph *forward;
     const MtfMachine *machine;
     int64_t devices;
-    int64_t memory;    /* bytes of a device */
-    int stages;        /* 0: any number */
-    const int *chunks; /* numbers of chunks a domain, ended by 0 */
-    int microbatches;  /* 0: any number */
-    int recompute;     /* MtfRecompute, or MTF_RECOMPUTES: any */
-    const MtfRecompute
-        *recompute_of_stage;           /* instead, with `stages` and one number of chunks, of each
-                                               of the graph's parts; or NULL */
+    int64_t memory;                         /* bytes of a device */
+    int stages;                             /* 0: any number */
+    const int *chunks;                      /* numbers of chunks a domain, ended by 0 */
+    int microbatches;                       /* 0: any number */
+    int recompute;                          /* MtfRecompute, or MTF_RECOMPUTES: any */
+    const MtfRecompute *recompute_of_stage; /* instead, with `stages` and one number of chunks,
+                                               of each of the graph's parts; or NULL */
     bool each_number;                  /* plans of other numbers of micro-batches are wanted, too */
     bool between_layers;               /* stages begin with layers alone */
     bool megatron;                     /* only what Megatron-LM runs */
@@ -50,7 +49,7 @@ MtfCutSearch *mtf_cut_search_new(const MtfCutRequest *request);
 void mtf_cut_search_free(MtfCutSearch *search);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCutSearch, mtf_cut_search_free)
 
-/* The best cut for each number of chunks that is asked for and fits into so much memory of a device
+/* The best cut for each number of chunks that is asked for and fits in `memory` bytes of a device
  * (MtfCutPlan), and where any recomputation will do the best whose stages differ in it, and of each number
  * of micro-batches looked at, if wanted; the fastest first.
  * Fails where none fits (MTF_ERROR_FIT), or the batch cannot be divided (bad input). */

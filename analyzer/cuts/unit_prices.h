@@ -20,9 +20,8 @@ typedef struct {
     double seconds; /* forward and backward */
     double once;    /* a step: gradients brought together, updates */
     double fixed;   /* bytes: variables, optimizer, gradients */
-    double
-        flight; /* bytes more for each micro-batch in flight, but what other units made, and what crosses
-                       between units and is not read again on the way back: */
+    double flight;  /* bytes more for each micro-batch in flight, but what other units made, and
+                       what crosses between units and is not read again on the way back: */
     double at_begin,
         at_end;  /* such bytes more where a stage begins with the unit, or ends with it */
     double work; /* bytes besides, while it runs */
@@ -47,7 +46,7 @@ typedef struct {
     int max_axes;
 } MtfUnitPricing;
 
-/* The ways (MtfUnitWay), of sizes in order. Fails when the step cannot be made. Frees with
+/* The ways (MtfUnitWay), in order of size. Fails when the training step cannot be made. Free with
  * g_ptr_array_unref. */
 GPtrArray *mtf_unit_prices(const MtfUnitPricing *pricing, GError **error);
 

@@ -46,9 +46,9 @@ typedef struct {
     struct MtfRowPrices *drafted; /* of a draft under `memory_limit`: for its proof; or NULL */
     int tightenings;
     bool too_slow; /* ended at a solution of a step longer than `most_seconds` */
-    char
-        *method; /* what proved the bound; "none yet" where the search ended before there was one */
-    cJSON *why;  /* the decisions that matter, mtf_alternatives_that_matter; or NULL */
+    char *method;  /* what proved the bound; "none yet" where the search ended before there was
+                      one */
+    cJSON *why;    /* the decisions that matter, mtf_alternatives_that_matter; or NULL */
     /* When nothing fits, unless told not to: */
     int64_t limit_enough; /* the smallest arena found: a limit that would do; 0 = not known */
     int64_t limit_bound;  /* no smaller limit would, in the order of the operations */

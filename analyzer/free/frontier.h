@@ -11,7 +11,7 @@
  *
  * Searches minimise the additive cost, but people wait for the step, in which a machine may hide
  * transfers behind kernels. So a layout found under a lower limit may be costlier and yet the
- * fastest: each limit has its cheapest layout, of which the bound says how good it is, and its
+ * fastest: each limit has its cheapest layout, whose bound says how good it is, and its
  * fastest. Neither gets worse with more memory. */
 #ifndef MTF_FRONTIER_H
 #define MTF_FRONTIER_H

@@ -9,7 +9,7 @@ typedef struct {
     GHashTable *paths; /* MtfPathKey -> int64_t */
 } Shard;
 
-#define SHARDS 64 /* so many that threads seldom meet at one */
+#define SHARDS 64 /* enough that threads seldom want the same one */
 
 struct MtfKnownPaths {
     gatomicrefcount references;

@@ -22,7 +22,7 @@ struct MtfReshardPrices {
  * Most pairs of placements are asked for again by other edges of the same tensor, or of one alike.
  * A table numbers the placements of such tensors and keeps the price of each pair in its place. */
 
-/* A placement in so many bits an axis: the place of the dimension that it splits in the tensor's
+/* A placement, a few bits an axis: the place of the dimension that it splits in the tensor's
  * shape, or the lowest bits of what else it may be. */
 typedef guint32 Code;
 

@@ -30,15 +30,15 @@ typedef struct {
     int batch;        /* dimensions, or -1 */
     int model[4];     /* heads, d_ff, d_expert, vocab */
     int length;
-    int *
-        space; /* by dimension: which of the dimensions of space it is a size of, from 1; 0: none */
+    int *space; /* by dimension: which of the dimensions of space it is a size of, from 1; 0:
+                   none */
     int n_spaces;
 } Context;
 
 /* One layout to be made. */
 typedef struct {
-    unsigned
-        model_axes; /* that split heads, d_ff, d_expert, positions or space; the others split the batch */
+    unsigned model_axes; /* that split heads, d_ff, d_expert, positions or space; the others
+                            split the batch */
     Style style;
     Sharding sharding;
 } StandardStyle;

@@ -8,13 +8,13 @@
  *     spatial parallelism           every axis splits space, a dimension that windows go over, in turn
  *     hybrid parallelism            some axes split the batch, the others space (Dryden and others,
  *                                   2019); where space is too small, the batch
- * these each with ZeRO-1              optimizer state in pieces over all axes: gradients are
+ *     each of these with ZeRO-1     optimizer state in pieces over all axes: gradients are
  *                                   reduce-scattered, new values gathered
- *     each with ZeRO-3              variables too; they are gathered where they are used
+ *     each of these with ZeRO-3     variables too; they are gathered where they are used
  *
- * The batch is the dimension that all inputs share. Megatron's are known by their names, those of space
- * by the convolutions and pools that go over them. Such a
- * layout says how operations run; tensors are then kept and read where that costs least. */
+ * The batch is the dimension that all inputs share. Megatron's dimensions are known by their names, those
+ * of space by the convolutions and pools that go over them. Such a layout says how operations run; tensors
+ * are then kept and read where that costs least. */
 #ifndef MTF_STANDARD_LAYOUTS_H
 #define MTF_STANDARD_LAYOUTS_H
 

@@ -21,10 +21,10 @@
 #define MTF_IMPORT_ONNX_LENGTH 128 /* an ONNX file does not say how long its texts may be */
 
 typedef struct {
-    const char
-        *path; /* of a graph, a config.json, or a folder that has one; "-"; a preset's name */
-    int64_t batch, length;         /* 0: the standard ones; of models only */
-    const char *optimizer;         /* NULL: adamw; of models only */
+    const char *path;      /* of a graph, a config.json, or a folder that has one; "-"; a preset's
+                              name */
+    int64_t batch, length; /* 0: the standard ones; of models only */
+    const char *optimizer; /* NULL: adamw; of models only */
     const MtfSizeOverrides *sizes; /* of graphs and ONNX files; or NULL */
     bool sizes_of_models;          /* batch and length are not meant for graphs: no error there */
     const char *loss;    /* of ONNX files: "cross-entropy:labels" (onnx_import.h); or NULL */

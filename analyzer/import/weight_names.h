@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Whether there are weights beside the config (model.safetensors, or the index of several files) and none of them has
- * that name. What cannot be read lacks nothing: whoever reads weights says what is wrong with them. */
+/* Whether there are weights beside the config (model.safetensors, or the index of several files) and none of
+ * them has that name. What cannot be read lacks nothing: whoever reads weights says what is wrong with them. */
 bool mtf_weights_lack(const char *config_path, const char *name);
 
 #endif

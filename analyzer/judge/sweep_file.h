@@ -5,7 +5,7 @@
  *     bytes seconds        (or what nccl-tests print, in microseconds) becomes the table "allreduce/8" of the machine (curve_name.h)
  *     m n k seconds        sets the share of the peak that products of a dtype reach
  *     features queries seen heads forward backward
- *                          fused attention of so many heads (of all sequences), each query with `seen` keys
+ *                          fused attention of `heads` heads (of all sequences), each query with `seen` keys
  *                          on average; sets the shares of all widths
  *     bytes seconds        sets the share of the memory's bandwidth of passes: "elementwise", "rows",
  *                          "update" (the optimizer), "gather" */

@@ -222,7 +222,7 @@ static bool rules_are_enough(const MtfPlanSearch *search, const MtfMeshAttempt *
  * those made by hand. */
 #define HIDES_MORE 1.05
 
-/* Known layouts that cost so many times the cheapest are no measure of what others hide. */
+/* Known layouts that cost more than this many times the cheapest do not tell what overlap others gain. */
 #define CHEAP 1.2
 
 /* A layout's cost over the length of its step. */
@@ -254,7 +254,7 @@ static int64_t hopeless_cost(const MtfPlanSearch *search, const MtfMeshAttempt *
     return cost > 0 && cost < (double)(INT64_MAX / 2) ? (int64_t)cost : INT64_MAX;
 }
 
-/* Searches the problem in so many rounds (0: as the search says), unless that turns out to be hopeless: costing
+/* Searches the problem in `work` rounds (0: as the search says), unless that turns out to be hopeless: costing
  * no less than `hopeless`. */
 static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt, int64_t hopeless,
                            int work, GError **error) {

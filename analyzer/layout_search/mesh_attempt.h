@@ -42,8 +42,8 @@ MtfMeshAttempt *mtf_mesh_attempt(const MtfPlanSearch *search, const MtfMesh *mes
 void mtf_mesh_attempt_free(MtfMeshAttempt *attempt);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfMeshAttempt, mtf_mesh_attempt_free)
 
-/* Whether a bound says at once, beside a rival, that the mesh laid in order has no shorter step than that, if no
- * more of it is hidden than of layouts made by hand which fit. */
+/* Whether a bound says at once, beside a rival, that the mesh laid in order has no shorter step than that, if
+ * no more of it is hidden than of layouts made by hand which fit. */
 bool mtf_mesh_is_hopeless(const MtfPlanSearch *search, const MtfMesh *mesh);
 
 /* A copy of the best layout; there must be one. */
@@ -53,8 +53,8 @@ MtfLayout *mtf_mesh_attempt_layout(const MtfPlanSearch *search, const MtfMeshAtt
 MtfLayout *mtf_plan_search_rules(const MtfPlanSearch *search, const MtfMesh *mesh,
                                  const MtfRules *rules);
 
-/* Entries of the matrices of the attempt's problem, which there must be; from so many on it is wide, and each
- * round of a search over it is long. */
+/* Entries of all matrices of the attempt's problem, which must exist. With MTF_WIDE_ENTRIES or more it is
+ * wide: each round of a search over it is long. */
 #define MTF_WIDE_ENTRIES 1e6
 double mtf_mesh_attempt_entries(const MtfMeshAttempt *attempt);
 

@@ -21,8 +21,8 @@ GArray *mtf_meshes_at_first(const GArray *meshes);
 /* Those of more axes that become `coarse` when neighbours are merged (MtfMesh, copied). */
 GArray *mtf_meshes_refining(const GArray *meshes, const MtfMesh *coarse);
 
-/* At most `most` of the meshes that rules were searched on, as indexes, the cheapest first; none whose best rules
- * cost more than `enough`. */
+/* At most `most` of the meshes that rules were searched on, as indexes, the cheapest first; none whose best
+ * rules cost more than `enough`. */
 GArray *mtf_meshes_ranked(const GArray *by_mesh, int most, double enough);
 
 /* Takes over what is better of an answer for other meshes; both say what they know of all of them. */

@@ -9,7 +9,7 @@
 #include <math.h>
 
 /* Meshes on which free layouts are searched: those whose best rules cost at most this many times
- * the best; as many as so many operations allow, at most MOST_MESHES. */
+ * the best: MESH_OPERATIONS over the step's operations, at most MOST_MESHES. */
 #define PROMISING 1.5
 #define MOST_MESHES 4
 #define MESH_OPERATIONS 4000
@@ -19,7 +19,7 @@
 #define MOST_MAPPINGS 20000
 #define MAPPING_ROUNDS 2
 
-/* What takes so many times the rival's step when it is found is not worth a proof, or variants that save
+/* What takes HOPELESS times the rival's step when it is found is not worth a proof, or variants that save
  * recomputation, a third of the arithmetic at most: together they shorten no step by half. */
 #define HOPELESS 2
 

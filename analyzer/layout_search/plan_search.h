@@ -46,7 +46,7 @@ typedef struct {
     MtfVariantRace *race;      /* with other variants of the step, or NULL: */
     int runner;                /* its number there */
     double rival_seconds; /* of another plan's step, 0: none. A search that cannot come near it is
-                                  hopeless, and left: */
+                             hopeless, and left: */
     bool by_bound;        /* as soon as its bound says so, without an answer */
     bool settles;         /* the layout that a proof keeps may be settled beside it, with */
     const char *collectives; /* … as of mtf_layout_settle */

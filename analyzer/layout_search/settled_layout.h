@@ -15,11 +15,11 @@ typedef struct {
 
 void mtf_settled_layout_clear(MtfSettledLayout *settled);
 
-/* Gives a layout what a plan's has besides its placements: a better order of instructions where
- * that lowers the peak (as mtf_layout_improve_order says, of which `memory_limit` is the bytes of a
- * device), buckets for small exchanges where they shorten the step, both (but an order that makes it fit) where
- * the search (or NULL) has time left, and algorithms of collectives as mtf_layout_choose_algorithms reads `collectives`, or NULL. Returns what
- * it is lowered to then. */
+/* Gives a layout what a plan's has besides its placements: a better order of instructions where that lowers
+ * the peak (as mtf_layout_improve_order says, whose `memory_limit` is the bytes of a device), buckets for
+ * small exchanges where they shorten the step, both (but an order that makes it fit) where the search (or
+ * NULL) has time left, and algorithms of collectives as mtf_layout_choose_algorithms reads `collectives`, or
+ * NULL. Returns what it is lowered to then. */
 MtfProgram *mtf_layout_settle(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
                               int64_t memory_limit, const char *collectives,
                               const MtfSearchControl *control);

@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-/* Lower limits that are searched for layouts of shorter steps, until one leads to a step that is
- * so many times as long as the cheapest layout's: still lower ones would lead to longer ones. Each
- * gets as many rounds as look at so many entries of the problem's matrices, and at least so many:
- * what is fast is found early, and where the gap does not close, rounds of large problems are long.
+/* At most TIGHTER_LIMITS lower memory limits are searched for layouts of shorter steps, until one leads to a
+ * step TIGHTER_STEP times as long as the cheapest layout's: still lower ones would lead to longer ones. Each
+ * gets rounds by the entries of the problem's matrices, TIGHTER_ROUNDS at least: what is fast is found early,
+ * and where the gap does not close, rounds of large problems are long.
  */
 #define TIGHTER_LIMITS 3
 #define TIGHTER_STEP 1.03

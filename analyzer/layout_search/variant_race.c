@@ -35,7 +35,7 @@ static bool are_steps_known(const MtfVariantRace *race, int count) {
     return true;
 }
 
-/* Until it is so of the variant, or of so many; the lock is held when this returns. */
+/* Waits until is_so(race, number), a variant or a count of them; the lock is held when this returns. */
 static void lock_when(MtfVariantRace *race, bool (*is_so)(const MtfVariantRace *, int),
                       int number) {
     mtf_in_parallel_wait();

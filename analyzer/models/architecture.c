@@ -151,8 +151,8 @@ static int by_factors(MtfAssembly *m, int which, int branch) {
     return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "by_factors", NULL, branch, factors);
 }
 
-/* One part of a layer, which adds to x what it makes of `seen`: norm, branch, norm, sum, norm, each norm where the
- * model has one. */
+/* One part of a layer, which adds to x what it makes of `seen`: norm, branch, norm, sum, norm, each norm
+ * where the model has one. */
 static int part(MtfAssembly *m, int which, int x, int seen) {
     const MtfStackNames *n = &m->stack->names;
     const char *const before[] = { n->before_attention, n->before_ffn };
@@ -188,8 +188,8 @@ static int cross_part(MtfAssembly *m, int x, int source) {
     return y;
 }
 
-/* Attention, what a decoder beside an encoder has between, and the feed-forward part; or the first and the last of
- * one input (Wang and Komatsuzaki, GPT-J, 2021). */
+/* Attention, what a decoder beside an encoder has between, and the feed-forward part; or the first and the
+ * last of one input (Wang and Komatsuzaki, GPT-J, 2021). */
 static int build_parts(MtfAssembly *m, int x, int source) {
     if (m->stack->parallel) {
         int seen = mtf_assembly_norm(m, "before", m->stack->names.before_both, m->d_model, x);

@@ -110,7 +110,8 @@ typedef struct {
     MtfHeadNorm head_norm;
     bool head_norm_last; /* behind the turn by positions, not before it */
     bool qkv_by_head;  /* names.qkv has q, k, v of the first head of keys, then of the second … */
-    int64_t qkv_parts; /* or of so many equal parts of all heads; 0: of all at once */
+    int64_t qkv_parts; /* or the number of equal parts of the heads, q, k, v in each; 0: all
+                          heads at once */
     bool values_before_keys; /* there */
     double qkv_limit;        /* q, k and v stay within it; 0: none */
     bool alibi;              /* scores fall with the distance, in each head by a slope of its own */
@@ -130,7 +131,7 @@ typedef struct {
     int64_t buckets, max_distance;                /* of relative positions; 0: none */
     int64_t experts, experts_per_token, d_expert; /* experts 0: none */
     int64_t d_shared;    /* width of what all tokens go through beside experts; 0: nothing */
-    int64_t sparse_step; /* every so many layers have experts, and those of a mask have none */
+    int64_t sparse_step; /* one layer in `sparse_step` has experts; those of the mask have none */
     uint64_t dense_layers[4];
     double expert_scale;     /* of what experts make together; 0: 1 */
     bool choice_bias_is_row; /* files keep it as a matrix of one row */
@@ -166,8 +167,8 @@ typedef struct {
     const char *registers;                     /* places without a position (DINOv2) */
     int64_t n_registers;
     bool patch_bare; /* without a bias */
-    bool
-        as_tables; /* the class's place is kept as a vector, and the table as that of an embedding */
+    bool as_tables;  /* the class's place is kept as a vector, and the table as that of an
+                        embedding */
 } MtfPictureNames;
 
 /* Places of the last layer that a class is read from. */

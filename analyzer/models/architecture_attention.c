@@ -207,8 +207,8 @@ static int norm_heads(MtfAssembly *m, int which, int x) {
     return x;
 }
 
-/* Queries of long texts in layers that do not turn: x (1 + temper ln(1 + floor((position + 1) / places))); or in all, without
- * that first 1. */
+/* Queries of long texts in layers that do not turn: x (1 + temper ln(1 + floor((position + 1) / places))); or
+ * in all, without that first 1. */
 static int temper(MtfAssembly *m, int x) {
     const MtfStack *s = m->stack;
     if (s->temper_places == 0 || m->positions < s->temper_places ||

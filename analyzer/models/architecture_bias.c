@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* What is added to the scores of attention by where queries and memory stand: T5's buckets of distances, and ALiBi. */
+/* What is added to the scores of attention by where queries and memory stand: T5's buckets of distances, and
+ * ALiBi. */
 #include "analyzer/models/architecture_parts.h"
 
 #include <math.h>
@@ -45,8 +46,8 @@ static int round_coarsely(MtfAssembly *m, const char *name, int x) {
     return y;
 }
 
-/* As it is, or as bfloat16 has it where the model computes so (transformers' Falcon; its eager attention then adds
- * all twice, which neither its standard one nor the model as it was trained does). */
+/* As it is, or as bfloat16 has it where the model computes so (transformers' Falcon; its eager attention then
+ * adds all twice, which neither its standard one nor the model as it was trained does). */
 static int coarse(MtfAssembly *m, const char *name, int x) {
     return m->stack->coarse_alibi ? round_coarsely(m, name, x) : x;
 }
@@ -191,8 +192,8 @@ static int told_distances(MtfAssembly *m) {
     return mtf_parts_apply(m->p, MTF_OP_MINIMUM, "ids", NULL, near, most);
 }
 
-/* The table's rows are looked up for each distance, and these for each pair of positions, so that what is as large as
- * scores is looked up once, and its gradient added up by distances first. */
+/* The table's rows are looked up for each distance, and these for each pair of positions, so that what is as
+ * large as scores is looked up once, and its gradient added up by distances first. */
 int mtf_assembly_buckets(MtfAssembly *m) {
     const MtfStack *s = m->stack;
     int rows = mtf_assembly_dimension(m, "buckets", s->buckets);

@@ -235,7 +235,8 @@ static bool is_around_zero(const MtfJson *q) {
     return true;
 }
 
-/* Whether matrices are numbers of eight bits beside scales of blocks, of rows or of all, which --init multiplies. */
+/* Whether matrices are numbers of eight bits beside scales of blocks, of rows or of all, which --init
+ * multiplies. */
 static bool is_scaled(const MtfJson *q) {
     bool packed = says(q, "quant_method", "compressed-tensors");
     return says(q, "quant_method", "fp8") || says(q, "quant_method", "fbgemm_fp8") ||
@@ -298,8 +299,8 @@ static void drop_nothing_unsaid(MtfDropoutRates *rates) {
     rates->embeddings = MAX(rates->embeddings, 0);
 }
 
-/* Rates; -1 where the file says none. Whose files have no key for embeddings drop them as they drop branches, except those with "hidden_dropout"
- * (Falcon, BLOOM), which drop none. */
+/* Rates; -1 where the file says none. Whose files have no key for embeddings drop them as they drop branches,
+ * except those with "hidden_dropout" (Falcon, BLOOM), which drop none. */
 static MtfDropoutRates read_dropout(MtfConfig *config) {
     static const char *const shares[] = { "attention_dropout", "attention_probs_dropout_prob",
                                           "attn_pdrop",        "attn_dropout",

@@ -12,14 +12,15 @@
 #include "analyzer/models/architecture.h"
 #include "layouts/base/json_reader.h"
 
-/* Reads the config at `root`. `network` is filled but for its name, batch and lengths: those are
- * the caller's (mtf_architecture_lengths). Dropout is what the file says. `left_out` receives the keys that were read and do not change
- * the graph (char *, owned by the array), with a reason where it is not plain. Strings of `network`
- * are static. */
+/* Reads the config at `root`. `network` is filled but for its name, batch and lengths: those are the caller's
+ * (mtf_architecture_lengths). Dropout is what the file says. `left_out` receives the keys that were read and
+ * do not change the graph (char *, owned by the array), with a reason where it is not plain. Strings of
+ * `network` are static. */
 bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
                                   GPtrArray *left_out, GError **error);
 
-/* The part of a model of texts and pictures that is read, as `part`, with why the rest is `left`; or the config itself. */
+/* The part of a model of texts and pictures that is read, as `part`, with why the rest is `left`; or the
+ * config itself. */
 const MtfJson *mtf_architecture_config_part(const MtfJson *root, MtfJson *part, const char **left);
 
 /* Whether a JSON object is a model's config: it has "model_type". */
@@ -30,7 +31,7 @@ bool mtf_architecture_config_is(const MtfJson *root);
 /* A config while it is read. After the first error every call gives its standard value. */
 typedef struct {
     const MtfJson *root;
-    const MtfJson *whole; /* the file's, of which `root` may be a part */
+    const MtfJson *whole; /* the whole file's; `root` may be a part of it */
     GHashTable *used;     /* keys */
     GPtrArray *left_out;
     bool failed;
@@ -77,7 +78,8 @@ typedef struct {
 /* Tables of types, each of which ends with name NULL; the last is NULL. */
 extern const MtfArchitectureType *const mtf_architecture_types[];
 
-/* The head of classes that a decoder of any type may have, read from a text's last place; all call its matrix alike. Defined in types/. */
+/* The head of classes that a decoder of any type may have, read from a text's last place; all call its matrix
+ * alike. Defined in types/. */
 void mtf_decoder_head(MtfConfig *config, MtfArchitecture *network);
 
 #endif

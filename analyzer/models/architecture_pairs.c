@@ -88,7 +88,8 @@ static int float_range(MtfAssembly *m, const char *name, int dim) {
     return mtf_parts_range(m->p, name, dim);
 }
 
-/* Angle per position of feature f: 10000^(-i / h) with h = d/2 and i = f mod h; or with h - 1, so that the last is 1/10000. */
+/* Angle per position of feature f: 10000^(-i / h) with h = d/2 and i = f mod h; or with h - 1, so that the
+ * last is 1/10000. */
 static int wave_frequencies(MtfAssembly *m, int feature, int half) {
     int i = mtf_parts_apply(m->p, MTF_OP_MODULO, "pair", NULL, feature, half);
     double steps = (double)m->n->d_model / 2 - (m->n->waves_to_end ? 1 : 0);

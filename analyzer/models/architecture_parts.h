@@ -46,7 +46,7 @@ typedef struct {
     MtfShape in, out;     /* dimensions that are summed, and that are made */
     int64_t begin, total; /* the first of its outputs in the file's tensor, which has `total` of
                              them; 0: the tensor is this matrix */
-    int64_t blocks;       /* of outputs in the file's tensor, each of which has its part; 0: 1 */
+    int64_t blocks;       /* of outputs in the file's tensor, each with its part; 0: 1 */
     bool bias;
     bool out_first; /* in files, even of networks whose layers have inputs first */
     double spread;  /* standard deviation of initial weights */
@@ -59,7 +59,8 @@ int mtf_assembly_linear(MtfAssembly *m, const MtfLinear *linear, int x);
 int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
                           MtfInitKind init, double value);
 
-/* A vector that files keep as `file`, without a suffix, perhaps as a matrix of one row, and that nobody trains; zeros. */
+/* A vector that files keep as `file`, without a suffix, perhaps as a matrix of one row, and that nobody
+ * trains; zeros. */
 int mtf_assembly_kept(MtfAssembly *m, const char *name, const char *file, int dim, bool is_row);
 
 /* A vector of factors, at first 1, that files keep as `file` behind the layer's prefix, without a suffix. */
@@ -68,8 +69,9 @@ int mtf_assembly_factors(MtfAssembly *m, const char *name, const char *file, int
 /* Says where files keep the variable of that name in words of their own (layouts/FORMATS.md). */
 void mtf_assembly_place(MtfAssembly *m, const char *name, const char *place);
 
-/* The weights [stack, out, in], or of stacks whose files have [stack, in, out] that, of a product of each index of the first dimension. Files have a tensor an index where
- * the product's file has "{}", else one tensor, of whose [stack, total, in] these may be a part. */
+/* The weights [stack, out, in], or of stacks whose files have [stack, in, out] that, of a product of each
+ * index of the first dimension. Files have a tensor an index where the product's file has "{}", else one
+ * tensor, of whose [stack, total, in] these may be a part. */
 int mtf_assembly_stack(MtfAssembly *m, const char *name, const MtfLinear *linear,
                        const MtfShape *shape);
 
@@ -89,8 +91,8 @@ int mtf_assembly_bare_norm(MtfAssembly *m, const char *name, int dim, int x);
 /* The numbers of heads that take a share of attention (MtfStackNames.sinks). */
 int mtf_assembly_sinks(MtfAssembly *m, const MtfShape *heads);
 
-/* The norm of queries or keys, which have the dimensions `heads`, of each head along its features by a scale of its
- * own, without a bias. Files keep all scales in one tensor, or where `file` has "{}" in one a head. */
+/* The norm of queries or keys, which have the dimensions `heads`, of each head along its features by a scale
+ * of its own, without a bias. Files keep all scales in one tensor, or where `file` has "{}" in one a head. */
 int mtf_assembly_own_norm(MtfAssembly *m, const char *name, const char *file, const MtfShape *heads,
                           int x);
 
@@ -121,12 +123,13 @@ void mtf_assembly_latent_heads(MtfAssembly *m, int x, int heads[3]);
 int mtf_assembly_latent_values(MtfAssembly *m, int context);
 int mtf_assembly_value_dimension(MtfAssembly *m);
 
-/* Pictures as places of the stack, a patch each behind the one that the class is read from (architecture_signals.c). */
+/* Pictures as places of the stack, a patch each behind the one that the class is read from
+ * (architecture_signals.c). */
 int mtf_assembly_image(MtfAssembly *m);
 
-/* What is told of a stack's result (architecture_heads.c): scores of every place's token, by the table of embeddings
- * where the head is tied to it, and the graph's loss of them; or classes of the whole from the first place, and
- * theirs. A pooler is beside either. */
+/* What is told of a stack's result (architecture_heads.c): scores of every place's token, by the table of
+ * embeddings where the head is tied to it, and the graph's loss of them; or classes of the whole from the
+ * first place, and theirs. A pooler is beside either. */
 int mtf_assembly_scores(MtfAssembly *m, int x, int table);
 void mtf_assembly_lose(MtfAssembly *m, int scores, int targets);
 void mtf_assembly_classify(MtfAssembly *m, int x);
@@ -138,8 +141,8 @@ int mtf_assembly_speech(MtfAssembly *m);
 /* The bias of the stack's scores by relative positions [heads, queries, memory] (architecture_bias.c). */
 int mtf_assembly_buckets(MtfAssembly *m);
 
-/* 0 where a query looks within the stack's window on both sides or its chunk, -1e30 elsewhere [queries, memory]; with the
- * stack's mask, if it has one. */
+/* 0 where a query looks within the stack's window on both sides or its chunk, -1e30 elsewhere [queries,
+ * memory]; with the stack's mask, if it has one. */
 int mtf_assembly_near(MtfAssembly *m);
 
 /* ALiBi (Press et al. 2022) as a bias [heads, memory]: slope times the position of memory, which differs from
@@ -148,8 +151,8 @@ int mtf_assembly_near(MtfAssembly *m);
  * 2^(-4 (2 (h - p) + 1) / p). */
 int mtf_assembly_alibi(MtfAssembly *m);
 
-/* Of a source that is not packed, and of a text whose class is told: 0 where memory is of it, -1e30 where its row is
- * filled up [batch, memory]; or -1. */
+/* Of a source that is not packed, and of a text whose class is told: 0 where memory is of it, -1e30 where its
+ * row is filled up [batch, memory]; or -1. */
 int mtf_assembly_padding(MtfAssembly *m);
 
 /* Of a text whose class is told: 1 where it is, 0 where its row is filled up [batch, length]. */

@@ -57,8 +57,8 @@ static int own_place(MtfAssembly *m, const char *name, const char *file) {
     return mtf_parts_apply(m->p, MTF_OP_BROADCAST, all, &alone, token, -1);
 }
 
-/* Places before the patches, from the first of whose results the picture's class may be read; `placed` are those that
- * have a position. */
+/* Places before the patches, from the first of whose results the picture's class may be read; `placed` are
+ * those that have a position. */
 static int add_class_place(MtfAssembly *m, int placed, int patches) {
     const MtfPictureNames *names = &m->n->picture;
     MtfShape all = MTF_SHAPE(m->batch, placed, m->d_model);
@@ -83,7 +83,8 @@ static int add_table(MtfAssembly *m, int placed, int x) {
     return mtf_parts_add(m->p, "x_placed", x, table);
 }
 
-/* Places whose results are not read (Darcet and others, 2023). They have no position, so that they may come last. */
+/* Places whose results are not read (Darcet and others, 2023). They have no position, so that they may come
+ * last. */
 static int add_registers(MtfAssembly *m, int x) {
     const MtfPictureNames *names = &m->n->picture;
     MtfShape all = MTF_SHAPE(m->batch, m->length, m->d_model);

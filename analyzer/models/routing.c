@@ -182,8 +182,8 @@ static int compared_shares(const Route *r) {
     return r->routing->groups > 1 ? keep_groups(r, shares) : shares;
 }
 
-/* SparseMixer's shares without its noise (Liu and others, GRIN, 2024): with the score b of a choice, 1 / sum e^(s - b) over
- * the scores s <= b with b - s <= margin max(|s|, b). */
+/* SparseMixer's shares without its noise (Liu and others, GRIN, 2024): with the score b of a choice, 1 / sum
+ * e^(s - b) over the scores s <= b with b - s <= margin max(|s|, b). */
 static int near_gates(const Route *r, const MtfShape *each) {
     MtfParts *p = r->p;
     MtfShape all = *each;

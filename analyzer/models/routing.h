@@ -40,8 +40,8 @@ typedef struct {
     int64_t experts, choices;
     int64_t capacity;       /* places of an expert; 0: as the convention says */
     double capacity_factor; /* 0: no capacity, nothing is dropped */
-    int64_t
-        groups; /* experts lie in so many groups, of which a token chooses `group_choices`; 0: from all */
+    int64_t groups;         /* of experts; a token chooses from `group_choices` of them; 0: from all
+                               experts */
     int64_t group_choices;
     bool pairs;       /* a group is as good as its two best experts together, not as its best */
     bool biased;      /* shares are compared with a number of each expert added, but not used so */
@@ -54,11 +54,12 @@ typedef struct {
 /* NULL when there is none of that name. */
 const MtfRoutingConvention *mtf_routing_convention(const char *name);
 
-/* Places that an expert has among so many tokens; 0: as many as come. Never more than there are
+/* An expert's capacity for `tokens` tokens; 0: unlimited. Never more than there are
  * tokens, since a token chooses an expert once. */
 int64_t mtf_routing_places(const MtfRouting *routing, int64_t tokens);
 
-/* Dimensions of a layer's routing (DeepSeek-V2 and V3 choose by groups: DeepSeek-V3, 2024, 2.1.2): scores are [groups, tokens, experts]. */
+/* Dimensions of a layer's routing (DeepSeek-V2 and V3 choose by groups: DeepSeek-V3, 2024, 2.1.2): scores are
+ * [groups, tokens, experts]. */
 typedef struct {
     int tokens, experts, choices;
     int groups, members, group_choices, pair; /* where experts lie in groups */

@@ -278,7 +278,7 @@ static const MtfModelPreset paper_presets[] = {
         }                                             \
     }
 
-/* GPT-3 of other sizes (Brown and others, 2020, table 2.1); batches of so many texts of 2048. */
+/* GPT-3 of other sizes (Brown and others, 2020, table 2.1); batches of `texts` texts of 2048 tokens. */
 #define GPT3(text, about, l, d, n_heads, d_head, texts) \
     {                                                   \
         .name = text, .summary = about, .settings = {   \

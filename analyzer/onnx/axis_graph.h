@@ -97,7 +97,7 @@ bool mtf_axis_tie(MtfAxisGraph *graph, int a, int b);
 int mtf_axis_source_add(MtfAxisGraph *graph, const MtfAxisTensor *tensor, int rank,
                         const int64_t *sizes, const char *const *roles);
 
-/* The number, from 1, of a new loop of so many iterations. */
+/* Adds a loop of `count` iterations and returns its number, from 1. */
 int mtf_axis_loop_add(MtfAxisGraph *graph, int64_t count, bool reverse, const char *name);
 
 /* Begins an operation, which mtf_axis_operation_end takes over. */
@@ -112,8 +112,8 @@ void mtf_axis_operation_take(MtfAxisGraph *graph, MtfAxisOperation *operation, i
 /* Appends the operation and returns its result. */
 int mtf_axis_operation_end(MtfAxisGraph *graph, MtfAxisOperation *operation);
 
-/* For each tensor the loop whose iterations change it, or 0: its states, its slices, and what needs them. Free with
- * g_free. */
+/* For each tensor the loop whose iterations change it, or 0: its states, its slices, and what needs them.
+ * Free with g_free. */
 int *mtf_axis_loops(const MtfAxisGraph *graph);
 
 /* Lets axes share names that play the same role with the same size. */

@@ -235,7 +235,8 @@ static int own_loss(MtfOnnxTranslation *t, const char *name) {
     return -1;
 }
 
-/* "cross-entropy" or "cross-entropy:labels", "output" or "output:loss": the loss's tensor in place of the outputs. */
+/* "cross-entropy" or "cross-entropy:labels", "output" or "output:loss": the loss's tensor in place of the
+ * outputs. */
 static int add_loss(MtfOnnxTranslation *t, const char *text) {
     g_auto(GStrv) parts = g_strsplit(text, ":", 2);
     if (g_strcmp0(parts[0], MTF_ONNX_OWN_LOSS) == 0)

@@ -13,8 +13,8 @@
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/onnx/onnx_model.h"
 
-/* A loss that an output of the file is. Inputs that it compares with, and those with "label" or "target" in their
- * name, then are what is right. */
+/* A loss that an output of the file is. Inputs that it compares with, and those with "label" or "target" in
+ * their name, then are what is right. */
 #define MTF_ONNX_OWN_LOSS "output"
 
 typedef struct {
@@ -22,8 +22,8 @@ typedef struct {
     int64_t standard_batch, standard_length;
     const MtfSizeOverrides *sizes; /* of named sizes; or NULL */
     const GPtrArray *known;        /* MtfOnnxTensor: inputs of known elements; or NULL */
-    const char
-        *loss; /* "cross-entropy", "cross-entropy:labels", "output", "output:loss"; or NULL */
+    const char *loss; /* "cross-entropy", "cross-entropy:labels", "output", "output:loss"; or
+                         NULL */
 } MtfOnnxImport;
 
 /* The graph of a model, without an optimizer. `said` (or NULL) receives sentences. NULL with a

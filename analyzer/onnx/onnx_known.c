@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Constants of float types are worked out up to so many elements. */
+/* Constants of float types are computed up to this many elements. */
 #define MOST_FLOATS 4096
 
 bool mtf_onnx_folds(MtfOnnxTranslation *t, MtfOnnxValue *value) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The operators of ONNX that can be translated, one row each. A row says what the operator becomes in
- * steps (onnx_steps.h); those of which all inputs are known are worked out instead (onnx_known.h),
+ * steps (onnx_steps.h); those whose inputs are all known are computed instead (onnx_known.h),
  * where that is small. */
 #ifndef MTF_ONNX_OPERATORS_H
 #define MTF_ONNX_OPERATORS_H
@@ -76,7 +76,7 @@ bool mtf_onnx_known_input(MtfOnnxCall *call, int k, double standard, double *num
 /* An axis counted from either end, within `rank`; -1 with an error. */
 int mtf_onnx_axis(MtfOnnxCall *call, int64_t axis, int rank);
 
-/* Places among `rows` of which those below 0 count from the end; those of a text are none. */
+/* Indices into `rows` rows; those below 0 count from the end; those of a text never are. */
 MtfOnnxValue *mtf_onnx_from_either_end(MtfOnnxTranslation *t, MtfOnnxValue *ids, int64_t rows);
 
 /* x [B, N, R], or what reshapes to these sizes, at places [B, M]: [B, M, R], or where B is 1 [M, R]. */

@@ -45,8 +45,8 @@ MtfOnnxValue *mtf_onnx_reduce(MtfOnnxTranslation *t, int kind, MtfOnnxValue *x, 
 MtfOnnxValue *mtf_onnx_softmax(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes);
 MtfOnnxValue *mtf_onnx_log_softmax(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes);
 
-/* (x - mean) scale / sqrt(variance + epsilon) + bias and x scale / sqrt(mean of x^2 + epsilon) over the axes in the
- * mask; scale 1 and bias 0 where they are NULL. */
+/* (x - mean) scale / sqrt(variance + epsilon) + bias and x scale / sqrt(mean of x^2 + epsilon) over the axes
+ * in the mask; scale 1 and bias 0 where they are NULL. */
 MtfOnnxValue *mtf_onnx_layer_norm(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes,
                                   MtfOnnxValue *scale, MtfOnnxValue *bias, double epsilon);
 MtfOnnxValue *mtf_onnx_rms_norm(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes,
@@ -68,7 +68,7 @@ MtfOnnxValue *mtf_onnx_unsqueeze(MtfOnnxTranslation *t, MtfOnnxValue *x, int ran
 MtfOnnxValue *mtf_onnx_expand(MtfOnnxTranslation *t, MtfOnnxValue *x, int rank,
                               const int64_t *sizes);
 
-/* x so many times along each axis: whole behind one another, or `inner` element by element. */
+/* x repeated times[i] times along axis i: whole copies one after another or, with `inner`, element by element. */
 MtfOnnxValue *mtf_onnx_repeat(MtfOnnxTranslation *t, MtfOnnxValue *x, const int64_t *times,
                               bool inner);
 
@@ -107,17 +107,18 @@ MtfOnnxValue *mtf_onnx_element_places(MtfOnnxTranslation *t, MtfOnnxValue *y);
 MtfOnnxValue *mtf_onnx_range(MtfOnnxTranslation *t, int type, int rank, const int64_t *sizes,
                              int axis);
 
-/* A loop of so many iterations, at least two, which may run from the last to the first; its number. The body is what
- * needs the states and the slices. */
+/* Adds a loop of `count` >= 2 iterations, from the last to the first with `reverse`; returns its number. The
+ * body is what needs the states and the slices. */
 int mtf_onnx_loop(MtfOnnxTranslation *t, int64_t count, bool reverse);
 
-/* A state of the loop, before its first iteration `x`; and after it, when every iteration hands on `next`, as long as
- * the state `alive`, a bool without axes, is true (NULL: in all). */
+/* A state of the loop, before its first iteration `x`; and after it, when every iteration hands on `next`, as
+ * long as the state `alive`, a bool without axes, is true (NULL: in all). */
 MtfOnnxValue *mtf_onnx_loop_begin(MtfOnnxTranslation *t, int loop, MtfOnnxValue *x);
 MtfOnnxValue *mtf_onnx_loop_next(MtfOnnxTranslation *t, int loop, MtfOnnxValue *state,
                                  MtfOnnxValue *next, MtfOnnxValue *alive);
 
-/* The iteration's element along an axis of x, without that axis; and those of all iterations along a new first one. */
+/* The iteration's element along an axis of x, without that axis; and those of all iterations along a new
+ * first one. */
 MtfOnnxValue *mtf_onnx_loop_slice(MtfOnnxTranslation *t, int loop, MtfOnnxValue *x, int axis);
 MtfOnnxValue *mtf_onnx_loop_stack(MtfOnnxTranslation *t, int loop, MtfOnnxValue *y);
 

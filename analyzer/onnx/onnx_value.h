@@ -35,8 +35,8 @@ typedef struct MtfOnnxValue {
     int output;
     struct MtfOnnxValue *cast_of; /* what it was before its type changed, or NULL */
     struct MtfOnnxValue *logits;  /* of a softmax's result: what it was given; else NULL */
-    GPtrArray *
-        members; /* of a sequence: MtfOnnxValue; else NULL, and of a sequence nothing else is set */
+    GPtrArray *members; /* of a sequence: MtfOnnxValue; else NULL, and of a sequence nothing
+                           else is set */
 } MtfOnnxValue;
 
 /* A graph while it is translated. Functions that make values return NULL once there is an error. */
@@ -76,7 +76,7 @@ MtfOnnxValue *mtf_onnx_value_new(MtfOnnxTranslation *t, int type, int rank, cons
 /* A copy that may become another view. */
 MtfOnnxValue *mtf_onnx_view(MtfOnnxTranslation *t, const MtfOnnxValue *value);
 
-/* `count` known elements of which the first is 0 (count 1: a uniform value). NULL with an error
+/* `count` known elements; the first is 0 (count 1: a uniform value). NULL with an error
  * where there are too many. */
 MtfOnnxValue *mtf_onnx_known_new(MtfOnnxTranslation *t, int type, int rank, const int64_t *sizes);
 MtfOnnxValue *mtf_onnx_uniform(MtfOnnxTranslation *t, int type, int rank, const int64_t *sizes,

@@ -20,7 +20,7 @@
 
 #include "cost/pipeline/pipeline_schedule.h"
 
-/* Whether the program suits: one chunk, gradients that give memory back, at most so many open pairs. */
+/* Whether the program suits: one chunk, gradients that give memory back, at most `most_pairs` open pairs. */
 bool mtf_pipeline_ilp_suits(const MtfPipelineCase *the_case, int most_pairs);
 
 /* Solves it. `*bound` is raised to what it proves of the span (to the solver's relative 1e-6); the result

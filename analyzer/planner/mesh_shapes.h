@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The meshes that N devices can form: all ways to write N as an ordered product of at most so many
+/* The meshes that N devices can form: all ways to write N as an ordered product of at most `max_axes`
  * factors above 1. Names of the axes, the last one fastest:
  *
  *     one axis      all:12

@@ -7,10 +7,10 @@
 
 #include "analyzer/layout_search/plan_search.h"
 
-/* Adds to the `search` of a plan whose layout is lowered to `program`, where there is one: "next_best": {"name", "parallelism",
- * "step_seconds", "longer" (0.02: by 2 %), "memory_bytes", "within_doubt", "decided_by"}. Where the
- * machine was judged by measured runs and the two steps differ by less than their error,
- * "within_doubt" is true and "decided_by" names what to measure: the part of a step in which the two
+/* Adds to the `search` of a plan whose layout is lowered to `program`, where there is one: "next_best":
+ * {"name", "parallelism", "step_seconds", "longer" (0.02: by 2 %), "memory_bytes", "within_doubt",
+ * "decided_by"}. Where the machine was judged by measured runs and the two steps differ by less than their
+ * error, "within_doubt" is true and "decided_by" names what to measure: the part of a step in which the two
  * differ most. */
 void mtf_next_best_add(cJSON *search, const MtfPlanAnswer *answer, const MtfProgram *program,
                        int64_t memory_limit);

@@ -26,11 +26,11 @@ typedef struct {
     const GArray *meshes;          /* MtfMesh: what a stage may run on; all of equal size */
     const GPtrArray *stage_meshes; /* GArray of MtfMesh: of each stage its own; or NULL */
     const int *style; /* of the standard layout (standard_layouts.h) that all stages have,
-                                      each on its one mesh; NULL: layouts are searched */
+                         each on its one mesh; NULL: layouts are searched */
     MtfPlanSearchOptions search; /* of every stage; its control is not used */
     double stage_seconds;        /* for the search of each; 0: no limit */
     double rival_seconds;        /* of another plan's step: one that takes no less is not searched
-                                      to the end; 0: none */
+                                    to the end; 0: none */
 } MtfPipelineRequest;
 
 /* The name for whichever schedule is predicted to be the fastest. Then the plan's predictions say

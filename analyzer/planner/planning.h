@@ -4,8 +4,8 @@
  *
  *     GRAPH --dim batch=512 --precision f64 ──► graph                --machine tpu-v2 ──► machine
  *     graph --microbatches 8 ──► training graph
- *     training graph + layout + machine ──► order ──► plan, with predictions and the program's
- * digest */
+ *     training graph + layout + machine ──► order ──► plan (predictions, the program's digest)
+ */
 #ifndef MTF_PLANNING_H
 #define MTF_PLANNING_H
 
@@ -36,18 +36,17 @@ typedef struct {
     const char *batch_dim; /* what counts examples; NULL: the first dimension of every input */
     const char *precision; /* as in MtfPlanningGraph: "bf16" makes a step of mixed precision */
     MtfRecompute recompute;
-    int recomputed_layers; /* of MTF_RECOMPUTE_LAYERS: the first so many; 0: all */
-    const MtfRecompute
-        *recompute_of_stage; /* instead, of a graph cut into stages, from the first on; borrowed; or
-                                               NULL */
+    int recomputed_layers;                  /* with MTF_RECOMPUTE_LAYERS: how many; 0: all */
+    const MtfRecompute *recompute_of_stage; /* instead, of a graph cut into stages, from the
+                                               first on; borrowed; or NULL */
     MtfOffload offload;
-    int offloaded_layers; /* the first so many; 0: all */
+    int offloaded_layers; /* how many; 0: all */
     int key_parts;        /* of attention's memory (key_parts.h); 0 and 1: the whole */
     int ring;             /* parts of queries and memory (key_ring.h); 0 and 1: the whole */
-    bool
-        fuses; /* priced for a framework that fuses: neighbours are marked (kernel_work/fusable.h) */
-    bool
-        eager; /* for one that does not: it calls its library operation by operation (kernel_work/eager.h) */
+    bool fuses;           /* priced for a framework that fuses: neighbours are marked
+                             (kernel_work/fusable.h) */
+    bool eager;           /* for one that does not: it calls its library operation by operation
+                             (kernel_work/eager.h) */
 } MtfStepVariant;
 
 /* What is kept for the backward pass, in a pipeline by stage `stage` (from 0). */
@@ -69,13 +68,13 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
 /* Warns on standard error of a graph to be trained that has no optimizer. */
 void mtf_planning_warn_untrained(const MtfGraph *graph);
 
-/* What a plan of so large a graph may take however little is searched: its step is made and laid out by hand,
+/* What a plan of a graph of this size may take however little is searched: its step is made and laid out by hand,
  * lowered, packed and written. Warns of --seconds that are less; of 0, no limit, never. */
 double mtf_planning_least_seconds(const MtfGraph *graph);
 void mtf_planning_warn_short(const MtfGraph *graph, double seconds);
 
-/* The training graph of a graph, differentiated unless it is one already (it has updates). The result has the whole batch, which `division` divides, is in canonical order and free
- * of composites. */
+/* The training graph of a graph, differentiated unless it is one already (it has updates). The result has the
+ * whole batch, which `division` divides, is in canonical order and free of composites. */
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       MtfDivision *division, GError **error);
 
@@ -104,8 +103,8 @@ void mtf_planning_print_machine(const char *precision, const MtfMachine *machine
  * or file, the machine's usual one for NULL. */
 MtfMachine *mtf_planning_machine(const char *name_or_path, const char *software, GError **error);
 
-/* The same for a graph: where it has no layers of Transformers that read a text, PyTorch is usual on GPUs, since what trains
- * Transformers there knows no other networks. */
+/* The same for a graph: where it has no layers of Transformers that read a text, PyTorch is usual on GPUs,
+ * since what trains Transformers there knows no other networks. */
 MtfMachine *mtf_planning_machine_for(const MtfGraph *graph, const char *name_or_path,
                                      const char *software, GError **error);
 
@@ -137,9 +136,9 @@ bool mtf_planning_set_execution(MtfPlan *plan, const MtfGraph *graph, const MtfS
  * is JSON's. Nothing for NULL. Fails where there is no such pass (layouts/program/passes.h). */
 bool mtf_planning_dump(const MtfPlan *plan, const char *pass, bool json, GError **error);
 
-/* Prints for people what is to be said of a plan, lowered to `program`, beside its figures: the order of its instructions,
- * where it is another than written ("for a peak of 15.4 MiB instead of 18.3 MiB"), and collectives
- * of sizes that the machine's calibration did not measure. */
+/* Prints for people what is to be said of a plan, lowered to `program`, beside its figures: the order of its
+ * instructions, where it is another than written ("for a peak of 15.4 MiB instead of 18.3 MiB"), and
+ * collectives of sizes that the machine's calibration did not measure. */
 void mtf_planning_print_notes(const MtfPlan *plan, const MtfProgram *program,
                               const MtfPricer *pricer);
 

@@ -10,9 +10,10 @@
  * Rule layouts need much more than that bound says, but what they need is quickly known: where only they are
  * searched, a line begins with the first number of micro-batches under which some are modelled to fit.
  *
- * Where the best rule layout of a step in one piece fits, that variant alone is left: parts and
- * repeated work only cost time. Otherwise variants are ranked by what their best rule layout would
- * cost if memory were no matter (under the limit, where only rules are searched). That order is a heuristic; what is found for a variant is not. */
+ * Where the best rule layout of a step in one piece fits, that variant alone is left: parts and repeated work
+ * only cost time. Otherwise variants are ranked by what their best rule layout would cost if memory were no
+ * matter (under the limit, where only rules are searched). That order is a heuristic; what is found for a
+ * variant is not. */
 #ifndef MTF_STEP_VARIANTS_H
 #define MTF_STEP_VARIANTS_H
 
@@ -45,11 +46,11 @@ typedef struct {
 typedef struct {
     MtfStepVariant variant;
     int64_t least_bytes; /* no layout needs less */
-    int64_t
-        hidden; /* nanoseconds of its cost that may pass beside kernels: copies to and from the host */
-    int64_t
-        cost; /* of the best rule layout without a memory limit (with it, of rules only), nanoseconds; 0: not known */
-    MtfGraph *graph; /* its training graph, for whoever wants to take it; or NULL */
+    int64_t hidden;      /* nanoseconds of its cost that may pass beside kernels: copies to and from
+                            the host */
+    int64_t cost;        /* of the best rule layout without a memory limit (with it, of rules only),
+                            nanoseconds; 0: not known */
+    MtfGraph *graph;     /* its training graph, for whoever wants to take it; or NULL */
 } MtfStepCandidate;
 
 /* The candidates (MtfStepCandidate), the most promising first, at least one. When none can fit it

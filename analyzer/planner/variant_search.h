@@ -61,8 +61,8 @@ typedef struct {
     int variant;      /* the one that the rest is about */
     MtfGraph *graph;  /* its training graph; NULL: none was searched */
     MtfPlanAnswer answer;
-    MtfLayout
-        *layout; /* the answer's, settled: its order, buckets and algorithms chosen; or NULL */
+    MtfLayout *layout;   /* the answer's, settled: its order, buckets and algorithms chosen; or
+                            NULL */
     MtfProgram *program; /* what that is lowered to, or NULL */
     GArray *frontier;    /* MtfVariantPoint, over variants; NULL: not asked for */
     bool given_up;       /* some variant, by its bound */

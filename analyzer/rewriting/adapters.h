@@ -21,9 +21,8 @@ typedef struct {
     const char *lora;    /* "RANK" or "RANK:ALPHA"; NULL: no adapters. ALPHA is RANK without one. */
     const char *targets; /* names between commas: the last part of a variable's name (wq) or of its
                             module in published files (q_proj); NULL: wq and wv */
-    const char
-        *freeze; /* variables with names like this ("layer-0-*"), here or in files, stay as they
-                            are; NULL: none */
+    const char *freeze;  /* variables with names like this ("layer-0-*"), here or in files, stay
+                            as they are; NULL: none */
 } MtfAdapterOptions;
 
 /* Rewrites a forward graph. `said` (char *, owned; or NULL) receives what was done. Fails (bad input)

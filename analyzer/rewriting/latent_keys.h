@@ -16,8 +16,9 @@
 
 #include "layouts/graph/graph.h"
 
-/* Rewrites such attention of a forward graph as it was written, for `queries` of a text of `context` positions. Other
- * attention stays. The graph is canonical afterwards. Fails (bad input) where a name is taken. */
+/* Rewrites such attention of a forward graph as it was written, for `queries` of a text of `context`
+ * positions. Other attention stays. The graph is canonical afterwards. Fails (bad input) where a name is
+ * taken. */
 bool mtf_graph_remember_latents(MtfGraph *graph, int64_t queries, int64_t context, GError **error);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Makes dimensions longer, so that meshes divide them, without changing what a graph computes:
  *
- *     vocab = 50257, --pad vocab:128      size 50304, of which 50257 count
+ *     vocab = 50257, --pad vocab:128      size 50304, the first 50257 valid
  *
  * Variables hold zeros in the padding from the beginning and, since no gradient reaches it, to the
  * end; files of weights and checkpoints are without it. Other tensors may hold anything there, and

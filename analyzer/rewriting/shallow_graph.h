@@ -11,9 +11,9 @@
 
 #include "layouts/graph/graph.h"
 
-/* A copy in which every block of more than `layers` layers (>= 2) has so many, and keeps their numbers. NULL
- * where no block has more, where the graph has no loss or assigns to variables, and where something else
- * than the next layer reads one that goes. The caller frees it. */
+/* A copy in which every block of more than `layers` layers (>= 2) is cut to `layers`, which keep their
+ * numbers. NULL where no block has more, where the graph has no loss or assigns to variables, and where
+ * something else than the next layer reads one that goes. The caller frees it. */
 MtfGraph *mtf_graph_shallow(const MtfGraph *graph, int layers);
 
 #endif

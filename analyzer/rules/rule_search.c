@@ -21,7 +21,8 @@ typedef struct {
     const GArray *meshes;
     MtfRuleTerms *terms;
     MtfRuleAnswer *answer;
-    int64_t floor; /* what the work alone takes on so many devices, however they form a mesh */
+    int64_t floor; /* what the work alone takes on `floor_devices` devices, whatever mesh they
+                      form */
     int floor_devices;
 } Search;
 
@@ -148,7 +149,7 @@ static bool read_wishes(const Search *search, const MtfMesh *mesh, unsigned *all
 
 /* ---- One mesh -------------------------------------------------------------------------------- */
 
-/* Whether an arena of so many bytes would be taken: it fits, or is the smallest while none does. */
+/* Whether an arena of `bytes` bytes would be taken: it fits, or is the smallest while none does. */
 static bool is_wanted(const Search *search, int64_t bytes) {
     const MtfRuleAnswer *answer = search->answer;
     return bytes <= search->options->memory_limit ||

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Looking at the memory of an assignment counts as so many nodes. */
+/* Computing the memory of an assignment counts as this many nodes of the search tree. */
 #define MEMORY_NODES 20
 
 /* Half-steps whose memory prunes, at most. */
@@ -20,8 +20,8 @@ typedef struct {
 /* A half-step at which an assignment that was looked at needs too much. */
 typedef struct {
     int half_step;
-    int64_t *
-        *bytes; /* bytes[s][k]: of what lives then and lies in scope s, under its assignment k */
+    int64_t **bytes; /* bytes[s][k]: of what lives then and lies in scope s, under its
+                        assignment k */
 } Row;
 
 typedef struct {

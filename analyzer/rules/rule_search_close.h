@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* A depth-first search over the dimensions, in whole nanoseconds, that prunes with the sum of each
- * scope's cheapest assignment, by prices levelled among scopes (rule_search_levels.h). It comes first, where it mostly ends long before the integer program
- * would; and after it, to close what the program's tolerances leave open: with the program's answer as
- * its first incumbent it seldom looks at more than a few thousand nodes. Where it ends, the answer is
- * optimal to the last nanosecond. */
+/* A depth-first search over the dimensions, in whole nanoseconds, that prunes with the sum of each scope's
+ * cheapest assignment, by prices levelled among scopes (rule_search_levels.h). It comes first, where it
+ * mostly ends long before the integer program would; and after it, to close what the program's tolerances
+ * leave open: with the program's answer as its first incumbent it seldom looks at more than a few thousand
+ * nodes. Where it ends, the answer is optimal to the last nanosecond. */
 #ifndef MTF_RULE_SEARCH_CLOSE_H
 #define MTF_RULE_SEARCH_CLOSE_H
 

@@ -32,7 +32,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfRuleProgram, mtf_rule_program_free)
 /* Excludes these rules from later solutions (copied). */
 void mtf_rule_program_exclude(MtfRuleProgram *program, const MtfRules *rules);
 
-/* The cheapest rules whose modelled memory keeps `limit` bytes. `options` holds the control and the gap; `separate` in it must be NULL. False when the solver fails. */
+/* The cheapest rules whose modelled memory keeps `limit` bytes. `options` holds the control and the gap;
+ * `separate` in it must be NULL. False when the solver fails. */
 bool mtf_rule_program_cheapest(MtfRuleProgram *program, int64_t limit, const MtfIlpOptions *options,
                                MtfRuleSolution *solution, GError **error);
 

@@ -31,8 +31,8 @@ typedef struct {
     int operation;  /* the first of them */
     GArray *visits; /* int: what mtf_rules_derive must visit for it */
     MtfOperationAlone alone;
-    unsigned
-        late; /* bit k: output k updates a variable that is read later, so it is copied there */
+    unsigned late; /* bit k: output k updates a variable that is read later, so it is copied
+                      there */
 } MtfRuleTerm;
 
 typedef struct {

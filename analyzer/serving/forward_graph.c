@@ -94,7 +94,7 @@ static bool *find_read(const MtfGraph *graph) {
     return read;
 }
 
-/* The results of operations of which nothing reads any; not those of single iterations. */
+/* The results of operations none of whose results is read; not those of single iterations. */
 static void mark_unread(const MtfGraph *graph, bool *results) {
     g_autofree bool *read = find_read(graph);
     g_autofree int *states = mtf_graph_states(graph);

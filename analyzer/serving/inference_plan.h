@@ -38,7 +38,7 @@ typedef struct {
     MtfPlan *plan;        /* NULL: nothing fits */
     double step_seconds;  /* of the whole batch: all prompts, or a token each */
     int64_t max_context;  /* the longest context (with what is generated) with which this layout
-                              fits; 0 without caches */
+                             fits; 0 without caches */
     int64_t weight_bytes; /* of a device */
     int64_t cache_bytes;  /* … */
 } MtfInferencePhase;
@@ -69,7 +69,7 @@ void mtf_inference_follow(MtfGraph *graph, const MtfInferencePhase *leader,
                           MtfInferencePhase *phase);
 void mtf_inference_phase_clear(MtfInferencePhase *phase);
 
-/* Seconds of a step of the plan's layout when its caches hold so many tokens an example. */
+/* Seconds of a step of the plan's layout when its caches hold `context` tokens an example. */
 double mtf_inference_seconds_at(const MtfInferencePhase *phase, int64_t context);
 
 #endif

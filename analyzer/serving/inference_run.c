@@ -32,7 +32,7 @@ double mtf_inference_run_decode_seconds(const MtfInferenceRun *run) {
 double mtf_inference_run_tokens_per_second(const MtfInferenceRun *run) {
     const MtfInferenceSizes *s = &run->sizes;
     double prefill = mtf_inference_run_step_seconds(run, MTF_INFER_PREFILL);
-    if (mtf_inference_run_is_forward(run)) /* examples, of which each is one */
+    if (mtf_inference_run_is_forward(run)) /* one element of the batch is one example */
         return (double)s->batch / prefill;
     if (run->kind == MTF_INFER_PREFILL)
         return (double)(s->batch * s->context) / prefill;

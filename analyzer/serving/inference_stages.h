@@ -6,8 +6,8 @@
  *     stage 1, devices 4 to 7           | batch 0 | batch 1 | batch 2
  *
  *     step     sum of the stages and of what goes from one to the next: when a batch's tokens are there
- *     slowest  the longest of them: with as many batches under way as there are stages, so long after one
- *              batch the next comes out */
+ *     slowest  the longest of them: the interval at which batches come out when as many are under way as
+ *              there are stages */
 #ifndef MTF_INFERENCE_STAGES_H
 #define MTF_INFERENCE_STAGES_H
 
@@ -33,7 +33,7 @@ bool mtf_inference_pipeline_search(MtfGraph *graph, const GArray *meshes,
                                    MtfInferencePipeline *pipeline, GError **error);
 void mtf_inference_pipeline_clear(MtfInferencePipeline *pipeline);
 
-/* Seconds of a step when caches hold so many tokens an example. */
+/* Seconds of a step when caches hold `context` tokens an example. */
 double mtf_inference_pipeline_seconds_at(const MtfInferencePipeline *pipeline, int64_t context);
 
 #endif

@@ -163,7 +163,7 @@ static bool search_phases(MtfInferenceRun *run, GError **error) {
 
 /* ---- Prompts on devices of their own ------------------------------------------------------------- */
 
-/* Searches both phases with so many devices for prompts, the others for what follows. */
+/* Searches both phases with `prefill_devices` devices for prompts and the others for decoding. */
 static bool search_apart(MtfInferenceRun *trial, int prefill_devices, GError **error) {
     const MtfInferenceSizes *s = &trial->sizes;
     trial->prefill_devices = prefill_devices;
@@ -253,7 +253,7 @@ static bool search_divided(MtfInferenceRun *run, GError **error) {
 
 /* ---- Stages -------------------------------------------------------------------------------------- */
 
-/* Searches in so many stages. */
+/* Searches with the model cut into `stages` stages. */
 static bool search_cut(MtfInferenceRun *run, int stages, GError **error) {
     run->stages = stages;
     run->cut = mtf_graph_copy(run->written);

@@ -10,8 +10,8 @@ typedef struct {
     const char *const *dims, *const *pins, *const *forbids;
     const char *mesh, *machine, *software, *memory, *precision, *layouts, *cache_memory, *weights,
         *output;
-    const char *
-        prefill_devices; /* a number, or "auto": prompts are read on devices of their own; or NULL */
+    const char *prefill_devices;  /* a number, or "auto": prompts are read on devices of their
+                                     own; or NULL */
     int batch, context, generate; /* 0: standard ones */
     int length;                   /* of a published model that is run forward; 0: a standard one */
     int devices, max_axes;

@@ -14,8 +14,8 @@
 
 typedef struct {
     int nodes, words, count;
-    guint64
-        *bits; /* count × words, ascending in size: the first is empty, the last has all nodes */
+    guint64 *bits; /* count × words, ascending in size: the first is empty, the last has all
+                      nodes */
     bool complete; /* every downset of the graph is in the family */
 } MtfDownsets;
 

@@ -32,7 +32,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfStagePlan, mtf_stage_plan_free)
 int64_t mtf_stage_devices(const MtfStage *stage);
 int64_t mtf_stage_plan_devices(const MtfStagePlan *plan);
 
-/* Fails with MTF_ERROR_FIT: nothing fits in so many bytes of a device. */
+/* Fails with MTF_ERROR_FIT: nothing fits in `memory` bytes of a device. */
 void mtf_stage_plan_fail(double memory, GError **error);
 
 /* (seconds - bound) / seconds. */

@@ -45,8 +45,8 @@ static bool is_zero(const MtfGradient *g, int tensor) {
            operation->attributes.value == 0;
 }
 
-/* Which of what is added to scores, inputs `first` and on, has the dimensions of all of it that learns; -1: nothing
- * does. */
+/* Which of what is added to scores, inputs `first` and on, has the dimensions of all of it that learns; -1:
+ * nothing does. */
 static int leading_bias(MtfGradient *g, int first) {
     int leading = -1;
     for (int k = first; k < g->op.n_inputs; k++) {
@@ -67,8 +67,8 @@ static int leading_bias(MtfGradient *g, int first) {
     return leading;
 }
 
-/* One operation makes the gradients of q, k and v; that of q has the operation's own name. Inputs `first` and on are
- * added to scores; where they learn, they get their gradient from the same operation. */
+/* One operation makes the gradients of q, k and v; that of q has the operation's own name. Inputs `first` and
+ * on are added to scores; where they learn, they get their gradient from the same operation. */
 static void attention_to(MtfGradient *g, int first) {
     const int *in = g->op.inputs, *out = g->op.outputs;
     int inputs[8] = { in[0], in[1], in[2], out[0], out[1], g->dy }, n = 6;
@@ -95,8 +95,8 @@ void mtf_gradient_attention(MtfGradient *g) {
     attention_to(g, 3);
 }
 
-/* Of o and lse that it goes on from, which have the share e^(lse before - lse) of the result: do is theirs to that
- * share, and lse before grows by it times do (o before - o). */
+/* Of o and lse that it goes on from, which have the share e^(lse before - lse) of the result: do is theirs to
+ * that share, and lse before grows by it times do (o before - o). */
 static void attention_before(MtfGradient *g) {
     const int *in = g->op.inputs, *out = g->op.outputs;
     MtfShape rest = shape_of(g, out[1]);

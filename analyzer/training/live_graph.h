@@ -21,7 +21,8 @@ void mtf_dead_parts_clear(MtfDeadParts *dead);
  * the others. */
 void mtf_graph_drop_dead(MtfGraph *graph);
 
-/* Drops likewise what neither a loss nor what variables take after a step needs, whether there is a loss or not. */
+/* Drops likewise what neither a loss nor what variables take after a step needs, whether there is a loss or
+ * not. */
 void mtf_graph_keep_needed(MtfGraph *graph);
 
 #endif

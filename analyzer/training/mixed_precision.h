@@ -6,14 +6,14 @@
  *                        │
  *                        └──einsum──► grad/w bf16 ──adam──► w f32, m f32, v f32
  *
- * Variables, optimizer state and inputs stay as they are; what the model reads of them is cast once
- * a step, so that a variable kept in parts is gathered in half the bytes. Activations, their
- * gradients and the gradients of variables are bfloat16, and so is what travels between processors;
- * gradients of variables leave their products rounded once from a float32 sum, which costs less
- * than the noise of a batch, and updates take them up in float32. Over micro-batches they are added
- * up in float32, and rounded before they travel (layouts/execution/accumulation.h). Wide stay: statistics of softmax
- * and layer norm, losses and what follows from them alone, and in the clip and update phases
- * everything: an operation there reads bfloat16 only where its result is wide. */
+ * Variables, optimizer state and inputs stay as they are; what the model reads of them is cast once a step,
+ * so that a variable kept in parts is gathered in half the bytes. Activations, their gradients and the
+ * gradients of variables are bfloat16, and so is what travels between processors; gradients of variables
+ * leave their products rounded once from a float32 sum, which costs less than the noise of a batch, and
+ * updates take them up in float32. Over micro-batches they are added up in float32, and rounded before they
+ * travel (layouts/execution/accumulation.h). Wide stay: statistics of softmax and layer norm, losses and what
+ * follows from them alone, and in the clip and update phases everything: an operation there reads bfloat16
+ * only where its result is wide. */
 #ifndef MTF_MIXED_PRECISION_H
 #define MTF_MIXED_PRECISION_H
 

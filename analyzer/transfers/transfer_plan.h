@@ -22,8 +22,8 @@ typedef struct {
     int host_count, chunks;
     double bytes_across;      /* over links between hosts, each box once */
     double lower_bound_bytes; /* no plan's busiest host carries less */
-    double
-        makespan_bytes; /* end of the last move when a byte takes a second, in the best order found */
+    double makespan_bytes;    /* end of the last move when a byte takes a second, in the best order
+                                 found */
     MtfTransferWay way[MTF_TRANSFER_ALGORITHMS];
     MtfTransferAlgorithm best;
 } MtfTransferPlan;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Measured tables of collectives that go directly, asked for groups of any size. A calibration of N ranks measures
- * groups of N and its divisors; for groups of n ranks that were not measured, on one switch, the
+/* Measured tables of collectives that go directly, asked for groups of any size. A calibration of N ranks
+ * measures groups of N and its divisors; for groups of n ranks that were not measured, on one switch, the
  * formula keeps its shape and takes over how far the measured sizes a <= n <= b are from it:
  *
  *     seconds(n) = formula(n) r(n),    r(a) = measured(a) / formula(a) at the same payload,
@@ -20,7 +20,7 @@ bool mtf_measured_collective(const MtfMachine *machine, const MtfNetwork *group,
 /* Whether the machine has tables of that kind at all. */
 bool mtf_measures_collective(const MtfMachine *machine, MtfCollectiveKind kind);
 
-/* The seconds of a collective of so many ranks by an algorithm, from a table of just these; false
+/* The seconds of a collective of `ranks` ranks by an algorithm, from the table of exactly these; false
  * where the machine has none. */
 bool mtf_measured_algorithm(const MtfMachine *machine, MtfCollectiveKind kind, int64_t ranks,
                             MtfExchangeAlgorithm algorithm, double bytes, double *seconds);

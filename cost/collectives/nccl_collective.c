@@ -20,7 +20,7 @@ typedef struct {
 } Hops;
 
 /* A ring of all ranks enters each child of level d once; a tree doubles between the children of the
- * outer levels and is a chain inside the innermost, of which there must be two to have trees. */
+ * outer levels and is a chain inside the innermost; two innermost groups are needed for trees. */
 static Hops hops_of(const MtfNetwork *group) {
     Hops hops = { 0, 0 };
     double outer = 0, children = 1, least = INFINITY;

@@ -23,8 +23,8 @@ typedef struct {
     bool experts;           /* and of models with experts */
 } MtfDoubt;
 
-/* The nearest judged runs to those of a model, with experts or without. False where there are none, and for a machine whose kernels or collectives
- * were measured. */
+/* The nearest judged runs to those of a model, with experts or without. False where there are none, and for a
+ * machine whose kernels or collectives were measured. */
 bool mtf_doubt_nearest(const MtfMachine *machine, bool experts, MtfDoubt *doubt);
 
 /* The sentence: "runs of this kind were predicted within 9 % on 41 published runs", that none was

@@ -35,10 +35,10 @@ typedef enum {
 typedef struct {
     double rows, columns;
     double share; /* of the share that the dtype reaches at best */
-    double ramp;  /* a tile's prologue and epilogue, as so many more k */
+    double ramp;  /* a tile's prologue and epilogue, as that much added to k */
 } MtfTile;
 
-/* Fused attention of heads with so many features: shares of the peak, forward and gradient. */
+/* Fused attention of heads with `features` features: shares of the peak, forward and gradient. */
 typedef struct {
     double features, forward, backward;
 } MtfHeadShare;
@@ -87,7 +87,7 @@ typedef struct {
     unsigned traits; /* of MtfProductTrait */
 } MtfProductShape;
 
-/* Whether rows of so many elements, of one matrix and another, begin at other places than multiples of
+/* Whether rows of `first` and of `second` elements, of two matrices, begin at other places than multiples of
  * 16 bytes. Elements of 4 bytes or more take no matrix units that ask for it. */
 bool mtf_rows_are_unaligned(double first, double second, double bytes);
 

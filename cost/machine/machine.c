@@ -51,7 +51,7 @@ static bool read_axis(const MtfJson *where, MtfNetworkAxis *axis, GError **error
            mtf_figure_between(where, "latency", 0, 1e3, &axis->latency, error);
 }
 
-/* In a full mesh `bandwidth` is that of one link, of which a child has one to each other; in a part of
+/* In a full mesh `bandwidth` is that of one link, and a child has a link to each other; in a part of
  * one `link` is the slowest of those that two children have, beside what one sends over all. */
 static bool read_links(const MtfJson *where, MtfNetworkAxis *level, GError **error) {
     MtfJson mesh, link;

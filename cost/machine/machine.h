@@ -32,7 +32,7 @@ typedef struct {
     double in_training; /* how many times longer collectives take beside kernels than alone */
 } MtfMachineTransport;
 
-/* What joins slices of a torus: a network where each device may send so much. */
+/* The network that joins slices of a torus. */
 typedef struct {
     double bandwidth; /* bytes a second of one device in one direction; 0: slices are not joined */
     double latency;
@@ -60,7 +60,7 @@ typedef struct {
     int64_t memory_bytes;                       /* of one device */
     double memory_bandwidth;                    /* bytes a second of one device */
     double host_bandwidth; /* bytes a second of one device in one direction between its memory and
-                                the host's; 0: not known, and nothing is kept there */
+                              the host's; 0: not known, and nothing is kept there */
     int64_t host_memory_bytes; /* of the host's memory, a device's share; 0: not known, no limit */
     struct {
         double links, flops, memory; /* the share of each peak that work reaches, 0 < share <= 1 */
@@ -71,18 +71,17 @@ typedef struct {
     MtfMachineTransport transport;
     MtfSliceNetwork between_slices;
     struct {
-        int64_t
-            runs; /* measured elsewhere, that predictions for this machine were judged by; or 0 */
+        int64_t runs; /* measured elsewhere, that predictions for this machine were judged by;
+                         or 0 */
         double error; /* mean of |predicted / measured - 1| */
     } judged;
-    char
-        precision[8]; /* that training on it uses where nobody says otherwise, a dtype's short name;
-                          "": as the graph has it */
-    bool overlap;     /* collectives make progress while kernels run */
-    GPtrArray *curves; /* of MtfMachineCurve */
-    MtfSoftware
-        *software;  /* whose steps are priced (mtf_machine_set_software); NULL: meshtf-run's */
-    cJSON *sources; /* where each figure comes from, as the file has it; may be NULL */
+    char precision[8];     /* that training on it uses where nobody says otherwise, a dtype's short
+                              name; "": as the graph has it */
+    bool overlap;          /* collectives make progress while kernels run */
+    GPtrArray *curves;     /* of MtfMachineCurve */
+    MtfSoftware *software; /* whose steps are priced (mtf_machine_set_software); NULL:
+                              meshtf-run's */
+    cJSON *sources;        /* where each figure comes from, as the file has it; may be NULL */
 } MtfMachine;
 
 /* Loads a library machine ("tpu-v2") or a machine file. Free with mtf_machine_free. */

@@ -20,7 +20,7 @@ bool mtf_figure_not_negative(const MtfJson *object, const char *key, double *val
 bool mtf_figure_between(const MtfJson *object, const char *key, double low, double high,
                         double *value, GError **error);
 
-/* A list of so many numbers; another length fails with the sentence `expected`. */
+/* Reads a list of `count` numbers; another length fails with the sentence `expected`. */
 bool mtf_figure_list(const MtfJson *list, int count, const char *expected, double *numbers,
                      GError **error);
 

@@ -105,7 +105,7 @@ static void snake(const MtfNetwork *whole, int64_t devices, MtfNetwork *slice) {
     slice->axis[0] = line;
 }
 
-/* Whether the torus has a slice of so many devices; its sizes in `search->best`. */
+/* Whether the torus has a slice of `devices` devices; its sizes in `search->best`. */
 static bool find_shape(const MtfMachine *machine, int64_t devices, ShapeSearch *search) {
     *search = (ShapeSearch){ .whole = &machine->network, .shapes = &machine->shapes };
     search_shapes(search, 0, devices, 0);

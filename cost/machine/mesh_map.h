@@ -7,9 +7,9 @@
  *     a whole ring of n           a ring of n
  *     m neighbours of a ring      a line of m                     (the wrap link is lost)
  *     every s-th place, m of n    a ring of m, bandwidth / s, latency * s   (s groups interleave)
- *     two such pieces             two axes that never work at once          (their links are
- * shared) m members of a switch       a switch of m; a child's bandwidth in proportion to its
- * members */
+ *     two such pieces             two axes that never work at once (their links are shared)
+ *     m members of a switch       a switch of m; a child's bandwidth in proportion to its members
+ */
 #ifndef MTF_MESH_MAP_H
 #define MTF_MESH_MAP_H
 

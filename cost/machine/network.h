@@ -31,7 +31,7 @@ typedef struct {
     int64_t places; /* of the longer axis; 0: size */
     bool closed;    /* the longer axis is a ring */
     double pair; /* of a level that is a mesh: the slowest link between two children; 0: a switch.
-                       `bandwidth` is then that of a child's links to all others together */
+                    `bandwidth` is then that of a child's links to all others together */
     bool undivided; /* a slice of more than one device holds all places: the chiplets of a chip */
 } MtfNetworkAxis;
 

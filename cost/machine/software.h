@@ -87,8 +87,8 @@ typedef struct {
     double accumulate_bytes; /* a parameter and micro-batch after the first */
     double weight_bytes, gradient_bytes, reduce_bytes; /* of a parameter, as kept and as sent */
     double optimizer_bytes; /* kept a parameter: master copy and moments */
-    bool
-        whole_sums; /* gradients are summed whole, and ranks of a sharded optimizer take their parts */
+    bool whole_sums;      /* gradients are summed whole, and ranks of a sharded optimizer take their
+                             parts */
     double gathers;       /* messages that bring a layer's sharded weights (1) */
     bool gathered_again;  /* for a forward pass redone, and once more for the gradients after it */
     double part_launches; /* by the host a rank and message: of its part put in its place (0) */

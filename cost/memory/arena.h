@@ -21,8 +21,8 @@
 typedef struct {
     int64_t bytes;      /* size of the block, a multiple of MTF_ARENA_ALIGNMENT */
     int64_t host_bytes; /* … of the block in the host's memory; 0: there is none */
-    int64_t *
-        offsets; /* one a buffer of the program, in its block; sharing buffers have their owner's */
+    int64_t *offsets;   /* one a buffer of the program, in its block; sharing buffers have their
+                           owner's */
 } MtfArena;
 
 /* Packs the program's storages. The same program always gives the same arena. */

@@ -88,7 +88,7 @@ static void add_block(GArray **list, Block block) {
         g_array_remove_range(blocks, low + 1, high - low - 1);
 }
 
-/* Adds so many others to what is taken. */
+/* Adds `n` other blocks to what is taken. */
 static void take_blocks(MtfArenaPlaces *places, const Block *others, int n) {
     Blocks taken = places->taken, both = { places->swap.at, 0 };
     int i = 0, k = 0;

@@ -2,7 +2,7 @@
 /* What no order of a pipeline can go below. A rank computes for `busy` seconds; between the beginning of
  * its first forward (of its first stage a) and its first input gradient (of its last stage b) a
  * micro-batch must go through all stages from a on and come back to b, and by then the rank can only do
- * forwards, of which memory admits n = floor(cap / smallest forward's share):
+ * forwards; memory admits n of them, n = floor(cap / smallest forward's share):
  *
  *     wait = sum of F from a on + sum of I behind b + transfers on the way
  *     span >= busy + max(0, wait - n * longest F)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* A machine's measured tables of kernels, ready to be asked:
  *
- *     any kernel or local copy   its operation's table, or its class', at the bytes it touches;
- * where both short and long rows were measured, between them as 1 / length a sum of products calls
- * p(m, n, k) + what lies beside them (layouts/kernel_work/product_work.h) attention                  heads
- * a(queries, keys seen by each, features), likewise
+ *     any kernel or local copy   its operation's table, or its class', at the bytes it touches; where short
+ *                                and long rows were measured, between the two linearly in 1 / length
+ *     a sum of products          calls * p(m, n, k) + the passes beside them (kernel_work/product_work.h)
+ *     attention                  heads * a(queries, keys seen by each, features), likewise
  *
  * p is measured on a grid of m and n, over k. Between the points it is interpolated linearly in
  * each of the three: a product takes c0 + c1 mnk + c2 mk + c3 kn + c4 mn (starting, multiplying,

@@ -3,18 +3,18 @@
  * plan files and of `estimate --json`, and the same as tables for people.
  *
  *     {"step_seconds", "compute_seconds", "communication_seconds",
- *      "exposed_communication_seconds", "flops", "multiply_adds", "peak_memory_bytes", "memory":
- * {kind: bytes, …, "gaps"}, "collectives": [{"kind", "reduction", "axes", "group", "calls",
- * "elements", "bytes", "link_bytes", "seconds"}]}
+ *      "exposed_communication_seconds", "flops", "multiply_adds", "peak_memory_bytes",
+ *      "memory": {kind: bytes, …, "gaps"},
+ *      "collectives": [{"kind", "reduction", "axes", "group", "calls", "elements", "bytes", "link_bytes", "seconds"}]}
  *
- * `exposed_communication_seconds` is what of the communication nothing computes beside: the step
- * takes compute_seconds and that, and under a software profile "host_seconds". Flops, multiply_adds and all traffic are those of the largest
- * rank. `peak_memory_bytes` is the arena's size; `memory` splits it by kind at the instruction
- * where most is live, and what rounding and gaps of the packing add is "gaps", so that the kinds
- * add up to the peak. Where something waits with the host, "host_memory_bytes" are what it takes there,
- * "host_copy_bytes" what the largest rank copies there and back, "host_copy_seconds" how long that takes
- * and "exposed_host_copy_seconds" how much shorter the step would be if it took no time: that comes to
- * the step, too. */
+ * `exposed_communication_seconds` is the part of the communication that no computation overlaps: the step
+ * takes compute_seconds and that, and under a software profile "host_seconds". Flops, multiply_adds and
+ * traffic are those of the rank with the most of each. `peak_memory_bytes` is the arena's size; `memory`
+ * splits it by kind at the instruction where most is live, and what rounding and gaps of the packing add is
+ * "gaps", so that the kinds add up to the peak. Where something waits with the host, "host_memory_bytes" are
+ * what it takes there, "host_copy_bytes" what the largest rank copies there and back, "host_copy_seconds" how
+ * long that takes and "exposed_host_copy_seconds" how much shorter the step would be if it took no time: that
+ * comes to the step, too. */
 #ifndef MTF_PREDICT_H
 #define MTF_PREDICT_H
 

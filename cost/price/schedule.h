@@ -16,7 +16,7 @@
  *     are free, and the kernel before it in the program has started: so it is fetched ahead by one
  *     kernel at most, and memory is not filled with what is needed much later;
  *   - it is over before the instruction that the program names (layouts/program/overlap_windows.h): until
- * then what it reads and writes is kept, in the packed arena as well;
+ *     then what it reads and writes is kept, in the packed arena as well;
  *   - collectives over physical axes in common take their turns; over others they run at once;
  *   - kernels go on until one needs the result.
  *
@@ -27,8 +27,8 @@
  * of gradients and weights the rest blocks kernels first, sums of activations are shorter by that
  * share. The host launches in order and runs ahead; an instruction starts no sooner than that.
  *
- * What micro-batches repeat is drawn
- * with all its repetitions in one piece, so that sums over instructions are sums over the step; the
+ * An instruction that every micro-batch runs appears once, as long
+ * as all its repetitions together, so that sums over instructions are sums over the step; the
  * additive cost in price.h stays, and no schedule is longer. */
 #ifndef MTF_SCHEDULE_H
 #define MTF_SCHEDULE_H
@@ -52,10 +52,10 @@ MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program
 void mtf_schedule_free(MtfSchedule *schedule);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfSchedule, mtf_schedule_free)
 
-/* So many times the length of its schedule is the additive cost of a program at most, on any mesh of the
- * machine: kernels take turns, so do copies to the host, those from it, and the collectives of each of its
- * network's n axes; and of the time of sums of activations or of tokens sent to experts a profile leaves
- * out a share h:
+/* The largest ratio of a program's additive cost to the length of its schedule, on any mesh of the machine:
+ * kernels run one at a time, and so do copies to the host, copies from it, and the collectives on each of the
+ * network's n axes; a software profile hides a share h of the time of sums of activations or of tokens sent to
+ * experts:
  *
  *     cost = kernels + copies + collectives <= length + 2 length + n length / (1 - h)
  *

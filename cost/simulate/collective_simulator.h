@@ -10,12 +10,12 @@
 typedef enum {
     MTF_SIMULATION_EXACT,       /* to rounding, when all links and hops are alike */
     MTF_SIMULATION_EXACT_PLAIN, /* likewise on plain networks: without other groups on the links, of one
-                             level */
+                                   level */
     MTF_SIMULATION_ESTIMATE, /* pipes that fill, phases that wait for the slowest */
 } MtfSimulationClaim;
 
-/* An algorithm that has a simulation. The simulation returns the seconds on a prepared network, or NAN where the
- * algorithm does not apply. */
+/* An algorithm that has a simulation. The simulation returns the seconds on a prepared network, or NAN where
+ * the algorithm does not apply. */
 typedef struct {
     const char *name;         /* as the price tables spell it, no parameters in it */
     unsigned kinds;           /* bits of MtfCollectiveKind */

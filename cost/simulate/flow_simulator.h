@@ -23,8 +23,8 @@ MtfFlowSimulator *mtf_flow_simulator_new(void);
 void mtf_flow_simulator_free(MtfFlowSimulator *simulator);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfFlowSimulator, mtf_flow_simulator_free)
 
-/* Adds a link of so many bytes a second in each direction; returns the number of one, and that of
- * the other is one more. */
+/* Adds a link of `bandwidth` bytes a second in each direction; returns the number of one direction,
+ * the other's is one more. */
 int mtf_flow_simulator_link(MtfFlowSimulator *simulator, double bandwidth);
 
 /* Adds a flow through at most MTF_FLOW_LINKS_MAX links; returns its number. Without links it is a

@@ -46,8 +46,8 @@ void mtf_link_simulator_order(MtfLinkSimulator *simulator, int earlier, int late
 double mtf_link_simulator_run(const MtfLinkSimulator *simulator);
 
 /* The same algorithm backwards: every transfer over the opposite link, every order turned, and each
- * link serves in the reverse of the order in which it served, waiting for who is next: the film run
- * backwards, so it takes no longer. An allgather becomes a reduce-scatter. */
+ * link serves in the reverse of the order in which it served, waiting for the next in that order: time
+ * reversed, so it takes no longer. An allgather becomes a reduce-scatter. */
 MtfLinkSimulator *mtf_link_simulator_reverse(const MtfLinkSimulator *simulator);
 
 /* The rank one place on; -1 beyond the end of a line. */

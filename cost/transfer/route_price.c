@@ -164,7 +164,7 @@ static char *entry_of(const Routes *routes, guint i, int64_t child_devices) {
     return g_string_free(text, FALSE);
 }
 
-/* The most that enters one child of so many devices, each element once. */
+/* The most bytes that enter one child of `child_devices` devices, each element once. */
 static double most_entering(const Routes *routes, int64_t child_devices) {
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autofree double *bytes = g_new0(double, routes->devices / child_devices + 1);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_PIECES 10000 /* of which one list order takes a second */
+#define LIST_PIECES 10000 /* one list order of these takes a second */
 #define EXACT_PIECES_MAX 12
 #define EXACT_STEPS 4000000
 #define RANDOM_ORDERS 300

@@ -34,10 +34,10 @@ typedef struct {
     bool proven;   /* no choice of senders and order ends earlier */
 } MtfTransferOrder;
 
-/* The best order found: the senders of `sender` (one host a piece) in the order of the busiest hosts
- * first and in random orders near it, and for up to 12 pieces every choice of senders and every order
- * unless that takes more than some million steps; of more than 10,000 pieces one order. The search ends where `bound` seconds are reached,
- * below which no order ends (0: none known). Draws from a fixed seed. */
+/* The best order found: the senders of `sender` (one host a piece) in the order of the busiest hosts first
+ * and in random orders near it, and for up to 12 pieces every choice of senders and every order unless that
+ * takes more than some million steps; of more than 10,000 pieces one order. The search ends where `bound`
+ * seconds are reached, below which no order ends (0: none known). Draws from a fixed seed. */
 MtfTransferOrder *mtf_transfer_order_find(const MtfTransferProblem *problem, const int *sender,
                                           double bound);
 

@@ -50,7 +50,7 @@ typedef struct {
 GPtrArray *mtf_transfer_moves(const GPtrArray *boxes, int64_t element_bytes, int devices_of_host,
                               guint most);
 
-/* Chunks of a broadcast of that many bytes to so many hosts: at sqrt(hosts t / latency) their latencies
+/* Chunks of a broadcast of `bytes` bytes to `receivers` hosts: at sqrt(hosts t / latency) their latencies
  * cost what waiting for the last chunk does. */
 int mtf_transfer_chunks(const MtfTransferHosts *hosts, double bytes, int receivers);
 

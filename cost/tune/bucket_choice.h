@@ -11,9 +11,9 @@
 
 #include "cost/price/price.h"
 
-/* Sets the layout's bucket_bytes, which must be 0, where a schedule on the pricer's machine gets
- * shorter and the arena fits `limit` bytes or does not grow. Returns whether it did. `*program` is what the layout
- * is lowered to, before and after. */
+/* Sets the layout's bucket_bytes, which must be 0, where a schedule on the pricer's machine gets shorter and
+ * the arena fits `limit` bytes or does not grow. Returns whether it did. `*program` is what the layout is
+ * lowered to, before and after. */
 bool mtf_layout_choose_bucket(const MtfGraph *graph, MtfLayout *layout, MtfProgram **program,
                               const MtfPricer *pricer, int64_t limit);
 

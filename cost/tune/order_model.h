@@ -4,8 +4,8 @@
  * does not depend on the order: the values that an instruction reads and writes, and their bytes.
  *
  *     before an instruction     values that it or a later one reads
- *     while it runs             the same + what it writes + its scratch, less an input that it
- * overwrites after it                  less the values that it was the last to read
+ *     while it runs             the same + what it writes + its scratch, less an input that it overwrites
+ *     after it                  the values that later ones read: less those that it was the last to read
  *
  * A value is a buffer that is no variable: written once, gone after its last reader. Bytes are
  * rounded up as in an arena, so the most live bytes are mtf_arena_lower_bound of the program in

@@ -16,10 +16,10 @@
 
 #include "cost/price/price.h"
 
-/* An order in which fewer bytes are live at the worst instruction than in the order of the
- * operations, which the program must be in (mtf_lower_as_written); NULL where none was found. The
- * same program gives the same order.
- * Programs with loops, whose instructions stand together, stay as they are. `*peak`, if not NULL, is the most live bytes of the order found. Free with g_free. */
+/* An order in which fewer bytes are live at the worst instruction than in the order of the operations, which
+ * the program must be in (mtf_lower_as_written); NULL where none was found. The same program gives the same
+ * order. Programs with loops, whose instructions stand together, stay as they are. `*peak`, if not NULL, is
+ * the most live bytes of the order found. Free with g_free. */
 int *mtf_order_search(const MtfProgram *program, int64_t *peak);
 
 /* Gives a layout a better order than lowering gives it by itself: one whose arena is smaller, and

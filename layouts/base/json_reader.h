@@ -33,8 +33,8 @@ typedef struct MtfJson {
  * cut-off file is a bad-input error. */
 char *mtf_file_read(const char *path, gsize *length, GError **error);
 
-/* Reads and parses a file. The document is freed by mtf_json_document_free. The second one gives its text, too, to be freed
- * by g_free; nothing where it fails. */
+/* Reads and parses a file. The document is freed by mtf_json_document_free. The second one gives its text,
+ * too, to be freed by g_free; nothing where it fails. */
 MtfJsonDocument *mtf_json_document_load(const char *path, GError **error);
 MtfJsonDocument *mtf_json_document_load_text(const char *path, char **text, GError **error);
 

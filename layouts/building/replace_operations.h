@@ -12,7 +12,7 @@ typedef struct {
     const char *option; /* what asks for it: "--key-parts" */
     const char *what;   /* what none is left of where nothing is replaced: "attention whose …" */
 
-    /* Whether an operation is replaced by one in so many parts. */
+    /* Whether an operation is replaced by one in `parts` parts. */
     bool (*applies)(const MtfGraph *graph, const MtfOperation *op, int parts);
 
     /* Builds what takes the place of operation `operation`, in its phase and place already, called

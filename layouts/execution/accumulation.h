@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* What of a micro-batch is wanted after the last: the loss, gradients of variables, and what variables are assigned.
- * The training graph has them of its whole batch; where that is in parts (layouts/graph/microbatches.h), each
- * part's is summed, and what runs once a step reads the sum:
+/* What of a micro-batch is wanted after the last: the loss, gradients of variables, and what variables are
+ * assigned. The training graph has them of its whole batch; where that is in parts
+ * (layouts/graph/microbatches.h), each part's is summed, and what runs once a step reads the sum:
  *
  *     forward    losses ──reduce──► loss ──accumulate──► step/loss           a term of the batch (batch_terms.h)
  *                statistic ──× 1/m──► share/s ──accumulate──► step/share/s   a variable gets the mean
@@ -19,10 +19,10 @@
 
 #include "layouts/graph/graph.h"
 
-/* Does so in a training graph whose batch is divided, canonical and with what runs once a step behind all else; the
- * graph is canonical afterwards. Does nothing without micro-batches; without a loss nothing is summed. Fails
- * with a bad-input error where examples of several micro-batches mix, the graph adds up by itself, or a name is
- * taken. */
+/* Does so in a training graph whose batch is divided, canonical and with what runs once a step behind all
+ * else; the graph is canonical afterwards. Does nothing without micro-batches; without a loss nothing is
+ * summed. Fails with a bad-input error where examples of several micro-batches mix, the graph adds up by
+ * itself, or a name is taken. */
 bool mtf_graph_accumulate(MtfGraph *graph, GError **error);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* What an operation of the forward pass makes of one micro-batch's examples, and with it whether a step may work
- * through its batch in parts. Means divide by the whole batch, as they do when ranks share it:
+/* What an operation of the forward pass makes of one micro-batch's examples, and with it whether a step may
+ * work through its batch in parts. Means divide by the whole batch, as they do when ranks share it:
  *
  *     fixed      the same for every micro-batch: of variables and constants alone
  *     part       has the batch dimension: its examples of the whole tensor
@@ -26,9 +26,10 @@
 
 typedef enum { MTF_BATCH_FIXED, MTF_BATCH_PART, MTF_BATCH_STATISTIC, MTF_BATCH_TERM } MtfBatchClass;
 
-/* The class of each result of a forward pass without composites, by tensor (fixed: of the other phases); free with
- * g_free. `*division` is the operation that makes the loss a weighted mean, else -1; its result has no class. Fails
- * with a bad-input error (NULL) where examples of several micro-batches mix, or the loss is no sum over them. */
+/* The class of each result of a forward pass without composites, by tensor (fixed: of the other phases); free
+ * with g_free. `*division` is the operation that makes the loss a weighted mean, else -1; its result has no
+ * class. Fails with a bad-input error (NULL) where examples of several micro-batches mix, or the loss is no
+ * sum over them. */
 MtfBatchClass *mtf_batch_classes(const MtfGraph *graph, int batch, int *division, GError **error);
 
 /* Fails where an operation says where elements lie along the batch, or gives it another name. */

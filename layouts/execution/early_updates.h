@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The order of a step's updates where its batch is in one piece: each variable is updated as soon as its gradient is
- * complete and nothing else reads it, so that gradients need not all be in memory at once.
+/* The order of a step's updates where its batch is in one piece: each variable is updated as soon as its
+ * gradient is complete and nothing else reads it, so that gradients need not all be in memory at once.
  *
  *     before   … back/3  grad/w3  back/2  grad/w2  back/1  grad/w1   update/w3  update/w2 update/w1
  *     after    … back/3  grad/w3  update/w3  back/2  grad/w2  update/w2  back/1  grad/w1  update/w1

@@ -22,10 +22,10 @@
 /* The largest number of parts. */
 #define MTF_MAX_KEY_PARTS 65536
 
-/* Rewrites the attention of a graph without composites (a training graph or one that runs forward
- * alone), which is canonical afterwards. 0 and 1 leave it as it is, and so stays attention whose
- * memory so many parts do not divide, in a loop, or causal with something added to its scores. Fails with a bad-input
- * error where none is left, or a name is taken. */
+/* Rewrites the attention of a graph without composites (a training graph or one that runs forward alone),
+ * which is canonical afterwards. 0 and 1 leave it as it is, and so stays attention whose memory is not
+ * divisible by `parts`, in a loop, or causal with something added to its scores. Fails with a bad-input error
+ * where none is left, or a name is taken. */
 bool mtf_graph_split_keys(MtfGraph *graph, int parts, GError **error);
 
 #endif

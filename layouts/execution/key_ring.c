@@ -15,8 +15,8 @@ enum { ADDED = V + 1, GRADIENTS };
 typedef struct {
     int parts;      /* the same in parts */
     MtfShape first; /* of those, before memory becomes their last dimension */
-    bool
-        stays; /* with its queries, from which to which it differs; else it is handed on with memory */
+    bool stays;     /* with its queries, from which to which it differs; else it is handed on with
+                       memory */
 } Added;
 
 /* One operation that is rewritten. */
@@ -25,8 +25,9 @@ typedef struct {
     const MtfOperation *op; /* as it was */
     char *name;             /* of it */
     int n_parts;
-    int turns;         /* how many parts of memory a part of queries meets */
-    int parts, turned; /* dimensions of so many parts; the second while they are handed on */
+    int turns; /* how many parts of memory a part of queries meets */
+    int parts,
+        turned; /* dimensions whose size is the number of parts; the second while they are handed on */
     int query, memory; /* positions within one */
     bool striped;      /* part p of P has positions p, p + P, …, not neighbours */
     Added added[2];
@@ -92,8 +93,8 @@ static char *name_of(const Ring *r, int turn, const char *what) {
     return g_strdup_printf("%s/%d/%s", r->name, turn, what);
 }
 
-/* That of a tensor along positions of queries or of memory, with those in parts; along memory in parts of their own
- * where it has both. */
+/* That of a tensor along positions of queries or of memory, with those in parts; along memory in parts of
+ * their own where it has both. */
 static MtfShape divided_shape(const Ring *r, int tensor) {
     const MtfAttributes *a = &r->op->attributes;
     MtfShape whole = shape_of(r, tensor), shape = { 0 };

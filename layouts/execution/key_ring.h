@@ -11,7 +11,7 @@
  *
  * Parts are a dimension that attention has in parallel: whoever splits it holds its parts of queries, keys and
  * values alone, and two parts of keys and of values at a time. Backward keys and values are handed on
- * again, with their gradients so far behind them, which are home behind the last turn:
+ * again, followed by the gradients that they have so far, which are home after the last turn:
  *
  *     dq, dk, dv  = attention_grad(q, k, v, o, lse, do)           o and lse of all memory
  *     k, v        = turned by one part, and so dk and dv
@@ -20,13 +20,14 @@
  *     dk, dv      = turned home
  *
  * Where queries look back only, parts are stripes: of P parts part p has positions p, p + P, …, so that in
- * every turn each part looks at half of what it meets, and nobody waits for the last (Brandon and others, "Striped
- * attention", 2023). With a sliding window they are neighbours, and the turns end as soon as no query looks so
- * far; so they are where shares are dropped, which are drawn for neighbours at once.
+ * every turn each part looks at half of what it meets, and nobody waits for the last (Brandon and others,
+ * "Striped attention", 2023). With a sliding window they are neighbours, and the turns end as soon as no
+ * query looks that far back; they are neighbours, too, with dropout, which is drawn for neighbours at once.
  *
- * What is added to scores along queries and memory stays with its queries, all memory's parts beside each other
- * (MEMORY/met), and each turn takes from it what belongs to the part at hand; backward each puts there what it makes of
- * its gradient. What is added along memory alone is handed on with it. Layers that add the same have it in parts once.
+ * What is added to scores along queries and memory stays with its queries, all memory's parts beside each
+ * other (MEMORY/met), and each turn takes from it what belongs to the part at hand; backward each puts there
+ * what it makes of its gradient. What is added along memory alone is handed on with it. Layers that add the
+ * same have it in parts once.
  *
  *     neighbours  0 0 0 0 1 1 1 1 2 2 2 2     stripes  0 1 2 0 1 2 0 1 2 0 1 2 */
 #ifndef MTF_KEY_RING_H
@@ -37,8 +38,9 @@
 /* The largest number of parts: the graph grows with it. */
 #define MTF_MAX_RING 256
 
-/* Whether attention, or its gradient, can be computed by a ring of so many parts: they divide queries and memory,
- * which are equally many where it is causal and in parts of neighbours, and it is in no loop. What is dropped is what attention that is whole drops. */
+/* Whether attention, or its gradient, can be computed by a ring of `parts` parts: they divide queries and
+ * memory, which are equally many where it is causal and in parts of neighbours, and it is in no loop. What is
+ * dropped is what attention that is whole drops. */
 bool mtf_operation_rings(const MtfGraph *graph, const MtfOperation *op, int parts);
 
 /* Rewrites attention and its gradients in a graph without composites (a training graph or one that runs

@@ -23,10 +23,10 @@
 #include "layouts/graph/graph.h"
 #include "layouts/placement/execution.h"
 
-/* Changes a training graph, which is canonical afterwards: as kept[0] says, or with n > 1 stage s of the n that
- * it is cut into as kept[s - 1] does. Layers are counted in each stage. Fails with a bad-input error where layers
- * are to be recomputed and nothing is repeated or fewer layers are, where the graph has clones already, and where a
- * name is taken. */
+/* Changes a training graph, which is canonical afterwards: as kept[0] says, or with n > 1 stage s of the n
+ * that it is cut into as kept[s - 1] does. Layers are counted in each stage. Fails with a bad-input error
+ * where layers are to be recomputed and nothing is repeated or fewer layers are, where the graph has clones
+ * already, and where a name is taken. */
 bool mtf_graph_recompute(MtfGraph *graph, const MtfKept *kept, int n, GError **error);
 
 /* The number of each result's layer, in the order in which the forward pass comes to them; -1 outside of

@@ -31,8 +31,9 @@ typedef struct {
     int64_t size;      /* >= 1 */
     int64_t unpadded;  /* below `size`: the elements from there on are padding, which variables hold
                          zeros in and files do not have (analyzer/rewriting/padding.h); 0: none are */
-    int64_t step_size; /* above `size`: elements of a whole step, of which the graph has one part's
-                          (microbatches.h), and which means divide by; 0: all are in `size` */
+    int64_t step_size; /* above `size`: elements of a whole step; the graph has those of one
+                          micro-batch (microbatches.h), and which means divide by; 0: all are in
+                          `size` */
     bool even;         /* layouts split it into equal parts alone; like `step_size` it is not
                           written to files */
 } MtfDimension;
@@ -49,7 +50,7 @@ typedef enum {
     MTF_FEED_LABELS,          /* int32 class of an example */
     MTF_FEED_SOURCE,          /* int32 ids of the text that another is made from */
     MTF_FEED_SEGMENTS,        /* int32: which piece of the row a position is of, from 1; 0: of
-                                      none, the row is filled up */
+                                 none, the row is filled up */
     MTF_FEED_PLACES,          /* int32: positions counted from their piece's first */
     MTF_FEED_SOURCE_SEGMENTS, /* the same of the source */
     MTF_FEED_SOURCE_PLACES,
@@ -118,12 +119,11 @@ typedef struct {
                        graph that holds one operation of another */
     char *stored;   /* of variables: where published files keep it (layouts/FORMATS.md); or NULL */
     MtfAdapter adapter; /* of variables */
-    char *
-        scale; /* of int8 variables: the name of the float32 variable that says what their unit is, one
-                    for each element of the dimensions that it has; or NULL */
-    char *mean_of;  /* of a running mean of a variable: the name of that; or NULL */
-    int producer;   /* the operation it is a result of, or -1 */
-    MtfLayer layer; /* of results: their operation's */
+    char *scale;        /* of int8 variables: the name of the float32 variable that says what their
+                           unit is, one for each element of the dimensions that it has; or NULL */
+    char *mean_of;      /* of a running mean of a variable: the name of that; or NULL */
+    int producer;       /* the operation it is a result of, or -1 */
+    MtfLayer layer;     /* of results: their operation's */
 } MtfTensor;
 
 /* Gives a variable what another one says of itself beside type, shape and initial value. */
@@ -158,7 +158,8 @@ typedef struct {
     int query;      /* causal_mask, attention: positions that look */
     int memory;     /* causal_mask, attention: positions that are looked at */
     int parts;      /* attention: in which of equal parts of a longer memory they are; -1: all */
-    double turn;    /* attention: parts of queries meet those of memory so many before; 0: all do */
+    double turn;    /* attention: each part of queries meets the part of memory `turn` before it;
+                       0: all parts */
     double striped; /* attention in a turn: 1 where part p of P has positions p, p + P, … */
     int position;   /* rotary: positions */
     int n_windows;  /* conv, pools */
@@ -174,9 +175,9 @@ typedef struct {
     double factor;         /* scale, attention */
     double causal;         /* attention: 1 where queries look at memory up to their own position */
     double softcap;        /* attention: scores s become softcap tanh(s / softcap); 0: they stay */
-    double
-        window; /* attention, causal: positions that a query looks at, its own the last; 0: all */
-    double epsilon;                       /* layer_norm, adam, adafactor */
+    double window;  /* attention, causal: positions that a query looks at, its own the last; 0:
+                       all */
+    double epsilon; /* layer_norm, adam, adafactor */
     double smoothing, z_loss, ignore;     /* softmax_cross_entropy */
     double start, stride, dilation, wrap; /* resample, slice */
     double before, shift, index;          /* pad; roll; select */
@@ -435,7 +436,7 @@ const char *mtf_origin_name(MtfOrigin origin);
 /* Says what the operation that made `tensor` is for; `of` is copied, or NULL. */
 void mtf_graph_set_origin(MtfGraph *graph, int tensor, MtfOrigin origin, const char *of);
 
-/* Says of which layer the operation is that makes `tensor`, and with it all its results. */
+/* Sets the layer of the operation that makes `tensor`, and so that of all its results. */
 void mtf_graph_set_layer(MtfGraph *graph, int tensor, MtfLayer layer);
 
 /* The tensor whose gradient `tensor` is, or -1; and the other way round. */

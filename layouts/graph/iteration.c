@@ -191,8 +191,8 @@ double mtf_share_windows(const MtfAttributes *a, const MtfIteration *iteration,
 }
 
 /* Of parts of queries that meet those of memory `turn` before, the last ones see the most: all but those that
- * wrap round the end see that part whole, and with a window w what is no further back. Of l queries and
- * the last m positions of a part of M, c = turn M - w - (M - m) being how far back the first of these is from the
+ * wrap round the end see that part whole, and with a window w what is no further back. Of l queries and the
+ * last m positions of a part of M, c = turn M - w - (M - m) being how far back the first of these is from the
  * edge of the first query's window, those before it are not seen. */
 static double share_of_turn(const MtfAttributes *a, const MtfIteration *iteration,
                             const int64_t *sizes) {

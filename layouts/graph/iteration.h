@@ -20,7 +20,7 @@ typedef struct {
     int64_t size;
     bool reduced; /* missing in some output */
     bool whole;   /* cannot be split: reduced where parts do not add up, or held whole by the row */
-    int64_t even; /* above 0: splits into equal parts alone, of which there may be divisors of it */
+    int64_t even; /* above 0: splits into equal parts alone, whose number divides `even` */
 } MtfIndex;
 
 #define MTF_MAX_INDEXES (2 * MTF_MAX_RANK)
@@ -30,7 +30,7 @@ typedef struct {
     MtfIndex index[MTF_MAX_INDEXES];
 } MtfIteration;
 
-/* Whether an index may be split into so many parts. */
+/* Whether an index may be split into `parts` parts. */
 bool mtf_index_splits(const MtfIndex *index, int64_t parts);
 
 /* The operation's iteration space: the outputs' dimensions in order, then those only inputs have.
@@ -38,7 +38,7 @@ bool mtf_index_splits(const MtfIndex *index, int64_t parts);
 void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration *iteration);
 
 /* The share of the points sizes[0] x sizes[1] x … that the processor with most to do works on, when
- * each holds so many of every index: 1 but for causal attention, which leaves out what comes after
+ * each holds sizes[i] elements of index i: 1 but for causal attention, which leaves out what comes after
  * the query (there it is that of the last queries and the first positions of memory), and for
  * products of experts, where each row meets one expert: rows are taken to be chosen evenly. */
 double mtf_operation_share(const MtfGraph *graph, int operation, const MtfIteration *iteration,

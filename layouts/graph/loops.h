@@ -9,11 +9,11 @@
  *       last = loop_next(state, next)          the state of the next iteration
  *     … reads ys and last                      after the loop
  *
- * An iteration is numbered by its element: i = 0, 1, … or in a loop that runs in reverse the other way
- * round. Where a loop_next says `condition`, the loop is over once the bool that it hands on is false:
- * what states hand on is `where(condition, next, state)`, so that iterations behind it change nothing and
- * need not run. Prices and memory count them all. Within the graph the operations of a loop stand one behind another, those that hand states
- * on last; so do the instructions of a program. Loops hold no other loops. */
+ * An iteration is numbered by its element: i = 0, 1, … or in a loop that runs in reverse the other way round.
+ * Where a loop_next says `condition`, the loop is over once the bool that it hands on is false: what states
+ * hand on is `where(condition, next, state)`, so that iterations behind it change nothing and need not run.
+ * Prices and memory count them all. Within the graph the operations of a loop stand one behind another, those
+ * that hand states on last; so do the instructions of a program. Loops hold no other loops. */
 #ifndef MTF_LOOPS_H
 #define MTF_LOOPS_H
 
@@ -27,7 +27,7 @@ const MtfLoop *mtf_graph_loop(const MtfGraph *graph, int loop);
 /* How often its body runs; 1 for 0, which is no loop. */
 int64_t mtf_loop_count(const MtfGraph *graph, int loop);
 
-/* The element that iteration number `iteration` of so many is about. */
+/* The element of the sliced dimension that iteration number `iteration` works on. */
 int64_t mtf_loop_element(const MtfGraph *graph, int loop, int64_t iteration);
 
 /* The state whose value ends the loop once it is false, or -1 where nothing does. */

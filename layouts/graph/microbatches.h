@@ -9,8 +9,9 @@
  *                  forward, backward          clip, update
  *     times        m = step_size / size       1
  *
- * What of a micro-batch is wanted after the last (gradients, the loss) goes through an operation
- * that accumulates (layouts/execution/accumulation.h). Micro-batch k of m holds examples [k B/m, (k+1) B/m) of the step's B. */
+ * What of a micro-batch is wanted after the last (gradients, the loss) goes through an operation that
+ * accumulates (layouts/execution/accumulation.h). Micro-batch k of m holds examples [k B/m, (k+1) B/m) of the
+ * step's B. */
 #ifndef MTF_MICROBATCHES_H
 #define MTF_MICROBATCHES_H
 
@@ -18,7 +19,7 @@
 
 #define MTF_MAX_MICROBATCHES (1 << 20)
 
-/* The dimension of which the graph has a part of the step's elements; -1: it has all of all. */
+/* The dimension that micro-batches divide: the graph has a part of its elements; -1: none. */
 int mtf_graph_batch(const MtfGraph *graph);
 
 /* The elements of a dimension in the whole step. */
@@ -27,7 +28,8 @@ int64_t mtf_graph_step_size(const MtfGraph *graph, int dim);
 /* The m above; 1 where the graph has all of the batch. */
 int mtf_graph_microbatches(const MtfGraph *graph);
 
-/* Makes a graph of a whole step one of so many micro-batches, which must divide its batch. 1 leaves it as it is. */
+/* Divides the batch of a whole step's graph by `microbatches`, which must divide it evenly. 1 leaves it as it
+ * is. */
 bool mtf_graph_divide_batch(MtfGraph *graph, int batch, int microbatches, GError **error);
 
 /* The n above: operations [0, n) run once a micro-batch. 0 without micro-batches. */
@@ -56,7 +58,7 @@ int mtf_graph_find_batch(const MtfGraph *graph);
 bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error);
 
 /* Whether the graph takes means over the examples of one micro-batch each ("per_microbatch"): then its
- * results are those of so many micro-batches. */
+ * results depend on the number of micro-batches. */
 bool mtf_graph_has_batch_statistics(const MtfGraph *graph);
 
 /* How a step is done, for people: "in one piece", "in 4 micro-batches of 16, 96 operations recomputed",

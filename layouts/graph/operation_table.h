@@ -433,10 +433,9 @@ typedef struct {
     int addend; /* input that is added to output 0, and so is placed as that is, partial where
                    that is partial; touched only where the others say. 0: none */
     bool whole; /* the dimensions that attributes "dimension" and "choices" name are never split */
-    unsigned
-        integer_inputs;   /* bit k: input k is int32 (a user's may be int64: mtf_expand casts it),
-                                or int8 by byte_inputs; others are float */
-    unsigned byte_inputs; /* of these */
+    unsigned integer_inputs; /* bit k: input k is int32 (a user's may be int64: mtf_expand casts
+                                it), or int8 by byte_inputs; others are float */
+    unsigned byte_inputs;    /* of these */
     unsigned wide_inputs; /* bit k: input k is of the type of sums; all others of one type, … */
     unsigned conditions;  /* … but for these, which may be bool */
     MtfDtypeRule dtype;
@@ -465,9 +464,9 @@ typedef struct {
     bool converts; /* the same elements in another type */
     bool random;   /* draws from the stream that attribute "stream" names */
     bool ratio;    /* input 0 by input 1 */
-    bool
-        in_parts; /* its results for equal parts of memory (attribute "parts") have a merger (key_parts.h) */
-    bool adds_up; /* summed over a further dimension of its inputs it is the sum of itself */
+    bool in_parts; /* its results for equal parts of memory (attribute "parts") have a merger
+                      (key_parts.h) */
+    bool adds_up;  /* summed over a further dimension of its inputs it is the sum of itself */
     MtfLoopPart loop;
     MtfHostCopy host;
     MtfShown shown;

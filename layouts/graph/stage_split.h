@@ -7,12 +7,11 @@
  *                                          │ transfer    ▲ transfer
  *     stage 2                              h ─► layer 1 ─► loss ─► … grad/h ─► update
  *
- * Results of the forward and backward pass travel once a micro-batch, sums over micro-batches,
- * variables that several stages read (tied embeddings) and what clipping asks for once a step; of a
- * graph without a loss, which is not trained, such a variable is one in each of these stages, and travels before the first step.
- * Operations without inputs (constants, the learning rate) are repeated in every stage that reads
- * them, and so are those that only cast or move a variable, which then travels instead. Tensors keep their
- * names. */
+ * Results of the forward and backward pass travel once a micro-batch, sums over micro-batches, variables that
+ * several stages read (tied embeddings) and what clipping asks for once a step; of a graph without a loss,
+ * which is not trained, such a variable is one in each of these stages, and travels before the first step.
+ * Operations without inputs (constants, the learning rate) are repeated in every stage that reads them, and
+ * so are those that only cast or move a variable, which then travels instead. Tensors keep their names. */
 #ifndef MTF_STAGE_SPLIT_H
 #define MTF_STAGE_SPLIT_H
 
@@ -35,10 +34,9 @@ typedef struct {
 /* The number of stages: the highest that an operation has; 0 when the graph is not cut. */
 int mtf_graph_stages(const MtfGraph *graph);
 
-/* For each tensor the stage (from 1) it belongs to: of results their operation's, of variables and
- * inputs that of the first operation with a stage that reads them, of variables that none reads that of
- * their next value; 0 where there is none. Free with
- * g_free. */
+/* For each tensor the stage (from 1) it belongs to: of results their operation's, of variables and inputs
+ * that of the first operation with a stage that reads them, of variables that none reads that of their next
+ * value; 0 where there is none. Free with g_free. */
 int *mtf_graph_tensor_stages(const MtfGraph *graph);
 
 /* Gives every operation without a stage one, in a graph where some have one: that of the first of

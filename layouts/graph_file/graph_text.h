@@ -64,8 +64,8 @@ typedef struct MtfBlockText {
     int count;     /* how often it is unrolled */
     int dimension; /* of a loop; else -1 */
     bool reverse;
-    const char
-        *condition; /* of a "while" block: the carried value that it goes on with; else NULL */
+    const char *condition; /* of a "while" block: the carried value that it goes on with; else
+                              NULL */
     GStringChunk *strings; /* names that no document owns */
     GArray *carries;       /* MtfCarryText */
     GArray *variables;     /* MtfVariableText */

@@ -30,10 +30,9 @@ typedef struct {
     int64_t context; /* tokens of an example that caches have room for; 0: as the graph has */
 } MtfGenerationSizes;
 
-/* Fails (bad input) where the graph does not compare scores with next tokens, reads several texts,
- * looks at what comes later, or along its text in a way that no cache serves (a capacity of experts that
- * drops what comes late, too); and where the context
- * is longer than a table of learned positions. */
+/* Fails (bad input) where the graph does not compare scores with next tokens, reads several texts, looks at
+ * what comes later, or along its text in a way that no cache serves (a capacity of experts that drops what
+ * comes late, too); and where the context is longer than a table of learned positions. */
 MtfGraph *mtf_generation_graph(const MtfGraph *graph, const MtfGenerationSizes *sizes,
                                GError **error);
 

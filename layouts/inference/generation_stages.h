@@ -27,7 +27,7 @@ void mtf_generation_give_stages(MtfGraph *graph, const MtfGraph *trained);
  * graph over, whose operations have a stage. Fails (bad input) as mtf_stage_split does. */
 MtfPipelinePlan *mtf_generation_pipeline_new(MtfGraph *graph, GError **error);
 
-/* A graph that generates in one piece, of which a copy is taken, as of its layout. */
+/* A graph that generates in one piece; it and its layout are copied. */
 MtfPipelinePlan *mtf_generation_whole(const MtfGraph *graph, const MtfLayout *layout);
 
 /* The same with another number of tokens that an example brings. */

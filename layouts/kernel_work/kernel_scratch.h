@@ -11,7 +11,7 @@
 
 #include "layouts/kernel_work/contraction.h"
 
-/* The block of scores that attention works on: so many queries against so many positions of memory.
+/* The block of scores that attention works on: 64 queries against 512 positions of memory.
  * In float32 it takes 128 KiB, which stays in a second-level cache beside a head's memory. */
 #define MTF_ATTENTION_QUERIES 64
 #define MTF_ATTENTION_KEYS 512

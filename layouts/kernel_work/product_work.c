@@ -126,7 +126,7 @@ static bool is_attention(const MtfOperation *op) {
            products_of(op) == MTF_PRODUCTS_ATTENTION_GRAD;
 }
 
-/* A row of a causal head ends within a block of lanes, half of which is computed for nothing. */
+/* A row of a causal head ends within a block of lanes; half of that block is wasted on average. */
 static double keys_seen(const MtfGraph *graph, int operation, const MtfIteration *iteration,
                         const int64_t *sizes, double keys) {
     double share = mtf_operation_share(graph, operation, iteration, sizes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* What a sum of products really does on one processor, by the plan that its kernel follows
- * (contraction.h): so many matrix products of one size, and passes over memory beside them. And
+ * (contraction.h): a number of equal matrix products, and passes over memory beside them. And
  * what attention does, head by head.
  *
  *     s[b, h, l, t] = q[b, l, h, d] k[b, t, h, d]      b h products of l x d by d x t
@@ -34,7 +34,7 @@ typedef struct {
     double channels[2];  /* of a convolution's two sides, local, which lie next to each other in
                             memory; 0 of other products */
     double swept_bytes;  /* read and written by passes beside the products: copies in an order that
-                           suits them, sums and products element by element */
+                            suits them, sums and products element by element */
 } MtfProductWork;
 
 /* The work of `operation` on a processor that holds sizes[i] points of index i of its iteration

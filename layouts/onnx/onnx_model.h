@@ -54,7 +54,8 @@ typedef struct {
     MtfOnnxSize dims[MTF_ONNX_MAX_RANK];
 } MtfOnnxInput;
 
-/* A file; or a graph inside a node, which has nothing of its own but its name, nodes, values, inputs and outputs. */
+/* A file; or a graph inside a node, which has nothing of its own but its name, nodes, values, inputs and
+ * outputs. */
 typedef struct MtfOnnxModel {
     char *path;
     GMappedFile *map;            /* NULL: the bytes are the caller's */

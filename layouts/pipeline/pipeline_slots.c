@@ -88,7 +88,8 @@ static bool advance_rank(const Slots *s, MtfPipelineProgress *progress, int rank
     return advanced;
 }
 
-/* A stage in a circle of those that wait for their slots, which has not one for each micro-batch; -1: there is none. */
+/* A stage in a circle of those that wait for their slots, which has not one for each micro-batch; -1: there
+ * is none. */
 static int stage_in_circle(const Slots *s) {
     MtfPipelineProgress progress;
     int stage = -1;

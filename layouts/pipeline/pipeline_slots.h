@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The slots that micro-batches have in their stages. What a stage sends stands in the slot of its micro-batch until it
- * is taken. A gradient that goes past a stage (of a skip connection) is taken late: where what follows in its slot would
- * wait for that in a circle, the stage gets more slots,
+/* The slots that micro-batches have in their stages. What a stage sends stands in the slot of its micro-batch
+ * until it is taken. A gradient that goes past a stage (of a skip connection) is taken late: where what
+ * follows in its slot would wait for that in a circle, the stage gets more slots,
  *
  *     rank 0   0F0 … 2B0 … 0B0          0B0 takes a gradient of 3B0's, and follows 1B0;
  *     rank 1   … 3B0 3F1 3B1 … 1B0      in one slot 3B1 would wait for 0B0. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* How a layout is run, apart from where its tensors are: what is divided, what of the forward pass is kept, and
- * what the passes (layouts/program/passes.h) are told. None of it changes a result; all of it changes when things happen and what memory they
- * need. Plans hold it under "execution". */
+/* How a layout is run, apart from where its tensors are: what is divided, what of the forward pass is kept,
+ * and what the passes (layouts/program/passes.h) are told. None of it changes a result; all of it changes
+ * when things happen and what memory they need. Plans hold it under "execution". */
 #ifndef MTF_EXECUTION_H
 #define MTF_EXECUTION_H
 
@@ -25,10 +25,10 @@ typedef enum {
     MTF_OFFLOADS,
 } MtfOffload;
 
-/* Into how many parts a step's batch and its attention are divided. By it, and by what is kept, the graph that is
- * laid out and run follows from the training graph (layouts/execution/executed_graph.h). */
+/* Into how many parts a step's batch and its attention are divided. By it, and by what is kept, the graph
+ * that is laid out and run follows from the training graph (layouts/execution/executed_graph.h). */
 typedef struct {
-    int microbatches; /* that a step works through its batch in: so often its forward and backward
+    int microbatches; /* that a step divides its batch into: how often its forward and backward
                          passes run (layouts/graph/microbatches.h); 1 */
     int batch;        /* with several: the dimension that counts examples */
     int ring;      /* queries and memory, alike (layouts/execution/key_ring.h); 0, 1: it is whole */
@@ -38,9 +38,9 @@ typedef struct {
 /* What is kept of a forward pass for the backward pass, and where. */
 typedef struct {
     MtfRecompute recompute;
-    int recomputed_layers; /* of MTF_RECOMPUTE_LAYERS: the first so many; 0: all */
+    int recomputed_layers; /* with MTF_RECOMPUTE_LAYERS: how many, from the first on; 0: all */
     MtfOffload offload;
-    int offloaded_layers; /* the first so many; 0: all */
+    int offloaded_layers; /* how many, from the first on; 0: all */
 } MtfKept;
 
 /* "none", "cheap", "layers", and with `layers` (0: all) "layers:K"; and back, where "selective" is cheap
@@ -52,7 +52,7 @@ bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, int *layers,
 /* "layers,none", of each stage; free with g_free. */
 char *mtf_recompute_format_stages(const MtfRecompute *each, int stages);
 
-/* A list with commas, one for each of so many stages, without numbers of layers; NULL on an error, otherwise
+/* A list with commas, one for each of `stages` stages, without numbers of layers; NULL on an error, otherwise
  * to be freed with g_free. */
 MtfRecompute *mtf_recompute_parse_stages(const char *text, int stages, GError **error);
 
@@ -76,8 +76,8 @@ typedef struct {
     int *order; /* of the program's instructions, NULL for the order of operations: instruction i is
                    the order[i]-th of those (layouts/program/program_order.h) */
     int order_length;
-    int64_t bucket_bytes;      /* small exchanges are joined to messages of so many bytes at most
-                             (layouts/program/combine_collectives.h), 0: none are */
+    int64_t bucket_bytes;      /* small exchanges are joined to messages of at most this many bytes
+                                  (layouts/program/combine_collectives.h), 0: none are */
     unsigned char *algorithms; /* of the program's instructions, MtfExchangeAlgorithm each
                                   (layouts/program/algorithm_list.h); NULL: all direct */
     int n_algorithms;

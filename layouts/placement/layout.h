@@ -59,7 +59,7 @@ void mtf_layout_set_algorithms(MtfLayout *layout, unsigned char *algorithms, int
 /* What people read of the layout: its rules, "free", or that it has no rule. */
 const char *mtf_layout_title(const MtfLayout *layout);
 
-/* A tensor of which some dimension is split into parts that are not equal, or -1; `*dim` is that
+/* A tensor with a dimension that is split into unequal parts, or -1; `*dim` is that
  * dimension. */
 int mtf_layout_find_uneven(const MtfGraph *graph, const MtfLayout *layout, int *dim);
 

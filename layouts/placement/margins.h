@@ -17,7 +17,7 @@
  * what a halo exchange (reshard.h) takes from those that hold them, however far away.
  *
  * Inputs that are joined (layouts/graph/reshape.h) are read by such windows, too, of one place that is
- * moved: x of 5 and y of 3 elements, their result of 8 in 2, of which each part reads nothing but its own
+ * moved: x of 5 and y of 3 elements, their result of 8 in 2 parts, where each reads nothing but its own
  *
  *     held      [x0 x1][x2 x3 x4]   [y0][y1 y2]
  *     made      [x0 x1 x2 x3][x4 y0 y1 y2]

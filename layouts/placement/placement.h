@@ -50,7 +50,7 @@ MtfRange mtf_part(int64_t size, int64_t index, int64_t parts);
 MtfRange mtf_placement_range(const MtfMesh *mesh, const MtfPlacement *placement, int dim,
                              int64_t size, int rank);
 
-/* The size of the largest of so many parts. */
+/* The size of the largest of `parts` parts. */
 static inline int64_t mtf_largest_part(int64_t size, int64_t parts) {
     return parts == 1 ? size : (size + parts - 1) / parts;
 }

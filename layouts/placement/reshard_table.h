@@ -31,7 +31,7 @@ typedef struct {
     bool turns;      /* of these: everyone sends to one side, round the end */
     bool copies;     /* keeps the placement */
     bool in_place; /* the result may overwrite what is read; of collectives: is one vector, in which
-                        members hold the same places */
+                      members hold the same places */
 } MtfReshardRow;
 
 /* The row of a kind; it lives as long as the program. */

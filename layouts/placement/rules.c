@@ -8,7 +8,7 @@
  * on. Absorption stops before it depends on more than this many, which bounds local searches. */
 #define MAX_SCOPE 8
 
-/* And before so many operations decide one: long sums, as of a gradient's norm over all layers, are then
+/* And before this many operations decide one: long sums, as of a gradient's norm over all layers, are then
  * made of equal pieces, and the search for rules looks at one of a kind. */
 #define MAX_CHAIN 32
 

@@ -117,8 +117,8 @@ static void order_instruction(Order *order, int index) {
     place(order, index);
 }
 
-/* The order in which updates wait for exchanges, of a program whose buffers are aliased; NULL when it is the one
- * there is. */
+/* The order in which updates wait for exchanges, of a program whose buffers are aliased; NULL when it is the
+ * one there is. */
 static int *find_order(const MtfProgram *program) {
     int n = mtf_program_length(program);
     g_autofree int64_t *live = mtf_program_live(program);

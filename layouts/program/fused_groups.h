@@ -7,11 +7,10 @@
  *     mean       ###############           ##########..     tiles of batch,length
  *     normalize  ###############           ##########..
  *
- * The dimensions that are cut lead the result of every kernel, so a tile is one piece of memory; an
- * operand may lack some of them (a bias), or all as the result of a sum, which grows from tile to
- * tile. Products stay whole. What a kernel computes of a tile is what it computes of any slice
- * (runtime/kernels/base/kernel.h), and sums are taken in the order of the rows, so the bits are those of kernels
- * that run one after the other.
+ * The dimensions that are cut lead the result of every kernel, so a tile is one piece of memory; an operand
+ * may lack some of them (a bias), or all as the result of a sum, which grows from tile to tile. Products stay
+ * whole. What a kernel computes of a tile is what it computes of any slice (runtime/kernels/base/kernel.h),
+ * and sums are taken in the order of the rows, so the bits are those of kernels that run one after the other.
  *
  * All storages that a group's kernels touch live as long as the group does; a group ends where this
  * would raise the bytes that are live at the worst instruction. */

@@ -108,7 +108,7 @@ static double local_points(const MtfMesh *mesh, const MtfIteration *iteration,
     return points;
 }
 
-/* To draw which of attention's shares are dropped takes as long as so many flops of its products, a score:
+/* Drawing attention's dropout takes as long as this many flops of its products for each score:
  * 4 * 8 heads of 512 queries and keys, 32 to 128 features, took 16 to 23 ms more on one core of an
  * EPYC, going forward and backward, of 52 to 183. */
 #define DRAWING_FLOPS 100

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* What the kernels of a graph's operations take on the largest processor of a mesh. Alike operations, as repeated
- * layers have, are worked out once:
+/* What the kernels of a graph's operations take on the largest processor of a mesh. Alike operations, as
+ * repeated layers have, are worked out once:
  *
  *     operation ──row, attributes, operands──► iteration space ──strategy──► flops, products, scratch …
  */

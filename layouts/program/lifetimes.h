@@ -19,8 +19,8 @@ void mtf_program_alias_buffers(MtfProgram *program);
 /* The same without any further sharing. */
 void mtf_program_find_lifetimes(MtfProgram *program);
 
-/* Bytes of the storages (mtf_buffer_aligned_bytes) that are needed in the device's memory at each instruction of a program whose buffers are aliased;
- * free with g_free.
+/* Bytes of the storages (mtf_buffer_aligned_bytes) that are needed in the device's memory at each instruction
+ * of a program whose buffers are aliased; free with g_free.
  */
 int64_t *mtf_program_live(const MtfProgram *program);
 

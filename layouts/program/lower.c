@@ -23,7 +23,7 @@ typedef struct {
     int loop;       /* whose iterations run what is emitted; 0: none */
     GArray *stacks; /* Kept: what the iterations of that loop leave, until the last is done */
     int **ready;    /* for each operation of that loop: the buffers of its inputs that were
-                              brought into place before it, -1 for the others; else NULL */
+                       brought into place before it, -1 for the others; else NULL */
 } Lowering;
 
 /* A result that has been computed and not yet been brought to where it is kept. */
@@ -379,8 +379,8 @@ static void hand_on(Lowering *lowering, int operation, int state, int next) {
     buffer_at(lowering, stored_buffer(lowering, state))->carried = true;
 }
 
-/* Updates whose variable is not read any more run at once; the others when the step ends, and so do those by what
- * a loop leaves, which is complete behind its last iteration. */
+/* Updates whose variable is not read any more run at once; the others when the step ends, and so do those by
+ * what a loop leaves, which is complete behind its last iteration. */
 static void emit_ripe_updates(Lowering *lowering, int operation) {
     const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
     if (mtf_operation_loop_part(lowering->graph, operation) == MTF_LOOP_HANDS_ON)
@@ -495,7 +495,7 @@ static int *filled(guint n, int value) {
     return array;
 }
 
-/* With room for as many instructions as so many operations mostly come to, and for their buffers: lists of
+/* Reserves the instructions and buffers that `n_operations` operations are usually lowered to: lists of
  * large graphs take long to move when they grow. */
 static MtfProgram *program_new(const MtfGraph *graph, const MtfLayout *layout, guint n_tensors,
                                guint n_operations) {

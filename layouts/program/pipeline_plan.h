@@ -68,15 +68,15 @@ MtfPlan *mtf_pipeline_stage(const MtfPipelinePlan *pipeline, int stage);
 int mtf_pipeline_domain_size(const MtfPipelinePlan *pipeline, int domain);
 int mtf_pipeline_first_device(const MtfPipelinePlan *pipeline, int domain);
 
-/* "device 3", "devices 1 to 7, one each" or "devices 0 to 7, mesh all:8", where they are those of several stages
- * "mesh all:4 each"; free with g_free. */
+/* "device 3", "devices 1 to 7, one each" or "devices 0 to 7, mesh all:8", where they are those of several
+ * stages "mesh all:4 each"; free with g_free. */
 char *mtf_pipeline_place_format(int first, int last, const MtfMesh *mesh);
 
 /* Devices of all domains. */
 int mtf_pipeline_devices(const MtfPipelinePlan *pipeline);
 
-/* As its stages predict: bytes that a device of the fullest domain needs; and of the tensors that stages hand each
- * other in a step. */
+/* As its stages predict: bytes that a device of the fullest domain needs; and of the tensors that stages hand
+ * each other in a step. */
 double mtf_pipeline_peak_bytes(const MtfPipelinePlan *pipeline);
 double mtf_pipeline_sent_bytes(const MtfPipelinePlan *pipeline);
 

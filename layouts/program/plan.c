@@ -19,8 +19,8 @@
 
 #define DIGEST_LENGTH 64
 
-/* Of version 3 the graph of a plan that recomputes or offloads has clones and copies itself, which is refused; so are
- * plans of micro-batches whose graph sums over them. */
+/* Of version 3 the graph of a plan that recomputes or offloads has clones and copies itself, which is
+ * refused; so are plans of micro-batches whose graph sums over them. */
 #define VERSION 6
 #define OLDEST_VERSION 3
 #define WHOLE_STEP_VERSION 6

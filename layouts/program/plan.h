@@ -20,7 +20,7 @@ typedef struct {
     MtfLayout *layout;  /* with the mesh */
     char *precision;    /* "f32", "f64" or "bf16" */
     cJSON *machine;     /* the machine file's object, with the software profile as "software" unless
-                          the plan is priced as meshtf-run executes it */
+                           the plan is priced as meshtf-run executes it */
     cJSON *mapping;     /* mesh axes onto the machine's axes */
     cJSON *predicted;   /* {"step_seconds", …} */
     cJSON *search;      /* {"cost", "bound", "gap", "method", …} */
@@ -43,13 +43,13 @@ char *mtf_plan_print(const MtfPlan *plan);
  * digest names tensors by number. */
 bool mtf_plan_save(const MtfPlan *plan, const char *path, GError **error);
 
-/* The plan of one pipeline stage, of which the file holds everything but the graph, a copy of which
- * it takes, and what of its execution the pipeline knows: what is kept, and what the schedule asks of it. */
+/* The plan of one pipeline stage. Its object in the file holds everything but the graph, which is copied, and
+ * the part of its execution that the pipeline knows: what is kept, and what the schedule asks of it. */
 MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph,
                              const MtfExecution *execution, GError **error);
 
-/* Parts of a plan's file, for pipelines (pipeline_plan.h): what of the forward pass is kept, what is divided, read
- * and written, and everything behind the graph. */
+/* Parts of a plan's file, for pipelines (pipeline_plan.h): what of the forward pass is kept, what is divided,
+ * read and written, and everything behind the graph. */
 bool mtf_plan_read_kept(const MtfJson *root, MtfKept *kept, GError **error);
 bool mtf_plan_read_division(const MtfJson *object, const MtfGraph *graph, MtfDivision *division,
                             GError **error);
@@ -62,8 +62,8 @@ void mtf_plan_add_software(cJSON *root, const MtfPlan *plan);
 /* What the plan's backward pass recomputes, as mtf_recompute_format has it; free with g_free. */
 char *mtf_plan_recomputation(const MtfPlan *plan);
 
-/* How the plan's step is done, for people: "in one piece, 96 operations recomputed (recompute layers:3)"; free with
- * g_free. */
+/* How the plan's step is done, for people: "in one piece, 96 operations recomputed (recompute layers:3)";
+ * free with g_free. */
 char *mtf_plan_step_format(const MtfPlan *plan);
 
 void mtf_plan_free(MtfPlan *plan);

@@ -17,8 +17,8 @@
  *     instruction   0  1  2 [3  4  5  6] 7 …
  *                            40 times
  *
- * What iterations read of the time before the loop is brought into place before it begins. Flops, bytes and calls of an instruction are those of one run: sums over a
- * program take each mtf_program_times times. */
+ * What iterations read of the time before the loop is brought into place before it begins. Flops, bytes and
+ * calls of an instruction are those of one run: sums over a program take each mtf_program_times times. */
 #ifndef MTF_PROGRAM_H
 #define MTF_PROGRAM_H
 
@@ -28,7 +28,7 @@
 #include "layouts/placement/layout.h"
 #include "layouts/placement/reshard.h"
 
-/* Storages begin at multiples of so many bytes. */
+/* Storages begin at multiples of this many bytes. */
 #define MTF_ARENA_ALIGNMENT 64
 
 typedef struct {
@@ -78,7 +78,7 @@ typedef struct {
     double traffic_bytes;    /* memory read and written by the largest rank */
     int64_t payload_bytes; /* of a collective, on the largest rank (mtf_reshard_largest_payload) */
     int wait_before; /* of a collective or host copy that may be under way for a while: the instruction before which
-                   it must be over; 0: at once (overlap_windows.h) */
+                        it must be over; 0: at once (overlap_windows.h) */
     MtfFusedGroup fused;
 } MtfInstruction;
 

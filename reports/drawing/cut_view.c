@@ -78,7 +78,8 @@ static void find_equal_stages(const Builder *builder, int stages) {
     }
 }
 
-/* "stage 2 · devices 4 to 5, mesh rows:2", and room behind it: arrows into the frame's middle shall not cross it. */
+/* "stage 2 · devices 4 to 5, mesh rows:2", and room behind it: arrows into the frame's middle shall not cross
+ * it. */
 static char *title_stage(const Builder *builder, int stage) {
     const MtfPipelinePlan *pipeline = builder->facts->pipeline;
     const MtfMesh *mesh = &mtf_pipeline_stage(pipeline, stage)->layout->mesh;
@@ -295,7 +296,8 @@ static Cut *find_cut(const Builder *builder, int from, int to) {
     return &g_array_index(builder->cuts, Cut, builder->cuts->len - 1);
 }
 
-/* Whether the tensor is of the forward pass, or of the backward pass (up); what clipping and updates make is not drawn. */
+/* Whether the tensor is of the forward pass, or of the backward pass (up); what clipping and updates make is
+ * not drawn. */
 static bool is_drawn(const MtfGraph *graph, int tensor, bool *up) {
     int producer = mtf_graph_tensor(graph, tensor)->producer;
     MtfPhase phase =

@@ -11,9 +11,9 @@ static void limit_child(gpointer seconds) {
     setrlimit(RLIMIT_CPU, &(struct rlimit){ limit, limit });
 }
 
-/* Dot orders clusters by where it keeps their names, and a thread of its fonts library frees memory beside it.
- * Without the C library's caches of freed pieces, one a thread, the names lie the same way in every run (of lstm-lm's
- * step every fourth drawing was another one). Free with g_strfreev. */
+/* Dot orders clusters by where it keeps their names, and a thread of its fonts library frees memory beside
+ * it. Without the C library's caches of freed pieces, one a thread, the names lie the same way in every run
+ * (of lstm-lm's step every fourth drawing was another one). Free with g_strfreev. */
 static char **environment(void) {
     return g_environ_setenv(g_get_environ(), "GLIBC_TUNABLES", "glibc.malloc.tcache_count=0",
                             FALSE);

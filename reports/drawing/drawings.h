@@ -21,7 +21,8 @@ typedef struct {
  * standard error and is not fatal; NULL when the folder cannot be written. */
 MtfDrawings *mtf_drawings_write(const char *folder, const MtfStepParts *parts, GError **error);
 
-/* Writes the view of a cut graph likewise. `*svg` becomes the drawing, NULL where dot gave none; free with g_free. */
+/* Writes the view of a cut graph likewise. `*svg` becomes the drawing, NULL where dot gave none; free with
+ * g_free. */
 bool mtf_drawings_write_cut(const char *folder, const MtfPartitionView *view, char **svg,
                             GError **error);
 

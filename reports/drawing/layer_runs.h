@@ -14,8 +14,8 @@ typedef struct {
 
 typedef struct MtfLayerRuns MtfLayerRuns;
 
-/* Finds which layers of the graph are alike under the layout, both of which must outlive it; or alike in what the
- * forward pass makes, alone. The caller frees it. */
+/* Finds which layers of the graph are alike under the layout, both of which must outlive it; or alike in what
+ * the forward pass makes, alone. The caller frees it. */
 MtfLayerRuns *mtf_layer_runs_new(const MtfGraph *graph, const MtfLayout *layout, bool forward);
 void mtf_layer_runs_free(MtfLayerRuns *layers_found);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLayerRuns, mtf_layer_runs_free)

@@ -11,8 +11,8 @@
 
 #include "reports/facts/pipeline_facts.h"
 
-/* Appends the picture of a run, as predicted (facts->run) or as measured, and its legend, on a scale of so many
- * seconds or the whole run. Of steps of many passes it shows the beginning, and says so. */
+/* Appends the picture of a run, as predicted (facts->run) or as measured, and its legend, on a scale of
+ * `seconds` seconds, or of the whole run. Of steps of many passes it shows the beginning, and says so. */
 void mtf_pipeline_picture(GString *page, const MtfPipelineFacts *facts, const MtfPipelineRun *run,
                           double seconds);
 

@@ -37,7 +37,7 @@ MtfLinkLoads *mtf_link_loads_new(const MtfStepFacts *facts);
 void mtf_link_loads_free(MtfLinkLoads *loads);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLinkLoads, mtf_link_loads_free)
 
-/* The share of the step that a link with so many bytes is busy, 0 to 1 and more where the network
+/* The share of the step that a link which carries `bytes` is busy, 0 to 1 and more where the network
  * is asked for more than it has. */
 double mtf_link_utilisation(const MtfLinkLoads *loads, int axis, double bytes);
 

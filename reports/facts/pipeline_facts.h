@@ -35,12 +35,12 @@ MtfPipelineFacts *mtf_pipeline_facts_new(const MtfPipelinePlan *pipeline, GError
 void mtf_pipeline_facts_free(MtfPipelineFacts *facts);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPipelineFacts, mtf_pipeline_facts_free)
 
-/* When the passes of the last step of a trace ran, each domain by its first rank; NULL where the trace is not of such a
- * pipeline, as it lacks passes. */
+/* When the passes of the last step of a trace ran, each domain by its first rank; NULL where the trace is not
+ * of such a pipeline, as it lacks passes. */
 MtfPipelineRun *mtf_pipeline_traced(const MtfPipelineFacts *facts, const MtfRunTrace *trace);
 
-/* What a transfer's seconds go to: "out of devices 0 to 7", "into device 3", "device 5, axis 0 forward", or that
- * its receiver copies; free with g_free. */
+/* What a transfer's seconds go to: "out of devices 0 to 7", "into device 3", "device 5, axis 0 forward", or
+ * that its receiver copies; free with g_free. */
 char *mtf_pipeline_bottleneck(const MtfPipelineFacts *facts, int transfer);
 
 /* The stages on a device, "0" or "0, 3"; free with g_free. *domain becomes theirs. */

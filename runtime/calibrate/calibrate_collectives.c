@@ -222,7 +222,7 @@ static bool measure_sizes(Trial trial, MtfSamples *samples, GError **error) {
     return true;
 }
 
-/* The outer of two axes that make up so many ranks: their least divisor, or 1 of a prime. */
+/* The outer of two axes of `ranks` ranks together: their smallest divisor, or 1 where they are a prime. */
 static int outer_axis(int ranks) {
     int divisor = 2;
     while (ranks % divisor != 0)
@@ -230,7 +230,7 @@ static int outer_axis(int ranks) {
     return divisor < ranks ? divisor : 1;
 }
 
-/* The mesh of all `n` ranks in groups of so many; of two axes where the collective goes over both at
+/* The mesh of all `n` ranks in groups of `ranks`; of two axes where the collective goes over both at
  * once, as those do that end alike everywhere. */
 static MtfMesh mesh_of(int n, int ranks, MtfReshardKind kind) {
     MtfMesh mesh;

@@ -14,7 +14,7 @@
 #define PATIENCE 0.005
 
 /* What a step reads, other than what it has just computed, was touched within the step, or is the
- * weights, touched a pass ago: trials run in chunks that touch so many bytes between two runs of
+ * weights, touched a pass ago: trials run in chunks that touch CHUNK_BYTES between two runs of
  * one, which a small model stays below and a large one exceeds. What an optimizer updates was last
  * touched a step ago: SWEPT_BYTES of other memory are read in between. */
 #define CHUNK_BYTES (24.0 * (1 << 20))
@@ -185,7 +185,7 @@ bool mtf_calibrate_operations(MtfSamples *samples, MtfDtype dtype, GError **erro
 static const int64_t sides[] = { 1, 4, 16, 64, 256, 1024 };
 static const int64_t places[] = { 16, 32, 128, 512 }, widths[] = { 16, 32, 64, 128 };
 
-/* Small products run many at a time, over operands of about so many bytes in all. */
+/* Small products are measured many at a time, over operands of about this many bytes together. */
 #define BATCH_BYTES (INT64_C(1) << 19)
 #define BATCH_MOST 1024
 #define HEADS 4

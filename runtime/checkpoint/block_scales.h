@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Matrices that a published folder keeps in few bits. In eight bits, and beside them what one unit is worth, a float for
- * every block of rows and columns:
+/* Matrices that a published folder keeps in few bits. In eight bits, and beside them what one unit is worth,
+ * a float for every block of rows and columns:
  *
  *     "w"            [rows, columns]     F8_E4M3, F8_E5M2 or I8
  *     "w_scale_inv"  [rows / block_rows, columns / block_columns], rounded up    (DeepSeek-V3: 128 by 128)
  *     "w_scale"      [rows, 1], [rows], [1] or []: a row is a block, or all is   (FBGEMM, compressed-tensors)
  *
- *     value[i, j] = w[i, j] * scale[i / block_rows, j / block_columns]                                     */
+ *     value[i, j] = w[i, j] * scale[i / block_rows, j / block_columns] */
 #ifndef MTF_BLOCK_SCALES_H
 #define MTF_BLOCK_SCALES_H
 
@@ -29,7 +29,7 @@ bool mtf_block_scales_set(const MtfStoredTensor *matrix, const MtfStoredTensor *
 /* Reads them, rows * columns floats to be freed with g_free; NULL with a bad-input error. */
 float *mtf_block_scales_read(const MtfBlockScales *scales, GError **error);
 
-/* Element `place` of the matrix, of which one unit is worth this much; `values` are what was read. */
+/* Element `place` of the matrix, where one unit is worth this much; `values` are what was read. */
 static inline float mtf_block_scales_at(const MtfBlockScales *scales, const float *values,
                                         int64_t place) {
     int64_t row = place / scales->width / scales->block_rows;
@@ -39,8 +39,8 @@ static inline float mtf_block_scales_at(const MtfBlockScales *scales, const floa
 
 /* ---- Four bits ----------------------------------------------------------------------------- */
 
-/* Matrices of numbers of four bits, eight a word, or in GPTQ of eight, four a word, that lie [in, out] where the model has
- * [out, in]; with n a word:
+/* Matrices of numbers of four bits, eight a word, or in GPTQ of eight, four a word, that lie [in, out] where
+ * the model has [out, in]; with n a word:
  *
  *     GPTQ   "w.qweight" [in / n, out]   number k of word [r, o] is of input n r + k and output o
  *     AWQ    "w.qweight" [in, out / 8]   number k of word [i, c] is of input i and output 8 c + (0 2 4 6 1 3 5 7)[k]
@@ -54,7 +54,7 @@ static inline float mtf_block_scales_at(const MtfBlockScales *scales, const floa
  *     MXFP4  "w_blocks" [experts, out, in / 32, 16]  byte b of a block holds those of its inputs 2 b (low) and 2 b + 1
  *            "w_scales" [experts, out, in / 32]
  *
- *     value[e, i, o] = E2M1(number) 2^(scale[e, o, i / 32] - 127)          (OCP Microscaling Formats 1.0, 2023)   */
+ *     value[e, i, o] = E2M1(number) 2^(scale[e, o, i / 32] - 127)          (OCP Microscaling Formats 1.0, 2023) */
 typedef enum {
     MTF_PACKED_NONE,
     MTF_PACKED_GPTQ,

@@ -67,8 +67,8 @@ static void add_variable(MtfSafetensors *file, const MtfGraph *graph, int tensor
     mtf_safetensors_add(file, t->name, mtf_stored_type_of(t->dtype), t->shape.rank, dims);
 }
 
-/* All variables, or those alone that are results; those of large elements first, so that each lies at a multiple
- * of its own. */
+/* All variables, or those alone that are results; those of large elements first, so that each lies at a
+ * multiple of its own. */
 static int *add_variables(MtfSafetensors *file, const MtfGraph *graph, bool results) {
     int n = (int)graph->tensors->len;
     int *tensors = g_new(int, n + 1);

@@ -77,9 +77,9 @@ MtfCheckpointVerdict mtf_checkpoint_read(const MtfCheckpointed *what, const char
 MtfSafetensors *mtf_header_read(MPI_Comm control, const char *path, char **header, gsize *length,
                                 GError **error);
 
-/* Reads initial weights, all that count as MTF_MEMORY_VARIABLE, from any safetensors file, which
- * may hold more, or from the folder of a published model (published_weights.h). Fails (bad input) where one is missing or has another shape, or a value that
- * cannot be read as a number. */
+/* Reads initial weights, all that count as MTF_MEMORY_VARIABLE, from any safetensors file, which may hold
+ * more, or from the folder of a published model (published_weights.h). Fails (bad input) where one is missing
+ * or has another shape, or a value that cannot be read as a number. */
 bool mtf_weights_read(const MtfCheckpointed *what, const char *path, GError **error);
 
 #endif

@@ -233,8 +233,8 @@ static const MtfStoredTensor *find_in(MtfPublishedFile *of, const char *name,
     return mtf_safetensors_find(of->file, name);
 }
 
-/* The tensor of that name, or the one whose name is it behind a prefix, or whose name with a prefix it is; NULL with
- * `several` where it might be more than one. */
+/* The tensor of that name, or the one whose name is it behind a prefix, or whose name with a prefix it is;
+ * NULL with `several` where it might be more than one. */
 static const MtfStoredTensor *find_named(const MtfPublishedFolder *folder, const char *name,
                                          MtfPublishedFile **file, bool *several) {
     MtfPublishedFile *exact = g_hash_table_lookup(folder->names, name);
@@ -254,8 +254,8 @@ static const MtfStoredTensor *find_named(const MtfPublishedFolder *folder, const
     return found != NULL && !*several ? find_in(of, found, file) : NULL;
 }
 
-/* What TensorFlow, from which BERT's first files were translated, called the weights of norms; NULL: nothing. Free
- * with g_free. */
+/* What TensorFlow, from which BERT's first files were translated, called the weights of norms; NULL: nothing.
+ * Free with g_free. */
 static char *old_name(const char *name) {
     static const char *const endings[][2] = { { "LayerNorm.weight", "LayerNorm.gamma" },
                                               { "LayerNorm.bias", "LayerNorm.beta" } };

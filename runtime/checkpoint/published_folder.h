@@ -55,8 +55,9 @@ bool mtf_published_folder_has(const MtfPublishedFolder *folder, const char *name
 bool mtf_published_folder_scales(const MtfPublishedFolder *folder, const MtfStoredTensor *stored,
                                  MtfBlockScales *scales, GError **error);
 
-/* The tensor of a matrix "NAME.weight" that the folder has packed in four bits, as "NAME.qweight" beside its units; NULL
- * where it has none. Fails (bad input) with NULL where these are missing or of another shape than goes with it. */
+/* The tensor of a matrix "NAME.weight" that the folder has packed in four bits, as "NAME.qweight" beside its
+ * units; NULL where it has none. Fails (bad input) with NULL where these are missing or of another shape than
+ * goes with it. */
 const MtfStoredTensor *mtf_published_folder_packed(const MtfPublishedFolder *folder,
                                                    const char *name, MtfPublishedFile **file,
                                                    MtfPackedMatrix *matrix, GError **error);

@@ -32,8 +32,8 @@ bool mtf_published_weights_are_at(MPI_Comm control, const char *path) {
 
 /* ---- Variables and their places -------------------------------------------------------------- */
 
-/* Calls `visit` (if not NULL) with every variable that counts as a weight, its place and how many tensors it is a
- * stack of. */
+/* Calls `visit` (if not NULL) with every variable that counts as a weight, its place and how many tensors it
+ * is a stack of. */
 typedef bool (*Visit)(const MtfStoredPlace *place, int tensor, int64_t count, void *user,
                       GError **error);
 
@@ -394,8 +394,8 @@ static void end_export(Export *e) {
     g_free(e->config);
 }
 
-/* The config of the folder that weights are like, or of the model, where it has others or there is no such folder; of one in eight bits without saying so, since what
- * is written is not. Free with g_free. */
+/* The config of the folder that weights are like, or of the model, where it has others or there is no such
+ * folder; of one in eight bits without saying so, since what is written is not. Free with g_free. */
 static char *choose_config(const Export *e) {
     char *text = NULL;
     g_autofree char *path = e->like != NULL && !(e->has_others && e->graph->config != NULL)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The header of a safetensors file: which tensors it holds, of which type and shape, and where.
+/* The header of a safetensors file: the tensors it holds, their types and shapes, and where they lie.
  *
  *     8 bytes   N, little-endian
  *     N bytes   {"__metadata__": {"step": "100"},

@@ -3,7 +3,7 @@
  *
  *     "model.norm.weight[64]"                        the tensor itself
  *     "h.0.attn.c_attn.weight[64,64:128/192]"        columns 64 to 128 of 192
- *     "query_key_value.weight[4*8:16/24,32]"         rows 8 to 16 of every 24, of which there are 4 times
+ *     "query_key_value.weight[4*8:16/24,32]"         rows 8 to 16 of every 24, in each of the 4 groups
  *     "experts.{}.w1.weight[32,64]"                  a tensor each of the first dimension's indexes
  *
  * Both lie row-major, so the variable is a row of blocks of one tensor, each `block` elements long

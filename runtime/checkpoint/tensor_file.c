@@ -323,8 +323,8 @@ static void read_packed(Mover *mover, const Window *window, MtfRange piece) {
     }
 }
 
-/* Elements of one expert's matrix that are in a piece. Of its outputs, `stride` after `stride`, `block` are of the variable;
- * what it has of `each` expert begins at `first` of the matrix. */
+/* Elements of one expert's matrix that are in a piece. Of its outputs, `stride` after `stride`, `block` are
+ * of the variable; what it has of `each` expert begins at `first` of the matrix. */
 typedef struct {
     int64_t first, block, stride, each;
 } ExpertShare;

@@ -5,9 +5,10 @@
  *     input[batch, length]      first dimension   examples b = 0, 1, … of the step
  *                               the others        places within one example
  *
- *     tokens, next_tokens    from files (data_tokens.h): example b is a window at an offset drawn
- * for (seed, step, b) in the training part; next_tokens is the same window one token on mask all
- * ones features, targets,     from files (data_examples.h): every example of the training part once
+ *     tokens, next_tokens    from files (data_tokens.h): example b is a window at an offset drawn for (seed,
+ *                            step, b) in the training part; next_tokens the same window one token on
+ *     mask                   all ones
+ *     features, targets,     from files (data_examples.h): every example of the training part once
  *     labels                 an epoch, in an order drawn for (seed, epoch); without files features
  *                            are uniform with mean 0 and variance 1, drawn for (seed, step, b,
  *                            place), and targets and labels what a fixed random teacher makes of
@@ -34,8 +35,8 @@ typedef struct {
     char *const *held_out;         /* files; NULL = the last `share` of the others */
     double share;                  /* [0, 1) */
     const MtfTokenizer *tokenizer; /* for files of text; NULL = their bytes are tokens */
-    const MtfPairText
-        *pair_text; /* for pairs of texts, kept until the data is closed; NULL = bytes */
+    const MtfPairText *pair_text;  /* for pairs of texts, kept until the data is closed; NULL =
+                                      bytes */
     uint64_t seed;
 } MtfDataSettings;
 
@@ -75,8 +76,8 @@ int64_t mtf_data_held_batches(const MtfData *data);
  * tokens. */
 int64_t mtf_data_held_tokens(MtfData *data, int *tokens, int64_t n, GError **error);
 
-/* The first pair of held out row `number`, or where nothing is held out of training row `number`; NULL where the
- * data is no pairs or has no such row. */
+/* The first pair of held out row `number`, or where nothing is held out of training row `number`; NULL where
+ * the data is no pairs or has no such row. */
 const MtfTextPair *mtf_data_pair(MtfData *data, int64_t number);
 
 /* What a step consumes: tokens of a text model, else examples; and the word for it. */

@@ -78,7 +78,7 @@ void mtf_data_array_keep_whole(MtfDataArray *array) {
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-/* One number from its bytes, of which the lowest comes first. */
+/* One number from its bytes, little-endian. */
 static double decode(Number number, const unsigned char *bytes) {
     guint64 word = 0;
     float single;
@@ -381,7 +381,7 @@ static bool open_idx(const MtfDataFile *file, const unsigned char *start, GPtrAr
 #define CIFAR_PIXELS 3072
 #define MOST_LABELS 2
 
-/* How many labels the records of a file of so many bytes have, or 0. */
+/* How many labels each CIFAR record of a file of `bytes` bytes has, or 0. */
 static int cifar_labels(int64_t bytes) {
     for (int labels = 1; bytes > 0 && labels <= MOST_LABELS; labels++)
         if (bytes % (CIFAR_PIXELS + labels) == 0)

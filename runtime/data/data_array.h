@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Data files of many kinds, all seen as records of so many numbers:
+/* Data files of many kinds, all read as records of equally many numbers:
  *
  *     kind                  told by                         records
  *     NumPy .npy            \x93NUMPY                         the first dimension; rest a record

@@ -15,8 +15,8 @@ typedef struct {
     guint first, count;
 } Row;
 
-/* A pair and its tokens (int). `tokens` are what the decoder reads and `next` what it shall say, alike in number; of
- * a text with a label, `tokens` are the text. */
+/* A pair and its tokens (int). `tokens` are what the decoder reads and `next` what it shall say, alike in
+ * number; of a text with a label, `tokens` are the text. */
 typedef struct {
     MtfTextPair text;
     GArray *source, *tokens, *next;

@@ -11,8 +11,8 @@
  * Mesh-TensorFlow); else it is one pair. Pairs longer than a row, and those that are there already,
  * are left out.
  *
- * Labels may stand in the place of the source ("3<tab>text", text_labels.h): then the text is what is read, by a tokenizer
- * with all that it puts around it, and rows are not packed. */
+ * Labels may stand in the place of the source ("3<tab>text", text_labels.h): then the text is what is read,
+ * by a tokenizer with all that it puts around it, and rows are not packed. */
 #ifndef MTF_DATA_PAIRS_H
 #define MTF_DATA_PAIRS_H
 

@@ -30,7 +30,7 @@ MtfCommunicators *mtf_communicators_new(MPI_Comm control, const MtfProgram *prog
 void mtf_communicators_free(MtfCommunicators *communicators);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCommunicators, mtf_communicators_free)
 
-/* Elements of that type in messages; MPI has no bfloat16, of which a message holds the bits. */
+/* Elements of that type in messages; MPI has no bfloat16: a message holds its bits. */
 MPI_Datatype mtf_element_type(MtfDtype dtype);
 
 /* How elements of that type are reduced: MPI's own operation, or ours on 16-bit words, since MPI

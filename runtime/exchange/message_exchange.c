@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Tags tell exchanges apart that are under way between the same ranks. MPI allows so many at least. */
+/* Tags tell apart exchanges under way between the same ranks. MPI guarantees MPI_TAG_UB >= 32767. */
 #define TAGS 32767
 
 /* Where one exchange under way keeps what is not in the arena. */

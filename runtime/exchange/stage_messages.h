@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* What a rank sends or receives of one tensor that goes from a pipeline stage to another, by the routes that
- * both sides know (layouts/transfer/transfer_routes.h) and as the plan says. Messages lie where the tensor does: as MPI's subarrays, or in the sender's arena, from which a receiver
- * of the same host copies them. Nothing is copied beforehand. */
+ * both sides know (layouts/transfer/transfer_routes.h) and as the plan says. Messages lie where the tensor
+ * does: as MPI's subarrays, or in the sender's arena, from which a receiver of the same host copies them.
+ * Nothing is copied beforehand. */
 #ifndef MTF_STAGE_MESSAGES_H
 #define MTF_STAGE_MESSAGES_H
 

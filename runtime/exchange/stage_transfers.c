@@ -93,8 +93,8 @@ static void place_receive(Event *event, const MtfProgram *program, int first_upd
     event->public.before = early ? 0 : reader;
 }
 
-/* A send stands behind the last instruction that writes the tensor (behind its loop); of sums over micro-batches
- * behind the last of these; of variables before all. */
+/* A send stands behind the last instruction that writes the tensor (behind its loop); of sums over
+ * micro-batches behind the last of these; of variables before all. */
 static void place_send(Event *event, const MtfProgram *program, int first_update) {
     int writer = last_writer(program, event->buffer);
     if (mtf_program_buffer(program, event->buffer)->persistent) {

@@ -147,7 +147,7 @@ static void run_through(MtfExecutor *executor, int from, int to, int64_t step) {
         end_oldest(executor, &under_way, step);
 }
 
-/* Whether iterations beyond this one would change something. A bool of which each rank holds a part, or a
+/* Whether iterations beyond this one would change something. A bool that each rank holds a part of, or a
  * copy, is true where one of them is. */
 static bool goes_on(const MtfExecutor *executor, int condition) {
     if (condition < 0)

@@ -49,8 +49,8 @@ void mtf_kernel_times_add(MtfKernelTimes *times, int instruction, double seconds
 void mtf_kernel_times_begin_step(MtfKernelTimes *times);
 void mtf_kernel_times_end_step(MtfKernelTimes *times);
 
-/* Collective over `control`: the sum of all that the ranks bring, `n` tables each, for the two below: the same on
- * all ranks. */
+/* Collective over `control`: the sum of all that the ranks bring, `n` tables each, for the two below: the
+ * same on all ranks. */
 MtfKernelTimes *mtf_kernel_times_gather(MtfKernelTimes *const *times, int n, MPI_Comm control);
 
 /* The table of one step: classes, and under each the rows that take at least a hundredth of the

@@ -31,16 +31,16 @@ void mtf_stage_run_update(MtfStageRun *run, int64_t step);
  * inputs. A failure to read data is told in `*failure`, where none was before. */
 void mtf_stage_run_forward(MtfStageRun *run, int64_t batch, GError **failure);
 
-/* Collective over all ranks, instead of a step's second half: its forward passes once more, with a look at what
- * each chunk's instructions make (looks[chunk]). Steps that overlap with it are computed to their ends before, the
- * variables stay as they are. Nothing can follow. */
+/* Collective over all ranks, instead of a step's second half: its forward passes once more, with a look at
+ * what each chunk's instructions make (looks[chunk]). Steps that overlap with it are computed to their ends
+ * before, the variables stay as they are. Nothing can follow. */
 void mtf_stage_run_watch(MtfStageRun *run, int64_t step, const MtfInstructionLook *looks);
 
 /* Forward passes of the first micro-batch alone, on inputs that the look gives. */
 void mtf_stage_run_look(MtfStageRun *run, const MtfStageLook *look);
 
-/* Collective over all ranks: a batch of data through all instructions of a plan that is only run, not trained. False
- * where data could not be read: it has run to its end all the same. */
+/* Collective over all ranks: a batch of data through all instructions of a plan that is only run, not
+ * trained. False where data could not be read: it has run to its end all the same. */
 bool mtf_stage_run_all(MtfStageRun *run, int64_t batch, GError **error);
 
 #endif

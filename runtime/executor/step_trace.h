@@ -26,7 +26,7 @@ typedef struct {
     int stage, microbatch;
 } MtfStepPass;
 
-/* Collective over `control`. Has room for steps `from` … `to`, each of so many spans at most. */
+/* Collective over `control`. Has room for steps `from` … `to`, each of at most `spans` spans. */
 MtfStepTrace *mtf_step_trace_new(MPI_Comm control, int64_t spans, int64_t from, int64_t to);
 void mtf_step_trace_free(MtfStepTrace *trace);
 

@@ -19,11 +19,11 @@ typedef struct Completion Completion;
 
 typedef struct {
     Completion *completion;
-    int64_t index;  /* of all that are drawn */
-    GArray *prompt; /* int; shared by the choices of a prompt */
-    GArray *tokens; /* int: the choice */
-    GArray *
-        scores; /* MtfPlaceScores of its tokens, where somebody asks; behind the prompt's, if told, too; or NULL */
+    int64_t index;   /* of all that are drawn */
+    GArray *prompt;  /* int; shared by the choices of a prompt */
+    GArray *tokens;  /* int: the choice */
+    GArray *scores;  /* MtfPlaceScores of its tokens, where somebody asks; behind the prompt's,
+                        if told, too; or NULL */
     int64_t slot;    /* NO_SLOT: waits, or is done */
     int64_t fed;     /* tokens of prompt and choice that the slot holds */
     int64_t feeding; /* that it brings in this round */
@@ -444,7 +444,8 @@ static gint compare_likelihoods(gconstpointer a, gconstpointer b) {
     return p != q ? (p > q ? -1 : 1) : first->index < second->index ? -1 : 1;
 }
 
-/* The choices (Choice *, borrowed) of prompt `p` that are told: those that were drawn, or the likeliest of them. */
+/* The choices (Choice *, borrowed) of prompt `p` that are told: those that were drawn, or the likeliest of
+ * them. */
 static GPtrArray *told_choices(const Completion *c, guint p) {
     GPtrArray *told = g_ptr_array_new();
     for (int64_t i = 0; i < c->request.drawn; i++)

@@ -39,7 +39,7 @@ typedef struct {
     cJSON *names;       /* of a conversation: what a template is told ("messages" …); else NULL */
     int64_t max_tokens; /* of a choice, or MTF_FILL_CONTEXT; 0: the prompt alone is looked at */
     int64_t choices;    /* of a prompt that are told, at least 1: "n" */
-    int64_t drawn;      /* of which those are the likeliest, at least as many: "best_of" */
+    int64_t drawn; /* that the likeliest `choices` are taken from, at least as many: "best_of" */
     MtfSampling sampling;
     MtfScoreChanges changes; /* before it is drawn */
     int64_t seed;
@@ -49,7 +49,7 @@ typedef struct {
     bool echo;    /* the prompt before each choice; its scores, too */
     bool returns_tokens;
     bool returns_scores; /* how likely each token was, … */
-    int64_t likeliest;   /* … and so many of the likeliest in its place */
+    int64_t likeliest;   /* … and how many of the likeliest in its place */
 } MtfCompletionRequest;
 
 /* Reads a body; what it leaves out is as in `standard` (max_tokens, sampling, seed). Fails (bad

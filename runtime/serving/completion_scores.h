@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* How likely the tokens of a choice were, as natural logarithms of their shares of the softmax at temperature 1, and which
- * were the likeliest in their place ("logprobs"). */
+/* How likely the tokens of a choice were, as natural logarithms of their shares of the softmax at temperature
+ * 1, and which were the likeliest in their place ("logprobs"). */
 #ifndef MTF_COMPLETION_SCORES_H
 #define MTF_COMPLETION_SCORES_H
 
@@ -26,8 +26,8 @@ typedef struct {
 /* A list of MtfPlaceScores that owns its texts. */
 GArray *mtf_place_scores_new(void);
 
-/* Appends what `token` is among n >= 1 scores, with the `likeliest` highest, the first of equals first. NULL scores: the
- * first token of a text, of which nothing is told. */
+/* Appends what `token` is among n >= 1 scores, with the `likeliest` highest, the first of equals first. NULL
+ * scores: the first token of a text, which has no score. */
 void mtf_place_scores_append(GArray *places, const MtfModelText *model, const double *scores,
                              int64_t n, int token, int likeliest);
 

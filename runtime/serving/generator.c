@@ -27,7 +27,7 @@ typedef struct {
     MtfExecutor executor;
 } Part;
 
-/* What runs texts that bring so many tokens at once. */
+/* What runs the step of texts that bring `length` tokens each at once. */
 typedef struct {
     int64_t length; /* tokens a slot */
     MtfPipelinePlan *pipeline;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* One connection between a client and libmicrohttpd, which refuses by itself what is no HTTP, with a page of its
- * own in HTML or without a word. Requests pass as they are; answers of ours, too; those of libmicrohttpd are
- * replaced by the errors in JSON that every other bad request gets:
+/* One connection between a client and libmicrohttpd, which refuses by itself what is no HTTP, with a page of
+ * its own in HTML or without a word. Requests pass as they are; answers of ours, too; those of libmicrohttpd
+ * are replaced by the errors in JSON that every other bad request gets:
  *
  *     client ──── request ────────────────────────────────────────► libmicrohttpd ──► pages, calls
  *            ◄─── answer in JSON, pages, pieces ───────────────────┤

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* A small HTTP server on this host's own address (127.0.0.1), by libmicrohttpd. It knows a list of
  * pages. Those with an answer are answered at once, by a thread of its own; requests for the others
- * wait as *calls* for whoever takes them, who answers when he can:
+ * wait as *calls* until a taker fetches and answers them:
  *
  *     client ──► connection ──► GET /health ──────────► answer           (server's thread)
  *                               POST /v1/completions ──► calls: ▒▒▒ ──take──► …      (taker's thread)

@@ -10,10 +10,10 @@
 
 #include "runtime/executor/stage_steps.h"
 
-/* Collective over `control`: says on every rank, in the same words, which value is the first that
- * is not a number: a variable before the step, or an operation's result in it; where there is none,
- * the first that is infinite. NULL when all are finite. The variables must be those before the step, whose first
- * half has run: nothing can follow it any more. Free with g_free. */
+/* Collective over `control`: says on every rank, in the same words, which value is the first that is not a
+ * number: a variable before the step, or an operation's result in it; where there is none, the first that is
+ * infinite. NULL when all are finite. The variables must be those before the step, whose first half has run:
+ * nothing can follow it any more. Free with g_free. */
 char *mtf_first_nan(MtfStageRun *run, MPI_Comm control, int64_t step);
 
 #endif

@@ -7,7 +7,8 @@
  *      "tokens_per_second": 166504, "gemm_fraction": 0.71, "arena_bytes": 45912064,
  *      "resident_bytes": 91824128}
  *
- * ("held_out_loss" and "held_out_accuracy" where it was evaluated, "dropped_share" of routers with a capacity; what is not known is left out),
+ * ("held_out_loss" and "held_out_accuracy" where it was evaluated, "dropped_share" of routers with a
+ * capacity; what is not known is left out),
  *
  * and to people: on a terminal one line of standard error that is redrawn, cut to its width;
  * otherwise some twenty plain lines on standard output. */

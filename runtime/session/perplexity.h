@@ -20,8 +20,9 @@ typedef struct {
     double nats;    /* a token */
 } MtfPerplexity;
 
-/* Collective; the first says whether the second can do so, to be asked before a model is trained. Fail (bad input) where the model does not score next tokens or wants more than a text,
- * and where the file holds fewer than two tokens or one that is not the model's. */
+/* Collective; the first says whether the second can do so, to be asked before a model is trained. Fail (bad
+ * input) where the model does not score next tokens or wants more than a text, and where the file holds fewer
+ * than two tokens or one that is not the model's. */
 bool mtf_perplexity_check(MtfSession *session, const char *path, GError **error);
 bool mtf_perplexity(MtfSession *session, const char *path, MtfPerplexity *perplexity,
                     GError **error);

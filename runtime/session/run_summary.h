@@ -11,9 +11,9 @@
 
 #include "runtime/session/session.h"
 
-/* Collective over session->control: the table, on every rank, of a pipeline as of a plan without stages; free with
- * g_free. Traffic is that of
- * the rank with most; the last line says whether every rank's counts equal the program's. */
+/* Collective over session->control: the table, on every rank, of a pipeline as of a plan without stages; free
+ * with g_free. Traffic is that of the rank with most; the last line says whether every rank's counts equal
+ * the program's. */
 char *mtf_run_summary(const MtfSession *session);
 
 /* The median of the steps' seconds, the first step left out where there are others. */

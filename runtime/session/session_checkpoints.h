@@ -15,12 +15,11 @@ MtfCheckpointed mtf_session_checkpointed(const MtfSession *session);
 bool mtf_session_read_weights(const MtfSession *session, const MtfCheckpointed *what,
                               GError **error);
 
-/* Gives the variables their values and session->done its steps: from the newest good checkpoint
- * where options->resume is set and there is one; otherwise from options->init and options->init_adapter, or drawn by the
- * seed. Newer checkpoints that are not good are skipped, each with a sentence on standard error.
- * Fails (bad input) when checkpoints cannot be written to the folder, when it holds some but
- * options->resume is not set, when none of them is good, and when the newest good one is of another
- * model, seed or data. */
+/* Gives the variables their values and session->done its steps: from the newest good checkpoint where
+ * options->resume is set and there is one; otherwise from options->init and options->init_adapter, or drawn
+ * by the seed. Newer checkpoints that are not good are skipped, each with a sentence on standard error. Fails
+ * (bad input) when checkpoints cannot be written to the folder, when it holds some but options->resume is not
+ * set, when none of them is good, and when the newest good one is of another model, seed or data. */
 bool mtf_session_begin(MtfSession *session, GError **error);
 
 /* Writes the checkpoint of the steps done and removes those that are not to be kept. Without a

@@ -25,8 +25,8 @@ void mtf_meet(MPI_Comm control);
  * first. */
 bool mtf_agree(MPI_Comm control, GError *local, GError **error);
 
-/* The same for ranks that come at about the same time, and `*request` becomes the largest over the ranks, which they all learn in the same
- * allreduce. It is 0 on failure. */
+/* The same for ranks that come at about the same time, and `*request` becomes the largest over the ranks,
+ * which they all learn in the same allreduce. It is 0 on failure. */
 bool mtf_agree_on(MPI_Comm control, GError *local, int *request, GError **error);
 
 /* Fails, on all ranks, when some rank's text differs from rank 0's; `what` names it: "plan". */

@@ -3,8 +3,8 @@
  *
  *     Hi {{ name -}} !{% if x %}       TEXT "Hi "  PRINT  NAME name  END  TEXT "!"  BLOCK  NAME if  NAME x  END
  *
- * White space around tags goes as Hugging Face's library asks Jinja: blanks before a block's tag that begins a line,
- * the end of a line behind one, and whatever `-` stands next to. Comments are gone. */
+ * White space around tags goes as Hugging Face's library asks Jinja: blanks before a block's tag that begins
+ * a line, the end of a line behind one, and whatever `-` stands next to. Comments are gone. */
 #ifndef MTF_TEMPLATE_TOKENS_H
 #define MTF_TEMPLATE_TOKENS_H
 

@@ -5,8 +5,8 @@
  *     expression  or and not  == != < <= > >= in is  ~ + - * / // %  a if b else c  a.b a[b] a[b:c:d] f(x, k=y) a|f(x)
  *                 "text" 1 1.5 true false none [a, b] (a, b) {"a": b}
  *
- * Names of functions, methods, filters and tests are rows of template_words.c. Whatever else Jinja has is refused by
- * name and line when the template is read. */
+ * Names of functions, methods, filters and tests are rows of template_words.c. Whatever else Jinja has is
+ * refused by name and line when the template is read. */
 #ifndef MTF_TEMPLATE_TREE_H
 #define MTF_TEMPLATE_TREE_H
 

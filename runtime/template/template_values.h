@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Values of a template: cJSON's, shared and never changed but namespaces, whose owner is the run that made them.
- * What is not defined is a value, too, which is false, empty, and has no members. */
+/* Values of a template: cJSON's, shared and never changed but namespaces, whose owner is the run that made
+ * them. What is not defined is a value, too, which is false, empty, and has no members. */
 #ifndef MTF_TEMPLATE_VALUES_H
 #define MTF_TEMPLATE_VALUES_H
 

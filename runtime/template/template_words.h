@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* What templates may call by name: functions, methods of texts and objects, filters and tests, a row each, as Jinja
- * and Python have them. */
+/* What templates may call by name: functions, methods of texts and objects, filters and tests, a row each, as
+ * Jinja and Python have them. */
 #ifndef MTF_TEMPLATE_WORDS_H
 #define MTF_TEMPLATE_WORDS_H
 

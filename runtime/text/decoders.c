@@ -150,7 +150,7 @@ static bool read_fuse(const MtfJson *object, MtfTextStep *step, GError **error) 
     return true;
 }
 
-/* Takes up to so many of a character from both ends of each token. */
+/* Strips a character from both ends of each token, up to the counts that the step gives. */
 static void strip(const MtfTextStep *step, GPtrArray *tokens) {
     gsize n = strlen(step->text);
     for (guint i = 0; i < tokens->len; i++) {

@@ -7,8 +7,8 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* The tokens (int) that end a text, none where `path` is no folder or its files name none. Fails (bad input) on a
- * file that is there and cannot be read. Free with g_array_unref. */
+/* The tokens (int) that end a text, none where `path` is no folder or its files name none. Fails (bad input)
+ * on a file that is there and cannot be read. Free with g_array_unref. */
 GArray *mtf_end_tokens_read(const char *path, GError **error);
 
 /* The token that a decoder beside an encoder begins with, likewise; 0 where nothing names one. */

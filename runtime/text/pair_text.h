@@ -5,8 +5,8 @@
  *     bytes           2 (STX)                  3 (ETX)
  *     a tokenizer's   decoder_start_token_id   what its post-processor puts there, in most </s>
  *
- * An end stands behind either text, a beginning before what is made: "Hi" and "Salut" are read as `H i ETX`, and
- * the decoder as `STX S a l u t`, which is to say `S a l u t ETX`. */
+ * An end stands behind either text, a beginning before what is made: "Hi" and "Salut" are read as `H i ETX`,
+ * and the decoder as `STX S a l u t`, which is to say `S a l u t ETX`. */
 #ifndef MTF_PAIR_TEXT_H
 #define MTF_PAIR_TEXT_H
 
@@ -26,8 +26,8 @@ bool mtf_pair_text_init(MtfPairText *text, const MtfTokenizer *tokenizer, const 
                         GError **error);
 void mtf_pair_text_clear(MtfPairText *text);
 
-/* Appends the tokens (int) of a text with its end, whatever else a tokenizer puts around it. Fails (bad input) on
- * what the vocabulary cannot say. */
+/* Appends the tokens (int) of a text with its end, whatever else a tokenizer puts around it. Fails (bad
+ * input) on what the vocabulary cannot say. */
 bool mtf_pair_text_encode(const MtfPairText *text, const char *words, GArray *tokens,
                           GError **error);
 

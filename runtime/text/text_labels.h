@@ -19,13 +19,14 @@ typedef struct {
     bool of_words;   /* its places are those of tokens: a word's label is that of its first token */
 } MtfLabelsWanted;
 
-/* Appends the labels (int) that a text has before its tab. Fails (bad input) where one is no label of the model, or
- * where there are not as many as an example has places (of words: as the text has, which is `text`). */
+/* Appends the labels (int) that a text has before its tab. Fails (bad input) where one is no label of the
+ * model, or where there are not as many as an example has places (of words: as the text has, which is
+ * `text`). */
 bool mtf_labels_read(const MtfLabelsWanted *wanted, const char *said, const char *text,
                      GArray *labels, GError **error);
 
-/* Appends the tokens (int) of a text, word by word, with what stands around it, and for each its label (int). Fails as
- * encoding a text does. */
+/* Appends the tokens (int) of a text, word by word, with what stands around it, and for each its label (int).
+ * Fails as encoding a text does. */
 bool mtf_labelled_words_encode(const MtfPairText *text, const char *words, const GArray *of_words,
                                GArray *tokens, GArray *labels, GError **error);
 

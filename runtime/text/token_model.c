@@ -82,7 +82,7 @@ static int longest_entry(const MtfTokenModel *model, const char *at, bool inner,
     return -1;
 }
 
-/* A word of which some part is no entry is unknown as a whole. */
+/* A word with a part that is no entry is unknown as a whole. */
 static bool encode_longest(const MtfTokenModel *model, const char *piece, GArray *ids) {
     guint before = ids->len;
     if (g_utf8_strlen(piece, -1) > model->most)

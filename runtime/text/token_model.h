@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The model of a tokenizer: which ids a piece of text is.
  *
- *     BPE         characters, of which the pair that comes first in a list is joined again and again
+ *     BPE         characters; the pair that comes first in a list is merged again and again
  *     WordPiece   the longest entry that begins the piece, then the longest "##…" behind it, …
  *     Unigram     the row of entries with the largest sum of scores
  *     WordLevel   the piece itself */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The tiles in which the kernels of a fused group run (layouts/program/fused_groups.h) on one rank: some rows of
- * the leading dimensions at a time.
+/* The tiles in which the kernels of a fused group run (layouts/program/fused_groups.h) on one rank: some rows
+ * of the leading dimensions at a time.
  *
  *     batch 0   length 0 … 31 | 32 … 63 | …        batch 1   length 0 … 31 | …
  *

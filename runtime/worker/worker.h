@@ -32,8 +32,8 @@ typedef struct {
     int microbatch;    /* whose examples the slices of the batch hold; 0 between steps */
     int64_t iteration; /* of the loop that is being run; 0 outside */
     MtfArenaMemory memory;
-    MtfArenaMemory
-        host; /* what lies in the host's memory; nothing where the arena has none there */
+    MtfArenaMemory host;   /* what lies in the host's memory; nothing where the arena has none
+                              there */
     const MtfArena *arena; /* borrowed */
     MtfMove *moves;        /* one an instruction; zero for kernels */
     MtfKernelCall *calls;  /* one an instruction; zero for reshard ops */
@@ -44,8 +44,8 @@ typedef struct {
     const MtfProgressHook *progress; /* of kernels that take long; borrowed; NULL: none */
 } MtfWorker;
 
-/* Makes the worker of processor `rank`; all variables are zero until mtf_worker_initialise. Its
- * arena is shared (arena_memory.h) when the program has collectives or is that of a stage. Fails when memory cannot be
+/* Makes the worker of processor `rank`; all variables are zero until mtf_worker_initialise. Its arena is
+ * shared (arena_memory.h) when the program has collectives or is that of a stage. Fails when memory cannot be
  * mapped or a message is too long. */
 MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int rank, uint64_t seed,
                           GError **error);

@@ -126,7 +126,7 @@ static int tell(const MtfLayoutProblem *problem, const MtfLayoutSolution *soluti
     return 0;
 }
 
-/* In so many seconds, reading included; 0: no limit. */
+/* Solves a problem's file within `seconds` seconds, reading included; 0: no limit. */
 static int solve_file(const char *path, const MtfSolveOptions *wanted, double seconds,
                       const Output *output) {
     MtfSolveOptions options = *wanted;

@@ -2,7 +2,7 @@
 /* Lists of sizes in the settings of model families, and the perceptrons that they describe:
  *
  *     "512-256-16"    x[batch, in] ─► [512] ─relu─► [256] ─relu─► [16]        with biases
- *     "1460,583,27"   three tables of so many rows                                            */
+ *     "1460,583,27"   three tables of these numbers of rows                                            */
 #ifndef MTF_LAYER_SIZES_H
 #define MTF_LAYER_SIZES_H
 

@@ -10,7 +10,7 @@
 #include "analyzer/models/model_family.h"
 
 #define CONVOLUTIONS 7
-#define SMALLEST 2 /* what comes out of the last pool has so many places a side */
+#define SMALLEST 2 /* places a side that come out of the last pool */
 
 typedef struct {
     MtfImageNet net;

@@ -50,8 +50,8 @@ typedef struct {
     int64_t groups;          /* 0: 1 */
     bool bias, norm, active; /* what follows the convolution */
     bool transposed;
-    bool
-        turns; /* of 1x1: space gets its other names, so that a sum with what was before needs none */
+    bool turns; /* of 1x1: space gets its other names, so that a sum with what was before needs
+                   none */
 } MtfImageConv;
 
 typedef enum { MTF_IMAGE_MAX, MTF_IMAGE_AVERAGE } MtfImagePool;

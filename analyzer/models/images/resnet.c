@@ -75,7 +75,7 @@ static MtfImage stem(ResNet *r, MtfImage x, int64_t channels) {
     return small ? x : mtf_image_pool(&r->net, "stem/pool", x, MTF_IMAGE_MAX, &window);
 }
 
-/* The blocks of each stage of a network of so many layers. */
+/* Sets the number of blocks of each stage for a network of `layers` layers. */
 static bool set_depth(ResNet *r, int64_t layers, GError **error) {
     static const struct {
         int64_t layers, blocks[STAGES];

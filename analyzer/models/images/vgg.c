@@ -9,7 +9,7 @@
 
 #define STAGES 5
 
-/* Convolutions of each stage of a network of so many layers with weights. */
+/* Convolutions of each stage of a network of `layers` layers with weights. */
 static const int *stage_sizes(int64_t layers, GError **error) {
     static const struct {
         int64_t layers;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* What encoders of texts and of pictures have in common: sizes, and the heads that classes of transformers put on
- * them. */
+/* What encoders of texts and of pictures have in common: sizes, and the heads that classes of transformers
+ * put on them. */
 #ifndef MTF_ENCODER_PARTS_H
 #define MTF_ENCODER_PARTS_H
 
@@ -22,7 +22,8 @@ typedef struct {
     MtfHeadTells tells;
 } MtfEncoderHead;
 
-/* Features of each of the encoder's heads and the scale of scores, from the width at `width`, a multiple of `key`. */
+/* Features of each of the encoder's heads and the scale of scores, from the width at `width`, a multiple of
+ * `key`. */
 void mtf_encoder_divide_heads(MtfConfig *config, MtfArchitecture *network, const char *key,
                               const char *width);
 
@@ -41,7 +42,8 @@ int64_t mtf_encoder_classes(MtfConfig *config, int64_t standard);
 /* The head that "architectures" names, or NULL. */
 const MtfEncoderHead *mtf_encoder_find_head(MtfConfig *config, const MtfEncoderHead *heads);
 
-/* Puts it there, or those of places and answers that most types have alike. Without a head that is known the text itself is learned, through the embedding. */
+/* Puts it there, or those of places and answers that most types have alike. Without a head that is known the
+ * text itself is learned, through the embedding. */
 void mtf_encoder_head(MtfConfig *config, MtfArchitecture *network, const MtfEncoderHead *heads);
 
 #endif

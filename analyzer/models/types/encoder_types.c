@@ -181,7 +181,8 @@ static void read_xlm_roberta_xl(MtfConfig *c, MtfArchitecture *n) {
     n->encoder.names.embedding_norm = NULL;
 }
 
-/* MPNet: RoBERTa without segments, whose padding's position is 1 whatever its token, and T5's buckets of distances. */
+/* MPNet: RoBERTa without segments, whose padding's position is 1 whatever its token, and T5's buckets of
+ * distances. */
 static void read_mpnet(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->encoder;
     read_roberta(c, n);

@@ -11,7 +11,7 @@ static void check_experts(MtfConfig *c, const MtfStack *s) {
                         (int)s->experts);
 }
 
-/* Two of so many experts, as Mixtral's files call them. */
+/* Two of `experts` experts a token, as Mixtral's files call them. */
 static void read_mixtral_experts(MtfConfig *c, MtfStack *s, int64_t experts) {
     s->experts = mtf_config_size(c, "num_local_experts", experts);
     s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 2);
@@ -61,7 +61,7 @@ static void read_gpt_oss(MtfConfig *c, MtfArchitecture *n) {
     s->names.expert_down = "mlp.experts.down_proj";
 }
 
-/* Phi-3.5-MoE: norms of means, and shares by SparseMixer, of which training has noise that is not drawn here. */
+/* Phi-3.5-MoE: norms of means, and shares by SparseMixer, whose noise in training is not drawn here. */
 static void read_phimoe(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = {
         32064, 4096, 6400, 32, 32, 8, 0, 131072, 1e-5, 1e6, false
@@ -198,7 +198,7 @@ typedef struct {
 
 static const ExpertSizes small_experts = { 64, 6, 1408, 2, 1, false };
 
-/* DeepSeek's experts: the first layers have none, the shared ones are one that is so many times as wide. */
+/* DeepSeek's experts: the first layers have none; n shared ones are one that is n times as wide. */
 static void read_deepseek_experts(MtfConfig *c, MtfStack *s, const ExpertSizes *standard) {
     s->experts = mtf_config_integer(c, "n_routed_experts", 0, standard->experts);
     s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", standard->choices);
@@ -440,8 +440,8 @@ static void read_minimax_m2(MtfConfig *c, MtfArchitecture *n) {
 
 /* ---- Llama 4 ------------------------------------------------------------------------------------ */
 
-/* A list of whole numbers at a key; returns whether it is there, and in `set` the layers it names (names), or those
- * whose number is 0 (flags). */
+/* A list of whole numbers at a key; returns whether it is there, and in `set` the layers it names (names), or
+ * those whose number is 0 (flags). */
 static bool read_layer_list(MtfConfig *c, const MtfStack *s, const char *key, bool names,
                             MtfLayerSet set) {
     MtfJson list, item;
@@ -460,8 +460,8 @@ static bool read_layer_list(MtfConfig *c, const MtfStack *s, const char *key, bo
     return true;
 }
 
-/* Every fourth layer does not turn, and looks at all that there is; its queries grow with the text. The others look at
- * their chunk, and norm heads that have turned. */
+/* Every fourth layer does not turn, and looks at all that there is; its queries grow with the text. The
+ * others look at their chunk, and norm heads that have turned. */
 static void read_llama4_attention(MtfConfig *c, MtfStack *s) {
     int64_t interval = mtf_config_size(c, "no_rope_layer_interval", 4);
     if (!read_layer_list(c, s, "no_rope_layers", false, s->straight_layers))
@@ -569,7 +569,7 @@ static void read_granitemoeshared(MtfConfig *c, MtfArchitecture *n) {
     s->names.shared_down = "shared_mlp.output_linear";
 }
 
-/* Which layers of ERNIE 4.5 have experts: every so many, from one on and up to another. */
+/* Which layers of ERNIE 4.5 have experts: every n-th from a first one to a last one. */
 static void read_ernie_layers(MtfConfig *c, MtfStack *s) {
     int64_t first = mtf_config_integer(c, "moe_layer_start_index", 0, 1);
     int64_t last = mtf_config_integer(c, "moe_layer_end_index", -1, -1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Decoders with norms of means and variances that keep queries, keys and values in one matrix, head after head or one
- * behind the other: GPT-NeoX, Falcon, BLOOM, MPT, GPT-BigCode. */
+/* Decoders with norms of means and variances that keep queries, keys and values in one matrix, head after
+ * head or one behind the other: GPT-NeoX, Falcon, BLOOM, MPT, GPT-BigCode. */
 #include "analyzer/models/types/type_parts.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ static void read_gpt_neox(MtfConfig *c, MtfArchitecture *n) {
     own_all_heads(c, n);
 }
 
-/* Persimmon: norms of queries and keys, of which half of each head's features turn. */
+/* Persimmon: norms of queries and keys; positions turn half of each head's features. */
 static void read_persimmon(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = {
         262144, 4096, 16384, 36, 64, 0, 0, 16384, 0, 25e3, false

@@ -37,8 +37,8 @@ static void read_qwen2(MtfConfig *c, MtfArchitecture *n) {
     n->decoder.q_bias = n->decoder.k_bias = n->decoder.v_bias = true;
 }
 
-/* The text part of Qwen 2 and 2.5 VL, whose pictures are not read: of a text all sections of its rotary positions count
- * alike, so that it is Qwen 2. */
+/* The text part of Qwen 2 and 2.5 VL, whose pictures are not read: of a text all sections of its rotary
+ * positions count alike, so that it is Qwen 2. */
 static void read_qwen2_vl(MtfConfig *c, MtfArchitecture *n) {
     static const char *const keys[] = { "image_token_id",        "video_token_id",
                                         "vision_start_token_id", "vision_end_token_id",
@@ -251,7 +251,8 @@ static void straighten_whole_layers(MtfStack *s) {
             mtf_layers_add(s->straight_layers, layer);
 }
 
-/* EXAONE 4: as OLMo 2, but for norms of each head. Files may give the pattern of windows in letters, beside layer_types. */
+/* EXAONE 4: as OLMo 2, but for norms of each head. Files may give the pattern of windows in letters, beside
+ * layer_types. */
 static void read_exaone4(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 102400, 4096, 16384, 32,  32,   32,
                                            0,      2048, 1e-5,  1e4, false };

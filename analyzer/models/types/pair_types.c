@@ -74,8 +74,9 @@ static void read_t5_stack(MtfConfig *c, MtfStack *s, const T5Sizes *standard) {
     read_t5_projection(c, s, standard->projection);
 }
 
-/* Where heads are not tied by themselves (mT5) their input is not scaled. Transformers 5 calls every head tied, and says of those that were that their input is scaled; where it is
- * not, files may hold a head of its own. */
+/* Where heads are not tied by themselves (mT5) their input is not scaled. Transformers 5 calls every head
+ * tied, and says of those that were that their input is scaled; where it is not, files may hold a head of its
+ * own. */
 static void read_t5_head(MtfConfig *c, MtfArchitecture *n, bool standard) {
     bool tied = mtf_config_flag(c, "tie_word_embeddings", standard);
     bool scaled = mtf_config_flag(c, "scale_decoder_outputs", tied && standard);
@@ -332,7 +333,7 @@ static void read_marian(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_derived(c, "decoder_vocab_size", n->vocab);
 }
 
-/* M2M100 and NLLB: waves from 2 on, the longest of which is a step shorter. */
+/* M2M100 and NLLB: waves from 2 on; the longest is a step shorter. */
 static void read_m2m_100(MtfConfig *c, MtfArchitecture *n) {
     n->first_position = 2;
     n->waves_to_end = true;

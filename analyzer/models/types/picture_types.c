@@ -144,8 +144,8 @@ static void read_clip_vision(MtfConfig *c, MtfArchitecture *n) {
     mtf_config_leave_out(c, "projection_dim", "its features are scores of as many classes");
 }
 
-/* SigLIP's, without a place of its own for the class: a learned query reads features, whose scores they are; or classes are
- * read from the patches' mean. */
+/* SigLIP's, without a place of its own for the class: a learned query reads features, whose scores they are;
+ * or classes are read from the patches' mean. */
 static void read_siglip_vision(MtfConfig *c, MtfArchitecture *n) {
     read_tower(c, n, "gelu_pytorch_tanh");
     n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-6);

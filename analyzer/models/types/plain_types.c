@@ -251,7 +251,7 @@ static void read_biogpt(MtfConfig *c, MtfArchitecture *n) {
         n->embedding_scale = sqrt((double)n->d_model);
 }
 
-/* Kinds of layers, [[["global", "local"], 12]]: each list so many times. */
+/* Kinds of layers, [[["global", "local"], 12]]: each list as often as the number behind it says. */
 static void read_neo_kinds(MtfConfig *c, const MtfJson *kinds, int64_t times, int64_t layers,
                            int64_t *layer, MtfLayerSet local) {
     MtfJson kind;
@@ -357,7 +357,8 @@ static void read_gptj(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_ignore(c, (const char *const[]){ "rotary", "scale_attn_weights", NULL });
 }
 
-/* CodeGen: GPT-J whose matrix of queries, values and keys was made on four processors, a part of each after the other. */
+/* CodeGen: GPT-J whose matrix of queries, values and keys was made on four processors, a part of each after
+ * the other. */
 static void read_codegen(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
     read_gptj(c, n);

@@ -12,8 +12,8 @@
     .before_ffn = "mlp_norm", .final_norm = "model.final_norm",             \
     .embedding_norm = "model.embeddings.norm"
 
-/* Positions turn, in layers that look at all there is by another base than in those that look at what is near, all but
- * every third. */
+/* Positions turn, in layers that look at all there is by another base than in those that look at what is
+ * near, all but every third. */
 static void read_modernbert_attention(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->decoder; /* which rotary positions are read for */
     double local = mtf_config_number(c, "local_rope_theta", 1e4);
@@ -155,8 +155,8 @@ static void read_esm_positions(MtfConfig *c, MtfArchitecture *n) {
     n->decoder.names.positions = "embeddings.position_embeddings";
 }
 
-/* Models of proteins. With "token_dropout" embeddings are multiplied by the share of tokens that were shown while they were
- * trained, over the share that is shown: all of them. */
+/* Models of proteins. With "token_dropout" embeddings are multiplied by the share of tokens that were shown
+ * while they were trained, over the share that is shown: all of them. */
 static void read_esm(MtfConfig *c, MtfArchitecture *n) {
     static const MtfEncoderHead heads[] = { { "ForMaskedLM",
                                               { "lm_head.dense", "lm_head.layer_norm",

@@ -26,8 +26,8 @@ typedef struct {
 /* Where a key is there and null, which is not the same as left out. */
 bool mtf_type_is_null(const MtfConfig *config, const char *key);
 
-/* A decoder in Llama's names, without biases, its activation silu; they may be changed afterwards. What a type has
- * of rotary positions before them is set before (mtf_config_rotary). */
+/* A decoder in Llama's names, without biases, its activation silu; they may be changed afterwards. What a
+ * type has of rotary positions before them is set before (mtf_config_rotary). */
 void mtf_type_llama(MtfConfig *config, MtfArchitecture *network, const MtfTypeSizes *standard);
 
 /* Granite: Llama with a factor of each branch, of embeddings, scores and logits. */
@@ -39,7 +39,8 @@ void mtf_type_ignore(MtfConfig *config, const char *const *keys);
 /* A size that a file may say though others say it already; it must be theirs. */
 void mtf_type_derived(MtfConfig *config, const char *key, int64_t size);
 
-/* A causal decoder's heads: d_kv from the model's width, which must be a multiple of `key`, and the scale of scores. */
+/* A causal decoder's heads: d_kv from the model's width, which must be a multiple of `key`, and the scale of
+ * scores. */
 void mtf_type_divide_heads(MtfConfig *config, MtfArchitecture *network, const char *key);
 
 /* Norms of means and variances, with biases, and their epsilon. */
@@ -66,8 +67,8 @@ void mtf_type_head_layer_norms(MtfConfig *config, MtfStack *stack, bool standard
 /* "sliding_window" of every layer, `standard` where it is left out; null and 0: none. */
 void mtf_type_window(MtfConfig *config, MtfStack *stack, int64_t standard);
 
-/* "sliding_window_pattern", or with a "_" before it as transformers 5 writes it, `standard` where it is left out: every so many layers have no window. Not where
- * "layer_types" says it. */
+/* "sliding_window_pattern", or with a "_" before it as transformers 5 writes it, `standard` where it is left
+ * out: layer n of every n has no window, where n is this number. Not where "layer_types" says it. */
 void mtf_type_window_pattern(MtfConfig *config, MtfStack *stack, int64_t standard);
 
 /* "clip_qkv": the limit of queries, keys and values; null: none. */

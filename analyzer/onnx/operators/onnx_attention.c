@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Operators of transformers: rotary positions, attention, and onnxruntime's fused ones (domain com.microsoft). Inside
- * all have the axes [batch, heads, places, features]. */
+/* Operators of transformers: rotary positions, attention, and onnxruntime's fused ones (domain
+ * com.microsoft). Inside all have the axes [batch, heads, places, features]. */
 #include "analyzer/onnx/onnx_operators.h"
 #include "analyzer/onnx/onnx_steps.h"
 
@@ -137,7 +137,7 @@ static MtfOnnxValue *cap_scores(MtfOnnxTranslation *t, MtfOnnxValue *scores, dou
     return mtf_onnx_affine(t, tanh, cap, 0);
 }
 
-/* Each head of keys serves so many of the queries that lie side by side. */
+/* Grouped queries: repeats each head of keys for the heads of queries that share it, which are neighbours. */
 static MtfOnnxValue *multiply_heads(MtfOnnxCall *call, MtfOnnxValue *x, MtfOnnxValue *keys,
                                     bool values) {
     MtfOnnxTranslation *t = call->t;

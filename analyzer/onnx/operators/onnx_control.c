@@ -156,8 +156,9 @@ static MtfOnnxValue *branch(MtfOnnxCall *call) {
 
 /* ---- Iterations ------------------------------------------------------------------------------ */
 
-/* A loop while it is translated, and unrolled where it can be none of ours. The body takes `first` values that only a Loop has (the number of the iteration
- * and the condition), states and slices, and gives the new condition where it took one, states and elements. */
+/* A loop while it is translated, and unrolled where it can be none of ours. The body takes `first` values
+ * that only a Loop has (the number of the iteration and the condition), states and slices, and gives the new
+ * condition where it took one, states and elements. */
 typedef struct {
     MtfOnnxCall *call;
     const MtfOnnxModel *body;
@@ -311,7 +312,7 @@ static MtfOnnxValue *given_up(Unrolled *u) {
 
 enum { ITERATION, CONDITION, STATES };
 
-/* As a loop of ours that runs so many times; NULL without an error where data may end it, or it is none. */
+/* As a loop of ours that runs `count` times; NULL without an error where data may end it, or it is none. */
 static MtfOnnxValue *counted_loop(Unrolled *u, int64_t count) {
     MtfOnnxCall *call = u->call;
     MtfOnnxTranslation *t = call->t;
@@ -362,7 +363,8 @@ static bool may_end(const Unrolled *u) {
            u->outputs[0]->tensor != u->alive->tensor;
 }
 
-/* As a loop that goes on while its condition holds, at most so many times; NULL without an error where it is none. */
+/* As a loop that goes on while its condition holds, at most `most` times; NULL without an error where it is
+ * none. */
 static MtfOnnxValue *while_loop(Unrolled *u, int64_t most) {
     MtfOnnxCall *call = u->call;
     MtfOnnxTranslation *t = call->t;

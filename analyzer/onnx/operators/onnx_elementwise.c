@@ -347,8 +347,8 @@ static MtfOnnxValue *area_tangent(MtfOnnxCall *call) {
     return mtf_onnx_affine(t, mtf_onnx_unary(t, MTF_OP_LOG, ratio), 0.5, 0);
 }
 
-/* arctan x: three times half of the angle, x / (1 + sqrt(1 + x^2)), lie within pi / 16, where x - x^3/3 + … - x^15/15 is
- * exact to 1e-13. */
+/* arctan x: three times half of the angle, x / (1 + sqrt(1 + x^2)), lie within pi / 16, where x - x^3/3 + … -
+ * x^15/15 is exact to 1e-13. */
 static MtfOnnxValue *arc_tangent_of(MtfOnnxTranslation *t, MtfOnnxValue *x) {
     for (int halves = 0; halves < 3; halves++) {
         MtfOnnxValue *square = mtf_onnx_unary(t, MTF_OP_SQUARE, x);

@@ -64,7 +64,7 @@ static MtfOnnxValue *gemm(MtfOnnxCall *call) {
     return mtf_onnx_binary(t, MTF_OP_ADD, y, mtf_onnx_affine(t, weight(call, 2), beta, 0));
 }
 
-/* The letters of "ij, jk -> ik" without spaces, with dots spelled out as capitals of which the last
+/* The letters of "ij, jk -> ik" without spaces, with dots spelled out as capitals; the last
  * belong to the last axes; NULL with an error. Free with g_free. */
 static char *spell_letters(MtfOnnxCall *call, const char *equation) {
     g_autoptr(GString) all = g_string_new(NULL);

@@ -23,8 +23,8 @@ static int64_t product(const int64_t *sizes, int n) {
     return all;
 }
 
-/* Places of several axes as places of these axes in one, row by row: the last axis of `ids` has a number for each of
- * `sizes`. */
+/* Places of several axes as places of these axes in one, row by row: the last axis of `ids` has a number for
+ * each of `sizes`. */
 static MtfOnnxValue *flat_places(MtfOnnxTranslation *t, MtfOnnxValue *ids, const int64_t *sizes) {
     int last = ids->rank - 1, n = (int)ids->sizes[last];
     MtfOnnxValue *flat = NULL;
@@ -79,7 +79,7 @@ static MtfOnnxValue *gather_nd(MtfOnnxCall *call) {
     return mtf_onnx_reshape(call->t, rows, rank, sizes);
 }
 
-/* The first so many of each text backwards, the others as they are. */
+/* ReverseSequence: the first lengths[i] elements of text i in reverse order, the others as they are. */
 static MtfOnnxValue *reverse_sequence(MtfOnnxCall *call) {
     MtfOnnxTranslation *t = call->t;
     MtfOnnxValue *x = call->inputs[0], *lengths = call->inputs[1];
@@ -102,7 +102,8 @@ static MtfOnnxValue *reverse_sequence(MtfOnnxCall *call) {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* What is written: `hits` is 1 where update m is for element n, over the rest of the axes or alike for all of these. */
+/* What is written: `hits` is 1 where update m is for element n, over the rest of the axes or alike for all of
+ * these. */
 typedef struct {
     MtfOnnxValue *x;       /* [1, N, R] */
     MtfOnnxValue *updates; /* [M, 1, R] */
@@ -134,7 +135,7 @@ static MtfOnnxValue *write_all(MtfOnnxCall *call, const Writing *w) {
     return mtf_onnx_where(t, hit, joined(t, w, MTF_OP_REDUCE_SUM, 0), w->x);
 }
 
-/* Writes `m` updates [M, R] at places [M, R or 1] into x [N, R], all of which are reshaped so. */
+/* Writes `m` updates [M, R] at places [M, R or 1] into x [N, R], reshaping all three to these shapes. */
 static MtfOnnxValue *written(MtfOnnxCall *call, MtfOnnxValue *x, MtfOnnxValue *places, bool wide,
                              MtfOnnxValue *updates, const int64_t sizes[3]) {
     MtfOnnxTranslation *t = call->t;

@@ -149,8 +149,8 @@ static MtfOnnxValue *of_channels(MtfOnnxCall *call, int k, const MtfOnnxValue *y
     return y == NULL ? NULL : side(call, k, 1, y->rank, MTF_ONNX_DOUBLE);
 }
 
-/* The Conv of x and a filter in the place of the inputs, with the node's own attributes. What lies outside of x is 0
- * there, as its zero is here. */
+/* The Conv of x and a filter in the place of the inputs, with the node's own attributes. What lies outside of
+ * x is 0 there, as its zero is here. */
 static MtfOnnxValue *convolve(const MtfOnnxCall *call, MtfOnnxValue *x, MtfOnnxValue *filter) {
     if (x == NULL || filter == NULL)
         return NULL;
@@ -168,8 +168,8 @@ static MtfOnnxValue *convolve_integers(MtfOnnxCall *call) {
     return mtf_onnx_cast(call->t, y, MTF_ONNX_INT32);
 }
 
-/* Inputs: x, its scale and zero, the filter, its scale and zero (one a channel of the result), those of the result, and
- * integers that are added to sums. */
+/* Inputs: x, its scale and zero, the filter, its scale and zero (one a channel of the result), those of the
+ * result, and integers that are added to sums. */
 static MtfOnnxValue *convolve_quantised(MtfOnnxCall *call) {
     MtfOnnxTranslation *t = call->t;
     MtfOnnxValue *y = convolve(call, from_zero(call, call->inputs[0], 2, 0),

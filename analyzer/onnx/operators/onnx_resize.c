@@ -3,9 +3,10 @@
  *
  *     y[…, o, …] = sum over i of x[…, i, …] W[i, o]
  *
- * Element o lies in x at p = a o + b. W[i, o] is 1 where i is the nearest to p, or 1 - |p - i| (linear), or Keys'
- * cubic of p - i, with what lies beyond the ends given to the first and last. W is made of two ranges, so that it
- * is no weight and is split as the axes are; whole factors of the nearest element are repeats instead. */
+ * Element o lies in x at p = a o + b. W[i, o] is 1 where i is the nearest to p, or 1 - |p - i| (linear), or
+ * Keys' cubic of p - i, with what lies beyond the ends given to the first and last. W is made of two ranges,
+ * so that it is no weight and is split as the axes are; whole factors of the nearest element are repeats
+ * instead. */
 #include "analyzer/onnx/onnx_operators.h"
 #include "analyzer/onnx/onnx_steps.h"
 
@@ -151,8 +152,8 @@ static MtfOnnxValue *elements(MtfOnnxTranslation *t, const Side *s) {
     return mtf_onnx_range(t, MTF_ONNX_FLOAT, 2, sizes, 0);
 }
 
-/* What a tie must be moved by, so that float32 rounds it as exact numbers are: half of the way to the nearest that
- * is none. `up` 1: floor, whole numbers stay; -1: ceil. 0 where it is too little. */
+/* What a tie must be moved by, so that float32 rounds it as exact numbers are: half of the way to the nearest
+ * that is none. `up` 1: floor, whole numbers stay; -1: ceil. 0 where it is too little. */
 static double guard(const Side *s, double shift, int up) {
     double least = 0.5, most = 1;
     for (int64_t o = 0; o < s->out; o++) {
@@ -198,8 +199,8 @@ static MtfOnnxValue *linear(const Resize *r, const Side *s) {
                           mtf_onnx_affine(t, mtf_onnx_unary(t, MTF_OP_ABS, far), -1, 1));
 }
 
-/* Of d = |distance|: ((c + 2) d - (c + 3)) d^2 + 1 up to 1, ((c d - 5 c) d + 8 c) d - 4 c up to 2, 0 beyond (Keys:
- * Cubic convolution interpolation for digital image processing, eq. 4 and 8). */
+/* Of d = |distance|: ((c + 2) d - (c + 3)) d^2 + 1 up to 1, ((c d - 5 c) d + 8 c) d - 4 c up to 2, 0 beyond
+ * (Keys: Cubic convolution interpolation for digital image processing, eq. 4 and 8). */
 static MtfOnnxValue *keys(MtfOnnxTranslation *t, MtfOnnxValue *distance, double c) {
     MtfOnnxValue *d = within(t, mtf_onnx_unary(t, MTF_OP_ABS, distance), 0, 2);
     MtfOnnxValue *square = mtf_onnx_unary(t, MTF_OP_SQUARE, d);
@@ -270,7 +271,7 @@ static MtfOnnxValue *resize_axis(const Resize *r, const Side *s, MtfOnnxValue *x
     return fill_outside(r, s, mtf_onnx_product(t, letters, 2, inputs), axis);
 }
 
-/* The nearest under whole factors is every element so many times. */
+/* "nearest" by whole factors repeats every element. */
 static bool is_repeat(const Resize *r, const MtfOnnxValue *x, const Side *sides, int64_t *times) {
     bool centred =
         strcmp(r->where, "half_pixel") == 0 && g_str_has_prefix(r->nearest, "round_prefer");

@@ -45,7 +45,8 @@ static MtfOnnxValue *within(const Sampling *s, MtfOnnxValue *p, int64_t size) {
     return two(s, MTF_OP_MINIMUM, p, number(s, p, (double)size - 1));
 }
 
-/* Turned back at both ends as often as it takes: of the span L from `low` on, low + L - |L - (|p - low| mod 2 L)|. */
+/* Turned back at both ends as often as it takes: of the span L from `low` on, low + L - |L - (|p - low| mod 2
+ * L)|. */
 static MtfOnnxValue *turned(const Sampling *s, MtfOnnxValue *p, int64_t size) {
     double low = s->corners ? 0 : -0.5, span = (double)size - (s->corners ? 1 : 0);
     if (span == 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Sequences of tensors, whose length is known: lists while translating, of which nothing is left in the graph. */
+/* Sequences of tensors, whose length is known: lists while translating, which leave nothing in the graph. */
 #include "analyzer/onnx/onnx_operators.h"
 #include "analyzer/onnx/onnx_steps.h"
 
@@ -34,8 +34,8 @@ static GPtrArray *members_of(MtfOnnxCall *call) {
     return members;
 }
 
-/* Input k as a place among n members, which counts from either end and is at most `last`, the one where it is left
- * out; -1 with an error. */
+/* Input k as a place among n members, which counts from either end and is at most `last`, the one where it is
+ * left out; -1 with an error. */
 static int64_t place_of(MtfOnnxCall *call, int k, int64_t n, int64_t last) {
     double number;
     if (!mtf_onnx_known_input(call, k, (double)last, &number))

@@ -82,7 +82,8 @@ static MtfOnnxValue *range(MtfOnnxCall *call) {
     return value;
 }
 
-/* A window of Hann, Hamming or Blackman: a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), n - 1 where it is symmetric. */
+/* A window of Hann, Hamming or Blackman: a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n), n - 1 where it is
+ * symmetric. */
 static MtfOnnxValue *window(MtfOnnxCall *call) {
     static const double terms[][3] = { { 0.5, 0.5, 0 },
                                        { 25.0 / 46, 21.0 / 46, 0 },
@@ -144,7 +145,8 @@ static int axis_of_examples(const MtfOnnxTranslation *t, const MtfOnnxValue *x) 
     return -1;
 }
 
-/* The axis of a shape that the examples of x go to: the one that begins where they do, or that holds them; -1: none. */
+/* The axis of a shape that the examples of x go to: the one that begins where they do, or that holds them;
+ * -1: none. */
 static int new_axis_of_examples(const MtfOnnxTranslation *t, const MtfOnnxValue *x, int rank,
                                 const int64_t *sizes) {
     int axis = t->batch > 0 ? axis_of_examples(t, x) : -1;
@@ -160,7 +162,8 @@ static int new_axis_of_examples(const MtfOnnxTranslation *t, const MtfOnnxValue 
     return -1;
 }
 
-/* The product of all sizes but an open one (-1), whose axis is `open` (-1: none); -1 where it is beyond 63 bits. */
+/* The product of all sizes but an open one (-1), whose axis is `open` (-1: none); -1 where it is beyond 63
+ * bits. */
 static int64_t known_product(int rank, const int64_t *sizes, int *open) {
     int64_t known = 1;
     *open = -1;
@@ -175,9 +178,9 @@ static int64_t known_product(int rank, const int64_t *sizes, int *open) {
     return known;
 }
 
-/* Where the file fixes a batch and another was asked for: sizes of n elements as the file has them, with the examples
- * asked for along `axis`. Where a size is open, the others are the file's if they stand in it (`stored`), or are its batch;
- * else they were worked out from tensors at hand. */
+/* Where the file fixes a batch and another was asked for: sizes of n elements as the file has them, with the
+ * examples asked for along `axis`. Where a size is open, the others are the file's if they stand in it
+ * (`stored`), or are its batch; else they were worked out from tensors at hand. */
 static void adapt_batch(const MtfOnnxTranslation *t, int64_t n, bool stored, int axis, int rank,
                         int64_t *sizes) {
     int open;
@@ -437,7 +440,8 @@ static MtfOnnxValue *from_either_end(MtfOnnxTranslation *t, MtfOnnxValue *ids, i
     return text && ids->rank == 2 ? ids : mtf_onnx_from_either_end(t, ids, rows);
 }
 
-/* All elements of x in their order, laid out as the ids are, as exporters write views; NULL: it is something else. */
+/* All elements of x in their order, laid out as the ids are, as exporters write views; NULL: it is something
+ * else. */
 static MtfOnnxValue *gather_all(MtfOnnxTranslation *t, MtfOnnxValue *x, const MtfOnnxValue *ids) {
     int64_t sizes[MTF_ONNX_MAX_RANK], start, step;
     int open;
@@ -498,8 +502,8 @@ static bool read_pads(MtfOnnxCall *call, int rank, int64_t *before, int64_t *beh
     return true;
 }
 
-/* `count` elements of x put before its first or behind its last along an axis: copies of that one ("edge"), those
- * next to it backwards ("reflect"), or those at the other end ("wrap"). */
+/* `count` elements of x put before its first or behind its last along an axis: copies of that one ("edge"),
+ * those next to it backwards ("reflect"), or those at the other end ("wrap"). */
 static MtfOnnxValue *border(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis, int64_t count,
                             bool front, char mode) {
     int64_t n = x->sizes[axis], sizes[MTF_ONNX_MAX_RANK];

@@ -81,7 +81,8 @@ static MtfOnnxValue *fourier(MtfOnnxCall *call) {
 
 /* ---- Of pieces ------------------------------------------------------------------------------- */
 
-/* x [batch, 1, time] by waves, times the window where there is one, every `step` places: [batch, pieces, waves]. */
+/* x [batch, 1, time] by waves, times the window where there is one, every `step` places: [batch, pieces,
+ * waves]. */
 static MtfOnnxValue *pieces(MtfOnnxTranslation *t, MtfOnnxValue *x, MtfOnnxValue *waves,
                             MtfOnnxValue *window, int64_t step) {
     MtfOnnxWindows windows = { .n = 1, .kind = MTF_OP_CONV, .letters = "nc,mc->nm" };

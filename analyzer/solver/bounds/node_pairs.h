@@ -12,7 +12,7 @@
 
 #include "analyzer/solver/reduce/layout_core.h"
 
-/* Joins pairs of neighbours of at most so many values together, those of most such cycles and fewest
+/* Joins pairs of neighbours of at most `most_values` values together, those on most such cycles and of fewest
  * values first, each node once, while all matrices together have at most `most_entries`. Every choice
  * keeps its cost. Returns how many pairs it joined. */
 int mtf_core_pair_nodes(MtfCore *core, double most_entries, int most_values);

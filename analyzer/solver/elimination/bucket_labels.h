@@ -28,7 +28,7 @@ typedef enum {
     MTF_LABELS_OPEN, /* there are too many labels, or time is up */
 } MtfLabelsStatus;
 
-/* Looks for it among the tuples, which are complete, combining at most so many labels. Where it is
+/* Looks for it among the tuples, which are complete, combining labels at most `most_work` times. Where it is
  * found, `values` (indexed as in the core) are those of the least core cost; other rows may be
  * overfull. */
 MtfLabelsStatus mtf_bucket_labels_find(MtfBucketTuples *tuples, const MtfLabelRows *rows,

@@ -33,12 +33,11 @@ typedef struct MtfBucketRow {
 } MtfBucketRow;
 
 typedef struct MtfBucketTable {
-    int width; /* of the scope */
-    GArray *
-        *levels;   /* [width + 1] MtfTrieNode and a last one behind all; the root, then one for each
-                       * node of the scope: those of the last are the tuples */
-    GArray *rows;  /* MtfBucketRow, by tuple */
-    GArray *below; /* int, [rows][children] the tuples of the children */
+    int width;        /* of the scope */
+    GArray **levels;  /* [width + 1] MtfTrieNode and a last one behind all; the root, then one
+                         for each * node of the scope: those of the last are the tuples */
+    GArray *rows;     /* MtfBucketRow, by tuple */
+    GArray *below;    /* int, [rows][children] the tuples of the children */
     int64_t *outside; /* [tuples] */
 } MtfBucketTable;
 
@@ -61,7 +60,7 @@ MtfBucketTuples *mtf_bucket_tuples_new(const MtfEliminationTree *tree, const Mtf
 void mtf_bucket_tuples_free(MtfBucketTuples *tuples);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfBucketTuples, mtf_bucket_tuples_free)
 
-/* Finds them all, up and down, trying at most so many values. After any status but COMPLETE they can
+/* Finds them all, up and down, trying at most `most_work` values. After any status but COMPLETE they can
  * only be freed. The control (or NULL) is asked now and then. */
 MtfTuplesStatus mtf_bucket_tuples_find(MtfBucketTuples *tuples, int64_t most_work,
                                        const MtfSearchControl *control);

@@ -31,19 +31,18 @@ typedef struct MtfSearchControl {
     gint64 deadline;                      /* monotonic microseconds; G_MAXINT64: none */
     bool (*interrupted)(void);            /* by the user; NULL: never */
     const MtfSearchListener *listener;    /* NULL: nobody */
-    const _Atomic int64_t
-        *rival;             /* what another search found costs, INT64_MAX: nothing yet; this one is
-                                     abandoned when its bound is */
-    double slack;           /* so many times that; NULL: no other search */
-    _Atomic bool cancelled; /* mtf_search_cancel */
-    _Atomic int64_t cost;   /* of the best that was told found; INT64_MAX: none */
-    _Atomic double bound;   /* the most that a bound was told or guessed to be; 0: none */
+    const _Atomic int64_t *rival; /* what another search found costs, INT64_MAX: nothing yet;
+                                     this one is abandoned when its bound is */
+    double slack;                 /* this many times that; `rival` NULL: no other search */
+    _Atomic bool cancelled;       /* mtf_search_cancel */
+    _Atomic int64_t cost;         /* of the best that was told found; INT64_MAX: none */
+    _Atomic double bound;         /* the most that a bound was told or guessed to be; 0: none */
 } MtfSearchControl;
 
-/* A search of at most so many seconds of wall-clock time, 0: without a limit. */
+/* A search of at most `seconds` seconds of wall-clock time, 0: without a limit. */
 void mtf_search_control_init(MtfSearchControl *control, double seconds);
 
-/* A part of a search (or of NULL) that ends with it, and after so many seconds; 0: with it. At least a
+/* A part of a search (or of NULL) that ends with it, or after `seconds` seconds if above 0. At least a
  * hundredth of a second is granted even where there is none left. */
 void mtf_search_control_init_part(MtfSearchControl *part, const MtfSearchControl *whole,
                                   double seconds);

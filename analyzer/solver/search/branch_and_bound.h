@@ -30,7 +30,7 @@ MtfBranching *mtf_branching_new(MtfMessages *messages, double *weights, guint64 
 void mtf_branching_free(MtfBranching *branching);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfBranching, mtf_branching_free)
 
-/* Goes on with so much work (matrix entries passed), for choices of at most `cutoff`, which may only
+/* Goes on for `work` more matrix entries passed, looking for choices of at most `cutoff`, which may only
  * fall from call to call. Fills `values`, legal and indexed as in the core, when it found some. */
 MtfBranchStatus mtf_branching_run(MtfBranching *branching, int64_t cutoff, int64_t work,
                                   int *values);

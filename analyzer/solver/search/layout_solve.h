@@ -34,19 +34,19 @@ typedef struct MtfSolveOptions {
                         * or one that follows no other: only such choices count, for the bound, too;
                         * NULL: all do */
     bool draft;        /* ends with the best choice in which repeated layers are alike, without
-                                    a bound, where there are such */
+                          a bound, where there are such */
     const struct MtfRowPrices
         *drafted; /* those of a draft of this problem, whose choice is known: alike layers are not
                                     searched again; or NULL */
-    bool no_infeasibility; /* when nothing fits, say only that */
-    MtfCertificate
-        *certificate; /* an empty one, which gets what proves the bound, or that nothing fits
-                                  * (certificate.h); NULL: none is kept. Not with leaders; not covered
-                                  * are `known_bound`, bounds with a tolerance, `needed` of an infeasibility, and
-                                  * what a tree that is not searched to its end adds to the bound */
-    MtfSearchControl
-        *control; /* time, and who listens; or NULL. Told: the bound; and, before there is
-                                * one, what it would come to if repeated layers were alike */
+    bool no_infeasibility;       /* when nothing fits, say only that */
+    MtfCertificate *certificate; /* an empty one, which gets what proves the bound, or that
+                                    nothing fits * (certificate.h); NULL: none is kept. Not with
+                                    leaders; not covered * are `known_bound`, bounds with a
+                                    tolerance, `needed` of an infeasibility, and * what a tree
+                                    that is not searched to its end adds to the bound */
+    MtfSearchControl *control;   /* time, and who listens; or NULL. Told: the bound; and, before
+                                    there is * one, what it would come to if repeated layers were
+                                    alike */
 } MtfSolveOptions;
 
 typedef struct MtfLayoutSolution {

@@ -18,7 +18,7 @@ typedef struct MtfNeighbourhoods MtfNeighbourhoods;
 MtfNeighbourhoods *mtf_neighbourhoods_new(const MtfCore *core, guint64 seed);
 void mtf_neighbourhoods_free(MtfNeighbourhoods *search);
 
-/* Improves legal values (indexed as in the core) with about so much work (matrix entries passed), at
+/* Improves legal values (indexed as in the core) by about `work` matrix entries passed, at
  * the prices of the rows; the control (or NULL) is asked often. Returns whether they got cheaper. */
 bool mtf_neighbourhoods_improve(MtfNeighbourhoods *search, const double *prices, int64_t work,
                                 int *values, const MtfSearchControl *control);

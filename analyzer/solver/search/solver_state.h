@@ -36,7 +36,7 @@ typedef struct MtfSolver {
     int unshrunk;     /* steps since the last shrinking */
     double last_gap;  /* at the last shrinking */
     double noted_gap; /* when it last became noticeably smaller, */
-    int stale_rounds; /* so many rounds ago */
+    int stale_rounds; /* rounds since then */
     double hard;      /* size of the core when probing last left little; INFINITY: not yet */
     double guess;     /* the share of the gap that a guess lies above the bound */
     int guess_rounds, guess_wait; /* since the last guess; before the next */
@@ -54,7 +54,7 @@ typedef struct MtfSolver {
     int pairings;          /* since a better choice */
     double pair_bound;     /* before the last one */
     double look_bound;     /* of a wide core, */
-    int look_rounds;       /* so many rounds ago */
+    int look_rounds;       /* as it was this many rounds ago */
     bool paired;           /* there is nothing more to join */
     MtfLocalSearch *local; /* of the core as it is; NULL after a shrinking */
     int *job;              /* values that the local search works on beside the bound */

@@ -12,7 +12,7 @@ typedef struct {
     int64_t batch;       /* examples of a step */
     int64_t micro_batch; /* … of a micro-batch on one data parallel rank */
     MtfRecompute recomputes;
-    int recomputed_layers; /* the first so many; 0: all, where layers are */
+    int recomputed_layers; /* how many, from the first on; 0: all, where layers are */
     bool offloads;         /* what layers hand on waits with the host, beside recomputed layers */
 } MtfFrameworkPlan;
 

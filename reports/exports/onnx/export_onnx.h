@@ -19,8 +19,8 @@
 /* The file's bytes; `weights` is a safetensors file, or NULL. NULL with a bad-input error. */
 GByteArray *mtf_export_onnx(const MtfPlan *plan, const char *weights, GError **error);
 
-/* The same of a pipeline: every node has the stage that runs it (pipeline_stage), and its inputs and results lie on that
- * stage's devices, of all that there are. */
+/* The same of a pipeline: every node has the stage that runs it (pipeline_stage), and its inputs and results
+ * lie on that stage's devices, of all that there are. */
 GByteArray *mtf_export_onnx_pipeline(const MtfPipelinePlan *pipeline, const char *weights,
                                      GError **error);
 

@@ -9,8 +9,8 @@
 
 #include "reports/exports/onnx/onnx_nodes.h"
 
-/* Writes the loop that the operation being written, its first, belongs to; `write` writes one operation of its body.
- * Fails (bad input) where Scan cannot say it: nothing is sliced, or a condition ends it. */
+/* Writes the loop that the operation being written, its first, belongs to; `write` writes one operation of
+ * its body. Fails (bad input) where Scan cannot say it: nothing is sliced, or a condition ends it. */
 bool mtf_onnx_write_loop(MtfOnnxNodes *e, bool (*write)(MtfOnnxNodes *e));
 
 /* The operations of the loop that `operation` is of, which stand together, are [*begin, *end). */

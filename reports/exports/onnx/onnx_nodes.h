@@ -19,7 +19,7 @@ enum { MTF_ONNX_NODE = 1, MTF_ONNX_INITIALIZER = 5 };
 
 typedef struct {
     const MtfPlan *plan;             /* or NULL, and: */
-    const MtfPipelinePlan *pipeline; /* of which `graph` is the whole */
+    const MtfPipelinePlan *pipeline; /* that `graph` is the whole graph of */
     const MtfGraph *graph;
     GByteArray *message; /* GraphProto */
     const bool *needed;  /* tensors */
@@ -52,7 +52,7 @@ int mtf_node_result_type(const MtfOnnxNodes *e);
 /* Appends `inner` as a field, and frees it. */
 void mtf_node_put_inner(GByteArray *message, uint32_t field, GByteArray *inner);
 
-/* A TensorProto of numbers with so many dimensions; and the same as a constant of the operation: of any
+/* A TensorProto of numbers with `rank` dimensions; and the same as a constant of the operation: of any
  * shape, a list, a single number. */
 GByteArray *mtf_node_numbers(int type, const double *values, int rank, const int64_t *sizes);
 const char *mtf_node_array(MtfOnnxNodes *e, int type, const double *values, int rank,

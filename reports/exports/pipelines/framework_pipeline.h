@@ -32,7 +32,7 @@ void mtf_framework_pipeline_free(MtfFrameworkPipeline *pipeline);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfFrameworkPipeline, mtf_framework_pipeline_free)
 
 /* Fails, with the first stage that is run in another way than the first one, where all are to be run alike:
- * degrees of parallelism, ZeRO, what is recomputed. `*each` becomes that way; it recomputes so many
+ * degrees of parallelism, ZeRO, what is recomputed. `*each` becomes that way; it recomputes that number of
  * layers of each stage, 0: all. */
 bool mtf_framework_pipeline_each(const MtfFrameworkPipeline *pipeline, const char *framework,
                                  MtfFrameworkPlan *each, GError **error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* A Python module with the plan as Alpa's PipeshardParallel takes stages that are set by hand: layers, the
- * hosts and devices of each stage's mesh, and that mesh as data x tensor parallelism. What of a stage is sharded how
- * is found by Alpa itself, along these axes. */
+ * hosts and devices of each stage's mesh, and that mesh as data x tensor parallelism. What of a stage is
+ * sharded how is found by Alpa itself, along these axes. */
 #include "cost/machine/machine.h"
 #include "layouts/base/error.h"
 #include "reports/exports/pipelines/framework_pipeline.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Megatron-LM's flags of a pipeline that runs 1F1B, or interleaved 1F1B over several chunks a rank. Stages of as
- * many layers each follow from the number of stages; others are said by the layout of Megatron-Core
+/* Megatron-LM's flags of a pipeline that runs 1F1B, or interleaved 1F1B over several chunks a rank. Stages of
+ * as many layers each follow from the number of stages; others are said by the layout of Megatron-Core
  * (docs/user-guide/features/pipeline_parallel_layout): E embedding, t a layer, L loss, | between stages:
  *
  *     layers 1 3 3 1, two ranks of two chunks      --pipeline-model-parallel-layout "Et|t*3|t*3|tL" */

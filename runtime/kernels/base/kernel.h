@@ -65,8 +65,8 @@ typedef struct {
     int64_t step;    /* the first is 1; 0 outside training, when dropout drops nothing */
     int microbatch;  /* of the step; the first is 0 */
     int64_t element; /* of a loop: what this iteration is about (layouts/graph/loops.h); else 0 */
-    bool
-        continues; /* output 0 holds what was folded before, to which this is added (fused_groups.h) */
+    bool continues;  /* output 0 holds what was folded before, to which this is added
+                        (fused_groups.h) */
     void *prepared;  /* by mtf_kernel_prepare, or NULL: the kernel then prepares itself */
     void *workspace; /* of a prepared call: what mtf_kernel_prepare asked for */
     const MtfProgressHook *progress; /* or NULL */
@@ -83,7 +83,7 @@ typedef struct {
     const char *output; /* NULL: what the operation infers */
     unsigned fresh;     /* bit k: input k was just computed */
     bool kept;          /* the fresh inputs, for the backward pass */
-    bool is_slow;       /* takes so long for an element that where operands lie is no matter */
+    bool is_slow;       /* each element takes so long that the place of operands does not matter */
 } MtfKernelTrial;
 
 /* The last three of them. */
@@ -105,8 +105,8 @@ typedef struct {
     /* For calls that are made ready (mtf_kernel_prepare); NULL in most. */
     void *(*prepare)(const MtfKernelCall *call, int64_t *workspace_bytes);
     void (*release)(void *prepared);
-    MtfKernelTrial
-        trial; /* without input and output: its time follows from other tables or rates */
+    MtfKernelTrial trial; /* without input and output: its time follows from other tables or
+                             rates */
 } MtfKernelRow;
 
 #define MTF_TIMED_KERNEL(operation, function, ...)                      \

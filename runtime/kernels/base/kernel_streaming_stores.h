@@ -10,7 +10,7 @@
 
 #define MTF_STREAM_BYTES (INT64_C(4) << 20)
 
-/* Whether so many bytes at `to` are long enough, lie as they must, and the processor can. */
+/* Whether `bytes` bytes at `to` are enough and aligned for streaming stores, and the processor has them. */
 bool mtf_streams(const void *to, int64_t bytes);
 
 /* memcpy, past the caches where it can. */

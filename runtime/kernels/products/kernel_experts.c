@@ -107,8 +107,8 @@ static Matrix widened(float *panel, const MtfOperand *operand, int64_t at, int64
     return (Matrix){ panel, rows, columns, columns, false };
 }
 
-/* Whether so many rows are multiplied with a narrow matrix as it lies, once over, as a dense layer's are.
- * Wide ones need no widening, and oneDNN is as fast. */
+/* Whether `rows` rows are few enough to be multiplied with a narrow matrix as it lies, read once, as a dense
+ * layer's. Wide ones need no widening, and oneDNN is as fast. */
 static bool are_few(int64_t rows, const Matrices *w) {
     return rows <= MTF_SKINNY_ROWS && mtf_operand_is_narrow(w->operand);
 }

@@ -5,7 +5,7 @@
 
 #include <cblas.h>
 
-/* A matrix with any strides of which one is 1, or with a single row or column. */
+/* A matrix where one stride is 1, or with a single row or column. */
 typedef struct {
     void *data;
     int rows, columns;

@@ -11,7 +11,7 @@
 #define PAGE 4096
 #define ROWS 512         /* of x at a time */
 #define PANEL (1 << 18)  /* elements of the matrix at a time, or */
-#define LEAST_COLUMNS 16 /* … so many columns */
+#define LEAST_COLUMNS 16 /* … this many columns */
 
 typedef struct {
     int64_t begin, end;

@@ -9,8 +9,8 @@
 
 #define MTF_ATTENTION_TILE_ROWS 8
 
-/* c = sum over steps of a b, or c += that, of so many rows by two vectors. Strides in elements: a's from
- * row to row of c and from step to step, so that it may be a matrix or its transpose. */
+/* c = sum over steps of a b, or c += that, for MTF_ATTENTION_TILE_ROWS rows by two vectors. Strides in
+ * elements: a's from row to row of c and from step to step, so that it may be a matrix or its transpose. */
 typedef struct {
     const void *a, *b;
     void *c;
@@ -24,7 +24,7 @@ typedef struct {
     int64_t rows, columns, stride;
 } MtfAttentionRows;
 
-/* Where rows are copied to; they are filled up to so many columns. */
+/* Where rows are copied to; they are padded to `columns` columns. */
 typedef struct {
     void *data;
     int64_t columns, stride;

@@ -59,9 +59,9 @@ typedef struct {
     int numbering;         /* the nest's operand that numbers them */
     int64_t head;          /* the one at hand */
     int64_t score_rows[2]; /* of a head, queries and the scores of each */
-    int64_t turn;          /* where queries have parts, too: they meet those so many before … */
-    int64_t parts;         /* … of so many */
-    bool striped;          /* position i of part p is number i parts + p, not p part_keys + i */
+    int64_t turn;  /* with parts of queries: each meets the part of keys `turn` before it … */
+    int64_t parts; /* … modulo `parts` */
+    bool striped;  /* position i of part p is number i parts + p, not p part_keys + i */
     const MtfOperand *before, *lse_before; /* results of other memory, as O and LSE; or NULL */
     const MtfProgressHook *progress;
 } Attention;
@@ -458,7 +458,8 @@ typedef struct {
     double largest[MTF_ATTENTION_QUERIES], sum[MTF_ATTENTION_QUERIES];
 } Statistics;
 
-/* Online softmax: turns scores into exponentials under the largest score so far, and what was added up before as well. */
+/* Online softmax: turns scores into exponentials under the largest score so far, and what was added up before
+ * as well. */
 static void online_softmax_row(const Attention *a, const Block *b, Statistics *s, int64_t row) {
     char *scores = block_row(a, a->scores, b, row);
     Seen seen = keys_in_window(a, b, row);
@@ -770,7 +771,8 @@ static void clear(const MtfOperand *out) {
     memset(out->data, 0, (size_t)(mtf_operand_elements(out) * mtf_dtype_bytes(out->dtype)));
 }
 
-/* Memory that no head of this processor reads still has a gradient here: 0. A bias's adds up over all that share it. */
+/* Memory that no head of this processor reads still has a gradient here: 0. A bias's adds up over all that
+ * share it. */
 static void attention_grad_kernel(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs, *out = call->outputs;
     Attention a = { .operand = { &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &out[0], &out[1],

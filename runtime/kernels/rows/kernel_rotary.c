@@ -13,7 +13,7 @@
 
 /* Pairs `first` … `first` + `n` of one position. */
 typedef struct {
-    int64_t position; /* of which the sines and cosines are; INT64_MIN: none yet */
+    int64_t position; /* that the sines and cosines belong to; INT64_MIN: none yet */
     int64_t length;   /* of the text that the frequencies are for */
     int64_t first, n, rotated;
     double frequency[PAIRS], sine[PAIRS], cosine[PAIRS];

@@ -7,7 +7,7 @@
 #include "layouts/program/passes.h"
 #include "tests/support/cases/parse_graph.h"
 
-#define LAYERS 450 /* of which a step has more than MTF_LARGE_OPERATIONS */
+#define LAYERS 450 /* a step of these has more than MTF_LARGE_OPERATIONS */
 
 typedef struct {
     MtfMachine *machine;

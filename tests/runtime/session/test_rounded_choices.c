@@ -23,8 +23,8 @@ typedef struct {
     const MtfLossModel *model;
     MtfProgram *program;
     MtfLockstep *lockstep;
-    float *
-        *chosen; /* by tensor: what relu left, or which element a pool took; NULL for all others */
+    float **chosen; /* by tensor: what relu left, or which element a pool took; NULL for all
+                       others */
     double loss;
 } Training;
 
