@@ -309,7 +309,7 @@ static void print_for_people(const char *name, const cJSON *report) {
 int mtf_command_check(int argc, char **argv) {
     gboolean json = FALSE;
     g_autofree char *dump_after = NULL;
-    int batch = 0, length = 0;
+    int batch = MTF_NO_COUNT, length = MTF_NO_COUNT;
     const GOptionEntry entries[] = {
         { "batch", 0, 0, G_OPTION_ARG_INT, &batch, "Examples in a batch of a published model (32)",
           "N" },
@@ -323,10 +323,12 @@ int mtf_command_check(int argc, char **argv) {
     if (!mtf_command_line_parse(&argc, &argv, entries, "GRAPH|PLAN|MACHINE|MODEL",
                                 "Says what a file is, whether it is sound, and what it holds. A "
                                 "forward graph is differentiated, a plan lowered to its program.",
-                                1, 1, &error))
+                                1, 1, &error) ||
+        !mtf_option_count("--batch", &batch, &error) ||
+        !mtf_option_count("--length", &length, &error))
         return mtf_command_line_fail("meshtf-plan check", error);
     cJSON *report = cJSON_CreateObject();
-    MtfImport import = { .path = argv[1], .batch = MAX(batch, 0), .length = MAX(length, 0) };
+    MtfImport import = { .path = argv[1], .batch = batch, .length = length };
     File file = { .import = &import, .dump_after = dump_after, .json = json };
     bool sound = read_and_check(&file, report, &error);
     if (sound && json) {

@@ -186,7 +186,10 @@ static bool estimate(const Options *options, const char *path, GError **error) {
            (options->output == NULL || mtf_plan_save(plan, options->output, error));
 }
 
-static bool check_options(const Options *options, GError **error) {
+static bool check_options(Options *options, GError **error) {
+    if (!mtf_option_count("--batch", &options->batch, error) ||
+        !mtf_option_count("--length", &options->length, error))
+        return false;
     if (!mtf_algorithm_choice_check(options->collectives, error))
         return false;
     if (options->dump_after != NULL && mtf_pass_find(options->dump_after, error) < 0)
@@ -217,7 +220,9 @@ static void clear_options(Options *options) {
     { name, letter, 0, G_OPTION_ARG_STRING, &o.field, help, what }
 
 int mtf_command_estimate(int argc, char **argv) {
-    Options o = { .microbatches = 1, .key_parts = 1, .ring = 1 };
+    Options o = {
+        .batch = MTF_NO_COUNT, .length = MTF_NO_COUNT, .microbatches = 1, .key_parts = 1, .ring = 1
+    };
     const GOptionEntry entries[] = {
         TEXT("mesh", 0, mesh, "The mesh of processors", "'rows:4;cols:2'"),
         TEXT("layout", 0, layout, "Which dimension lies on which axis", "'batch:rows;d_ff:cols'"),

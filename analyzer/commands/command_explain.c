@@ -219,6 +219,11 @@ static void print_as_json(const Explanation *e) {
     mtf_json_say(object);
 }
 
+static bool check_seconds(const Options *options, GError **error) {
+    return options->seconds >= 0 ||
+           mtf_input_error(error, "--seconds %g is not a number of at least 0", options->seconds);
+}
+
 int mtf_command_explain(int argc, char **argv) {
     Options options = { 0 };
     const GOptionEntry entries[] = {
@@ -237,7 +242,8 @@ int mtf_command_explain(int argc, char **argv) {
                                "other way would cost while everything else stays, and what the "
                                "best would cost with everything else chosen anew.",
                                2, 2, &error) &&
-        prepare(&e, argv[1], argv[2], &error) && select_instead(&e, &error);
+        check_seconds(&options, &error) && prepare(&e, argv[1], argv[2], &error) &&
+        select_instead(&e, &error);
     if (done && options.instead == NULL)
         choose_anew(&e);
     if (done)

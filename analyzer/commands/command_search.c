@@ -144,7 +144,18 @@ static bool check_proof(const Options *o, GError **error) {
                                   "takes its time");
 }
 
+static bool check_counts(Options *o, GError **error) {
+    return mtf_option_count("--devices", &o->devices, error) &&
+           mtf_option_count("--batch", &o->batch, error) &&
+           mtf_option_count("--length", &o->length, error) &&
+           mtf_option_count("--context", &o->context, error) &&
+           mtf_option_count("--chunks", &o->chunks, error) &&
+           mtf_option_count("--frontier", &o->frontier, error);
+}
+
 static bool check_options(Options *options, GError **error) {
+    if (!check_counts(options, error))
+        return false;
     if (!check_exportable(options, error))
         return false;
     if (!mtf_algorithm_choice_check(options->collectives, error) ||
@@ -160,13 +171,12 @@ static bool check_options(Options *options, GError **error) {
     if (options->threads < 0 || options->threads > MOST_THREADS)
         return mtf_input_error(error, "--threads %d must be 1 to %d, or 0: one for each processor",
                                options->threads, MOST_THREADS);
-    if (options->devices < 0)
-        return mtf_input_error(error, "--devices %d must be at least 1", options->devices);
     int stages;
     if (!read_stages(options, &stages, error))
         return false;
     if (!(options->seconds >= 0 && options->seconds < 1e9))
-        return mtf_input_error(error, "--seconds %g must be at least 0", options->seconds);
+        return mtf_input_error(error, "--seconds %g is not a number of at least 0",
+                               options->seconds);
     if (options->frontier != 0 &&
         (options->frontier < 2 || options->frontier > MTF_FRONTIER_MAX_POINTS))
         return mtf_input_error(error, "--frontier %d must be 2 to %d points", options->frontier,
@@ -484,6 +494,12 @@ static bool check_inference_options(const Options *o, GError **error) {
                         : o->certificate != NULL  ? "--certificate"
                         : o->dump_after != NULL   ? "--dump-after"
                         : o->report != NULL       ? "--report"
+                        : o->batch_dim != NULL    ? "--batch-dim"
+                        : o->collectives != NULL  ? "--collectives"
+                        : o->exportable != NULL   ? "--exportable"
+                        : o->pads != NULL         ? "--pad"
+                        : o->even                 ? "--even"
+                        : o->loss != NULL         ? "--loss"
                                                   : NULL;
     return other == NULL || mtf_input_error(error, "%s does not go with --infer", other);
 }
@@ -661,8 +677,17 @@ static const char summary[] = "Finds the layout with the shortest predicted trai
                               "p.json --report out\n"
                               "  meshtf-plan search llama2-7b --devices 16 --machine h100";
 
+static const Options standard = { .devices = MTF_NO_COUNT,
+                                  .batch = MTF_NO_COUNT,
+                                  .length = MTF_NO_COUNT,
+                                  .context = MTF_NO_COUNT,
+                                  .chunks = MTF_NO_COUNT,
+                                  .frontier = MTF_NO_COUNT,
+                                  .max_axes = 2,
+                                  .gap = NAN };
+
 int mtf_command_search(int argc, char **argv) {
-    Options o = { .max_axes = 2, .gap = NAN };
+    Options o = standard;
     const GOptionEntry entries[] = {
         OTHER("devices", G_OPTION_ARG_INT, devices, "Search all meshes of N processors", "N"),
         TEXT("mesh", 0, mesh, "Search this mesh alone", "'rows:2;cols:2'"),

@@ -115,6 +115,13 @@ bool mtf_option_between(const char *option, int64_t value, int64_t least, int64_
                            value, least, most);
 }
 
+bool mtf_option_count(const char *option, int *count, GError **error) {
+    if (*count != MTF_NO_COUNT)
+        return mtf_option_between(option, *count, 1, INT64_MAX, error);
+    *count = 0;
+    return true;
+}
+
 bool mtf_option_auto_or_count(const char *option, const char *text, int most, int *count,
                               GError **error) {
     guint64 value = 0;

@@ -15,6 +15,9 @@
 /* What an option of whole numbers holds that is not given: none that anybody types. */
 #define MTF_NOT_GIVEN G_MININT64
 
+/* The same of an option of a count, an int. */
+#define MTF_NO_COUNT G_MININT
+
 /* How a command is called: what follows its name in --help ("GRAPH --mesh MESH"), the text below
  * that line, and the fewest and most arguments that are not options. */
 typedef struct {
@@ -45,6 +48,9 @@ int mtf_command_line_fail(const char *program, GError *error);
  * `most` is INT64_MAX; an error names the option and the range. */
 bool mtf_option_between(const char *option, int64_t value, int64_t least, int64_t most,
                         GError **error);
+
+/* A count that is given must be at least 1; one that is not (MTF_NO_COUNT) becomes 0. */
+bool mtf_option_count(const char *option, int *count, GError **error);
 
 /* Reads "auto", or a count of 1 to `most`; auto, and an option that is not given, is 0. */
 bool mtf_option_auto_or_count(const char *option, const char *text, int most, int *count,

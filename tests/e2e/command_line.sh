@@ -40,6 +40,10 @@ claim "the library's graphs are listed" says "gpt-small"
 run meshtf-plan estimate gpt-small --mesh rows:2 --layout '' --dim batch=65536 --machine v100
 claim "search and estimate take their names" exits 0
 claim "a layout that needs more than the device has is said not to fit" says_error "this layout does not fit: it needs"
+run meshtf-plan search llama2-7b --devices 8 --batch 0
+claim "a batch of 0 is not taken for none given" bad_input
+run meshtf-plan search mlp --devices 2 --infer forward --pad units_0:128
+claim "what a plan of inference has no use for is refused" says_error "--pad does not go with --infer"
 run meshtf-plan estimate mlp --mesh rows:2 --layout batch:rows --batch-dim batsh
 claim "the dimension of the batch is looked for where nothing is divided, too" bad_input
 run sh -c "meshtf-plan estimate mlp --mesh rows:2 --layout '' -o - | meshtf-plan export - --to jax"

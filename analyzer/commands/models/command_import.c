@@ -69,7 +69,7 @@ static bool import_model(const char *path, const Options *options, GError **erro
 }
 
 int mtf_command_import(int argc, char **argv) {
-    Options options = { 0 };
+    Options options = { .batch = MTF_NO_COUNT, .length = MTF_NO_COUNT };
     const GOptionEntry entries[] = {
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
           "Where the graph goes (standard output: -)", "GRAPH" },
@@ -102,6 +102,8 @@ int mtf_command_import(int argc, char **argv) {
                                        "config.json of Hugging Face transformers, or that file, "
                                        "or an ONNX file.",
                                        1, 1, &error) &&
+                mtf_option_count("--batch", &options.batch, &error) &&
+                mtf_option_count("--length", &options.length, &error) &&
                 import_model(argv[1], &options, &error);
     g_free(options.output);
     g_free(options.optimizer);
