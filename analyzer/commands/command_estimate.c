@@ -2,7 +2,7 @@
 /* meshtf-plan estimate: prices one layout, given by rules. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/layout_search/settled_layout.h"
-#include "analyzer/planner/planning.h"
+#include "analyzer/planner/plan_ending.h"
 #include "cost/machine/mapping_json.h"
 #include "cost/price/predict.h"
 #include "cost/summary/step_summary.h"
@@ -63,7 +63,7 @@ static void lay_mesh(Estimate *e, const MtfGraph *graph, const MtfLayout *layout
     e->cost = e->in_order_cost;
 }
 
-static void print_for_people(const Estimate *e, const MtfPlan *plan, const MtfProgram *program) {
+static void print_for_people(const Estimate *e, const MtfPlan *plan, const char *notes) {
     const MtfMesh *laid = &plan->layout->mesh;
     g_autofree char *mesh = mtf_mesh_format(laid);
     g_autofree char *mapping = mtf_mapping_format(laid, &e->pricer.map.mapping);
@@ -78,7 +78,7 @@ static void print_for_people(const Estimate *e, const MtfPlan *plan, const MtfPr
                mapping, (double)e->in_order_cost / (double)e->cost);
     for (guint i = 0; i < e->inert->len; i++)
         printf("no effect      %s\n", (const char *)g_ptr_array_index(e->inert, i));
-    mtf_planning_print_notes(plan, program, &e->pricer);
+    fputs(notes, stdout);
     fputs(tables, stdout);
 }
 
@@ -101,12 +101,12 @@ static bool gives_plan_alone(const Options *options) {
     return g_strcmp0(options->output, "-") == 0;
 }
 
-static bool print(const Estimate *e, const MtfPlan *plan, const MtfProgram *program) {
+static bool print(const Estimate *e, const MtfPlan *plan, const char *notes) {
     warn_unfit(e, plan);
     if (gives_plan_alone(e->options))
         return true;
     if (!e->options->json) {
-        print_for_people(e, plan, program);
+        print_for_people(e, plan, notes);
         return true;
     }
     g_autofree char *text = mtf_json_print(plan->predicted);
@@ -177,12 +177,19 @@ static bool estimate(const Options *options, const char *path, GError **error) {
     lay_mesh(&e, graph, layout);
     g_autoptr(MtfProgram) program = mtf_layout_settle(
         graph, layout, &e.pricer, mtf_planning_room(machine), options->collectives, NULL);
-    g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
-        g_steal_pointer(&graph), g_steal_pointer(&layout), program, &e.pricer, unsearched(&e));
-    return mtf_planning_set_execution(plan, written, &variant, error) &&
+    MtfPlanEnding ending = { .written = written,
+                             .variant = &variant,
+                             .program = program,
+                             .pricer = &e.pricer,
+                             .notes = !options->json && !gives_plan_alone(options),
+                             .file = options->output != NULL };
+    g_autofree char *notes = NULL;
+    g_autoptr(MtfPlan) plan = mtf_plan_end(&ending, g_steal_pointer(&graph),
+                                           g_steal_pointer(&layout), unsearched(&e), &notes, error);
+    return plan != NULL &&
            mtf_planning_dump(plan, options->dump_after, options->json || gives_plan_alone(options),
                              error) &&
-           print(&e, plan, program) &&
+           print(&e, plan, notes) &&
            (options->output == NULL || mtf_plan_save(plan, options->output, error));
 }
 

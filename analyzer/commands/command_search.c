@@ -8,6 +8,7 @@
 #include "analyzer/planner/deep_search.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/planner/next_best.h"
+#include "analyzer/planner/plan_ending.h"
 #include "analyzer/planner/search_progress.h"
 #include "analyzer/serving/search_inference.h"
 #include "analyzer/solver/problem/in_parallel.h"
@@ -51,6 +52,7 @@ typedef struct {
     MtfSearchControl control; /* of it, begun when the command was */
     MtfSearchProgress *progress;
     MtfVariantAnswer found;
+    char *notes;             /* on its plan, for people */
     cJSON *pipeline;         /* what was found in stages, where they were searched, too */
     double pipeline_seconds; /* of a step of that; 0: none was found */
 } Run;
@@ -288,14 +290,18 @@ static MtfPlan *plan_of(Run *run, GError **error) {
             mtf_variant_frontier_to_json(found->frontier, found->variants));
     if (run->pipeline != NULL)
         cJSON_AddItemToObject(search_json, "pipeline", g_steal_pointer(&run->pipeline));
-    mtf_next_best_add(search_json, &found->answer, found->program, limit);
-    g_autoptr(MtfPlan) plan =
-        mtf_planning_plan_new(g_steal_pointer(&found->graph), g_steal_pointer(&found->layout),
-                              found->program, &found->answer.pricer, search_json);
-    const MtfStepVariant *variant =
-        &g_array_index(found->variants, MtfStepCandidate, found->variant).variant;
-    return mtf_planning_set_execution(plan, run->written, variant, error) ? g_steal_pointer(&plan)
-                                                                          : NULL;
+    MtfPlanEnding ending = {
+        .written = run->written,
+        .variant = &g_array_index(found->variants, MtfStepCandidate, found->variant).variant,
+        .program = found->program,
+        .pricer = &found->answer.pricer,
+        .answer = &found->answer,
+        .memory_limit = limit,
+        .notes = !run->options->json && g_strcmp0(run->options->output, "-") != 0,
+        .file = run->options->output != NULL || run->options->report != NULL,
+    };
+    return mtf_plan_end(&ending, g_steal_pointer(&found->graph), g_steal_pointer(&found->layout),
+                        search_json, &run->notes, error);
 }
 
 /* The report reads the plan from a file: the user's, or one of its own. */
@@ -355,7 +361,8 @@ static MtfSearchReport report_of(const Run *run) {
                               .may_cut = run->options->stages == NULL &&
                                          run->options->devices > 1 && run->options->mesh == NULL &&
                                          check_pipeline_options(run->options, NULL),
-                              .found = &run->found };
+                              .found = &run->found,
+                              .notes = run->notes };
 }
 
 /* The layout problem and the certificate, where they are wanted. */
@@ -398,6 +405,7 @@ static void clear_run(Run *run) {
     mtf_machine_free(run->machine);
     mtf_graph_free(run->written);
     cJSON_Delete(run->pipeline);
+    g_free(run->notes);
     if (run->meshes != NULL)
         g_array_unref(run->meshes);
 }

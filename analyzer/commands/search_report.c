@@ -320,7 +320,7 @@ void mtf_search_print(const MtfSearchReport *report, const MtfPlan *plan) {
     print_alike(report);
     print_variant(report, plan);
     print_mapping(report, plan);
-    mtf_planning_print_notes(plan, report->found->program, &report->found->answer.pricer);
+    fputs(report->notes, stdout);
     print_proof(report);
     fputs(tables, stdout);
     print_frontier(report);

@@ -15,6 +15,7 @@ typedef struct {
     int64_t memory_limit;   /* bytes of a device */
     bool may_cut;           /* a search for stages may be asked for instead */
     const MtfVariantAnswer *found;
+    const char *notes; /* on its plan, where it is printed for people */
 } MtfSearchReport;
 
 /* For people, and as JSON, on standard output. */

@@ -95,21 +95,21 @@ static void add_doubt(cJSON *object, const MtfPricer *pricer, const MtfProgram *
         cJSON_AddStringToObject(object, "decided_by", measurement);
 }
 
-void mtf_next_best_add(cJSON *search, const MtfPlanAnswer *answer, const MtfProgram *program,
-                       int64_t memory_limit) {
+cJSON *mtf_next_best(const MtfPlanAnswer *answer, const MtfProgram *program, int64_t memory_limit) {
     const MtfGraph *graph = program->graph;
     if (answer->incumbents == NULL)
-        return;
+        return NULL;
     g_autofree char *words = mtf_parallelism_format(graph, program->layout);
     const MtfIncumbent *next = find_next(answer, graph, words, memory_limit);
     if (next == NULL)
-        return;
+        return NULL;
     g_autofree char *its = mtf_parallelism_format(graph, next->layout);
-    cJSON *object = cJSON_AddObjectToObject(search, "next_best");
+    cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "name", next->name);
     cJSON_AddStringToObject(object, "parallelism", its);
     mtf_json_add_integer(object, "memory_bytes", next->arena_bytes);
     add_doubt(object, &answer->pricer, program, next);
+    return object;
 }
 
 void mtf_next_best_print(const cJSON *search) {

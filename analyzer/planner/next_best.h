@@ -7,13 +7,12 @@
 
 #include "analyzer/layout_search/plan_search.h"
 
-/* Adds to the `search` of a plan whose layout is lowered to `program`, where there is one: "next_best":
- * {"name", "parallelism", "step_seconds", "longer" (0.02: by 2 %), "memory_bytes", "within_doubt",
- * "decided_by"}. Where the machine was judged by measured runs and the two steps differ by less than their
- * error, "within_doubt" is true and "decided_by" names what to measure: the part of a step in which the two
- * differ most. */
-void mtf_next_best_add(cJSON *search, const MtfPlanAnswer *answer, const MtfProgram *program,
-                       int64_t memory_limit);
+/* That of a plan whose layout is lowered to `program`, for its `search`: {"name", "parallelism",
+ * "step_seconds", "longer" (0.02: by 2 %), "memory_bytes", "within_doubt", "decided_by"}. Where the
+ * machine was judged by measured runs and the two steps differ by less than their error,
+ * "within_doubt" is true and "decided_by" names what to measure: the part of a step in which the two
+ * differ most. The caller owns it; NULL: there is none. */
+cJSON *mtf_next_best(const MtfPlanAnswer *answer, const MtfProgram *program, int64_t memory_limit);
 
 /* Makes the plan of an answer the fastest of the layouts made by hand that fits and that Megatron-LM can
  * run (mtf_parallelism_is_megatron), if the answer's is of another kind; `*settled`, the answer's
@@ -21,7 +20,7 @@ void mtf_next_best_add(cJSON *search, const MtfPlanAnswer *answer, const MtfProg
 bool mtf_plan_answer_keep_megatron(MtfPlanAnswer *answer, const MtfGraph *graph,
                                    int64_t memory_limit, MtfLayout **settled, GError **error);
 
-/* What mtf_next_best_add added, as lines for people on standard output. */
+/* The "next_best" of a plan's `search`, as lines for people on standard output. */
 void mtf_next_best_print(const cJSON *search);
 
 #endif

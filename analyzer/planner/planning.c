@@ -344,16 +344,8 @@ bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMa
     return mtf_mapping_from_json(&root, mesh, &pricer->map, error);
 }
 
-bool mtf_planning_set_execution(MtfPlan *plan, const MtfGraph *graph, const MtfStepVariant *variant,
-                                GError **error) {
-    plan->layout->execution.kept = mtf_step_variant_kept(variant, 0);
-    plan->training =
-        mtf_planning_training_graph(graph, variant, &plan->layout->execution.division, error);
-    return plan->training != NULL;
-}
-
-MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfProgram *program,
-                               const MtfPricer *pricer, cJSON *search) {
+MtfPlan *mtf_planning_plan_begin(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                                 cJSON *search) {
     MtfPlan *plan = g_new0(MtfPlan, 1);
     plan->graph = graph;
     plan->layout = layout;
@@ -361,82 +353,22 @@ MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfProg
     plan->machine = mtf_machine_to_json(pricer->machine);
     plan->mapping = mtf_mapping_to_json(&layout->mesh, &pricer->map.mapping);
     plan->search = search;
-    plan->predicted = mtf_predict(pricer, program);
-    mtf_summary_add(plan->predicted, pricer, program,
-                    (int64_t)mtf_json_number_of(search, "memory_limit",
-                                                (double)mtf_planning_room(pricer->machine)));
-    plan->program_sha256 = mtf_program_digest(program);
     return plan;
 }
 
-static void print_order(const MtfPlan *plan, const MtfProgram *program) {
-    g_autoptr(MtfLayout) layout = mtf_layout_copy(plan->layout);
-    mtf_layout_set_order(layout, NULL, 0);
-    g_autoptr(MtfProgram) written = mtf_lower(plan->graph, layout);
-    g_autoptr(MtfArena) arena = mtf_arena_pack(program), before = mtf_arena_pack(written);
-    g_autofree char *bytes = mtf_bytes_format((double)arena->bytes);
-    g_autofree char *bytes_before = mtf_bytes_format((double)before->bytes);
-    printf("order          another than written, for a peak of %s instead of %s\n", bytes,
-           bytes_before);
+void mtf_planning_plan_predict(MtfPlan *plan, const MtfProgram *program, const MtfPricer *pricer) {
+    plan->predicted = mtf_predict(pricer, program);
+    mtf_summary_add(plan->predicted, pricer, program,
+                    (int64_t)mtf_json_number_of(plan->search, "memory_limit",
+                                                (double)mtf_planning_room(pricer->machine)));
 }
 
-/* Messages of several tensors, and how many these are. */
-static int count_joined(const MtfProgram *program, int *tensors) {
-    int messages = 0;
-    for (int i = 0; i < mtf_program_length(program); i++) {
-        const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        bool several = instruction->kind == MTF_INSTRUCTION_RESHARD && instruction->n_inputs > 1;
-        messages += several;
-        *tensors += several ? instruction->n_inputs : 0;
-    }
-    return messages;
-}
-
-/* How many exchanges were joined, and how much shorter that makes the step. */
-static void print_buckets(const MtfPlan *plan, const MtfPricer *pricer, const MtfProgram *program) {
-    g_autoptr(MtfLayout) layout = mtf_layout_copy(plan->layout);
-    layout->execution.bucket_bytes = 0;
-    g_autoptr(MtfProgram) alone = mtf_lower(plan->graph, layout);
-    g_autoptr(MtfSchedule) after = mtf_schedule_new(pricer, program);
-    g_autoptr(MtfSchedule) before = mtf_schedule_new(pricer, alone);
-    int joined = 0, messages = count_joined(program, &joined);
-    g_autofree char *bytes = mtf_bytes_format((double)plan->layout->execution.bucket_bytes);
-    g_autofree char *saved =
-        mtf_seconds_format((double)(before->nanoseconds - after->nanoseconds) * 1e-9);
-    printf("buckets        %d small exchanges travel as %d, of at most %s each, which saves %s\n",
-           joined, messages, bytes, saved);
-}
-
-/* Each kind and size once. */
-static void print_unmeasured(const MtfPricer *pricer, const MtfProgram *program) {
-    g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
-    for (int i = 0; i < mtf_program_length(program); i++) {
-        const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        MtfCollectiveKind kind;
-        if (!mtf_instruction_collective_kind(instruction, &kind))
-            continue;
-        MtfNetwork group = mtf_mesh_map_group(&pricer->map, instruction->reshard.axes);
-        char *text = mtf_unmeasured_collective(pricer->machine, &group, kind);
-        if (text != NULL && !g_ptr_array_find_with_equal_func(said, text, g_str_equal, NULL)) {
-            printf("not measured   %s\n", text);
-            g_ptr_array_add(said, text);
-        } else {
-            g_free(text);
-        }
-    }
-}
-
-void mtf_planning_print_notes(const MtfPlan *plan, const MtfProgram *program,
-                              const MtfPricer *pricer) {
-    if (plan->layout->execution.order != NULL)
-        print_order(plan, program);
-    if (plan->layout->execution.bucket_bytes > 0)
-        print_buckets(plan, pricer, program);
-    if (pricer->machine->curves->len > 0)
-        print_unmeasured(pricer, program);
-    g_autofree char *doubt = mtf_doubt_format(pricer->machine, mtf_graph_has_experts(plan->graph));
-    if (doubt != NULL)
-        printf("doubt          %s\n", doubt);
+MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfProgram *program,
+                               const MtfPricer *pricer, cJSON *search) {
+    MtfPlan *plan = mtf_planning_plan_begin(graph, layout, pricer, search);
+    mtf_planning_plan_predict(plan, program, pricer);
+    plan->program_sha256 = mtf_program_digest(program);
+    return plan;
 }
 
 bool mtf_planning_dump(const MtfPlan *plan, const char *pass, bool json, GError **error) {

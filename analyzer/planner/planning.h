@@ -122,24 +122,17 @@ MtfMachine *mtf_planning_plan_machine(const MtfPlan *plan, const char *path, GEr
 bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMachine *machine,
                               MtfPricer *pricer, GError **error);
 
-/* Makes a plan of a settled layout, which is lowered to `program`: predicts, digests. What a device may hold is
- * `search`'s "memory_limit", else the machine's memory. Takes over graph, layout and
- * `search`. */
+/* Makes a plan of a settled layout, which is lowered to `program`: begins it without predictions, predicts,
+ * digests. What a device may hold is `search`'s "memory_limit", else the machine's memory. Takes over graph,
+ * layout and `search`. */
+MtfPlan *mtf_planning_plan_begin(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                                 cJSON *search);
+void mtf_planning_plan_predict(MtfPlan *plan, const MtfProgram *program, const MtfPricer *pricer);
 MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfProgram *program,
                                const MtfPricer *pricer, cJSON *search);
-
-/* Says what the graph of a plan was made of: `graph`, as the variant runs it. */
-bool mtf_planning_set_execution(MtfPlan *plan, const MtfGraph *graph, const MtfStepVariant *variant,
-                                GError **error);
 
 /* Prints the program of a plan after the pass of that name, on standard error where standard output
  * is JSON's. Nothing for NULL. Fails where there is no such pass (layouts/program/passes.h). */
 bool mtf_planning_dump(const MtfPlan *plan, const char *pass, bool json, GError **error);
-
-/* Prints for people what is to be said of a plan, lowered to `program`, beside its figures: the order of its
- * instructions, where it is another than written ("for a peak of 15.4 MiB instead of 18.3 MiB"), and
- * collectives of sizes that the machine's calibration did not measure. */
-void mtf_planning_print_notes(const MtfPlan *plan, const MtfProgram *program,
-                              const MtfPricer *pricer);
 
 #endif

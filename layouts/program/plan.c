@@ -59,6 +59,8 @@ void mtf_plan_free(MtfPlan *plan) {
     cJSON_Delete(plan->search);
     g_free(plan->precision);
     g_free(plan->program_sha256);
+    g_free(plan->graph_text);
+    g_free(plan->layout_text);
     g_free(plan);
 }
 
@@ -608,6 +610,33 @@ static cJSON *layout_to_json(const MtfPlan *plan) {
     return object;
 }
 
+/* What a tree is as a member of a plan, at the place where it stands in there; takes the tree over. Free with g_free. */
+static char *print_member(cJSON *tree) {
+    static const char before[] = "{\n  \"\": ", after[] = "\n}\n";
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddItemToObject(root, "", tree);
+    char *text = mtf_json_print_levels(root, PRINT_LEVELS);
+    gsize length = strlen(text) - strlen(before) - strlen(after);
+    memmove(text, text + strlen(before), length);
+    text[length] = '\0';
+    cJSON_Delete(root);
+    return text;
+}
+
+static const MtfGraph *written_graph(const MtfPlan *plan) {
+    return plan->training != NULL ? plan->training : plan->graph;
+}
+
+void mtf_plan_print_graph(MtfPlan *plan) {
+    g_free(plan->graph_text);
+    plan->graph_text = print_member(mtf_graph_to_json(written_graph(plan)));
+}
+
+void mtf_plan_print_layout(MtfPlan *plan) {
+    g_free(plan->layout_text);
+    plan->layout_text = print_member(layout_to_json(plan));
+}
+
 static void add_tree(cJSON *root, const char *key, const cJSON *tree) {
     cJSON_AddItemToObject(root, key, tree == NULL ? cJSON_CreateNull() : mtf_json_printable(tree));
 }
@@ -655,7 +684,9 @@ void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool of_stage) {
     add_tree(root, "machine", plan->machine);
     add_tree(root, "mapping", plan->mapping);
     cJSON_AddStringToObject(root, "precision", plan->precision);
-    cJSON_AddItemToObject(root, "layout", layout_to_json(plan));
+    cJSON_AddItemToObject(root, "layout",
+                          plan->layout_text != NULL ? cJSON_CreateRaw(plan->layout_text)
+                                                    : layout_to_json(plan));
     cJSON_AddItemToObject(root, "execution", execution_to_json(plan, of_stage));
     add_tree(root, "predicted", plan->predicted);
     add_tree(root, "search", plan->search);
@@ -670,10 +701,11 @@ void mtf_plan_add_software(cJSON *root, const MtfPlan *plan) {
 }
 
 char *mtf_plan_print(const MtfPlan *plan) {
-    const MtfGraph *training = plan->training != NULL ? plan->training : plan->graph;
     cJSON *root = cJSON_CreateObject();
     mtf_json_add_integer(root, "meshtf_plan", VERSION);
-    cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(training));
+    cJSON_AddItemToObject(root, "graph",
+                          plan->graph_text != NULL ? cJSON_CreateRaw(plan->graph_text)
+                                                   : mtf_graph_to_json(written_graph(plan)));
     mtf_plan_add_software(root, plan);
     mtf_plan_add_body(root, plan, false);
     char *text = mtf_json_print_levels(root, PRINT_LEVELS);

@@ -25,6 +25,8 @@ typedef struct {
     cJSON *predicted;   /* {"step_seconds", …} */
     cJSON *search;      /* {"cost", "bound", "gap", "method", …} */
     char *program_sha256;
+    char *graph_text,
+        *layout_text; /* these two as the file has them, where they were printed ahead; or NULL */
 } MtfPlan;
 
 /* The graph of a plan: without composites, and ids are int32. */
@@ -38,6 +40,11 @@ MtfPlan *mtf_plan_parse(const char *name, const char *text, gsize length, GError
 
 /* The plan's text, always the same for the same plan; free with g_free. */
 char *mtf_plan_print(const MtfPlan *plan);
+
+/* Print the longest parts ahead, the training graph and the layout, which may not be changed from then on: whoever
+ * has several threads prints both at once. mtf_plan_print then takes them as they are. */
+void mtf_plan_print_graph(MtfPlan *plan);
+void mtf_plan_print_layout(MtfPlan *plan);
 
 /* Writes the plan whole or not at all; fails when the graph is not in canonical order, since the
  * digest names tensors by number. */

@@ -87,6 +87,16 @@ static void a_plan_travels_unchanged(void **state) {
     assert_true(cJSON_GetObjectItem(again->search, "cost")->valuedouble == 1e15);
 }
 
+static void parts_printed_ahead_are_the_same_bytes(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = new_plan();
+    g_autofree char *text = mtf_plan_print(plan);
+    mtf_plan_print_graph(plan);
+    mtf_plan_print_layout(plan);
+    g_autofree char *ahead = mtf_plan_print(plan);
+    assert_string_equal(text, ahead);
+}
+
 static void what_is_whole_or_copied_is_left_out(void **state) {
     (void)state;
     g_autoptr(MtfPlan) plan = new_plan();
@@ -545,6 +555,7 @@ static void a_graph_out_of_order_is_not_saved_until_renumbered(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_travels_unchanged),
+        cmocka_unit_test(parts_printed_ahead_are_the_same_bytes),
         cmocka_unit_test(what_is_whole_or_copied_is_left_out),
         cmocka_unit_test(partial_placements_travel),
         cmocka_unit_test(gathered_copies_travel_and_kept_placements_are_none),
