@@ -70,6 +70,9 @@ static void say_predictions(const MtfSession *session) {
     say(session, mtf_predicted_format(session->plan->predicted));
 }
 
+/* The rate of a large product is measured for this many steps or more: for a few it takes longer than they do. */
+#define MEASURED_STEPS 10
+
 /* Trains what is left to train, and verifies it where that is asked for. */
 static bool train_and_verify(MtfSession *session, GError **error) {
     if (session->done >= session->options->steps) {
@@ -78,8 +81,9 @@ static bool train_and_verify(MtfSession *session, GError **error) {
                             session->options->steps));
         return true;
     }
-    session->gemm_peak =
-        mtf_gemm_peak(g_str_equal(session->plan->precision, "f64") ? MTF_F64 : MTF_F32);
+    if (session->options->steps - session->done >= MEASURED_STEPS)
+        session->gemm_peak =
+            mtf_gemm_peak(g_str_equal(session->plan->precision, "f64") ? MTF_F64 : MTF_F32);
     if (!mtf_session_train(session, error))
         return false;
     if (session->trace != NULL)

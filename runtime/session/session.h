@@ -44,13 +44,13 @@ typedef struct {
     MtfDropped dropped;     /* of this step */
     bool shows_all;         /* every step's line may be seen */
     double products;        /* flop of a rank's matrix products a step */
-    double gemm_peak;       /* flop a second of one large product; 0 = not measured */
-    bool stopped;           /* a signal asked to stop before the last step */
-    void *scores;           /* a copy of what scores.h has computed last; or NULL */
-    int folder;             /* of checkpoints, locked by rank 0; -1 = none */
-    int saves;              /* checkpoints written */
-    int64_t saved;          /* the step of the last */
-    double save_seconds;    /* of all */
+    double gemm_peak;    /* flop a second of one large product; 0: not measured, as for few steps */
+    bool stopped;        /* a signal asked to stop before the last step */
+    void *scores;        /* a copy of what scores.h has computed last; or NULL */
+    int folder;          /* of checkpoints, locked by rank 0; -1 = none */
+    int saves;           /* checkpoints written */
+    int64_t saved;       /* the step of the last */
+    double save_seconds; /* of all */
 } MtfSession;
 
 /* Loads the plan and lays out its memory on paper. Fails when the plan cannot be used, or is not

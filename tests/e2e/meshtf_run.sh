@@ -45,6 +45,7 @@ grep 'products by' "$work/out" >"$work/first"
 run mpirun -n 2 meshtf-run "$plan" --steps 4 --checkpoint "$work/tried" --resume
 grep 'products by' "$work/out" >"$work/second"
 claim "a run that goes on multiplies as it did" cmp -s "$work/first" "$work/second"
+claim "few steps are not held against a large product" sh -c "! grep -q 'gemm' '$work/out'"
 
 run mpirun -n 2 meshtf-run "$plan" --steps 30 --metrics "$work/metrics.jsonl" --verify
 claim "two ranks train" exits 0
@@ -58,6 +59,8 @@ claim "communication that nothing hid is said" says "not overlapped"
 claim "traffic is the program's" says "every rank's calls and bytes equal the program's"
 claim "--verify compares with one processor" says "the same steps on one processor"
 claim "there is one line of metrics a step" test "$(wc -l <"$work/metrics.jsonl")" = 30
+claim "each says what share of a large product's rate its products reach" \
+    test "$(grep -c '"gemm_fraction":0\.[0-9]' "$work/metrics.jsonl")" = 30
 claim "the last line is of the last step" grep -q '^{"step":30,"loss":[0-9.e-]*,"gradient_norm":[0-9.e-]*,' "$work/metrics.jsonl"
 
 # loss N: the loss of the N-th line.
