@@ -77,13 +77,19 @@ static bool is_beaten(const MtfPipelinePlan *pipeline, const MtfPipelineRequest 
     return work + mtf_machine_step_seconds(request->search.machine) >= rival_of(request);
 }
 
-static MtfPlan *plan_stage(const MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
-                           MtfStagePlanner *planner, int stage, Planned *planned, GError **error) {
+static MtfStageTask *list_tasks(const MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
+                                const Planned *planned, int n) {
+    MtfStageTask *tasks = g_new(MtfStageTask, n);
+    for (int s = 0; s < n; s++)
+        tasks[s] = (MtfStageTask){ mtf_pipeline_stage_graph(pipeline, s),
+                                   mtf_pipeline_stage_execution(pipeline, s), meshes_of(request, s),
+                                   planned[s].limit };
+    return tasks;
+}
+
+static MtfPlan *plan_stage(MtfStagePlanner *planner, int stage, Planned *planned, GError **error) {
     GError *cause = NULL;
-    MtfStageExecution execution = mtf_pipeline_stage_execution(pipeline, stage);
-    MtfPlan *plan = mtf_stage_planner_plan(planner, mtf_pipeline_stage_graph(pipeline, stage),
-                                           &execution, meshes_of(request, stage),
-                                           planned[stage].limit, &planned[stage].seconds, &cause);
+    MtfPlan *plan = mtf_stage_planner_plan(planner, stage, &planned[stage].seconds, &cause);
     if (cause != NULL)
         g_propagate_error(error, cause);
     else if (plan == NULL)
@@ -94,10 +100,11 @@ static MtfPlan *plan_stage(const MtfPipelinePlan *pipeline, const MtfPipelineReq
 static bool plan_all(MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
                      MtfStagePlanner *planner, Planned *planned, GError **error) {
     int n = (int)pipeline->split->graphs->len;
-    mtf_stage_planner_next_row(planner);
+    g_autofree MtfStageTask *tasks = list_tasks(pipeline, request, planned, n);
+    mtf_stage_planner_next_row(planner, tasks, n);
     g_ptr_array_set_size(pipeline->stages, 0);
     for (int s = 0; s < n; s++) {
-        MtfPlan *plan = plan_stage(pipeline, request, planner, s, planned, error);
+        MtfPlan *plan = plan_stage(planner, s, planned, error);
         if (plan == NULL || !mtf_pipeline_plan_add(pipeline, plan, error))
             return false;
         if (is_beaten(pipeline, request, planned, s))

@@ -3,6 +3,7 @@
 
 #include "analyzer/free/standard_layouts.h"
 #include "analyzer/planner/graph_likeness.h"
+#include "analyzer/solver/problem/in_parallel.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
 #include "cost/tune/order_search.h"
@@ -33,19 +34,41 @@ static void known_free(void *data) {
     g_free(known);
 }
 
+/* What a search has found for a task of the row. */
+typedef struct {
+    const MtfStagePlanner *planner;
+    int task;
+    MtfPlan *plan; /* NULL: none fits */
+    MtfPricer pricer;
+    MtfStageSeconds seconds;
+    GError *error;
+} Search;
+
+static void search_free(void *data) {
+    Search *search = data;
+    mtf_plan_free(search->plan);
+    g_clear_error(&search->error);
+    g_free(search);
+}
+
 void mtf_stage_planner_init(MtfStagePlanner *planner, const MtfPlanSearchOptions *search,
                             double seconds) {
     *planner = (MtfStagePlanner){ .search = *search,
                                   .seconds = seconds,
-                                  .known = g_ptr_array_new_with_free_func(known_free) };
+                                  .known = g_ptr_array_new_with_free_func(known_free),
+                                  .ahead = g_ptr_array_new_with_free_func(search_free) };
 }
 
 void mtf_stage_planner_clear(MtfStagePlanner *planner) {
     g_ptr_array_unref(planner->known);
+    g_ptr_array_unref(planner->ahead);
 }
 
-void mtf_stage_planner_next_row(MtfStagePlanner *planner) {
+void mtf_stage_planner_next_row(MtfStagePlanner *planner, const MtfStageTask *tasks, int n) {
     planner->row++;
+    planner->tasks = tasks;
+    planner->n_tasks = n;
+    g_ptr_array_set_size(planner->ahead, 0);
 }
 
 /* ---- Times --------------------------------------------------------------------------------- */
@@ -81,51 +104,57 @@ static MtfStageSeconds stage_seconds(const MtfPricer *pricer, const MtfProgram *
                               .held_bytes = held_bytes(program) };
 }
 
+static int devices_of(const MtfStageTask *task) {
+    return mtf_mesh_size(&g_array_index(task->meshes, MtfMesh, 0));
+}
+
 /* ---- Plans that do again ------------------------------------------------------------------- */
 
-/* Whether the plan of one stage is as good for another, whose graph is alike, where it fits. */
+/* Whether a plan as it was searched for then does for a task, whose graph is alike and has as many devices, where it
+ * fits: of the same row with no fewer micro-batches in flight. */
+static bool holds_more(const MtfStageExecution *then, const MtfStageTask *task) {
+    return then->splits_backward == task->execution.splits_backward &&
+           task->execution.in_flight <= then->in_flight;
+}
+
+/* Whether the plan of one stage is as good for another, where it fits. */
 static bool does_again(const MtfStagePlanner *planner, const Known *known,
-                       const MtfStageExecution *stage, int64_t limit) {
+                       const MtfStageTask *task) {
     const MtfStageExecution *then = &known->layout->execution.stage;
-    bool same_row = known->row == planner->row && then->splits_backward == stage->splits_backward &&
-                    stage->in_flight <= then->in_flight;
-    bool had_no_less = known->limit >= limit && then->in_flight <= stage->in_flight;
-    bool had_enough = known->peak_bytes <= SHORT_OF_MEMORY * (double)limit;
-    return same_row || had_no_less || had_enough;
+    bool same_row = known->row == planner->row && holds_more(then, task);
+    bool had_no_less = known->limit >= task->limit && then->in_flight <= task->execution.in_flight;
+    bool had_enough = known->peak_bytes <= SHORT_OF_MEMORY * (double)task->limit;
+    return mtf_mesh_size(&known->layout->mesh) == devices_of(task) &&
+           (same_row || had_no_less || had_enough) &&
+           mtf_graphs_are_alike(task->graph, known->graph);
 }
 
 /* The known layout for a graph like its own; in a program whose backward pass is split as the known one
  * was not, or the other way round, instructions stand in another order. NULL where it does not fit. */
-static MtfPlan *plan_again(const Known *known, const MtfGraph *graph,
-                           const MtfStageExecution *stage, int64_t limit,
-                           MtfStageSeconds *seconds) {
+static MtfPlan *plan_again(const Known *known, const MtfStageTask *task, MtfStageSeconds *seconds) {
+    const MtfGraph *graph = task->graph;
     g_autoptr(MtfLayout) layout = mtf_layout_copy(known->layout);
-    bool same_order = layout->execution.stage.splits_backward == stage->splits_backward;
-    layout->execution.stage = *stage;
+    bool same_order = layout->execution.stage.splits_backward == task->execution.splits_backward;
+    layout->execution.stage = task->execution;
     if (!same_order) {
         mtf_layout_set_order(layout, NULL, 0);
         layout->execution.bucket_bytes = 0;
     }
     g_autoptr(MtfProgram) program =
         same_order ? mtf_lower(graph, layout)
-                   : mtf_layout_settle(graph, layout, &known->pricer, limit, NULL, NULL);
-    if (!mtf_arena_fits(program, limit))
+                   : mtf_layout_settle(graph, layout, &known->pricer, task->limit, NULL, NULL);
+    if (!mtf_arena_fits(program, task->limit))
         return NULL;
     *seconds = same_order ? known->seconds : stage_seconds(&known->pricer, program);
     return mtf_planning_plan_new(mtf_graph_copy(graph), g_steal_pointer(&layout), program,
                                  &known->pricer, cJSON_Duplicate(known->search, true));
 }
 
-static MtfPlan *plan_alike(const MtfStagePlanner *planner, const MtfGraph *graph,
-                           const MtfStageExecution *stage, const GArray *meshes, int64_t limit,
+static MtfPlan *plan_alike(const MtfStagePlanner *planner, const MtfStageTask *task,
                            MtfStageSeconds *seconds) {
-    int devices = mtf_mesh_size(&g_array_index(meshes, MtfMesh, 0));
     for (guint k = 0; k < planner->known->len; k++) {
         const Known *known = g_ptr_array_index(planner->known, k);
-        if (mtf_mesh_size(&known->layout->mesh) != devices ||
-            !does_again(planner, known, stage, limit) || !mtf_graphs_are_alike(graph, known->graph))
-            continue;
-        MtfPlan *plan = plan_again(known, graph, stage, limit, seconds);
+        MtfPlan *plan = does_again(planner, known, task) ? plan_again(known, task, seconds) : NULL;
         if (plan != NULL)
             return plan;
     }
@@ -213,26 +242,83 @@ static bool lay_out(const MtfGraph *graph, const MtfMesh *mesh, const MtfPlanSea
     return true;
 }
 
-MtfPlan *mtf_stage_planner_plan(MtfStagePlanner *planner, const MtfGraph *graph,
-                                const MtfStageExecution *stage, const GArray *meshes, int64_t limit,
-                                MtfStageSeconds *seconds, GError **error) {
-    MtfPlan *plan = plan_alike(planner, graph, stage, meshes, limit, seconds);
-    if (plan != NULL)
-        return plan;
+static void search_task(int i, void *data) {
+    Search *own = g_ptr_array_index((GPtrArray *)data, i);
+    const MtfStagePlanner *planner = own->planner;
+    const MtfStageTask *task = &planner->tasks[own->task];
     MtfPlanSearchOptions search = planner->search;
     MtfSearchControl control;
     MtfPlanAnswer answer = { 0 };
     mtf_search_control_init(&control, planner->seconds);
     search.control = &control;
-    search.memory_limit = limit;
-    search.stage = *stage;
-    bool done = planner->style != NULL ? lay_out(graph, &g_array_index(meshes, MtfMesh, 0), &search,
-                                                 *planner->style, &answer, error)
-                                       : mtf_plan_search(graph, meshes, &search, &answer, error);
+    search.memory_limit = task->limit;
+    search.stage = task->execution;
+    bool done = planner->style != NULL
+                    ? lay_out(task->graph, &g_array_index(task->meshes, MtfMesh, 0), &search,
+                              *planner->style, &answer, &own->error)
+                    : mtf_plan_search(task->graph, task->meshes, &search, &answer, &own->error);
     if (done && answer.found) {
-        plan = plan_of(&answer, graph, limit, seconds);
-        keep(planner, plan, &answer.pricer, limit, seconds);
+        own->plan = plan_of(&answer, task->graph, task->limit, &own->seconds);
+        own->pricer = answer.pricer;
     }
     mtf_plan_answer_clear(&answer);
+}
+
+/* ---- Two at once --------------------------------------------------------------------------- */
+
+/* Whether a plan that is known, or that of an earlier task once it is found, is likely to do for another. */
+static bool is_spared(const MtfStagePlanner *planner, int earlier, int other) {
+    const MtfStageTask *first = &planner->tasks[earlier], *task = &planner->tasks[other];
+    for (guint k = 0; k < planner->known->len; k++)
+        if (does_again(planner, g_ptr_array_index(planner->known, k), task))
+            return true;
+    return devices_of(first) == devices_of(task) && holds_more(&first->execution, task) &&
+           mtf_graphs_are_alike(first->graph, task->graph);
+}
+
+static Search *search_new(const MtfStagePlanner *planner, int task) {
+    Search *search = g_new0(Search, 1);
+    search->planner = planner;
+    search->task = task;
+    return search;
+}
+
+/* Searches a task, and beside it the next that will have to be searched; but where seconds are given those that each
+ * has are its own. */
+static void search_two(MtfStagePlanner *planner, int task) {
+    int next = task + 1;
+    while (next < planner->n_tasks && (planner->seconds > 0 || is_spared(planner, task, next)))
+        next++;
+    g_ptr_array_add(planner->ahead, search_new(planner, task));
+    if (next < planner->n_tasks)
+        g_ptr_array_add(planner->ahead, search_new(planner, next));
+    mtf_in_parallel((int)planner->ahead->len, search_task, planner->ahead);
+}
+
+/* What the search of a task has found. */
+static Search *take_search(MtfStagePlanner *planner, int task) {
+    for (guint i = 0; i < planner->ahead->len; i++)
+        if (((Search *)g_ptr_array_index(planner->ahead, i))->task == task)
+            return g_ptr_array_steal_index(planner->ahead, i);
+    g_ptr_array_set_size(planner->ahead, 0); /* that stage had another's plan in the end */
+    search_two(planner, task);
+    return g_ptr_array_steal_index(planner->ahead, 0);
+}
+
+MtfPlan *mtf_stage_planner_plan(MtfStagePlanner *planner, int task, MtfStageSeconds *seconds,
+                                GError **error) {
+    const MtfStageTask *own = &planner->tasks[task];
+    MtfPlan *plan = plan_alike(planner, own, seconds);
+    if (plan != NULL)
+        return plan;
+    Search *search = take_search(planner, task);
+    plan = g_steal_pointer(&search->plan);
+    if (search->error != NULL)
+        g_propagate_error(error, g_steal_pointer(&search->error));
+    if (plan != NULL) {
+        *seconds = search->seconds;
+        keep(planner, plan, &search->pricer, own->limit, seconds);
+    }
+    search_free(search);
     return plan;
 }

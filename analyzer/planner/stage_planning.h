@@ -6,7 +6,8 @@
  *     row 2: zb-h1           └── searched with no less room ──► what fits is the best there, too
  *
  * A row is one try to plan all stages of a pipeline. Stages of other rows, in another order or with
- * another share of the memory, are not searched again where that could find nothing better. */
+ * another share of the memory, are not searched again where that could find nothing better. Beside a stage that is
+ * searched the next one is that will have to be, in another thread. */
 #ifndef MTF_STAGE_PLANNING_H
 #define MTF_STAGE_PLANNING_H
 
@@ -20,6 +21,15 @@ typedef struct {
     double held_bytes;
 } MtfStageSeconds;
 
+/* A stage that is to be planned: its graph, run as the schedule asks for, on the best of `meshes` (MtfMesh), all
+ * of equal size, within `limit` bytes a device. */
+typedef struct {
+    const MtfGraph *graph;
+    MtfStageExecution execution;
+    const GArray *meshes;
+    int64_t limit;
+} MtfStageTask;
+
 typedef struct {
     MtfPlanSearchOptions search; /* of every stage; its control and limit are not used */
     double seconds;              /* for the search of each; 0: no limit */
@@ -27,6 +37,9 @@ typedef struct {
                                     searched */
     int row;
     GPtrArray *known; /* of what was searched */
+    const MtfStageTask *tasks;
+    int n_tasks;
+    GPtrArray *ahead; /* what searches beside others have found for the row's tasks */
 } MtfStagePlanner;
 
 /* Begins with nothing planned. Clear it after use. */
@@ -34,14 +47,12 @@ void mtf_stage_planner_init(MtfStagePlanner *planner, const MtfPlanSearchOptions
                             double seconds);
 void mtf_stage_planner_clear(MtfStagePlanner *planner);
 
-/* Begins another row. */
-void mtf_stage_planner_next_row(MtfStagePlanner *planner);
+/* Begins another row, whose tasks are borrowed until the next begins. */
+void mtf_stage_planner_next_row(MtfStagePlanner *planner, const MtfStageTask *tasks, int n);
 
-/* The plan of a stage's graph, which is copied, run as the schedule asks for, on the best of `meshes`
- * (MtfMesh), all of equal size, within `limit` bytes a device; and the times of its passes. NULL where
- * none fits, or on an error. */
-MtfPlan *mtf_stage_planner_plan(MtfStagePlanner *planner, const MtfGraph *graph,
-                                const MtfStageExecution *stage, const GArray *meshes, int64_t limit,
-                                MtfStageSeconds *seconds, GError **error);
+/* The plan of a task of the row, whose graph is copied, and the times of its passes. NULL where none fits, or on an
+ * error. */
+MtfPlan *mtf_stage_planner_plan(MtfStagePlanner *planner, int task, MtfStageSeconds *seconds,
+                                GError **error);
 
 #endif

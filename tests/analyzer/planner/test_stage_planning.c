@@ -48,9 +48,9 @@ static void case_clear(Case *c) {
 
 static MtfPlan *plan(Case *c, MtfStagePlanner *planner, int64_t limit, MtfStageSeconds *seconds) {
     GError *error = NULL;
-    mtf_stage_planner_next_row(planner);
-    MtfPlan *found =
-        mtf_stage_planner_plan(planner, c->stage, &c->execution, c->meshes, limit, seconds, &error);
+    const MtfStageTask task = { c->stage, c->execution, c->meshes, limit };
+    mtf_stage_planner_next_row(planner, &task, 1);
+    MtfPlan *found = mtf_stage_planner_plan(planner, 0, seconds, &error);
     assert_null(error);
     return found;
 }
@@ -99,6 +99,44 @@ static void another_order_of_passes_takes_the_known_layout(void **state) {
     assert_float_equal(split.weight_gradient, own.weight_gradient, 1e-12);
     mtf_stage_planner_clear(&fresh);
     case_clear(&c);
+}
+
+/* Beside a stage the next is searched that is not alike: with the plan of a search alone, or none where it fits
+ * nowhere. Alike stages are searched once. */
+static void the_next_stage_that_differs_is_searched_beside(void **state) {
+    (void)state;
+    const MtfStepVariant halves = { .microbatches = 2, .batch_dim = "batch" };
+    const MtfStageExecution one = { .in_flight = 1, .weight_versions = 1 };
+    Case c, alone;
+    MtfStageSeconds first, second, third, own;
+    GError *error = NULL;
+    case_init(&c);
+    case_init(&alone);
+    int64_t room = c.machine->memory_bytes;
+    g_autoptr(MtfGraph) other = mtf_planning_executed_graph(c.written, &halves, NULL);
+    const MtfStageTask tasks[] = { { c.stage, c.execution, c.meshes, room },
+                                   { c.stage, one, c.meshes, room },
+                                   { other, one, c.meshes, room },
+                                   { other, one, c.meshes, 1 } };
+    mtf_stage_planner_next_row(&c.planner, tasks, 4);
+    g_autoptr(MtfPlan) begun = mtf_stage_planner_plan(&c.planner, 0, &first, &error);
+    assert_int_equal(c.planner.ahead->len, 1);
+    g_autoptr(MtfPlan) again = mtf_stage_planner_plan(&c.planner, 1, &second, &error);
+    g_autoptr(MtfPlan) beside = mtf_stage_planner_plan(&c.planner, 2, &third, &error);
+    assert_int_equal(c.planner.ahead->len, 0);
+    assert_int_equal(c.planner.known->len, 2);
+    assert_memory_equal(&first, &second, sizeof first);
+    mtf_graph_free(alone.stage);
+    alone.stage = mtf_graph_copy(other);
+    alone.execution = one;
+    g_autoptr(MtfPlan) same = plan(&alone, &alone.planner, room, &own);
+    assert_string_equal(beside->program_sha256, same->program_sha256);
+    assert_memory_equal(&third, &own, sizeof own);
+    mtf_stage_planner_next_row(&alone.planner, &tasks[2], 2);
+    assert_null(mtf_stage_planner_plan(&alone.planner, 1, &own, &error));
+    assert_null(error);
+    case_clear(&c);
+    case_clear(&alone);
 }
 
 /* A rival of half the step ends the search; one of twice changes nothing. */
@@ -171,6 +209,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(less_room_asks_for_a_search_where_the_known_plan_does_not_fit),
         cmocka_unit_test(another_order_of_passes_takes_the_known_layout),
+        cmocka_unit_test(the_next_stage_that_differs_is_searched_beside),
         cmocka_unit_test(a_pipeline_that_another_plan_beats_is_given_up),
         cmocka_unit_test(a_step_twice_as_long_as_a_rivals_is_left_as_it_was_found),
     };
