@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/cuts/cut_search.h"
 
+#include "analyzer/cuts/stage_sizes.h"
 #include "analyzer/training/batch_dimension.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -11,8 +12,6 @@
 #define MOST_UNITS 160
 /* Stages of any size are chosen between so many parts of the graph. */
 #define MOST_PARTS 32
-/* Sizes of a stage, from the largest down by halves. */
-#define MOST_SIZES 7
 #define MOST_MICROBATCHES 512
 /* The number of micro-batches that is tried first, or the next above it. */
 #define FIRST_MICROBATCHES 48
@@ -477,68 +476,6 @@ static GArray *list_all(const MtfGraph *forward, const MtfGraphUnits *units, boo
     return all;
 }
 
-/* Halves of the devices down to what so many units can use. */
-static GArray *list_any_sizes(const MtfCutRequest *request, int units) {
-    GArray *sizes = g_array_new(FALSE, FALSE, sizeof(int64_t));
-    int64_t size = request->devices;
-    for (int i = 0; i < MOST_SIZES; i++) {
-        g_array_prepend_val(sizes, size);
-        if (size % 2 != 0 || request->devices / size >= units)
-            break;
-        size /= 2;
-    }
-    return sizes;
-}
-
-/* What each stage has if all are equal, and half and twice as many where others may have the rest. */
-static void list_equal_sizes(const MtfCutRequest *request, int64_t most, GArray *sizes) {
-    int64_t share = request->devices / request->stages, half = share / 2, twice = 2 * share;
-    bool only = request->megatron || twice > most;
-    if (!only && share % 2 == 0)
-        g_array_append_val(sizes, half);
-    g_array_append_val(sizes, share);
-    if (!only)
-        g_array_append_val(sizes, twice);
-}
-
-/* One device, and halves of all of them near an equal share; where there is none, the numbers beside it. */
-static void list_unequal_sizes(const MtfCutRequest *request, int64_t most, GArray *sizes) {
-    int64_t share = request->devices / request->stages, next = share + 1, one = 1;
-    for (int64_t size = request->devices; size > 1; size = size % 2 == 0 ? size / 2 : 0)
-        if (size <= MIN(most, 4 * share) && 4 * size >= share)
-            g_array_prepend_val(sizes, size);
-    if (sizes->len == 0) {
-        if (share > 1)
-            g_array_append_val(sizes, share);
-        g_array_append_val(sizes, next);
-    }
-    g_array_prepend_val(sizes, one);
-}
-
-static GArray *list_sizes_of_stages(const MtfCutRequest *request) {
-    GArray *sizes = g_array_new(FALSE, FALSE, sizeof(int64_t));
-    int64_t most = request->devices - (request->stages - 1);
-    if (request->devices % request->stages == 0)
-        list_equal_sizes(request, most, sizes);
-    else
-        list_unequal_sizes(request, most, sizes);
-    return sizes;
-}
-
-/* What the machine has slices of; where that is nothing all, of which it says so. */
-static GArray *list_sizes(const MtfCutRequest *request, int units) {
-    g_autoptr(GArray) all =
-        request->stages > 0 ? list_sizes_of_stages(request) : list_any_sizes(request, units);
-    g_autoptr(GArray) there = g_array_new(FALSE, FALSE, sizeof(int64_t));
-    for (guint z = 0; z < all->len; z++) {
-        MtfNetwork slice;
-        int64_t size = g_array_index(all, int64_t, z);
-        if (mtf_machine_slice(request->machine, size, &slice, NULL))
-            g_array_append_val(there, size);
-    }
-    return there->len > 0 ? g_steal_pointer(&there) : g_steal_pointer(&all);
-}
-
 static bool fail_unfit(const Search *search, GError **error) {
     g_autofree char *bytes = mtf_bytes_format((double)search->memory);
     g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
@@ -564,7 +501,7 @@ MtfCutSearch *mtf_cut_search_new(const MtfCutRequest *request) {
                       ? g_array_ref(search->layers)
                       : list_all(request->forward, search->units, false);
     search->parts = request->between_layers ? g_array_ref(search->all) : list_parts(search->units);
-    search->sizes = list_sizes(request, (int)search->parts->len - 1);
+    search->sizes = mtf_stage_sizes_new(request, (int)search->parts->len - 1);
     search->priced = g_array_new(FALSE, TRUE, sizeof(Priced));
     g_array_set_clear_func(search->priced, priced_clear);
     search->others = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_cut_plan_free);
@@ -630,7 +567,8 @@ static GPtrArray *take_plans(Search *search) {
 
 GPtrArray *mtf_cut_search_within(MtfCutSearch *search, int64_t memory, GError **error) {
     begin_within(search, memory);
-    bool found = try_all(search, error) && (best_plan(search) != NULL || fail_unfit(search, error));
+    bool found = mtf_stage_sizes_check(search->request, search->sizes, error) &&
+                 try_all(search, error) && (best_plan(search) != NULL || fail_unfit(search, error));
     return found ? take_plans(search) : NULL;
 }
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/cuts/stage_sizes.h"
+
+#include <string.h>
+
+/* "1 4 8": the sizes of stages on a library machine. */
+static char *sizes_text(const char *name, int64_t devices, int stages, GError **error) {
+    g_autoptr(MtfMachine) machine = mtf_machine_load(name, NULL);
+    MtfCutRequest request = { .machine = machine, .devices = devices, .stages = stages };
+    g_autoptr(GArray) sizes = mtf_stage_sizes_new(&request, 16);
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (guint i = 0; i < sizes->len; i++)
+        g_string_append_printf(text, "%s%d", i > 0 ? " " : "",
+                               (int)g_array_index(sizes, int64_t, i));
+    bool adds_up = mtf_stage_sizes_check(&request, sizes, error);
+    return adds_up ? g_strdup(text->str) : NULL;
+}
+
+static void assert_sizes(const char *machine, int64_t devices, int stages, const char *expected) {
+    g_autofree char *text = sizes_text(machine, devices, stages, NULL);
+    assert_string_equal(text, expected);
+}
+
+static void equal_shares_come_with_half_and_twice_as_many(void **state) {
+    (void)state;
+    assert_sizes("h100", 24, 3, "4 8 16");
+    assert_sizes("h100", 8, 1, "8");
+}
+
+/* TPU v4 has slices of 1, 4, 8, 16, 32 … devices, and none of 12, 6, 3 or 2. */
+static void where_there_is_no_such_slice_its_neighbours_are_taken(void **state) {
+    (void)state;
+    assert_sizes("tpu-v4", 24, 2, "8 16");
+    assert_sizes("tpu-v4", 12, 5, "1 4 8");
+}
+
+static void slices_that_do_not_add_up_are_refused_with_numbers_that_do(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = sizes_text("tpu-v4", 7, 3, &error);
+    assert_null(text);
+    assert_non_null(strstr(error->message, "slices of 1 and 4 devices"));
+    assert_non_null(strstr(error->message, "no 3 of them have 7: give 6 or 9 devices"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_shares_come_with_half_and_twice_as_many),
+        cmocka_unit_test(where_there_is_no_such_slice_its_neighbours_are_taken),
+        cmocka_unit_test(slices_that_do_not_add_up_are_refused_with_numbers_that_do),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
