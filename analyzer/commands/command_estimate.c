@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* meshtf-plan estimate: prices one layout, given by rules. */
+/* meshtf-plan estimate: prices one layout, given by rules or in a file. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/layout_search/settled_layout.h"
 #include "analyzer/planner/plan_ending.h"
@@ -37,13 +37,19 @@ typedef struct {
     int64_t cost, in_order_cost; /* nanoseconds, as the mesh lies and with it laid in order */
 } Estimate;
 
+/* Rules end with the name of an axis, which has no dot. */
+static bool is_file(const char *layout) {
+    return g_str_has_suffix(layout, ".json");
+}
+
 /* A layout that nobody searched: its price is all there is to say. */
 static cJSON *unsearched(const Estimate *e) {
     cJSON *search = cJSON_CreateObject();
     mtf_json_add_integer(search, "cost", e->cost);
     mtf_json_add_integer(search, "bound", 0);
     mtf_json_add_number(search, "gap", 1);
-    cJSON_AddStringToObject(search, "method", "given rules");
+    cJSON_AddStringToObject(search, "method",
+                            is_file(e->options->layout) ? "given layout" : "given rules");
     mtf_json_add_integer(search, "in_order_cost", e->in_order_cost);
     return search;
 }
@@ -114,9 +120,30 @@ static bool print(const Estimate *e, const MtfPlan *plan, const char *notes) {
     return true;
 }
 
-static MtfLayout *read_layout(const Options *options, const MtfGraph *graph, GPtrArray *inert,
-                              GError **error) {
+/* The layout of a file, which has its mesh. */
+static MtfLayout *read_file(const Options *options, const MtfGraph *graph,
+                            const MtfStepVariant *variant, GError **error) {
+    const MtfKept kept = { variant->recompute, variant->recomputed_layers, variant->offload,
+                           variant->offloaded_layers };
     MtfMesh mesh;
+    g_autoptr(MtfLayout) layout = mtf_plan_layout_load(options->layout, graph, &kept, error);
+    if (layout == NULL || options->mesh == NULL)
+        return g_steal_pointer(&layout);
+    if (!mtf_mesh_parse(options->mesh, 0, &mesh, error))
+        return NULL;
+    if (mtf_mesh_equal(&mesh, &layout->mesh))
+        return g_steal_pointer(&layout);
+    g_autofree char *own = mtf_mesh_format(&layout->mesh);
+    mtf_input_error(error, "--mesh \"%s\": the layout in %s is of \"%s\"", options->mesh,
+                    options->layout, own);
+    return NULL;
+}
+
+static MtfLayout *read_layout(const Options *options, const MtfGraph *graph,
+                              const MtfStepVariant *variant, GPtrArray *inert, GError **error) {
+    MtfMesh mesh;
+    if (is_file(options->layout))
+        return read_file(options, graph, variant, error);
     if (!mtf_mesh_parse(options->mesh, 0, &mesh, error))
         return NULL;
     g_autoptr(MtfRules) rules =
@@ -170,7 +197,7 @@ static bool estimate(const Options *options, const char *path, GError **error) {
     mtf_planning_warn_untrained(written);
     g_autoptr(GPtrArray) inert = g_ptr_array_new_with_free_func(g_free);
     Estimate e = { .options = options, .machine = machine, .inert = inert };
-    g_autoptr(MtfLayout) layout = read_layout(options, graph, inert, error);
+    g_autoptr(MtfLayout) layout = read_layout(options, graph, &variant, inert, error);
     if (layout == NULL || !check_even(options, graph, layout, error) ||
         !mtf_pricer_init(&e.pricer, machine, &layout->mesh, error))
         return false;
@@ -205,6 +232,8 @@ static bool check_options(Options *options, GError **error) {
         !mtf_option_between("--key-parts", options->key_parts, 1, MTF_MAX_KEY_PARTS, error) ||
         !mtf_option_between("--ring", options->ring, 1, MTF_MAX_RING, error))
         return false;
+    if (options->layout != NULL && is_file(options->layout))
+        return true;
     if (options->mesh == NULL)
         return mtf_input_error(error, "--mesh is missing, as in --mesh 'rows:2;cols:2'");
     return options->layout != NULL ||
@@ -232,7 +261,8 @@ int mtf_command_estimate(int argc, char **argv) {
     };
     const GOptionEntry entries[] = {
         TEXT("mesh", 0, mesh, "The mesh of processors", "'rows:4;cols:2'"),
-        TEXT("layout", 0, layout, "Which dimension lies on which axis", "'batch:rows;d_ff:cols'"),
+        TEXT("layout", 0, layout, "Rules, or a file with the layout of every tensor, as a plan is",
+             "'batch:rows;d_ff:cols'|FILE.json"),
         TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
         MTF_SOFTWARE_OPTION(o.software),
         MTF_COLLECTIVES_OPTION(o.collectives),

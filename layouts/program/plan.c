@@ -181,9 +181,8 @@ static bool read_graph(const MtfJson *root, int64_t version, MtfPlan *plan, MtfE
            mtf_field_relay(&object, cause, error);
 }
 
-/* The layout comes with the mesh, and begins with what is known of how its graph is run. */
-static bool read_mesh(const MtfJson *root, MtfPlan *plan, const MtfExecution *execution,
-                      GError **error) {
+/* The layout comes with the mesh. */
+static bool read_mesh(const MtfJson *root, MtfPlan *plan, GError **error) {
     MtfJson where;
     const char *text;
     MtfMesh mesh;
@@ -193,6 +192,14 @@ static bool read_mesh(const MtfJson *root, MtfPlan *plan, const MtfExecution *ex
     if (!mtf_mesh_parse(text, 0, &mesh, &cause))
         return mtf_field_relay(&where, cause, error);
     plan->layout = mtf_layout_new(plan->graph, &mesh);
+    return true;
+}
+
+/* The same, and begins with what is known of how its graph is run. */
+static bool begin_layout(const MtfJson *root, MtfPlan *plan, const MtfExecution *execution,
+                         GError **error) {
+    if (!read_mesh(root, plan, error))
+        return false;
     plan->layout->execution.division = execution->division;
     plan->layout->execution.kept = execution->kept;
     plan->layout->execution.stage = execution->stage;
@@ -476,11 +483,12 @@ static bool read_software(const MtfJson *root, GError **error) {
     return !mtf_json_find(root, "software", &software) || mtf_json_string(&software, &name, error);
 }
 
+static const char *const plan_keys[] = {
+    "meshtf_plan", "graph",     "mesh",   "machine",        "mapping",  "precision", "layout",
+    "execution",   "predicted", "search", "program_sha256", "software", NULL,
+};
+
 static MtfPlan *read_plan(const MtfJson *root, GError **error) {
-    static const char *const keys[] = {
-        "meshtf_plan", "graph",     "mesh",   "machine",        "mapping",  "precision", "layout",
-        "execution",   "predicted", "search", "program_sha256", "software", NULL,
-    };
     MtfJson pipeline;
     int64_t version;
     MtfExecution execution = { 0 };
@@ -492,8 +500,9 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
         return NULL;
     }
     if (!mtf_json_versions(root, "meshtf_plan", OLDEST_VERSION, VERSION, &version, error) ||
-        !mtf_json_keys(root, keys, error) || !read_graph(root, version, plan, &execution, error) ||
-        !read_mesh(root, plan, &execution, error) || !read_layout(root, plan, error) ||
+        !mtf_json_keys(root, plan_keys, error) ||
+        !read_graph(root, version, plan, &execution, error) ||
+        !begin_layout(root, plan, &execution, error) || !read_layout(root, plan, error) ||
         !read_precision(root, plan, error) || !read_execution(root, plan, false, error) ||
         !read_body(root, plan, error) || !read_software(root, error))
         return NULL;
@@ -505,7 +514,7 @@ MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph,
                              const MtfExecution *execution, GError **error) {
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
     plan->graph = mtf_graph_copy(graph);
-    if (!read_mesh(stage, plan, execution, error) || !read_layout(stage, plan, error) ||
+    if (!begin_layout(stage, plan, execution, error) || !read_layout(stage, plan, error) ||
         !read_precision(stage, plan, error) || !read_execution(stage, plan, true, error) ||
         !read_body(stage, plan, error))
         return NULL;
@@ -519,6 +528,24 @@ MtfPlan *mtf_plan_load(const char *path, GError **error) {
         return NULL;
     MtfJson root = mtf_json_root(document);
     return read_plan(&root, error);
+}
+
+MtfLayout *mtf_plan_layout_load(const char *path, const MtfGraph *graph, const MtfKept *kept,
+                                GError **error) {
+    g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
+    if (document == NULL)
+        return NULL;
+    MtfJson root = mtf_json_root(document);
+    plan->graph = mtf_graph_copy(graph);
+    if (!mtf_json_keys(&root, plan_keys, error) || !read_mesh(&root, plan, error))
+        return NULL;
+    plan->layout->execution.kept = *kept;
+    if (!read_layout(&root, plan, error))
+        return NULL;
+    /* Tensors may have been given other places since. */
+    g_clear_pointer(&plan->layout->rules, g_free);
+    return g_steal_pointer(&plan->layout);
 }
 
 MtfPlan *mtf_plan_parse(const char *name, const char *text, gsize length, GError **error) {

@@ -38,6 +38,12 @@ MtfPlan *mtf_plan_load(const char *path, GError **error);
 /* The same from `length` bytes of `text`; `name` stands for the file in messages. */
 MtfPlan *mtf_plan_parse(const char *name, const char *text, gsize length, GError **error);
 
+/* The layout of a plan, or of a file that has nothing but its `mesh` and `layout`, for a graph whose tensors and operations
+ * have these names; what it does not name is replicated, and of a graph that was executed with `kept`, what that
+ * added is laid out as its originals. Rules that it was made from are no longer named. */
+MtfLayout *mtf_plan_layout_load(const char *path, const MtfGraph *graph, const MtfKept *kept,
+                                GError **error);
+
 /* The plan's text, always the same for the same plan; free with g_free. */
 char *mtf_plan_print(const MtfPlan *plan);
 

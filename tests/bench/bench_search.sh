@@ -73,24 +73,40 @@ rnnlm='(.variables[] | select(.name == "softmax") | .dims) = ["hidden_before", "
     | .operations += [{name: "top", op: "rename", inputs: ["layer/1/all"], from: "hidden", to: "hidden_before"}]'
 echo
 echo "PaSE's strategies on V100s, additive cost in ms"
-printf '%-8s %-16s %9s %9s %8s\n' network mesh free PaSE 'gap %'
+printf '%-11s %-16s %9s %9s %8s\n' network mesh free PaSE 'gap %'
 pase() {
     meshtf-plan model "$2" --preset "$3" -o "$folder/graph.json" >/dev/null &&
         jq "$6" "$folder/graph.json" >"$folder/renamed.json" &&
         meshtf-plan estimate "$folder/renamed.json" --mesh "$4" --machine v100 --layout "$5" -o "$folder/pase" >/dev/null &&
-        meshtf-plan search "$folder/graph.json" --mesh "$4" --machine v100 --json -o "$folder/plan.json" >"$folder/free" || failed=1
-    awk -v network="$1" -v mesh="$4" -v free="$(value cost "$folder/free")" -v pase="$(value cost "$folder/pase")" \
+        beside_free "$1" "$4" || failed=1
+}
+# beside_free NETWORK MESH: searches the graph, and prints a line with what PaSE's strategy costs.
+beside_free() {
+    meshtf-plan search "$folder/graph.json" --mesh "$2" --machine v100 --json -o "$folder/plan.json" >"$folder/free" &&
+        awk -v network="$1" -v mesh="$2" -v free="$(value cost "$folder/free")" -v pase="$(value cost "$folder/pase")" \
         -v gap="$(value gap "$folder/free")" '
         BEGIN {
             good = free > 0 && free <= pase
-            printf "%-8s %-16s %9.2f %9.2f %8.3f  %s\n", network, mesh, free / 1e6, pase / 1e6, 100 * gap, good ? "ok" : "SHORT"
+            printf "%-11s %-16s %9.2f %9.2f %8.3f  %s\n", network, mesh, free / 1e6, pase / 1e6, 100 * gap, good ? "ok" : "SHORT"
             exit !good
-        }' || failed=1
+        }'
 }
 for mesh in 'rows:8;cols:4' 'rows:8;cols:8'; do
     pase AlexNet alexnet pase "$mesh" 'batch:rows;batch_rest:cols;dense5:rows;dense6:cols;dense7:rows;classes:cols' "$alexnet"
     pase RNNLM lstm-lm rnnlm "$mesh" 'vocab:rows;d_model:cols;hidden_before:cols;hidden:rows' "$rnnlm"
 done
+
+# The strategy for the Transformer divides features over both axes here and over none there, which no rules say: it is
+# written for every tensor. That for Inception-v3 is not published: benchmarks/inception.py names five meshes for it
+# and divides nothing over any, and the problems that PaSE solved name no dimensions. What is proven of it is the gap.
+transformer() {
+    meshtf-plan model transformer --preset pase-large --heads 8 --d-kv 128 --batch 64 -o "$folder/graph.json" >/dev/null &&
+        meshtf-plan estimate "$folder/graph.json" --mesh 'rows:4;cols:2' --machine v100 --layout '' -o "$folder/whole" >/dev/null &&
+        python3 "${0%/*}/pase_transformer.py" "$folder/whole" "$folder/layout.json" &&
+        meshtf-plan estimate "$folder/graph.json" --machine v100 --layout "$folder/layout.json" -o "$folder/pase" >/dev/null &&
+        beside_free Transformer 'rows:4;cols:2' || failed=1
+}
+transformer
 
 echo
 echo 'size 0 on 32 processors: what one processor hands to collectives, and what its links carry'

@@ -48,6 +48,19 @@ run meshtf-plan estimate mlp --mesh rows:2 --layout batch:rows --batch-dim batsh
 claim "the dimension of the batch is looked for where nothing is divided, too" bad_input
 run sh -c "meshtf-plan estimate mlp --mesh rows:2 --layout '' -o - | meshtf-plan export - --to jax"
 claim "a plan may come from standard input" says "PartitionSpec"
+run meshtf-plan estimate mlp --mesh 'rows:2;cols:2' --layout batch:rows --machine v100 -o "$work/plan.json"
+run meshtf-plan estimate mlp --layout "$work/plan.json" --machine v100 -o "$work/again.json"
+claim "a layout of every tensor and operation comes from a file" exits 0
+digest() { grep '"program_sha256"' "$1"; }
+claim "and a plan's is the program that the plan is" test "$(digest "$work/plan.json")" = "$(digest "$work/again.json")"
+jq -c '{mesh, layout} | .layout.operations |= with_entries(.value |= map_values("duplicated"))' "$work/plan.json" >"$work/whole.json"
+run meshtf-plan estimate mlp --layout "$work/whole.json" --machine v100 -o "$work/again.json"
+claim "mesh and layout alone are enough, and what is changed is priced anew" \
+    test "$(digest "$work/plan.json")" != "$(digest "$work/again.json")"
+run meshtf-plan estimate mlp --layout "$work/plan.json" --mesh rows:4
+claim "whose mesh is no other than the one that is named" says_error "is of \"rows:2;cols:2\""
+run meshtf-plan estimate gpt-small --layout "$work/plan.json"
+claim "a layout of another graph is refused" bad_input
 sed '/"optimizer"/d; s/"loss": "loss",/"loss": "loss"/' layouts/library/graphs/mlp.json >"$work/untrained.json"
 run meshtf-plan estimate "$work/untrained.json" --mesh rows:2 --layout ''
 claim "a graph without an optimizer is warned about" says_error "has no optimizer"
