@@ -28,6 +28,9 @@
 /* The elements of the graph's and the layout's lists stand on lines of their own. */
 #define PRINT_LEVELS 3
 
+/* Stands for a member that was printed ahead, which is long and copied once. */
+#define PRINTED_AHEAD "@"
+
 char *mtf_plan_recomputation(const MtfPlan *plan) {
     const MtfKept *kept = &plan->layout->execution.kept;
     return mtf_recompute_format(kept->recompute, kept->recomputed_layers);
@@ -711,9 +714,9 @@ void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool of_stage) {
     add_tree(root, "machine", plan->machine);
     add_tree(root, "mapping", plan->mapping);
     cJSON_AddStringToObject(root, "precision", plan->precision);
+    bool ahead = !of_stage && plan->layout_text != NULL;
     cJSON_AddItemToObject(root, "layout",
-                          plan->layout_text != NULL ? cJSON_CreateRaw(plan->layout_text)
-                                                    : layout_to_json(plan));
+                          ahead ? cJSON_CreateRaw(PRINTED_AHEAD) : layout_to_json(plan));
     cJSON_AddItemToObject(root, "execution", execution_to_json(plan, of_stage));
     add_tree(root, "predicted", plan->predicted);
     add_tree(root, "search", plan->search);
@@ -727,17 +730,38 @@ void mtf_plan_add_software(cJSON *root, const MtfPlan *plan) {
         cJSON_AddStringToObject(root, "software", name);
 }
 
+/* The text with what was printed ahead in its places. No string in there has the end of a line, so that nothing
+ * else looks like one. */
+static char *put_texts(const char *text, const MtfPlan *plan) {
+    const struct {
+        const char *place, *text;
+    } parts[] = { { "\n  \"graph\": " PRINTED_AHEAD, plan->graph_text },
+                  { "\n  \"layout\": " PRINTED_AHEAD, plan->layout_text } };
+    GString *whole = g_string_new(NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++) {
+        const char *place = parts[i].text != NULL ? strstr(text, parts[i].place) : NULL;
+        if (place == NULL)
+            continue;
+        const char *after = place + strlen(parts[i].place);
+        g_string_append_len(whole, text, after - strlen(PRINTED_AHEAD) - text);
+        g_string_append(whole, parts[i].text);
+        text = after;
+    }
+    g_string_append(whole, text);
+    return g_string_free(whole, FALSE);
+}
+
 char *mtf_plan_print(const MtfPlan *plan) {
     cJSON *root = cJSON_CreateObject();
     mtf_json_add_integer(root, "meshtf_plan", VERSION);
     cJSON_AddItemToObject(root, "graph",
-                          plan->graph_text != NULL ? cJSON_CreateRaw(plan->graph_text)
+                          plan->graph_text != NULL ? cJSON_CreateRaw(PRINTED_AHEAD)
                                                    : mtf_graph_to_json(written_graph(plan)));
     mtf_plan_add_software(root, plan);
     mtf_plan_add_body(root, plan, false);
-    char *text = mtf_json_print_levels(root, PRINT_LEVELS);
+    g_autofree char *text = mtf_json_print_levels(root, PRINT_LEVELS);
     cJSON_Delete(root);
-    return text;
+    return put_texts(text, plan);
 }
 
 /* Whether the graph's tensors stand as a reader will number them. */
