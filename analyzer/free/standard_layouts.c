@@ -27,8 +27,11 @@ typedef struct {
     const MtfGraph *graph;
     const MtfMesh *mesh;
     GPtrArray *edges; /* by node */
-    int batch;        /* dimensions, or -1 */
-    int model[4];     /* heads, d_ff, d_expert, vocab */
+    GArray *
+        indexes; /* MtfIndex: those of all operations' iterations, one operation after the other; */
+    int *first;  /* … where those of each begin, and behind the last where they end */
+    int batch;   /* dimensions, or -1 */
+    int model[4]; /* heads, d_ff, d_expert, vocab */
     int length;
     int *space; /* by dimension: which of the dimensions of space it is a size of, from 1; 0:
                    none */
@@ -183,11 +186,16 @@ static void assign_axis(const Context *context, const StandardStyle *style_choic
 static void assign_operation(const Context *context, const StandardStyle *style_choice,
                              int operation, MtfLayout *layout) {
     const MtfOperation *op = mtf_graph_operation(context->graph, operation);
-    Assignment assignment = { .operation = operation, .strategy = mtf_strategy_duplicated() };
+    Assignment assignment;
+    int first = context->first[operation];
+    assignment.operation = operation;
+    assignment.strategy = mtf_strategy_duplicated();
     assignment.reduces = mtf_operation_row(op->kind)->reduction != MTF_REDUCE_NONE;
-    mtf_operation_iteration(context->graph, operation, &assignment.iteration);
-    for (int i = 0; i < MTF_MAX_INDEXES; i++)
+    assignment.iteration.n = context->first[operation + 1] - first;
+    for (int i = 0; i < assignment.iteration.n; i++) {
+        assignment.iteration.index[i] = g_array_index(context->indexes, MtfIndex, first + i);
         assignment.parts[i] = 1;
+    }
     for (int a = 0; a < context->mesh->n_axes; a++)
         assign_axis(context, style_choice, layout, &assignment, a);
     layout->operations[operation] = assignment.strategy;
@@ -501,6 +509,19 @@ static void find_space(Context *context) {
     }
 }
 
+/* All recipes ask for them. */
+static void find_indexes(Context *context) {
+    int n = (int)context->graph->operations->len;
+    context->indexes = g_array_new(FALSE, FALSE, sizeof(MtfIndex));
+    context->first = g_new0(int, n + 1);
+    for (int o = 0; o < n; o++) {
+        MtfIteration iteration;
+        mtf_operation_iteration(context->graph, o, &iteration);
+        g_array_append_vals(context->indexes, iteration.index, (guint)iteration.n);
+        context->first[o + 1] = (int)context->indexes->len;
+    }
+}
+
 GPtrArray *mtf_standard_layouts(MtfFreeProblem *problem) {
     const MtfGraph *graph = mtf_free_problem_graph(problem);
     Context context = {
@@ -517,10 +538,13 @@ GPtrArray *mtf_standard_layouts(MtfFreeProblem *problem) {
     };
     context.edges = mtf_edges_by_node(context.problem);
     find_space(&context);
+    find_indexes(&context);
     GPtrArray *standards = g_ptr_array_new_with_free_func(standard_free);
     add_all(&context, standards);
     g_ptr_array_sort(standards, compare); /* a stable merge sort */
     g_ptr_array_unref(context.edges);
+    g_array_unref(context.indexes);
+    g_free(context.first);
     g_free(context.space);
     return standards;
 }
