@@ -275,13 +275,20 @@ static bool prepare(Run *run, const char *path, GError **error) {
 
 /* ---- What is written ------------------------------------------------------------------------- */
 
+static void settle_or_bound(int i, void *data) {
+    Run *run = data;
+    if (i == 0)
+        mtf_variant_answer_tune(&run->search, &run->found);
+    else
+        mtf_plan_answer_bound_by_work(&run->found.answer, run->found.graph);
+}
+
 static MtfPlan *plan_of(Run *run, GError **error) {
     MtfVariantAnswer *found = &run->found;
     int64_t limit = run->search.memory_limit;
-    mtf_variant_answer_tune(&run->search, found);
+    mtf_in_parallel(2, settle_or_bound, run);
     if (found->answer.incumbents != NULL && mtf_search_is_over(&run->control))
         mtf_incumbents_drop_unmeasured(found->answer.incumbents);
-    mtf_plan_answer_bound_by_work(&found->answer, found->graph);
     cJSON *search_json = mtf_plan_answer_to_json(&found->answer, limit);
     mtf_search_add_variants(search_json, found);
     if (found->frontier != NULL)

@@ -3,6 +3,8 @@
 
 #include "analyzer/solver/problem/in_parallel.h"
 
+#include <math.h>
+
 typedef struct {
     const MtfPlanSearch *search;
     MtfMeshAttempt *attempt;
@@ -14,16 +16,27 @@ typedef struct {
     GError *error;
 } Accompanied;
 
-/* In the time of the whole search, of which some is left for this when that of one mesh is up. */
+/* When the time of one mesh is up, some of that of the whole search is left for the plan: of this, settling takes
+ * such a share. */
+#define SETTLING_SHARE 0.2
+
+static void init_settling(MtfSearchControl *part, const MtfSearchControl *own) {
+    double left = mtf_search_seconds_left(own);
+    bool ends = own != NULL && own->whole != NULL && isfinite(left);
+    double more = ends ? mtf_search_seconds_left(own->whole) - left : 0;
+    mtf_search_control_init_part(part, ends ? own->whole : own,
+                                 ends ? left + SETTLING_SHARE * more : 0);
+}
+
 static void settle(const Accompanied *both) {
     MtfMeshAttempt *attempt = both->attempt;
-    const MtfSearchControl *own = both->search->control;
+    MtfSearchControl part;
+    init_settling(&part, both->search->control);
     const MtfPlanSearchOptions *options = both->search->options;
     MtfSettledLayout *settled = &attempt->settled;
     settled->layout = mtf_layout_copy(attempt->free.layout);
     settled->program = mtf_layout_settle(both->search->graph, settled->layout, &attempt->pricer,
-                                         options->memory_limit, options->collectives,
-                                         own != NULL && own->whole != NULL ? own->whole : own);
+                                         options->memory_limit, options->collectives, &part);
 }
 
 static void prepare(const Accompanied *both) {

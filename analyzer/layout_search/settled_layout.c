@@ -7,19 +7,30 @@
 #include "cost/tune/order_search.h"
 #include "layouts/program/passes.h"
 
+/* What choosing an order and buckets takes, in times that lowering the program took: orders are tried on what
+ * it is made of, and for each size of buckets it is lowered, scheduled and packed. */
+#define ORDER_LOWERINGS 2.5
+#define BUCKET_LOWERINGS 6
+
 void mtf_settled_layout_clear(MtfSettledLayout *settled) {
     g_clear_pointer(&settled->program, mtf_program_free);
     g_clear_pointer(&settled->layout, mtf_layout_free);
 }
 
+static bool has_time(const MtfSearchControl *control, double seconds) {
+    return !mtf_search_is_over(control) && mtf_search_seconds_left(control) >= seconds;
+}
+
 MtfProgram *mtf_layout_settle(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
                               int64_t memory_limit, const char *collectives,
                               const MtfSearchControl *control) {
+    gint64 begun = g_get_monotonic_time();
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
-    bool late = mtf_search_is_over(control);
-    if (layout->execution.order == NULL && !(late && mtf_arena_fits(program, memory_limit)))
+    double lowering = (double)(g_get_monotonic_time() - begun) / 1e6;
+    if (layout->execution.order == NULL &&
+        (has_time(control, ORDER_LOWERINGS * lowering) || !mtf_arena_fits(program, memory_limit)))
         mtf_layout_improve_order(graph, layout, &program, pricer, memory_limit);
-    if (layout->execution.bucket_bytes == 0 && !mtf_search_is_over(control))
+    if (layout->execution.bucket_bytes == 0 && has_time(control, BUCKET_LOWERINGS * lowering))
         mtf_layout_choose_bucket(graph, layout, &program, pricer, memory_limit);
     if (collectives == NULL)
         return g_steal_pointer(&program);

@@ -150,8 +150,10 @@ static void note_smallest(MtfStepCandidate *smallest, const MtfStepCandidate *ca
 /* Makes a variant's graph and sees whether it might fit; one that cannot be made ends its line. */
 static Outcome make_trial(const Variants *variants, MtfStepVariant variant, Trial *trial,
                           GError **error) {
+    gint64 begun = g_get_monotonic_time();
     g_autoptr(MtfGraph) graph = graph_of(variants->options, &variant, error);
     *trial = (Trial){ .candidate = { .variant = variant } };
+    trial->candidate.seconds = (double)(g_get_monotonic_time() - begun) / 1e6;
     if (graph == NULL)
         return IMPOSSIBLE;
     trial->candidate.least_bytes = mtf_memory_bound(graph, variants->devices);

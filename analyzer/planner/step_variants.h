@@ -50,6 +50,7 @@ typedef struct {
                             the host */
     int64_t cost;        /* of the best rule layout without a memory limit (with it, of rules only),
                             nanoseconds; 0: not known */
+    double seconds;      /* that its training graph took to be made; 0: not known */
     MtfGraph *graph;     /* its training graph, for whoever wants to take it; or NULL */
 } MtfStepCandidate;
 

@@ -43,7 +43,7 @@ static bool search_variants(const MtfVariantSearchOptions *options, MtfVariantAn
                             GError **error) {
     int n = (int)best->variants->len, i = 0, after = 0;
     while (i < n && !mtf_variants_enough(options, best) && is_promising(options, best, i, after)) {
-        bool last = i > 0 && mtf_variants_late(options);
+        bool last = i > 0 && mtf_variants_late(options, best->variants);
         int first = last ? smallest_variant(best, i) : i;
         int most = CLAMP(MORE_VARIANTS + 1 - after, 1, MIN(n - i, MTF_VARIANTS_AT_ONCE));
         if (!mtf_variants_try(options, best, first, last ? 1 : most, &after, error))

@@ -8,8 +8,9 @@
 /* Whether the user wants no more: time is a matter of each part. */
 bool mtf_variants_stopped(const MtfVariantSearchOptions *options);
 
-/* Whether no more time is left than what comes after the search takes. */
-bool mtf_variants_late(const MtfVariantSearchOptions *options);
+/* Whether no more time is left than what comes after the search takes, by how long it took to make the graphs of
+ * `variants` (MtfStepCandidate). */
+bool mtf_variants_late(const MtfVariantSearchOptions *options, const GArray *variants);
 
 /* Whether nothing more is tried: something fits, and there is no time. */
 bool mtf_variants_enough(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best);

@@ -103,6 +103,29 @@ static void notes_tell_what_order_and_buckets_won(void **state) {
     case_clear(&c);
 }
 
+/* The layout without order and buckets, settled in a search of so many seconds. */
+static MtfLayout *settled_in(const Case *c, double seconds) {
+    MtfSearchControl control;
+    MtfLayout *layout = mtf_layout_copy(c->layout);
+    mtf_layout_set_order(layout, NULL, 0);
+    layout->execution.bucket_bytes = 0;
+    mtf_search_control_init(&control, seconds);
+    mtf_program_free(mtf_layout_settle(c->graph, layout, &c->pricer, INT64_MAX, NULL, &control));
+    return layout;
+}
+
+static void order_and_buckets_are_chosen_where_there_is_time(void **state) {
+    (void)state;
+    Case c;
+    case_init(&c);
+    g_autoptr(MtfLayout) never = settled_in(&c, 1e-6), soon = settled_in(&c, 1e6);
+    assert_null(never->execution.order);
+    assert_int_equal(never->execution.bucket_bytes, 0);
+    assert_int_equal(soon->execution.order_length, c.layout->execution.order_length);
+    assert_int_equal(soon->execution.bucket_bytes, c.layout->execution.bucket_bytes);
+    case_clear(&c);
+}
+
 static void a_variant_that_no_graph_can_be_made_of_fails(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
@@ -121,6 +144,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_is_the_same_however_many_threads_make_it),
         cmocka_unit_test(notes_tell_what_order_and_buckets_won),
+        cmocka_unit_test(order_and_buckets_are_chosen_where_there_is_time),
         cmocka_unit_test(a_variant_that_no_graph_can_be_made_of_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
