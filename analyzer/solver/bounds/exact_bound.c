@@ -196,11 +196,13 @@ static MtfInt128 paid_rooms(const MtfExactBound *exact) {
 static void round_messages(MtfExactBound *exact, const MtfNodeState *at, int first) {
     double unit = ldexp(1, exact->shift);
     for (int k = 0; k < at->behind + at->ahead; k++) {
-        const double *in = at->half_edges[k].in;
+        const MtfHalfEdge *end = &at->half_edges[k];
         int64_t *to = exact->message + exact->message_at[first + k];
         double share = k < at->behind ? at->share : 0;
-        for (int p = 0; p < at->values; p++)
-            to[p] = whole(share > 0 ? in[p] - share * (at->theta[p] - at->least) : in[p], unit);
+        for (int p = 0; p < at->values; p++) {
+            double in = end->in[end->row_of[p]];
+            to[p] = whole(share > 0 ? in - share * (at->theta[p] - at->least) : in, unit);
+        }
     }
 }
 

@@ -49,6 +49,9 @@ double mtf_messages_pass(MtfMessages *messages);
 double *mtf_messages_save(const MtfMessages *messages, double *saved);
 void mtf_messages_restore(MtfMessages *messages, const double *saved);
 
+/* How many numbers such a copy has. */
+gsize mtf_messages_state_size(const MtfMessages *messages);
+
 /* Moves the messages on in the direction from an earlier state to where they are, `times` as far again. */
 void mtf_messages_leap(MtfMessages *messages, const double *from, double times);
 

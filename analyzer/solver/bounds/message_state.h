@@ -4,12 +4,26 @@
  *
  *     node 0 ----- end | end ----- node 3         every edge has an end at each of its nodes,
  *       \                           /             earlier nodes are `behind`, later ones `ahead`
- *        \--- end | end ---- node 5              */
+ *        \--- end | end ---- node 5
+ *
+ * Values whose rows of an edge's matrix are the same get the same message, so messages are kept by class of
+ * such values. Many edges of a node tell its values apart alike, above all where it is a joined pair, of which
+ * most neighbours know one half; what they all need of a node's values, and what they all say to them, is
+ * made once for each way (MtfValueClasses) instead of once for each edge and value. */
 #ifndef MTF_MESSAGE_STATE_H
 #define MTF_MESSAGE_STATE_H
 
 #include "analyzer/solver/bounds/message_passing.h"
 #include "analyzer/solver/reduce/distinct_matrix.h"
+
+/* A way in which edges of a node tell its values apart. */
+typedef struct MtfValueClasses {
+    int count;
+    const int *of; /* [values]; NULL: each value is a class of its own */
+    int ends;      /* that share it, */
+    bool leads[2]; /* whether any of them leads to an earlier node, and to a later one */
+    int at;        /* where its classes begin in the scratch of all ways of a node */
+} MtfValueClasses;
 
 /* One end of an edge as its node sees it. */
 typedef struct MtfHalfEdge {
@@ -20,8 +34,9 @@ typedef struct MtfHalfEdge {
     int rows, columns;    /* of the matrix as this node sees it */
     const int *row_of;    /* of own values */
     const int *column_of; /* of the other's values */
-    double *in;           /* message to this node, [own values] */
-    double *out;          /* message to the other node, [other values] */
+    int classes;          /* index of the node's classes that its rows are */
+    double *in;           /* message to this node, [rows] */
+    double *out;          /* message to the other node, [columns] */
 } MtfHalfEdge;
 
 typedef struct MtfNodeState {
@@ -35,6 +50,7 @@ typedef struct MtfNodeState {
     int behind, ahead;
     double share;
     MtfHalfEdge *half_edges; /* `behind` ends to earlier nodes, then `ahead` ends to later ones */
+    GArray *classes;         /* MtfValueClasses */
 } MtfNodeState;
 
 struct MtfMessages {
@@ -46,7 +62,9 @@ struct MtfMessages {
     double *price;        /* [rows] */
     double *prefix;       /* [rows + 1] sums of prices before a row */
     double *scratch;      /* [most values] */
-    double *shared;       /* [most values] what a node sends ahead or behind, of each value */
+    double *shared;       /* [most values] what a node sends ahead or behind, of each value; */
+    double *cheapest;     /* [most classes] of each class of each way */
+    double *sums;         /* [most classes] of what the ends of each way say */
     double *offsets;      /* [most values, in whole units] of the rows of a message */
     double *lowered;      /* [most values, in whole units] its columns */
     double paid_capacity; /* sum_r y_r capacity_r */

@@ -60,14 +60,12 @@ static MtfNodeState *state_at(const MtfBranching *b, int i) {
     return &b->messages->node_states[i];
 }
 
-static int64_t count_work(const MtfMessages *messages, gsize *state_size) {
+static int64_t count_work(const MtfMessages *messages) {
     int64_t work = 1;
-    *state_size = 0;
     for (int i = 0; i < messages->count; i++) {
         const MtfNodeState *spot = &messages->node_states[i];
         for (int k = 0; k < spot->behind + spot->ahead; k++)
             work += (int64_t)spot->half_edges[k].rows * spot->half_edges[k].columns + spot->values;
-        *state_size += (gsize)spot->values * (gsize)(spot->behind + spot->ahead + 1);
     }
     return work;
 }
@@ -86,7 +84,8 @@ MtfBranching *mtf_branching_new(MtfMessages *messages, double *weights, guint64 
     b->values = g_new0(int, b->core->node_count + 1);
     b->parent = -MTF_CORE_IMPOSSIBLE;
     b->cutoff = MTF_NO_CUTOFF;
-    b->pass_work = count_work(messages, &b->state_size);
+    b->pass_work = count_work(messages);
+    b->state_size = mtf_messages_state_size(messages);
     for (int i = 0; i < messages->count; i++) {
         const MtfNodeState *spot = state_at(b, i);
         b->priced[i] = g_memdup2(spot->priced, (gsize)spot->values * sizeof *spot->priced);

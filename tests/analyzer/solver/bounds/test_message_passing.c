@@ -3,6 +3,7 @@
 
 #include "analyzer/solver/bounds/dual_ascent.h"
 #include "analyzer/solver/bounds/exact_bound.h"
+#include "analyzer/solver/bounds/node_pairs.h"
 #include "analyzer/solver/reduce/core_values.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "tests/support/problems/layout_problems.h"
@@ -139,6 +140,99 @@ static void leaps_are_worth_more_than_passes(void **state) {
     assert_true(better > 2);
 }
 
+/* ---- The formula of message_passing.h, value by value, as the witness of what goes by classes ---- */
+
+#define MOST_VALUES 9 /* of a node of the grid, joined or not */
+
+typedef struct {
+    const MtfCore *core;
+    double (*to)[2][MOST_VALUES]; /* [edges] messages to its first node and to its second */
+    double bound;
+} Twin;
+
+static const MtfCoreEdge *edge_of(const Twin *twin, int node, guint k) {
+    return mtf_core_edge(twin->core, g_array_index(twin->core->nodes[node].edges, int, k));
+}
+
+/* Whether the node stands behind the other end of that edge of its. */
+static bool is_earlier(const MtfCoreEdge *edge, int node) {
+    return node < mtf_core_other_end(edge, node);
+}
+
+static double share_of(const Twin *twin, int node) {
+    int ahead = 0, all = (int)twin->core->nodes[node].edges->len;
+    for (int k = 0; k < all; k++)
+        ahead += is_earlier(edge_of(twin, node, (guint)k), node);
+    return 1.0 / MAX(1, MAX(ahead, all - ahead));
+}
+
+/* One message of a node whose values have those costs above the least. */
+static void send_naively(Twin *twin, int node, guint k, const double *above) {
+    const MtfCoreEdge *edge = edge_of(twin, node, k);
+    int index = g_array_index(twin->core->nodes[node].edges, int, k);
+    const double *in = twin->to[index][edge->b == node];
+    double *out = twin->to[index][edge->a == node], least = INFINITY;
+    int others = twin->core->nodes[mtf_core_other_end(edge, node)].values;
+    double sent[MOST_VALUES];
+    for (int q = 0; q < others; q++) {
+        sent[q] = INFINITY;
+        for (int p = 0; p < twin->core->nodes[node].values; p++)
+            sent[q] = fmin(sent[q], share_of(twin, node) * above[p] - in[p] +
+                                        (double)mtf_core_edge_cost(twin->core, edge, node, p, q));
+        least = fmin(least, sent[q]);
+    }
+    for (int q = 0; q < others; q++)
+        out[q] = sent[q] - least;
+    twin->bound += least;
+}
+
+static void visit_naively(Twin *twin, int node, bool ahead) {
+    const MtfCoreNode *at = &twin->core->nodes[node];
+    double theta[MOST_VALUES], least = INFINITY;
+    for (int p = 0; p < at->values; p++) {
+        theta[p] = (double)at->cost[p];
+        for (guint k = 0; k < at->edges->len; k++)
+            theta[p] +=
+                twin->to[g_array_index(at->edges, int, k)][edge_of(twin, node, k)->b == node][p];
+        least = fmin(least, theta[p]);
+    }
+    for (int p = 0; p < at->values; p++)
+        theta[p] -= least;
+    twin->bound += least;
+    for (guint k = 0; k < at->edges->len; k++)
+        if (is_earlier(edge_of(twin, node, k), node) == ahead)
+            send_naively(twin, node, k, theta);
+}
+
+static double pass_naively(Twin *twin) {
+    int count = twin->core->node_count;
+    for (int v = 0; v < count; v++)
+        if (twin->core->nodes[v].alive)
+            visit_naively(twin, v, true);
+    twin->bound = (double)twin->core->constant;
+    for (int v = count - 1; v >= 0; v--)
+        if (twin->core->nodes[v].alive)
+            visit_naively(twin, v, false);
+    return twin->bound;
+}
+
+/* Most neighbours of a joined pair know one half of it, so that they share classes of its values. */
+static void messages_by_classes_are_those_of_every_value(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(9);
+    for (int round = 0; round < 20; round++) {
+        g_autoptr(MtfCore) core = grid_core(rand);
+        assert_true(mtf_core_pair_nodes(core, 1e6, MOST_VALUES) > SIDE);
+        g_autoptr(MtfMessages) messages = mtf_messages_new(core);
+        g_autofree double(*to)[2][MOST_VALUES] = g_malloc0((core->edges->len + 1) * sizeof *to);
+        Twin twin = { .core = core, .to = to };
+        for (int pass = 0; pass < 5; pass++) {
+            double bound = pass_naively(&twin);
+            assert_true(fabs(mtf_messages_pass(messages) - bound) <= 1e-9 * fabs(bound));
+        }
+    }
+}
+
 /* On a path without memory the relaxation is tight: the bound is the optimum, 1 + 0 + 2 = 3. */
 static void a_path_is_solved_by_the_bound(void **state) {
     (void)state;
@@ -221,6 +315,7 @@ int main(void) {
         cmocka_unit_test(the_bound_never_falls_at_one_price),
         cmocka_unit_test(after_a_leap_the_bound_is_a_bound),
         cmocka_unit_test(leaps_are_worth_more_than_passes),
+        cmocka_unit_test(messages_by_classes_are_those_of_every_value),
         cmocka_unit_test(a_path_is_solved_by_the_bound),
         cmocka_unit_test(pruning_keeps_every_choice_within_the_cutoff),
         cmocka_unit_test(baked_messages_change_no_cost),
