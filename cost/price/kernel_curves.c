@@ -227,7 +227,16 @@ static bool einsum_seconds(const MtfKernelCurves *curves, const MtfInstruction *
     return true;
 }
 
+/* Without groups: those go one after another, each a product. */
+static bool has_own_curve(const MtfKernelCurves *curves, const MtfInstruction *instruction,
+                          int operation, MtfDtype dtype) {
+    const MtfProductWork *work = &instruction->products;
+    return work->channels[0] > 0 && work->calls == 1 && curves->operation[operation][dtype] != NULL;
+}
+
 double mtf_kernel_curve_work(const MtfInstruction *instruction) {
+    if (instruction->products.channels[0] > 0)
+        return instruction->flops;
     double swept_bytes = instruction->products.swept_bytes;
     return swept_bytes > 0 ? swept_bytes : instruction->traffic_bytes;
 }
@@ -242,7 +251,7 @@ bool mtf_kernel_curves_seconds(const MtfKernelCurves *curves, const MtfProgram *
     }
     if (products == MTF_PRODUCTS_EINSUM)
         return einsum_seconds(curves, instruction, dtype, seconds);
-    if (products != MTF_PRODUCTS_NONE)
+    if (products != MTF_PRODUCTS_NONE && !has_own_curve(curves, instruction, operation, dtype))
         return products_seconds(curves, &instruction->products, dtype, seconds);
     const MtfMachineCurve *curve =
         kernel_curve(curves, operation, instruction->kernel_class, dtype);

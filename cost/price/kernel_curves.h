@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* A machine's measured tables of kernels, ready to be asked:
  *
- *     any kernel or local copy   its operation's table, or its class', at the bytes it touches; where short
- *                                and long rows were measured, between the two linearly in 1 / length
+ *     any kernel or local copy   its operation's table, or its class', at the bytes it touches (a convolution
+ *                                at its flop); between short and long rows linearly in 1 / length
  *     a sum of products          calls * p(m, n, k) + the passes beside them (kernel_work/product_work.h)
  *     attention                  heads * a(queries, keys seen by each, features), likewise
  *
@@ -39,7 +39,7 @@ typedef struct {
 bool mtf_kernel_curves_init(MtfKernelCurves *curves, const MtfMachine *machine, GError **error);
 
 /* Over what a kernel's own table is measured: the bytes it reads and writes; for sums of products
- * those without the bytes of products. */
+ * those without the bytes of products; the flop of convolutions. */
 double mtf_kernel_curve_work(const MtfInstruction *instruction);
 
 /* The measured seconds of a kernel or a local copy that computes in `dtype`; false when the machine

@@ -34,11 +34,24 @@ static bool go_together(const MtfGraph *graph, const MtfOperation *op, int a, in
     return true;
 }
 
+/* What has one position: its sines and cosines are taken once for all. */
+static double elements_of_position(const MtfGraph *graph, const MtfOperation *op,
+                                   const MtfIteration *iteration, const int64_t *sizes) {
+    MtfTerm term = mtf_operation_local_term(graph, op->outputs[0], iteration, sizes);
+    double length = 1;
+    for (int i = 0; i < term.rank; i++)
+        if (term.dims[i] != op->attributes.position && term.dims[i] != op->attributes.dimension)
+            length *= (double)term.size[i];
+    return length;
+}
+
 double mtf_operation_row_length(const MtfGraph *graph, int operation, const MtfIteration *iteration,
                                 const int64_t *sizes) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     if (!has_rows(op) || op->n_inputs == 0)
         return 0;
+    if (op->attributes.position >= 0)
+        return elements_of_position(graph, op, iteration, sizes);
     MtfTerm term = largest_term(graph, op, iteration, sizes);
     double length = 1;
     int last = -1;

@@ -3,6 +3,7 @@
 
 #include "cost/machine/curve_name.h"
 #include "cost/price/kernel_curves.h"
+#include "layouts/kernel_work/row_length.h"
 #include "runtime/calibrate/kernel_benchmark.h"
 #include "runtime/support/processor_clock.h"
 #include "runtime/worker/box_copy.h"
@@ -98,11 +99,17 @@ static bool set_measure(const Set *set, const MtfArenaMemory *swept, MtfSamples 
 /* ---- Operations ---------------------------------------------------------------------------- */
 
 /* Of kernels' rows (kernel.h): r rows of c columns, t as many as r, o a few, q and k as r and c; a table
- * has as many rows as there are ids. In elements of four bytes; those of eight come in half as many rows. */
+ * has as many rows as there are ids. In elements of four bytes; those of eight come in half as many rows.
+ * Vectors of f features at p positions, c at each. Of a convolution the places of both sides, yx and ji, as
+ * many as r, windows of uv, and s and d channels, half of c. */
 static const struct {
     int64_t rows, columns;
 } shapes[] = { { 2, 16 },     { 16, 64 },    { 64, 256 },  { 256, 256 },
                { 1024, 256 }, { 2048, 256 }, { 8192, 256 } };
+
+#define FEATURES INT64_C(32)
+#define WIDTH INT64_C(16) /* places of a convolution that are in a row, at most */
+#define WINDOW 3
 
 /* The most rows of operations that take so long for an element that memory is no matter: what more
  * take is in proportion. */
@@ -141,6 +148,12 @@ static void fill_sizes(size_t shape, MtfDtype dtype, int64_t short_row, int64_t 
     size_of['o' - 'a'] = MIN(rows, 2);
     size_of['q' - 'a'] = rows;
     size_of['k' - 'a'] = columns;
+    size_of['f' - 'a'] = FEATURES;
+    size_of['p' - 'a'] = MAX(1, rows / FEATURES);
+    size_of['x' - 'a'] = size_of['i' - 'a'] = MIN(rows, WIDTH);
+    size_of['y' - 'a'] = size_of['j' - 'a'] = MAX(1, rows / WIDTH);
+    size_of['u' - 'a'] = size_of['v' - 'a'] = WINDOW;
+    size_of['s' - 'a'] = size_of['d' - 'a'] = columns / MTF_CHANNEL_ELEMENTS;
 }
 
 /* The operations of one size, either those that update what is kept between steps, with other
@@ -191,17 +204,20 @@ static const int64_t places[] = { 16, 32, 128, 512 }, widths[] = { 16, 32, 64, 1
 #define HEADS 4
 
 /* As attention's heads lie where there are several products: b examples of h heads, of which all
- * rows of one place are neighbours. */
+ * rows of one place are neighbours. Attention finds queries, keys and values just computed, its gradient that of
+ * the result. */
 static const MtfBenchmarkOperation products[MTF_PRODUCT_FORMS] = {
     [MTF_PRODUCT_NN] = { MTF_OP_EINSUM, { { "bhmk", "bkhn" }, "bmhn", MTF_FIRST_KEPT } },
     [MTF_PRODUCT_NT] = { MTF_OP_EINSUM, { { "bmhk", "bnhk" }, "bhmn", MTF_FIRST_KEPT } },
     [MTF_PRODUCT_TN] = { MTF_OP_EINSUM, { { "bhkm", "bkhn" }, "bmhn", MTF_SECOND_KEPT } },
     [MTF_PRODUCT_ATTENTION] = { MTF_OP_ATTENTION,
-                                { { "bmhk", "bnhk", "bnhk" }, NULL, MTF_NOTHING_FRESH } },
+                                { { "bmhk", "bnhk", "bnhk" }, NULL, 7, true, false } },
     [MTF_PRODUCT_ATTENTION_GRAD] = { MTF_OP_ATTENTION_GRAD,
                                      { { "bmhk", "bnhk", "bnhk", "bmhk", "bmh", "bmhk" },
                                        NULL,
-                                       MTF_NOTHING_FRESH } },
+                                       1 << 5,
+                                       true,
+                                       false } },
 };
 
 static bool is_product(int kind) {
@@ -213,7 +229,8 @@ static bool is_product(int kind) {
 
 bool mtf_goes_by_rates(int kind) {
     const MtfOperationRow *row = mtf_operation_row(kind);
-    return (row->windows != MTF_WINDOWS_NONE && !row->samples) || row->loop != MTF_LOOP_NOTHING ||
+    bool pools = row->windows != MTF_WINDOWS_NONE && row->products != MTF_PRODUCTS_CONV;
+    return (pools && !row->samples) || row->loop != MTF_LOOP_NOTHING ||
            row->host != MTF_HOST_NOTHING;
 }
 

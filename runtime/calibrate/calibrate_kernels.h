@@ -14,8 +14,8 @@ bool mtf_calibrate_operations(MtfSamples *samples, MtfDtype dtype, GError **erro
 bool mtf_calibrate_products(MtfSamples *samples, MtfDtype dtype, GError **error);
 void mtf_calibrate_copies(MtfSamples *samples, MtfDtype dtype);
 
-/* Whether the operation has no table of its own and is priced by the machine's rates: convolutions and
- * pools, whose time hangs on their windows, the copies that join a loop to the rest, and those between
+/* Whether the operation has no table of its own and is priced by the machine's rates: pools,
+ * whose time hangs on their windows, the copies that join a loop to the rest, and those between
  * a device and its host. */
 bool mtf_goes_by_rates(int kind);
 

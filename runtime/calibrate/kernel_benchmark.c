@@ -31,6 +31,24 @@ static char renamed_letter(int kind) {
     return !renames ? 0 : row->integer_outputs != 0 ? 'o' : 't';
 }
 
+/* Windows that relate places y x of the larger side to as many, j i, of the smaller. */
+static void add_windows(const MtfGraph *graph, const MtfOperationRow *row, MtfAttributes *a) {
+    static const char *const letters[][3] = { { "y", "j", "u" }, { "x", "i", "v" } };
+    bool spreads = row->windows == MTF_WINDOWS_SPREAD;
+    for (; row->products == MTF_PRODUCTS_CONV && a->n_windows < 2; a->n_windows++) {
+        const char *const *of = letters[a->n_windows];
+        int larger = mtf_graph_find_dimension(graph, of[0]);
+        int smaller = mtf_graph_find_dimension(graph, of[1]);
+        a->windows[a->n_windows] = (MtfWindow){ .from = spreads ? smaller : larger,
+                                                .to = spreads ? larger : smaller,
+                                                .kernel = mtf_graph_find_dimension(graph, of[2]),
+                                                .stride = 1,
+                                                .dilation = 1,
+                                                .before = 1,
+                                                .after = 1 };
+    }
+}
+
 /* Attributes that suit every operation: those it lacks are not looked at. */
 static MtfAttributes attributes_of(const MtfGraph *graph, int kind) {
     static char constant_schedule[] = "constant";
@@ -39,13 +57,15 @@ static MtfAttributes attributes_of(const MtfGraph *graph, int kind) {
     a.query = mtf_graph_find_dimension(graph, attends ? "m" : "q");
     a.memory = mtf_graph_find_dimension(graph, attends ? "n" : "k");
     bool places = mtf_operation_row(kind)->scratch == MTF_SCRATCH_SLOTS;
-    a.dimension = mtf_graph_find_dimension(graph, places ? "r" : "k");
+    bool turns = mtf_graph_find_dimension(graph, "p") >= 0;
+    a.dimension = mtf_graph_find_dimension(graph, places ? "r" : turns ? "f" : "k");
     a.choices = mtf_graph_find_dimension(graph, "o");
     a.experts = mtf_graph_find_dimension(graph, "c");
     a.from = mtf_graph_find_dimension(graph, "r");
     a.to = mtf_graph_find_dimension(graph, (char[]){ renamed_letter(kind), 0 });
     a.stride = a.dilation = a.deviation = a.high = 1;
-    a.position = mtf_graph_find_dimension(graph, "r");
+    a.position = mtf_graph_find_dimension(graph, "p");
+    add_windows(graph, mtf_operation_row(kind), &a);
     a.exponent = 1.5;
     a.slope = 0.1;
     a.low = 0.5;

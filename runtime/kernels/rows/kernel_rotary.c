@@ -169,6 +169,6 @@ static void rotary_kernel(const MtfKernelCall *call) {
 }
 
 const MtfKernelRow mtf_rotary_kernels[] = {
-    MTF_TIMED_KERNEL(MTF_OP_ROTARY, rotary_kernel, { "rk" }, NULL, MTF_FIRST_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_ROTARY, rotary_kernel, { "cpf" }, NULL, MTF_FIRST_FRESH),
     { .kernel = NULL },
 };

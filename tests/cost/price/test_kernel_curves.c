@@ -209,6 +209,37 @@ static void short_rows_take_longer(void **state) {
     clear_case(&c);
 }
 
+/* y[i, b] of x[r, a] and windows of one of 8 places: 2 * 8 * 16 * 16 = 4096 flop between 16 channels and 16,
+ * which are short rows; of 16 groups y[i, a] is 16 products. */
+static void a_convolution_without_groups_goes_by_its_table(void **state) {
+    (void)state;
+    static const double x[] = { 0, 1 }, slow[] = { 0, 1 }, slower[] = { 0, 8 }, one[] = { 5, 5 };
+    static const char text[] =
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'r': 8, 'i': 8, 'k': 1, 'a': 16, 'b': 16},"
+        "'inputs': [{'name': 'x', 'dims': ['r', 'a'], 'feed': 'features'},"
+        "{'name': 'f', 'dims': ['k', 'a', 'b'], 'feed': 'features'},"
+        "{'name': 'own', 'dims': ['k', 'a'], 'feed': 'features'}],"
+        "'operations': [{'name': 'y', 'op': 'conv', 'inputs': ['x', 'f'], 'dims': ['i', 'b'], "
+        "'windows': [{'from': 'r', 'to': 'i', 'kernel': 'k'}]},"
+        "{'name': 'z', 'op': 'conv', 'inputs': ['x', 'own'], 'dims': ['i', 'a'], "
+        "'windows': [{'from': 'r', 'to': 'i', 'kernel': 'k'}]}]}";
+    Case c = make_case(mtf_test_graph(text));
+    g_autoptr(MtfMachine) machine = mtf_machine_new();
+    double seconds = 0;
+    mtf_machine_add_curve(machine, "product/f32/1x1", 2, x, one);
+    assert_true(ask(&c, machine, 0, &seconds));
+    assert_close(seconds, 5);
+    mtf_machine_add_curve(machine, "conv/f32", 2, x, slow);
+    assert_true(ask(&c, machine, 0, &seconds));
+    assert_close(seconds, 4096);
+    mtf_machine_add_curve(machine, "conv/f32/32", 2, x, slower);
+    assert_true(ask(&c, machine, 0, &seconds));
+    assert_close(seconds, 8 * 4096);
+    assert_true(ask(&c, machine, 1, &seconds));
+    assert_close(seconds, 16 * 5);
+    clear_case(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_constant_rates_are_met_exactly),
@@ -218,6 +249,7 @@ int main(void) {
         cmocka_unit_test(each_form_of_a_product_goes_by_its_own_grid),
         cmocka_unit_test(attention_goes_head_by_head),
         cmocka_unit_test(short_rows_take_longer),
+        cmocka_unit_test(a_convolution_without_groups_goes_by_its_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

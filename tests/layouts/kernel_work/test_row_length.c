@@ -20,6 +20,7 @@ static const char graph_text[] =
     "{'name': 'columns', 'op': 'reduce_sum', 'inputs': ['x'], 'dims': ['h', 'd']},"
     "{'name': 'dot', 'op': 'einsum', 'inputs': ['x', 'y'], 'dims': ['b', 'l']},"
     "{'name': 'spread', 'op': 'multiply', 'inputs': ['thin', 'narrow']},"
+    "{'name': 'placed', 'op': 'rotary', 'inputs': ['x'], 'position': 'l', 'dimension': 'd'},"
     "{'name': 'turned', 'op': 'transpose', 'inputs': ['x'], 'dims': ['d', 'h', 'l', 'b']}]}";
 
 /* The row length of an operation whose dimension `split` is halved. */
@@ -58,6 +59,13 @@ static void dimensions_of_one_place_are_no_part_of_it(void **state) {
     assert_true(length_of("spread", "h") == 4);
 }
 
+/* Of b and h: 2 * 3. */
+static void vectors_of_one_position_are_a_row_of_rotary_ones(void **state) {
+    (void)state;
+    assert_true(length_of("placed", "l") == 6);
+    assert_true(length_of("placed", "b") == 3);
+}
+
 static void what_is_one_row_or_moves_has_none(void **state) {
     (void)state;
     assert_true(length_of("alike", "b") == 0);
@@ -69,6 +77,7 @@ int main(void) {
         cmocka_unit_test(a_row_is_what_lies_side_by_side_in_all_operands),
         cmocka_unit_test(splitting_a_row_shortens_it),
         cmocka_unit_test(dimensions_of_one_place_are_no_part_of_it),
+        cmocka_unit_test(vectors_of_one_position_are_a_row_of_rotary_ones),
         cmocka_unit_test(what_is_one_row_or_moves_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
