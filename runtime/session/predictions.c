@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define MOST_COLLECTED (INT64_C(1) << 20) /* elements */
+#define BATCHES_A_STAGE 4                 /* that follow one another without a pause */
 
 typedef struct {
     MtfSession *session;
@@ -23,20 +24,41 @@ typedef struct {
     const MtfStageChunk *chunk; /* of this rank, that keeps it; NULL: none does */
     int own;                    /* the tensor there */
     double *values;             /* a piece of it */
+    double *kept;               /* what this rank has of it, of each batch of a group */
+    int64_t group;              /* batches, at most */
     bool of_examples;           /* whether its first dimension counts them */
     int64_t elements, examples, batch;
 } Predictions;
 
-/* Elements [from, from + n) of the whole tensor, on every rank; NULL: this one has nothing to say. */
-static void collect(MPI_Comm control, const MtfOperand *slice, int64_t from, int64_t n,
-                    double *values) {
-    memset(values, 0, (gsize)n * sizeof *values);
+/* This rank's slice of the tensor; NULL: it has nothing to say. */
+static const MtfOperand *own_slice(const Predictions *p) {
+    return p->chunk != NULL ? mtf_worker_tensor(p->chunk->slots[0].worker, p->own) : NULL;
+}
+
+/* Where the slice of a batch of the group is kept. */
+static double *kept_of(const Predictions *p, int64_t member) {
+    const MtfOperand *slice = own_slice(p);
+    return slice != NULL ? p->kept + member * mtf_slice_elements(slice) : NULL;
+}
+
+static void keep(const Predictions *p, int64_t member) {
+    const MtfOperand *slice = own_slice(p);
+    double *kept = kept_of(p, member);
+    for (int64_t i = 0; slice != NULL && i < mtf_slice_elements(slice); i++)
+        kept[i] = mtf_slice_get(slice, i);
+}
+
+/* Elements [from, from + n) of a batch's whole tensor, on every rank, in p->values. */
+static void collect(const Predictions *p, int64_t member, int64_t from, int64_t n) {
+    const MtfOperand *slice = own_slice(p);
+    const double *kept = kept_of(p, member);
+    memset(p->values, 0, (gsize)n * sizeof *p->values);
     for (int64_t i = 0; slice != NULL && i < mtf_slice_elements(slice); i++) {
         int64_t place = mtf_slice_global_index(slice, i) - from;
         if (place >= 0 && place < n)
-            values[place] = mtf_slice_get(slice, i);
+            p->values[place] = kept[i];
     }
-    mtf_agree_sums(control, values, n);
+    mtf_agree_sums(p->session->control, p->values, n);
 }
 
 static bool fail_to_write(const Predictions *p, GError **error) {
@@ -57,33 +79,42 @@ static void find_chunk(Predictions *p) {
     }
 }
 
-/* Runs a batch, and writes `n` elements of what is kept of it. False where they cannot be written. */
-static bool run_batch(const Predictions *p, int64_t batch, int64_t n, GError **error) {
-    const MtfSession *session = p->session;
-    GError *local = NULL;
-    mtf_stage_run_all(session->stage, batch, &local);
-    if (!mtf_agree(session->control, local, error))
-        return false;
-    const MtfOperand *slice =
-        p->chunk != NULL ? mtf_worker_tensor(p->chunk->slots[0].worker, p->own) : NULL;
+/* Writes `n` elements of what was kept of a batch. */
+static void write_batch(const Predictions *p, int64_t member, int64_t n, GError **error) {
+    bool written = true;
     for (int64_t from = 0; from < n; from += MOST_COLLECTED) {
         int64_t piece = MIN(n - from, MOST_COLLECTED);
-        collect(session->control, slice, from, piece, p->values);
-        if (session->rank == 0 && local == NULL &&
-            !mtf_array_file_append(p->file, p->values, piece))
-            fail_to_write(p, &local);
+        collect(p, member, from, piece);
+        if (p->session->rank == 0 && written)
+            written = mtf_array_file_append(p->file, p->values, piece) || fail_to_write(p, error);
+    }
+}
+
+/* Runs batches first, first + 1 …, which follow one another through the stages, since nobody waits for
+ * all ranks in between; then writes what is kept of each. The last batch may be filled up with the first
+ * examples, of which nothing is written. */
+static bool run_group(const Predictions *p, int64_t first, int64_t batches, GError **error) {
+    const MtfSession *session = p->session;
+    GError *local = NULL;
+    for (int64_t b = 0; b < batches; b++) {
+        mtf_stage_run_all(session->stage, first + b + 1, local == NULL ? &local : NULL);
+        keep(p, b);
+    }
+    if (!mtf_agree(session->control, local, error))
+        return false;
+    local = NULL;
+    for (int64_t b = 0; b < batches; b++) {
+        int64_t n = MIN(p->batch, p->examples - (first + b) * p->batch);
+        write_batch(p, b, n * (p->elements / p->batch), local == NULL ? &local : NULL);
     }
     return mtf_agree(session->control, local, error);
 }
 
-/* All batches; the last may be filled up with the first examples, of which nothing is written. */
 static bool run_batches(const Predictions *p, GError **error) {
-    int64_t each = p->elements / p->batch;
-    for (int64_t done = 0; done < p->examples; done += p->batch) {
-        int64_t n = MIN(p->batch, p->examples - done);
-        if (!run_batch(p, done / p->batch + 1, n * each, error))
+    int64_t batches = (p->examples + p->batch - 1) / p->batch;
+    for (int64_t first = 0; first < batches; first += p->group)
+        if (!run_group(p, first, MIN(p->group, batches - first), error))
             return false;
-    }
     return true;
 }
 
@@ -108,12 +139,18 @@ static void count_examples(Predictions *p) {
     p->of_examples = dim >= 0 && shape->rank > 0 && shape->dims[0] == dim;
     p->batch = p->of_examples ? mtf_graph_size(graph, dim) : 1;
     p->examples = p->of_examples && held != INT64_MAX ? held : p->batch;
+    int stages = p->session->stage->pipeline->order->stages;
+    p->group = stages == 1 ? 1 : CLAMP(MOST_COLLECTED / p->elements, 1, BATCHES_A_STAGE * stages);
 }
 
 static bool write_all(Predictions *p, GError **error) {
     GError *local = NULL;
     g_autofree double *values = g_new(double, MIN(p->elements, MOST_COLLECTED));
+    const MtfOperand *slice = own_slice(p);
+    g_autofree double *kept =
+        g_new(double, slice != NULL ? p->group * mtf_slice_elements(slice) : 0);
     p->values = values;
+    p->kept = kept;
     mtf_data_hold_out(p->session->data, true);
     if (p->session->rank == 0)
         begin(p, &local);

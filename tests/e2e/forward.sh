@@ -134,11 +134,12 @@ for stages in 1 2; do
     forward vit $((4 - stages)) three.npy --stages=$stages
     claim "  with PyTorch's scores, batch after batch" alike "$work/got.npy" "$work/vit/logits.npy"
 done
-# Examples stand in the order of their file: pictures that differ, one after the other and all at once.
+# Examples stand in the order of their file: pictures that differ, one after the other, and in two batches that follow
+# one another through two stages.
 $python -c "import sys, numpy
 numpy.save(sys.argv[1], numpy.random.default_rng(1).normal(size=(3,) + numpy.load(sys.argv[2]).shape[1:]).astype('float32'))" \
     "$work/drawn.npy" "$work/three.npy"
-forward vit 2 drawn.npy
+forward vit 2 drawn.npy --stages=2
 mv "$work/got.npy" "$work/two.npy"
 meshtf-plan search "$work/vit" --infer forward --batch 1 --devices 1 --machine cpu-host -o "$work/p.json" >"$work/log"
 for i in 0 1 2; do
