@@ -92,7 +92,9 @@ static void a_search_ends_where_its_bound_is_far_from_a_rival(void **state) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("a100", NULL);
     g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
     g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
-    MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
+    MtfPlanSearchOptions options = {
+        .machine = machine, .memory_limit = UNLIMITED, .has_gap = true, .gap = 0.02
+    };
     MtfPlanAnswer alone, near, far;
     search(graph, mesh, &options, &alone);
     assert_false(alone.hopeless);
@@ -115,20 +117,23 @@ static void no_plan_is_priced_above_a_layout_made_by_hand(void **state) {
     (void)state;
     static const struct {
         const char *graph, *mesh, *machine;
+        double gap;
     } cases[] = {
-        { "mlp", "r:4", "cpu-cluster" },
-        { "transformer-small", "r:4", "tpu-v2" },
-        { "mlp", "r:2;c:2", "a100" },
-        { "mlp", "r:2;c:3", "tpu-v2" },
-        { "transformer-small", "r:2;c:3", "a100" },
-        { "mlp", "r:6", "cpu-cluster" },
+        { "mlp", "r:4", "cpu-cluster", 0 },
+        { "transformer-small", "r:4", "tpu-v2", 0.02 },
+        { "mlp", "r:2;c:2", "a100", 0 },
+        { "mlp", "r:2;c:3", "tpu-v2", 0 },
+        { "transformer-small", "r:2;c:3", "a100", 0.02 },
+        { "mlp", "r:6", "cpu-cluster", 0 },
     };
     int fit = 0;
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(MtfMachine) machine = mtf_machine_load(cases[i].machine, NULL);
         g_autoptr(MtfGraph) graph = training_graph(cases[i].graph, NULL, NULL);
         g_autoptr(GArray) mesh = one_mesh(cases[i].mesh);
-        MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
+        MtfPlanSearchOptions options = {
+            .machine = machine, .memory_limit = UNLIMITED, .has_gap = true, .gap = cases[i].gap
+        };
         MtfPlanAnswer answer;
         search(graph, mesh, &options, &answer);
         check_answer(graph, &answer, UNLIMITED);
