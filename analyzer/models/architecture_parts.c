@@ -208,7 +208,7 @@ int mtf_assembly_bare_norm(MtfAssembly *m, const char *name, int dim, int x) {
     int ones = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "ones", &MTF_SHAPE(dim));
     m->p->b.attributes.dimension = dim;
     m->p->b.attributes.epsilon = m->n->epsilon;
-    MtfOperationKind kind = m->n->rms ? MTF_OP_RMS_NORM : MTF_OP_LAYER_NORM;
+    int kind = m->n->rms ? MTF_OP_RMS_NORM : MTF_OP_LAYER_NORM;
     return mtf_parts_apply(m->p, kind, name, NULL, x, ones);
 }
 

@@ -27,7 +27,7 @@ bool mtf_algorithm_choice_check(const char *wanted, GError **error) {
         return true;
     g_autoptr(GString) names = g_string_new("auto, random");
     for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++)
-        g_string_append_printf(names, ", %s", mtf_exchange_algorithm_name(a));
+        g_string_append_printf(names, ", %s", mtf_exchange_algorithm_name((MtfExchangeAlgorithm)a));
     return mtf_input_error(error, "--collectives %s: there are %s", wanted, names->str);
 }
 
@@ -60,8 +60,9 @@ static int cheapest(const MtfPricer *pricer, const MtfProgram *program, int inde
                                     .axes = instruction->reshard.axes,
                                     .bytes = mtf_instruction_message_bytes(instruction) };
     for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++)
-        if (mtf_instruction_takes_algorithm(program, index, a) &&
-            seconds_for_choice(pricer, a, &exchange, &seconds) && seconds < least) {
+        if (mtf_instruction_takes_algorithm(program, index, (MtfExchangeAlgorithm)a) &&
+            seconds_for_choice(pricer, (MtfExchangeAlgorithm)a, &exchange, &seconds) &&
+            seconds < least) {
             least = seconds;
             best = a;
         }

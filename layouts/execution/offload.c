@@ -127,12 +127,12 @@ static void place_fetches(Offloading *o) {
 
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
-static int build_copy(Offloading *o, MtfOperationKind kind, const MtfOperation *like, int of,
-                      int input, GError **error) {
+static int build_copy(Offloading *o, int kind, const MtfOperation *like, int of, int input,
+                      GError **error) {
     const char *tensor = mtf_graph_tensor(o->graph, of)->name;
     g_autofree char *name = g_strdup_printf("%s/%s", mtf_operation_row(kind)->name, tensor);
     MtfNewOperation copy = { .name = name,
-                             .kind = (int)kind,
+                             .kind = kind,
                              .phase = like->phase,
                              .layer = like->layer,
                              .n_inputs = 1,

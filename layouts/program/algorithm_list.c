@@ -19,7 +19,7 @@ void mtf_program_choose_algorithms(MtfProgram *program) {
 static int random_algorithm(const MtfProgram *program, int index, uint64_t seed) {
     int applying[MTF_EXCHANGE_ALGORITHMS] = { 0 }, n = 0;
     for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++)
-        if (mtf_instruction_takes_algorithm(program, index, a))
+        if (mtf_instruction_takes_algorithm(program, index, (MtfExchangeAlgorithm)a))
             applying[n++] = a;
     MtfRandom random = mtf_random_stream(seed, "collectives", 0);
     return n > 0 ? applying[(int)(mtf_random_uniform(&random, index) * n)] : 0;
@@ -33,7 +33,7 @@ void mtf_layout_take_algorithm(const MtfGraph *graph, MtfLayout *layout, int alg
     unsigned char *algorithms = g_new0(unsigned char, n);
     for (int i = 0; i < n; i++) {
         int wanted = algorithm < 0 ? random_algorithm(program, i, seed) : algorithm;
-        if (mtf_instruction_takes_algorithm(program, i, wanted))
+        if (mtf_instruction_takes_algorithm(program, i, (MtfExchangeAlgorithm)wanted))
             algorithms[i] = (unsigned char)wanted;
     }
     mtf_layout_set_algorithms(layout, algorithms, n);
@@ -51,13 +51,13 @@ cJSON *mtf_algorithms_to_json(const MtfLayout *layout) {
         if (list == NULL)
             continue;
         object = object != NULL ? object : cJSON_CreateObject();
-        cJSON_AddItemToObject(object, mtf_exchange_algorithm_name(a), list);
+        cJSON_AddItemToObject(object, mtf_exchange_algorithm_name((MtfExchangeAlgorithm)a), list);
     }
     return object;
 }
 
-static bool read_item(const MtfJson *item, const MtfProgram *program, int algorithm,
-                      unsigned char *algorithms, GError **error) {
+static bool read_item(const MtfJson *item, const MtfProgram *program,
+                      MtfExchangeAlgorithm algorithm, unsigned char *algorithms, GError **error) {
     int64_t index;
     if (!mtf_json_integer(item, 0, mtf_program_length(program) - 1, &index, error))
         return false;
@@ -73,8 +73,8 @@ static bool read_item(const MtfJson *item, const MtfProgram *program, int algori
 }
 
 /* One list: the instructions that go by `algorithm`. */
-static bool read_list(const MtfJson *list, const MtfProgram *program, int algorithm,
-                      unsigned char *algorithms, GError **error) {
+static bool read_list(const MtfJson *list, const MtfProgram *program,
+                      MtfExchangeAlgorithm algorithm, unsigned char *algorithms, GError **error) {
     MtfJson item;
     if (!mtf_json_array(list, error))
         return false;
@@ -88,7 +88,7 @@ static bool read_list(const MtfJson *list, const MtfProgram *program, int algori
 static bool check_names(const MtfJson *where, GError **error) {
     const char *names[MTF_EXCHANGE_ALGORITHMS + 1] = { 0 };
     for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++)
-        names[a] = mtf_exchange_algorithm_name(a);
+        names[a] = mtf_exchange_algorithm_name((MtfExchangeAlgorithm)a);
     return mtf_json_object(where, error) && mtf_json_keys(where, names, error);
 }
 
@@ -101,8 +101,8 @@ bool mtf_algorithms_read(const MtfJson *where, const MtfGraph *graph, MtfLayout 
         return false;
     for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++) {
         MtfJson list;
-        if (mtf_json_find(where, mtf_exchange_algorithm_name(a), &list) &&
-            !read_list(&list, program, a, algorithms, error))
+        if (mtf_json_find(where, mtf_exchange_algorithm_name((MtfExchangeAlgorithm)a), &list) &&
+            !read_list(&list, program, (MtfExchangeAlgorithm)a, algorithms, error))
             return false;
     }
     mtf_layout_set_algorithms(layout, g_steal_pointer(&algorithms), n);

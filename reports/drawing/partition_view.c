@@ -522,7 +522,7 @@ static MtfPartitionView *build(const MtfStepParts *parts, Choose choose, const i
 }
 
 MtfPartitionView *mtf_partition_view_new(const MtfStepParts *parts, MtfViewLevel level) {
-    return build(parts, choose_level, (const int[]){ level, 0 });
+    return build(parts, choose_level, (const int[]){ (int)level, 0 });
 }
 
 MtfPartitionView *mtf_partition_view_section(const MtfStepParts *parts, int part, int phase) {

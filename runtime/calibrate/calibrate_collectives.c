@@ -112,7 +112,7 @@ static bool make_layout(Trial *trial) {
         split_tensor(trial, kept, DIM_A);
     if (row->exchanges)
         split_tensor(trial, kept, DIM_B);
-    mtf_layout_take_algorithm(trial->graph, trial->layout, trial->algorithm, 0);
+    mtf_layout_take_algorithm(trial->graph, trial->layout, (int)trial->algorithm, 0);
     return trial->layout->execution.algorithms[COLLECTIVE] == trial->algorithm;
 }
 

@@ -131,7 +131,7 @@ static bool write_data(const MtfCheckpointed *what, MtfSafetensors *file, const 
     gsize length;
     uint64_t checksum;
     GError *local = NULL;
-    g_autofree char *draft = seal_header(file, 0, &length);
+    g_free(seal_header(file, 0, &length)); /* for its length */
     bool is_first = rank_of(what->control) == 0;
     if (is_first)
         mtf_whole_file_reserve(partial, (int64_t)length + file->data_bytes, &local);

@@ -41,7 +41,7 @@ static bool has_same_libraries(const char *a, const char *b) {
 /* Every shape of rank 0's products is tried as a worker prepares it. */
 static void try_products(const MtfRunProducts *run) {
     mtf_product_choice_set_trial(true);
-    g_autoptr(MtfWorker) worker = mtf_worker_new(run->program, run->arena, 0, 0, NULL);
+    mtf_worker_free(mtf_worker_new(run->program, run->arena, 0, 0, NULL));
     mtf_product_choice_set_trial(false);
 }
 

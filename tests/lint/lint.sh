@@ -84,6 +84,17 @@ check_top() {
         'analyzer|cost|layouts|reports|runtime|tests|Makefile|[A-Z]+(\.md)?|\..*' | sed 's/$/: has no place at the top/'
 }
 
+# What clang warns of and gcc does not, as signs of enumerations. As a build does it, optimized: GLib's
+# macros cast what they count only there. It takes minutes and is asked for by name; tests/e2e/long_clang.sh
+# does. Pages' texts are strings that a build makes.
+# shellcheck disable=SC2086
+check_clang() {
+    flags="$(compiler_flags) -O2 -Wshadow -Wconversion -I${MTF_BUILD:-build/release}"
+    for source in $(echo "$c_files" | grep '\.c$'); do
+        clang $flags -fsyntax-only "$source" 2>&1 | grep -E 'error:'
+    done
+}
+
 # One run for all files: cppcheck judges what is static or unused over the whole tree.
 # shellcheck disable=SC2086
 check_cppcheck() {

@@ -78,6 +78,12 @@ fresh
 file layouts/base/a.h 'int mtf_a(GError **error);'
 complains "a header that needs another first is found" headers "layouts/base/a.h"
 
+if command -v clang >/dev/null; then
+    fresh
+    file cost/machine/a.c 'typedef enum { ONE } Number;' 'Number mtf_a(int x);' 'Number mtf_a(int x) {' '    return x;' '}'
+    complains "what clang alone warns of is found" clang "cost/machine/a.c:5"
+fi
+
 fresh
 file layouts/base/a.c '#include "cost/machine/machine.h"'
 complains "layouts/ may not use cost/" layers "layouts/base may not use cost/machine/"

@@ -110,7 +110,7 @@ void mtf_encoder_head(MtfConfig *c, MtfArchitecture *n, const MtfEncoderHead *he
     static const MtfEncoderHead common[] = {
         { "ForTokenClassification", { 0 }, "classifier", MTF_TELLS_PLACES },
         { "ForQuestionAnswering", { 0 }, "qa_outputs", MTF_TELLS_ANSWER },
-        { NULL },
+        { .ending = NULL },
     };
     const MtfEncoderHead *head = mtf_encoder_find_head(c, heads);
     bool tied = mtf_config_flag(c, "tie_word_embeddings", n->tied);
@@ -136,7 +136,7 @@ void mtf_decoder_head(MtfConfig *c, MtfArchitecture *n) {
         { "ForSequenceClassification", { 0 }, "score", MTF_TELLS_CLASS },
         { "ForTokenClassification", { 0 }, "score", MTF_TELLS_PLACES },
         { "ForQuestionAnswering", { 0 }, "qa_outputs", MTF_TELLS_ANSWER },
-        { NULL },
+        { .ending = NULL },
     };
     const MtfEncoderHead *head =
         n->kind == MTF_ARCHITECTURE_DECODER ? mtf_encoder_find_head(c, heads) : NULL;

@@ -55,7 +55,7 @@ static void read_bert(MtfConfig *c, MtfArchitecture *n) {
                                     { "pooler.dense", NULL, "tanh" },
                                     "classifier",
                                     MTF_TELLS_CLASS },
-                                  { NULL } });
+                                  { .ending = NULL } });
 }
 
 /* Positions are counted from behind the padding's. */
@@ -69,7 +69,7 @@ static void read_roberta(MtfConfig *c, MtfArchitecture *n) {
           { "classifier.dense", NULL, "tanh" },
           "classifier.out_proj",
           MTF_TELLS_CLASS },
-        { NULL },
+        { .ending = NULL },
     };
     read_bert_like(c, n, 50265);
     n->first_position = mtf_config_integer(c, "pad_token_id", 0, 1) + 1;
@@ -89,7 +89,7 @@ static void read_electra(MtfConfig *c, MtfArchitecture *n) {
           { "classifier.dense", NULL, "gelu_exact" },
           "classifier.out_proj",
           MTF_TELLS_CLASS },
-        { NULL },
+        { .ending = NULL },
     };
     int64_t width = mtf_config_size(c, "embedding_size", 128);
     read_bert_like(c, n, 30522);
@@ -138,7 +138,7 @@ static void read_distilbert(MtfConfig *c, MtfArchitecture *n) {
                                     { "pre_classifier", NULL, "relu" },
                                     "classifier",
                                     MTF_TELLS_CLASS },
-                                  { NULL } });
+                                  { .ending = NULL } });
 }
 
 /* ---- BERT's kin ------------------------------------------------------------------------------ */
@@ -236,7 +236,7 @@ static void read_albert(MtfConfig *c, MtfArchitecture *n) {
                                     { "pooler", NULL, "tanh" },
                                     "classifier",
                                     MTF_TELLS_CLASS },
-                                  { NULL } });
+                                  { .ending = NULL } });
 }
 
 const MtfArchitectureType mtf_encoder_types[] = {

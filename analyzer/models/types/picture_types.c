@@ -120,7 +120,7 @@ static void read_tower(MtfConfig *c, MtfArchitecture *n, const char *activation)
 }
 
 static const MtfEncoderHead image_heads[] = {
-    { "ForImageClassification", { 0 }, "classifier", MTF_TELLS_CLASS }, { NULL }
+    { "ForImageClassification", { 0 }, "classifier", MTF_TELLS_CLASS }, { .ending = NULL }
 };
 
 /* CLIP's tower of pictures. Without a head of classes the features that texts are compared with are scores. */

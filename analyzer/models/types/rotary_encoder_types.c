@@ -72,7 +72,7 @@ static void read_modernbert(MtfConfig *c, MtfArchitecture *n) {
                          { "ForSequenceClassification", layer, "classifier", MTF_TELLS_CLASS },
                          { "ForTokenClassification", layer, "classifier", MTF_TELLS_PLACES },
                          { "ForQuestionAnswering", layer, "classifier", MTF_TELLS_ANSWER },
-                         { NULL } });
+                         { .ending = NULL } });
     const char *pooling = mtf_config_word(c, "classifier_pooling", "cls");
     if (strcmp(pooling, "mean") == 0 && n->class_place == MTF_READ_FIRST)
         n->class_place = MTF_READ_TEXT;
@@ -88,7 +88,7 @@ static void read_eurobert(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 128256, 768,  3072, 12,     12,   0,
                                            0,      8192, 1e-5, 250000, false };
     static const MtfEncoderHead heads[] = { { "ForMaskedLM", { 0 }, "lm_head", MTF_TELLS_TOKENS },
-                                            { NULL } };
+                                            { .ending = NULL } };
     MtfStack *s = &n->decoder;
     mtf_type_llama(c, n, &standard);
     mtf_type_attention_bias(c, s);
@@ -128,7 +128,7 @@ static void read_nomic_bert(MtfConfig *c, MtfArchitecture *n) {
     mtf_encoder_head(
         c, n,
         (const MtfEncoderHead[]){ { "ForMaskedLM", tokens, "cls.predictions", MTF_TELLS_TOKENS },
-                                  { NULL } });
+                                  { .ending = NULL } });
 }
 
 #define ESM_NAMES                                                                                  \
@@ -163,7 +163,7 @@ static void read_esm(MtfConfig *c, MtfArchitecture *n) {
                                                 "gelu_exact" },
                                               "lm_head",
                                               MTF_TELLS_TOKENS },
-                                            { NULL } };
+                                            { .ending = NULL } };
     MtfStack *s = &n->decoder;
     mtf_type_drop(n, 0.1);
     n->vocab = mtf_config_size(c, "vocab_size", 33);

@@ -439,7 +439,6 @@ static void branch(MtfSolver *solver) {
     if (solver->branching == NULL)
         solver->branching = mtf_branching_new(mtf_dual_messages(solver->dual), solver->weights,
                                               solver->options->seed);
-    int found = 0;
     MtfBranchStatus status = MTF_BRANCH_FOUND;
     int64_t work = counts_work(solver) ? COUNTED_WORK : BRANCH_WORK;
     solver->stale_rounds -= ++solver->branch_rounds <= BRANCH_ROUNDS;
@@ -447,7 +446,6 @@ static void branch(MtfSolver *solver) {
         status = mtf_branching_run(solver->branching, solver->cutoff, work, solver->values);
         if (status == MTF_BRANCH_FOUND)
             mtf_solver_offer_values(solver, solver->values);
-        found += status == MTF_BRANCH_FOUND;
     }
     if (status == MTF_BRANCH_DONE) {
         solver->proven = true;

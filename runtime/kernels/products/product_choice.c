@@ -193,7 +193,7 @@ static const MtfProductLibraries *libraries(void) {
 
 static int find_way(const char *name) {
     for (int way = 0; way < MTF_PRODUCT_WAYS; way++)
-        if (strcmp(mtf_products_way(way)->name, name) == 0)
+        if (strcmp(mtf_products_way((MtfProductWay)way)->name, name) == 0)
             return way;
     return -1;
 }
@@ -208,20 +208,20 @@ static MtfProductWay best_of(const double rate[MTF_PRODUCT_WAYS]) {
     int best = 0;
     while (rate[best] < SAME * most)
         best++;
-    return best;
+    return (MtfProductWay)best;
 }
 
 static MtfProductWay best_by_table(const MtfProductCase *shape) {
     double rate[MTF_PRODUCT_WAYS];
     for (int way = 0; way < MTF_PRODUCT_WAYS; way++)
-        rate[way] = mtf_product_rate(libraries(), shape, way);
+        rate[way] = mtf_product_rate(libraries(), shape, (MtfProductWay)way);
     return best_of(rate);
 }
 
 static MtfProductWay best_by_trial(const MtfContraction *plan, const MtfDtype types[MTF_TERMS]) {
     double rate[MTF_PRODUCT_WAYS];
     for (int way = 0; way < MTF_PRODUCT_WAYS; way++)
-        rate[way] = 1 / mtf_product_trial(plan, types, way);
+        rate[way] = 1 / mtf_product_trial(plan, types, (MtfProductWay)way);
     return best_of(rate);
 }
 
@@ -238,7 +238,7 @@ static MtfProductWay best_way(const MtfContraction *plan, const MtfDtype types[M
     g_autofree char *text = shape_text(&shape);
     const char *name = g_tree_lookup(tried(), text);
     if (name != NULL)
-        return find_way(name);
+        return (MtfProductWay)find_way(name);
     if (!choice.trial)
         return best_by_table(&shape);
     MtfProductWay best = best_by_trial(plan, types);
@@ -264,7 +264,7 @@ void mtf_product_choice(const MtfContraction *plan, const MtfDtype types[MTF_TER
     order[n++] = best;
     for (int way = 0; way < MTF_PRODUCT_WAYS; way++)
         if (way != (int)best && (n == 0 || way != (int)order[0]))
-            order[n++] = way;
+            order[n++] = (MtfProductWay)way;
 }
 
 void mtf_product_choice_set_trial(bool on) {
@@ -308,7 +308,7 @@ static bool parse_tried(const char *text, GTree *into) {
                           &numbers[0], &numbers[1], &numbers[2], &numbers[3]) != 6)
         return false;
     g_tree_insert(into, g_strndup(text, (gsize)(space - text)),
-                  (gpointer)mtf_products_way(way)->name);
+                  (gpointer)mtf_products_way((MtfProductWay)way)->name);
     return true;
 }
 
@@ -343,6 +343,6 @@ char *mtf_product_choice_format(void) {
     for (int way = 0; way < MTF_PRODUCT_WAYS; way++)
         if (choice.count[way] > 0)
             g_string_append_printf(text, "%s%d by %s", listed++ == 0 ? ": " : ", ",
-                                   choice.count[way], mtf_products_way(way)->name);
+                                   choice.count[way], mtf_products_way((MtfProductWay)way)->name);
     return g_string_free(text, FALSE);
 }
