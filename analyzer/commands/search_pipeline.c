@@ -108,6 +108,11 @@ static bool choose_microbatches(Search *search, GError **error) {
 /* The parts of the graph that the schedule puts on each stage's devices. */
 static bool choose_chunks(Search *search, GError **error) {
     const MtfSearchPipeline *o = search->options;
+    if (g_str_has_suffix(o->schedule, ".csv"))
+        return mtf_input_error(error,
+                               "--schedule \"%s\" must be a schedule's name: orders in files are "
+                               "simulated by \"meshtf-plan schedule %s\", no plan has them",
+                               o->schedule, o->schedule);
     if (o->chunks != 0 && !mtf_option_between("--chunks", o->chunks, 1, MTF_MAX_CHUNKS, error))
         return false;
     search->request.chunks = MAX(1, o->chunks);

@@ -140,6 +140,9 @@ static bool refuse(const MtfCutRequest *request, const GArray *sizes, const bool
 bool mtf_stage_sizes_check(const MtfCutRequest *request, const GArray *sizes, GError **error) {
     if (request->stages == 0)
         return true;
+    if (request->devices < request->stages)
+        return mtf_input_error(error, "%d stages need %d devices or more, not %" PRId64,
+                               request->stages, request->stages, request->devices);
     int64_t largest = g_array_index(sizes, int64_t, sizes->len - 1);
     int64_t most = MAX(request->devices, largest * request->stages);
     g_autofree bool *sums = sums_of(sizes, request->stages, most);

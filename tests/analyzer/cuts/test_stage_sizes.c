@@ -45,10 +45,19 @@ static void slices_that_do_not_add_up_are_refused_with_numbers_that_do(void **st
     assert_non_null(strstr(error->message, "no 3 of them have 7: give 6 or 9 devices"));
 }
 
+static void each_stage_has_a_device(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = sizes_text("h100", 4, 8, &error);
+    assert_null(text);
+    assert_string_equal(error->message, "8 stages need 8 devices or more, not 4");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_shares_come_with_half_and_twice_as_many),
         cmocka_unit_test(where_there_is_no_such_slice_its_neighbours_are_taken),
+        cmocka_unit_test(each_stage_has_a_device),
         cmocka_unit_test(slices_that_do_not_add_up_are_refused_with_numbers_that_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
