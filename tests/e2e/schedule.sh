@@ -22,9 +22,9 @@ schedule gpipe --stages 2 --micro-batches 2 --csv "$work/gpipe.csv" --messages
 claim "an order is written" exits 0
 schedule "$work/gpipe.csv" --stages 2 --micro-batches 2 --json
 claim "and read again, with its messages" says '"makespan": 9'
+claim "PyTorch counts its steps" says '"steps": '
 run meshtf-plan search mlp --devices 2 --stages 2 --schedule "$work/gpipe.csv" --machine cpu-host
 claim "no plan has it" says_error "orders in files are simulated by \"meshtf-plan schedule $work/gpipe.csv\", no plan has them"
-claim "PyTorch counts its steps" says '"steps": '
 
 schedule search --stages 4 --micro-batches 8 --memory 4 --json
 claim "a search within 1F1B's memory reaches the bound, a ninth of bubble" says '"span": 27'
