@@ -6,6 +6,7 @@
 #include "analyzer/models/model_family.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <math.h>
 #include <string.h>
@@ -91,10 +92,7 @@ static double step_within(MtfCutPlanning *planning, int64_t memory, double *most
 /* A pipeline of stages of equal work, which mtf_pipeline_search cuts by itself. */
 static double equal_step(const MtfCutPlanning *planning) {
     MtfPipelineRequest request = planning->pipeline;
-    g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    MtfMesh mesh;
-    assert_true(mtf_mesh_parse("all:2", 0, &mesh, NULL));
-    g_array_append_val(meshes, mesh);
+    g_autoptr(GArray) meshes = mtf_test_meshes("all:2");
     request.meshes = meshes;
     g_autoptr(MtfPipelinePlan) plan = mtf_pipeline_search(&request, NULL);
     return step_of(plan);

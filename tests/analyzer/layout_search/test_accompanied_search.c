@@ -17,14 +17,11 @@ typedef struct {
 
 static int setup_init(void **state) {
     Setup *setup = g_new0(Setup, 1);
-    MtfMesh mesh;
     MtfStepVariant plain = { .microbatches = 1 };
     g_autoptr(MtfGraph) written = mtf_test_layers(LAYERS, 64, 32, 128);
     setup->machine = mtf_planning_machine("h100", NULL, NULL);
     setup->graph = mtf_planning_executed_graph(written, &plain, NULL);
-    setup->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    assert_true(mtf_mesh_parse("rows:2;cols:2", 0, &mesh, NULL));
-    g_array_append_val(setup->meshes, mesh);
+    setup->meshes = mtf_test_meshes("rows:2;cols:2");
     *state = setup;
     return 0;
 }

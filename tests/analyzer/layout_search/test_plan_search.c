@@ -9,6 +9,7 @@
 #include "cost/tune/program_mapping.h"
 #include "layouts/graph_file/graph_json.h"
 #include "tests/support/cases/microbatch_training.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,14 +29,6 @@ static MtfGraph *training_graph(const char *name, const char *const *names, cons
         fail_msg("%s", error->message);
     mtf_graph_canonicalize(training);
     return training;
-}
-
-static GArray *one_mesh(const char *text) {
-    MtfMesh mesh;
-    GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
-    g_array_append_val(meshes, mesh);
-    return meshes;
 }
 
 static void search(const MtfGraph *graph, const GArray *meshes, const MtfPlanSearchOptions *options,
@@ -91,7 +84,7 @@ static void a_search_ends_where_its_bound_is_far_from_a_rival(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = mtf_machine_load("a100", NULL);
     g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
-    g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+    g_autoptr(GArray) mesh = mtf_test_meshes("r:2;c:2");
     MtfPlanSearchOptions options = {
         .machine = machine, .memory_limit = UNLIMITED, .has_gap = true, .gap = 0.02
     };
@@ -130,7 +123,7 @@ static void no_plan_is_priced_above_a_layout_made_by_hand(void **state) {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(MtfMachine) machine = mtf_machine_load(cases[i].machine, NULL);
         g_autoptr(MtfGraph) graph = training_graph(cases[i].graph, NULL, NULL);
-        g_autoptr(GArray) mesh = one_mesh(cases[i].mesh);
+        g_autoptr(GArray) mesh = mtf_test_meshes(cases[i].mesh);
         MtfPlanSearchOptions options = {
             .machine = machine, .memory_limit = UNLIMITED, .has_gap = true, .gap = cases[i].gap
         };
@@ -166,7 +159,7 @@ static void the_hand_made_layouts_are_all_there(void **state) {
     };
     g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
     g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
-    g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+    g_autoptr(GArray) mesh = mtf_test_meshes("r:2;c:2");
     MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
     MtfPlanAnswer answer;
     search(graph, mesh, &options, &answer);
@@ -220,7 +213,7 @@ static void more_memory_never_gives_a_slower_step(void **state) {
     static const char *const machines[] = { "cpu-cluster", "tpu-v4" };
     static const char *const sizes_of[] = { "batch", "d_model", "d_ff", NULL };
     static const int64_t sizes[] = { 32, 512, 2048 };
-    g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+    g_autoptr(GArray) mesh = mtf_test_meshes("r:2;c:2");
     int slower = 0;
     for (gsize i = 0; i < G_N_ELEMENTS(machines); i++) {
         g_autoptr(MtfMachine) machine = mtf_machine_load(machines[i], NULL);
@@ -258,7 +251,7 @@ static void separate_searches_are_no_slower_with_more_memory(void **state) {
     static const int64_t sizes[] = { 32, 512, 2048 };
     g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v4", NULL);
     g_autoptr(MtfGraph) graph = training_graph("transformer-small", sizes_of, sizes);
-    g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+    g_autoptr(GArray) mesh = mtf_test_meshes("r:2;c:2");
     double plan = INFINITY;
     int slower = 0;
     for (int64_t limit = 90; limit <= 114; limit += 8) {
@@ -287,7 +280,7 @@ static void the_frontiers_limits_are_kept_by_searches(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
     g_autoptr(MtfGraph) graph = training_graph("mlp", NULL, NULL);
-    g_autoptr(GArray) mesh = one_mesh("r:4");
+    g_autoptr(GArray) mesh = mtf_test_meshes("r:4");
     MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED, .frontier = 4 };
     MtfPlanAnswer answer, again;
     search(graph, mesh, &options, &answer);
@@ -313,7 +306,7 @@ static void no_mapping_is_worse_than_keeping_the_order(void **state) {
     g_autoptr(MtfGraph) graph = training_graph("transformer-small", sizes_of, sizes);
     int better = 0;
     for (gsize i = 0; i < G_N_ELEMENTS(meshes); i++) {
-        g_autoptr(GArray) mesh = one_mesh(meshes[i]);
+        g_autoptr(GArray) mesh = mtf_test_meshes(meshes[i]);
         MtfPlanSearchOptions options = { .machine = machine,
                                          .memory_limit = UNLIMITED,
                                          .rules_only = true };
@@ -362,7 +355,7 @@ static void the_limit_that_would_do_does(void **state) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(graphs); i++) {
         g_autoptr(MtfGraph) graph = training_graph(graphs[i], NULL, NULL);
-        g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+        g_autoptr(GArray) mesh = mtf_test_meshes("r:2;c:2");
         MtfPlanSearchOptions options = { .machine = machine, .memory_limit = 1000 };
         MtfPlanAnswer answer;
         search(graph, mesh, &options, &answer);
@@ -393,7 +386,7 @@ static void no_cost_is_told_where_nothing_fits(void **state) {
     control.listener = &listener;
     g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
     g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
-    g_autoptr(GArray) mesh = one_mesh("r:2;c:4");
+    g_autoptr(GArray) mesh = mtf_test_meshes("r:2;c:4");
     MtfPlanSearchOptions options = { .machine = machine,
                                      .memory_limit = 1000,
                                      .control = &control };
@@ -412,7 +405,7 @@ static void the_search_goes_on_to_the_gap_that_is_asked_for(void **state) {
     static const char *const meshes[] = { "r:4", "r:2;c:2", "r:2;c:3" };
     int loose = 0;
     for (gsize i = 0; i < G_N_ELEMENTS(meshes); i++) {
-        g_autoptr(GArray) mesh = one_mesh(meshes[i]);
+        g_autoptr(GArray) mesh = mtf_test_meshes(meshes[i]);
         MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
         MtfPlanAnswer best, near;
         search(graph, mesh, &options, &best);
@@ -454,7 +447,7 @@ static void repeated_layers_are_alike_unless_asked_otherwise(void **state) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-host", NULL);
     g_autoptr(MtfGraph) graph = training_graph("gpt-small", NULL, NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(meshes); i++) {
-        g_autoptr(GArray) mesh = one_mesh(meshes[i]);
+        g_autoptr(GArray) mesh = mtf_test_meshes(meshes[i]);
         MtfPlanSearchOptions options = { .machine = machine, .memory_limit = 12600000 };
         MtfPlanAnswer answers[3];
         bool equal[3];

@@ -17,19 +17,11 @@ typedef struct {
     MtfVariantSearchOptions options;
 } Setup;
 
-static void add_mesh(Setup *setup, const char *text) {
-    MtfMesh mesh;
-    assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
-    g_array_append_val(setup->meshes, mesh);
-}
-
 static int setup_init(void **state) {
     Setup *setup = g_new0(Setup, 1);
     setup->written = mtf_test_layers(LAYERS, 64, 32, 128);
     setup->machine = mtf_planning_machine("cpu-host", NULL, NULL);
-    setup->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    add_mesh(setup, "rows:4");
-    add_mesh(setup, "rows:2;cols:2");
+    setup->meshes = mtf_test_meshes("rows:4 rows:2;cols:2");
     setup->options = (MtfVariantSearchOptions){ .written = setup->written,
                                                 .machine = setup->machine,
                                                 .meshes = setup->meshes,
@@ -90,8 +82,7 @@ static void where_the_few_fit_nowhere_all_are_compared(void **state) {
 /* Where mesh and variant are given there is nothing to compare. */
 static void a_choice_of_one_is_not_compared(void **state) {
     const Setup *setup = *state;
-    g_autoptr(GArray) one = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    g_array_append_val(one, g_array_index(setup->meshes, MtfMesh, 0));
+    g_autoptr(GArray) one = mtf_test_meshes("rows:4");
     MtfVariantSearchOptions options = setup->options;
     options.meshes = one;
     options.microbatches = 1;

@@ -8,6 +8,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/graph_file/graph_json.h"
+#include "tests/support/cases/parse_graph.h"
 
 #include <math.h>
 
@@ -26,14 +27,11 @@ static MtfPlanSearchOptions options_of(const Case *c) {
 
 static void case_init(Case *c) {
     const MtfStepVariant variant = { .microbatches = 4, .batch_dim = "batch" };
-    MtfMesh mesh;
-    assert_true(mtf_mesh_parse("rows:2", 0, &mesh, NULL));
     c->machine = mtf_planning_machine("cpu-host", NULL, NULL);
     c->written = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
     c->stage = mtf_planning_executed_graph(c->written, &variant, NULL);
     c->execution = (MtfStageExecution){ .in_flight = 2, .weight_versions = 1 };
-    c->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    g_array_append_val(c->meshes, mesh);
+    c->meshes = mtf_test_meshes("rows:2");
     MtfPlanSearchOptions search = options_of(c);
     mtf_stage_planner_init(&c->planner, &search, 0);
 }

@@ -7,6 +7,7 @@
 #include "analyzer/training/batch_dimension.h"
 #include "cost/memory/arena.h"
 #include "layouts/graph_file/graph_json.h"
+#include "tests/support/cases/parse_graph.h"
 #include "tests/support/cases/random_layout.h"
 
 #include <string.h>
@@ -20,12 +21,9 @@ typedef struct {
 
 static int setup_init(void **state) {
     Setup *setup = g_new0(Setup, 1);
-    MtfMesh mesh;
     setup->written = mtf_graph_load("layouts/library/graphs/transformer-small.json", NULL, NULL);
     setup->machine = mtf_machine_load("cpu-host", NULL);
-    setup->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    mtf_mesh_parse("rows:2;cols:2", 0, &mesh, NULL);
-    g_array_append_val(setup->meshes, mesh);
+    setup->meshes = mtf_test_meshes("rows:2;cols:2");
     setup->options = (MtfStepVariantsOptions){ .written = setup->written,
                                                .machine = setup->machine,
                                                .meshes = setup->meshes,

@@ -91,14 +91,6 @@ static MtfGraph *graph_of(guint32 seed) {
     return graph;
 }
 
-static GArray *one_mesh(const char *text) {
-    MtfMesh mesh;
-    GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
-    g_array_append_val(meshes, mesh);
-    return meshes;
-}
-
 static const char *mesh_text(guint32 seed) {
     static const char *const texts[] = { "a:2;b:3", "a:4", "a:2;b:2", "a:5", "a:8;b:4", "a:3" };
     return texts[seed % G_N_ELEMENTS(texts)];
@@ -109,7 +101,7 @@ static void the_optimum_is_that_of_exhaustive_enumeration(void **state) {
     (void)state;
     for (guint32 seed = 0; seed < 1500; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
-        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
         MtfRuleSearchOptions options = { .machine = machine, .memory_limit = INT64_MAX };
         MtfRuleAnswer answer;
         assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
@@ -130,7 +122,7 @@ static void under_a_memory_limit_the_answer_fits_and_is_the_cheapest_that_does(v
     int bound_wrong = 0, tightened = 0;
     for (guint32 seed = 0; seed < 700; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
-        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
         Exhaustion e = { .graph = graph, .mesh = &g_array_index(meshes, MtfMesh, 0) };
         exhaust(&e);
         e.limit = e.smallest_arena + e.smallest_arena * (seed % 7) / 16;
@@ -155,7 +147,7 @@ static void when_nothing_fits_the_limit_that_would_do_is_real(void **state) {
     (void)state;
     for (guint32 seed = 0; seed < 200; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
-        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
         Exhaustion e = { .graph = graph, .mesh = &g_array_index(meshes, MtfMesh, 0) };
         exhaust(&e);
         MtfRuleSearchOptions options = { .machine = machine, .memory_limit = e.smallest_arena - 1 };
@@ -178,7 +170,7 @@ static void compare_tables(const MtfRules *rules, int64_t price, int64_t arena, 
 /* Every assignment, not only the best: the sum over scopes is the program's price, and the memory
  * model stays below the arena. */
 static void check_tables(const MtfGraph *graph, const char *mesh) {
-    g_autoptr(GArray) meshes = one_mesh(mesh);
+    g_autoptr(GArray) meshes = mtf_test_meshes(mesh);
     g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
     for (guint d = 0; d < graph->dimensions->len; d++)
         allowed[d] = ~0U;
@@ -244,7 +236,7 @@ static void training_graphs_are_searched_exactly_too(void **state) {
         if (graph == NULL)
             continue; /* no variable was drawn */
         searched++;
-        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
         Exhaustion e = { .graph = graph, .mesh = &g_array_index(meshes, MtfMesh, 0) };
         exhaust(&e);
         e.limit = e.smallest_arena * 5 / 4;
@@ -267,7 +259,7 @@ static void steps_of_micro_batches_are_searched_exactly_too(void **state) {
         g_autoptr(MtfGraph) forward = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
         forward->optimizer.clip_norm = i % 2;
         g_autoptr(MtfGraph) graph = mtf_test_microbatches(forward, 1 << (i / 2), NULL);
-        g_autoptr(GArray) meshes = one_mesh("a:4;b:2");
+        g_autoptr(GArray) meshes = mtf_test_meshes("a:4;b:2");
         Exhaustion e = { .graph = graph, .mesh = &g_array_index(meshes, MtfMesh, 0) };
         exhaust(&e);
         e.limit = e.smallest_arena * 5 / 4;
@@ -287,7 +279,7 @@ static void the_proof_finds_what_a_wrong_answer_missed(void **state) {
     (void)state;
     for (guint32 seed = 0; seed < 60; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(3 * seed);
-        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
         g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
         for (guint d = 0; d < graph->dimensions->len; d++)
             allowed[d] = ~0U;
@@ -319,7 +311,7 @@ static void any_number_of_threads_prices_the_same(void **state) {
     (void)state;
     for (guint32 seed = 0; seed < 30; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
-        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
         const MtfMesh *mesh = &g_array_index(meshes, MtfMesh, 0);
         g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
         for (guint d = 0; d < graph->dimensions->len; d++)
@@ -342,7 +334,7 @@ static void any_number_of_threads_prices_the_same(void **state) {
 }
 
 static void expect_same_size(const MtfGraph *graph, int *variables, int *rows) {
-    GArray *meshes = one_mesh("a:2;b:3");
+    GArray *meshes = mtf_test_meshes("a:2;b:3");
     g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
     for (guint d = 0; d < graph->dimensions->len; d++)
         allowed[d] = ~0U;
@@ -418,7 +410,7 @@ static void a_stopped_search_says_so_and_its_bound_holds(void **state) {
     (void)state;
     for (guint32 seed = 0; seed < 60; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
-        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
         MtfSearchControl control;
         mtf_search_control_init(&control, 0);
         control.interrupted = interrupt_later;
@@ -441,7 +433,7 @@ static void a_stopped_search_says_so_and_its_bound_holds(void **state) {
 static void a_search_cancelled_at_once_has_found_nothing(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = graph_of(3);
-    g_autoptr(GArray) meshes = one_mesh("a:2");
+    g_autoptr(GArray) meshes = mtf_test_meshes("a:2");
     MtfSearchControl control;
     mtf_search_control_init(&control, 0);
     mtf_search_cancel(&control);
@@ -460,7 +452,7 @@ static void where_time_is_up_there_still_are_rules(void **state) {
     (void)state;
     for (guint32 seed = 0; seed < 20; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
-        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
         const MtfMesh *mesh = &g_array_index(meshes, MtfMesh, 0);
         MtfSearchControl control;
         mtf_search_control_init(&control, 1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* A graph that generates gives, token by token or in pieces, the scores that the graph it was made
  * from gives of the whole text: judged by the reference, which knows no kernels. */
-#include "analyzer/import/model_import.h"
 #include "layouts/inference/generation_graph.h"
+#include "tests/support/cases/parse_graph.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/reference/reference.h"
 
@@ -30,20 +30,6 @@ static const char *const configs[] = {
     "'num_key_value_heads': 2, 'rms_norm_eps': 1e-5, 'hidden_act': 'silu', "
     "'num_local_experts': 4, 'num_experts_per_tok': 2}",
 };
-
-static MtfGraph *import(const char *config) {
-    GError *error = NULL;
-    g_autofree char *text = g_strdelimit(g_strdup(config), "'", '"');
-    g_autoptr(MtfJsonDocument) document =
-        mtf_json_document_parse("t.json", text, strlen(text), &error);
-    assert_non_null(document);
-    MtfJson root = mtf_json_root(document);
-    MtfImport request = { .path = "t.json", .batch = BATCH, .length = LENGTH, .optimizer = "none" };
-    MtfGraph *graph = mtf_import_model(&request, &root, NULL, &error);
-    if (graph == NULL)
-        fail_msg("%s", error->message);
-    return graph;
-}
 
 static double token(int example, int place) {
     return (3 * example + place * place + place) % VOCABULARY;
@@ -77,7 +63,7 @@ static void carry_over(MtfReference *to, const MtfReference *from) {
 
 /* Reads `pieces[0]`, then pieces[1] … tokens, the second example one token less in the first. */
 static void generates_like_the_whole(const char *config, const int *pieces, int context) {
-    g_autoptr(MtfGraph) graph = import(config);
+    g_autoptr(MtfGraph) graph = mtf_test_model(config, BATCH, LENGTH);
     g_autofree double *expected = whole_scores(graph);
     g_autoptr(MtfReference) before = NULL;
     g_autoptr(GPtrArray) made = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_graph_free);
@@ -143,7 +129,7 @@ static void what_cannot_generate_is_told(void **state) {
           "compares no scores", 8 },
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autoptr(MtfGraph) graph = import(cases[i].config);
+        g_autoptr(MtfGraph) graph = mtf_test_model(cases[i].config, BATCH, LENGTH);
         g_autoptr(GError) error = NULL;
         MtfGenerationSizes sizes = { .length = 1, .context = cases[i].context };
         assert_null(mtf_generation_graph(graph, &sizes, &error));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The pipeline that generates, from one that trains: stages run one after the other by the reference,
  * which knows no kernels, with what they send copied by hand, give the scores of the whole. */
-#include "analyzer/import/model_import.h"
 #include "layouts/inference/generation_stages.h"
+#include "tests/support/cases/parse_graph.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/reference/reference.h"
 
@@ -24,20 +24,6 @@ static const char *const configs[] = {
     "'tie_word_embeddings': true}",
 };
 
-static MtfGraph *import(const char *config) {
-    GError *error = NULL;
-    g_autofree char *text = g_strdelimit(g_strdup(config), "'", '"');
-    g_autoptr(MtfJsonDocument) document =
-        mtf_json_document_parse("t.json", text, strlen(text), &error);
-    assert_non_null(document);
-    MtfJson root = mtf_json_root(document);
-    MtfImport request = { .path = "t.json", .batch = BATCH, .length = 6, .optimizer = "none" };
-    MtfGraph *graph = mtf_import_model(&request, &root, NULL, &error);
-    if (graph == NULL)
-        fail_msg("%s", error->message);
-    return graph;
-}
-
 /* A layer a stage: what comes before belongs to the first, what comes behind to the last. */
 static void cut(MtfGraph *graph) {
     int stage = 1;
@@ -50,7 +36,7 @@ static void cut(MtfGraph *graph) {
 }
 
 static MtfPipelinePlan *trained_pipeline(const char *config) {
-    MtfGraph *graph = import(config);
+    MtfGraph *graph = mtf_test_model(config, BATCH, 6);
     cut(graph);
     int batch = mtf_graph_find_dimension(graph, "batch");
     mtf_graph_dimension(graph, batch)->step_size = 2 * mtf_graph_size(graph, batch);

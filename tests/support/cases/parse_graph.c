@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cases/parse_graph.h"
 
+#include "analyzer/import/model_import.h"
+#include "layouts/placement/mesh.h"
+
 #include <string.h>
 
 MtfGraph *mtf_test_graph_parse(const char *text, const MtfSizeOverrides *overrides,
@@ -36,6 +39,37 @@ MtfGraph *mtf_test_layers(int count, int b, int d, int e) {
         "'optimizer': {'kind': 'sgd', 'rate': 0.1}}",
         b, d, e, count);
     return mtf_test_graph(text);
+}
+
+MtfGraph *mtf_test_model(const char *config, int batch, int length) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *json = g_strdelimit(g_strdup(config), "'", '"');
+    g_autoptr(MtfJsonDocument) document =
+        mtf_json_document_parse("config.json", json, strlen(json), &error);
+    MtfImport request = {
+        .path = "config.json", .batch = batch, .length = length, .optimizer = "none"
+    };
+    MtfGraph *graph = NULL;
+    if (document != NULL) {
+        MtfJson root = mtf_json_root(document);
+        graph = mtf_import_model(&request, &root, NULL, &error);
+    }
+    if (graph == NULL)
+        g_error("%s", error->message);
+    return graph;
+}
+
+GArray *mtf_test_meshes(const char *text) {
+    g_auto(GStrv) each = g_strsplit(text, " ", 0);
+    GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    for (int i = 0; each[i] != NULL; i++) {
+        g_autoptr(GError) error = NULL;
+        MtfMesh mesh;
+        if (!mtf_mesh_parse(each[i], 0, &mesh, &error))
+            g_error("%s", error->message);
+        g_array_append_val(meshes, mesh);
+    }
+    return meshes;
 }
 
 bool mtf_test_is_read_back(const MtfGraph *graph, const char *tensor) {
