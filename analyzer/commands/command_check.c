@@ -243,19 +243,20 @@ static bool check_file(const File *file, cJSON *report, GError **error) {
         "\"model_type\" must be there");
 }
 
-/* A file, or else the name of a machine or graph in the library; free with g_free. */
-static char *find_file(const char *name) {
+/* A file, or else the name of a machine or graph in the library or of a known model; free with g_free. */
+static char *find_file(const char *name, GError **error) {
     if (strcmp(name, "-") == 0 || g_file_test(name, G_FILE_TEST_EXISTS))
         return mtf_import_file(name);
     char *path = mtf_library_find("machines", name, NULL);
-    path = path != NULL ? path : mtf_library_find("graphs", name, NULL);
-    return path != NULL ? path : g_strdup(name);
+    return path != NULL ? path : mtf_import_find(name, error);
 }
 
 static bool read_and_check(File *file, cJSON *report, GError **error) {
     const char *name = file->import->path;
-    g_autofree char *path = find_file(name);
+    g_autofree char *path = find_file(name, error);
     gsize length;
+    if (path == NULL)
+        return false;
     if (mtf_onnx_is_path(path))
         return check_imported(file->import, "ONNX model", report, error);
     if (mtf_is_preset(path))

@@ -273,6 +273,9 @@ static bool run(const Options *options, const char *path, GError **error) {
                                         : mtf_judge(table, &judge, error);
     if (verdicts == NULL)
         return false;
+    if (verdicts->len == 0)
+        return mtf_input_error(error, "%s: no row is left to judge (--grades and --models choose)",
+                               path);
     (options->json ? print_json : print_lines)(verdicts);
     return true;
 }

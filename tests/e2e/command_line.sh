@@ -40,6 +40,8 @@ claim "the library's graphs are listed" says "gpt-small"
 run meshtf-plan estimate gpt-small --mesh rows:2 --layout '' --dim batch=65536 --machine v100
 claim "search and estimate take their names" exits 0
 claim "a layout that needs more than the device has is said not to fit" says_error "this layout does not fit: it needs"
+run meshtf-plan check lama2-7b
+claim "check knows which model is meant, too" says_error 'did you mean "llama2-7b"?'
 run meshtf-plan search llama2-7b --devices 8 --batch 0
 claim "a batch of 0 is not taken for none given" bad_input
 run meshtf-plan search mlp --devices 2 --infer forward --pad units_0:128

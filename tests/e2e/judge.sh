@@ -148,6 +148,8 @@ run meshtf-plan judge --machine "$work/mine.json" "$table"
 claim "which predicts the runs" exits 0
 run meshtf-plan judge --fit-on "$table" --leave-out model "$table"
 claim "judge fits by itself" exits 0
+run meshtf-plan judge --grades Z "$table"
+claim "a table of which no row is left is refused" bad_input
 printf '1048576 9.2e-05\n1073741824 0.0082\n' >"$work/sum.txt"
 printf '8192 8192 8192 0.00435\n4096 4096 4096 0.00058\n' >"$work/products.txt"
 run meshtf-plan fit --machine a100 --collective "allreduce/8=$work/sum.txt" --products "bf16=$work/products.txt" -o "$work/sweeps.json"

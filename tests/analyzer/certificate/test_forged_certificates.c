@@ -271,7 +271,7 @@ static void no_forgery_proves_what_is_false(void **state) {
                                                    : 0,
                                     .no_infeasibility = true,
                                     .certificate = certificate };
-        g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
+        mtf_layout_solution_free(mtf_layout_solve(problem, &options, NULL, NULL));
         for (int i = 0; i < FORGERIES; i++) {
             g_autofree char *text = forged(mtf_certificate_text(certificate), rand);
             MtfProven proven;

@@ -82,7 +82,7 @@ static void notes_tell_what_order_and_buckets_won(void **state) {
     Case c;
     case_init(&c);
     g_autofree char *notes = NULL;
-    g_autoptr(MtfPlan) plan = end(&c, false, &notes, NULL);
+    mtf_plan_free(end(&c, false, &notes, NULL));
     assert_non_null(c.layout->execution.order);
     assert_true(c.layout->execution.bucket_bytes > 0);
     g_autoptr(MtfLayout) written = mtf_layout_copy(c.layout), alone = mtf_layout_copy(c.layout);

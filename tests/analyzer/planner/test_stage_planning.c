@@ -83,14 +83,14 @@ static void another_order_of_passes_takes_the_known_layout(void **state) {
     Case c;
     MtfStageSeconds whole, split, own;
     case_init(&c);
-    g_autoptr(MtfPlan) first = plan(&c, &c.planner, c.machine->memory_bytes, &whole);
+    mtf_plan_free(plan(&c, &c.planner, c.machine->memory_bytes, &whole));
     c.execution.splits_backward = true;
-    g_autoptr(MtfPlan) known = plan(&c, &c.planner, c.machine->memory_bytes, &split);
+    mtf_plan_free(plan(&c, &c.planner, c.machine->memory_bytes, &split));
     assert_int_equal(c.planner.known->len, 1);
     MtfStagePlanner fresh;
     MtfPlanSearchOptions search = options_of(&c);
     mtf_stage_planner_init(&fresh, &search, 0);
-    g_autoptr(MtfPlan) alone = plan(&c, &fresh, c.machine->memory_bytes, &own);
+    mtf_plan_free(plan(&c, &fresh, c.machine->memory_bytes, &own));
     assert_true(whole.weight_gradient <= 0 && split.weight_gradient > 0);
     assert_float_equal(split.forward, own.forward, 1e-12);
     assert_float_equal(split.input_gradient, own.input_gradient, 1e-12);
@@ -117,9 +117,9 @@ static void the_next_stage_that_differs_is_searched_beside(void **state) {
                                    { other, one, c.meshes, room },
                                    { other, one, c.meshes, 1 } };
     mtf_stage_planner_next_row(&c.planner, tasks, 4);
-    g_autoptr(MtfPlan) begun = mtf_stage_planner_plan(&c.planner, 0, &first, &error);
+    mtf_plan_free(mtf_stage_planner_plan(&c.planner, 0, &first, &error));
     assert_int_equal(c.planner.ahead->len, 1);
-    g_autoptr(MtfPlan) again = mtf_stage_planner_plan(&c.planner, 1, &second, &error);
+    mtf_plan_free(mtf_stage_planner_plan(&c.planner, 1, &second, &error));
     g_autoptr(MtfPlan) beside = mtf_stage_planner_plan(&c.planner, 2, &third, &error);
     assert_int_equal(c.planner.ahead->len, 0);
     assert_int_equal(c.planner.known->len, 2);

@@ -69,8 +69,8 @@ static void what_is_sliced_may_have_time_anywhere(void **state) {
     static const char *const makers[] = {
         "{'name':'z','op':'rename','inputs':['p'],'from':'before','to':'h'},",
         "{'name':'z','op':'resample','inputs':['p'],'from':'before','to':'h','start':1},",
-        "{'name':'r','op':'rename','inputs':['p'],'from':'before','to':'h'},"
-        "{'name':'z','op':'scale','inputs':['r'],'factor':3},",
+        ("{'name':'r','op':'rename','inputs':['p'],'from':'before','to':'h'},"
+         "{'name':'z','op':'scale','inputs':['r'],'factor':3},"),
     };
     for (gsize i = 0; i < G_N_ELEMENTS(makers); i++) {
         g_autofree char *text = g_strdup_printf(

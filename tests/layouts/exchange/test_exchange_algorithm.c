@@ -172,10 +172,10 @@ static void every_algorithm_does_every_collective_it_applies_to(void **state) {
         [MTF_EXCHANGE_HIERARCHICAL] = 5 * 5,
     };
     for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++) {
-        int applied = check_algorithm(a);
+        int applied = check_algorithm((MtfExchangeAlgorithm)a);
         if (applied != wanted[a])
-            fail_msg("%s runs %d collectives, not %d", mtf_exchange_algorithm_name(a), applied,
-                     wanted[a]);
+            fail_msg("%s runs %d collectives, not %d",
+                     mtf_exchange_algorithm_name((MtfExchangeAlgorithm)a), applied, wanted[a]);
     }
 }
 
@@ -216,7 +216,8 @@ static void members_beyond_a_power_of_two_are_folded(void **state) {
 static void names_are_found_again(void **state) {
     (void)state;
     for (int i = 0; i < MTF_EXCHANGE_ALGORITHMS; i++)
-        assert_int_equal(mtf_exchange_algorithm_find(mtf_exchange_algorithm_name(i)), i);
+        assert_int_equal(
+            mtf_exchange_algorithm_find(mtf_exchange_algorithm_name((MtfExchangeAlgorithm)i)), i);
     assert_int_equal(mtf_exchange_algorithm_find("carrier-pigeon"), -1);
 }
 

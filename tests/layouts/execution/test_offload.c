@@ -176,7 +176,6 @@ static void a_copy_takes_its_bytes_over_the_link(void **state) {
     assert_int_equal(schedule->exposed_host_copies, schedule->host_copies);
     assert_int_equal(schedule->nanoseconds, schedule->compute + schedule->host_copies);
     assert_int_equal(schedule->nanoseconds, mtf_price_program(&pricer, lowered.program));
-    g_autoptr(GError) error = NULL;
     cJSON *predicted = mtf_predict(&pricer, lowered.program);
     assert_true(mtf_json_number_of(predicted, "host_memory_bytes", 0) == (double)(3 * HANDED));
     assert_true(mtf_json_number_of(predicted, "host_copy_bytes", 0) == (double)(6 * HANDED));
@@ -255,7 +254,7 @@ static void only_from_host_reads_what_lies_with_the_host(void **state) {
     static const MtfOperationKind kinds[] = { MTF_OP_GELU, MTF_OP_FROM_HOST };
     for (int i = 0; i < 2; i++) {
         MtfNewOperation wrong = { .name = "wrong",
-                                  .kind = kinds[i],
+                                  .kind = (int)kinds[i],
                                   .n_inputs = 1,
                                   .inputs = &inputs[i],
                                   .attributes = MTF_NO_ATTRIBUTES };
