@@ -45,17 +45,12 @@ static void list_equal(const MtfCutRequest *request, int64_t most, GArray *sizes
         add_size(sizes, 2 * share);
 }
 
-/* One device, and halves of all of them near an equal share; where there is none, the numbers
- * beside it. */
+/* One device, and halves of all of them near an equal share. */
 static void list_unequal(const MtfCutRequest *request, int64_t most, GArray *sizes) {
     int64_t share = request->devices / request->stages;
     for (int64_t size = request->devices; size > 1; size = size % 2 == 0 ? size / 2 : 0)
         if (size <= MIN(most, 4 * share) && 4 * size >= share)
             add_size(sizes, size);
-    if (sizes->len == 0) {
-        add_size(sizes, share);
-        add_size(sizes, share + 1);
-    }
     add_size(sizes, 1);
 }
 
@@ -77,26 +72,6 @@ static int64_t most_devices(const MtfCutRequest *request) {
     return request->devices - MAX(0, request->stages - 1);
 }
 
-GArray *mtf_stage_sizes_new(const MtfCutRequest *request, int units) {
-    g_autoptr(GArray) wanted = g_array_new(FALSE, FALSE, sizeof(int64_t));
-    g_autoptr(GArray) there = g_array_new(FALSE, FALSE, sizeof(int64_t));
-    int64_t most = most_devices(request);
-    if (request->stages == 0)
-        list_any(request, units, wanted);
-    else if (request->devices % request->stages == 0)
-        list_equal(request, most, wanted);
-    else
-        list_unequal(request, most, wanted);
-    for (guint i = 0; i < wanted->len; i++) {
-        int64_t size = g_array_index(wanted, int64_t, i);
-        if (is_slice(request, size))
-            add_size(there, size);
-        else if (!request->megatron)
-            add_neighbours(request, size, most, there);
-    }
-    return there->len > 0 ? g_steal_pointer(&there) : g_steal_pointer(&wanted);
-}
-
 /* sums[n]: whether `stages` of the sizes have n devices, n <= most. The caller frees it. */
 static bool *sums_of(const GArray *sizes, int stages, int64_t most) {
     bool *sums = g_new0(bool, most + 1);
@@ -113,6 +88,38 @@ static bool *sums_of(const GArray *sizes, int stages, int64_t most) {
         sums = next;
     }
     return sums;
+}
+
+static bool adds_up(const MtfCutRequest *request, const GArray *sizes) {
+    g_autofree bool *sums = sums_of(sizes, request->stages, request->devices);
+    return sums[request->devices];
+}
+
+/* A size, or where there is no such slice those next to it. */
+static void add_slice(const MtfCutRequest *request, int64_t size, GArray *sizes) {
+    if (is_slice(request, size))
+        add_size(sizes, size);
+    else if (!request->megatron)
+        add_neighbours(request, size, most_devices(request), sizes);
+}
+
+GArray *mtf_stage_sizes_new(const MtfCutRequest *request, int units) {
+    g_autoptr(GArray) wanted = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    g_autoptr(GArray) there = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    int64_t most = most_devices(request);
+    if (request->stages == 0)
+        list_any(request, units, wanted);
+    else if (request->devices % request->stages == 0)
+        list_equal(request, most, wanted);
+    else
+        list_unequal(request, most, wanted);
+    for (guint i = 0; i < wanted->len; i++)
+        add_slice(request, g_array_index(wanted, int64_t, i), there);
+    if (request->stages > 0 && request->devices >= request->stages && !adds_up(request, there)) {
+        add_slice(request, request->devices / request->stages, there);
+        add_slice(request, request->devices / request->stages + 1, there);
+    }
+    return there->len > 0 ? g_steal_pointer(&there) : g_steal_pointer(&wanted);
 }
 
 static bool refuse(const MtfCutRequest *request, const GArray *sizes, const bool *sums,

@@ -22,8 +22,8 @@
 
 /* The elements of a row of `operation` on a processor that holds sizes[i] points of index i of its
  * iteration space: the product of the last dimensions of its largest operand that the same operands
- * have, or the vectors that have a position in common. 0
- * where all is one row, and for operations of other kinds. */
+ * have, or the vectors that have a position in common. 0 where all is one row, and for operations of
+ * other kinds. */
 double mtf_operation_row_length(const MtfGraph *graph, int operation, const MtfIteration *iteration,
                                 const int64_t *sizes);
 

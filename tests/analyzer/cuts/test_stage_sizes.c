@@ -29,6 +29,13 @@ static void equal_shares_come_with_half_and_twice_as_many(void **state) {
     assert_sizes("h100", 8, 1, "8");
 }
 
+/* A half of 10 devices and single ones are no four stages: 3 + 3 + 3 + 1 are. */
+static void sizes_next_to_a_share_are_there_where_others_do_not_add_up(void **state) {
+    (void)state;
+    assert_sizes("h100", 10, 4, "1 2 3 5");
+    assert_sizes("h100", 7, 3, "1 2 3");
+}
+
 /* TPU v4 has slices of 1, 4, 8, 16, 32 … devices, and none of 12, 6, 3 or 2. */
 static void where_there_is_no_such_slice_its_neighbours_are_taken(void **state) {
     (void)state;
@@ -57,6 +64,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_shares_come_with_half_and_twice_as_many),
         cmocka_unit_test(where_there_is_no_such_slice_its_neighbours_are_taken),
+        cmocka_unit_test(sizes_next_to_a_share_are_there_where_others_do_not_add_up),
         cmocka_unit_test(each_stage_has_a_device),
         cmocka_unit_test(slices_that_do_not_add_up_are_refused_with_numbers_that_do),
     };
