@@ -196,7 +196,8 @@ typedef struct {
     int64_t most;                                           /* outputs of the teacher */
 } Example;
 
-static bool describe_example(const MtfGraph *graph, int features, Example *example,
+/* Files have as many features of every example; generated ones begin alike and go on to the longest input. */
+static bool describe_example(const MtfGraph *graph, int features, bool of_files, Example *example,
                              GError **error) {
     *example = (Example){ .features = mtf_data_example_size(graph, features), .most = 1 };
     for (int t = 0; t < (int)graph->tensors->len; t++) {
@@ -204,12 +205,15 @@ static bool describe_example(const MtfGraph *graph, int features, Example *examp
         int64_t outputs = 1;
         if (tensor->source != MTF_SOURCE_INPUT)
             continue;
-        if (mtf_feed_is_features(tensor->feed) &&
-            mtf_data_example_size(graph, t) != example->features)
-            return mtf_input_error(error,
-                                   "inputs \"%s\" and \"%s\" are both features but of different "
-                                   "sizes: there is one kind of example",
-                                   mtf_graph_tensor(graph, features)->name, tensor->name);
+        int64_t size = mtf_feed_is_features(tensor->feed) ? mtf_data_example_size(graph, t)
+                                                          : example->features;
+        if (of_files && size != example->features)
+            return mtf_input_error(
+                error,
+                "inputs \"%s\" and \"%s\" are both features but of different sizes: files hold "
+                "one row of features an example, so give all to one input and take slices of it",
+                mtf_graph_tensor(graph, features)->name, tensor->name);
+        example->features = MAX(example->features, size);
         if (!count_outputs(graph, t, &outputs, error))
             return false;
         example->most = MAX(example->most, outputs);
@@ -228,7 +232,7 @@ static bool describe_example(const MtfGraph *graph, int features, Example *examp
 static bool open_examples(MtfData *data, const MtfDataSettings *settings, int features,
                           GError **error) {
     Example example;
-    if (!describe_example(data->graph, features, &example, error))
+    if (!describe_example(data->graph, features, settings->files != NULL, &example, error))
         return false;
     if (settings->files == NULL) {
         data->teacher = mtf_teacher_new(example.features, example.most, data->seed);
@@ -319,7 +323,7 @@ static bool check_inputs(const MtfData *data, GError **error) {
             "fed with features%s",
             mtf_graph_tensor(data->graph, taught)->name,
             find_input(data->graph, mtf_feed_is_text) < 0
-                ? ""
+                ? ": ids that depend on none are fed with categories"
                 : ": give --data a table (.tsv) with a label, a tab and a text a line");
     return true;
 }

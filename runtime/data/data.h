@@ -12,7 +12,8 @@
  *     labels                 an epoch, in an order drawn for (seed, epoch); without files features
  *                            are uniform with mean 0 and variance 1, drawn for (seed, step, b,
  *                            place), and targets and labels what a fixed random teacher makes of
- *                            them: y = V tanh(U x), and the place of the largest y
+ *                            them: y = V tanh(U x), and the place of the largest y; inputs of
+ *                            fewer features than others have the first of them
  *
  * Part of the data is held out of training, to see whether what was learned holds beyond it: other
  * files, or the last share of the files; of generated data, examples that no step sees. The teacher

@@ -221,6 +221,28 @@ static void generated_features_have_mean_0_and_variance_1(void **state) {
     assert_true(fabs(squares / n - 1) < 0.02);
 }
 
+/* As where a network reads observations and, beside them, a number for each. */
+static void inputs_of_fewer_features_have_the_first_of_them(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mlp_graph();
+    int batch = mtf_graph_find_dimension(graph, "batch");
+    int more = mtf_graph_add_dimension(graph, "more", FEATURES + 2, NULL);
+    mtf_graph_add_input(graph, "long", &(MtfShape){ 2, { batch, more } }, MTF_F64,
+                        MTF_FEED_FEATURES, NULL);
+    g_autoptr(MtfData) data = mtf_data_open(graph, NULL, 5, NULL);
+    const MtfRange rows = { 0, BATCH };
+    const int64_t few[2] = { BATCH, FEATURES }, many[2] = { BATCH, FEATURES + 2 };
+    double x[BATCH][FEATURES], z[BATCH][FEATURES + 2];
+    MtfOperand of_x = slice_of(x, MTF_F64, rows, (MtfRange){ 0, FEATURES }, few);
+    MtfOperand of_z = slice_of(z, MTF_F64, rows, (MtfRange){ 0, FEATURES + 2 }, many);
+    assert_true(mtf_data_fill(data, mtf_graph_find_tensor(graph, "x"), 3, &of_x, NULL));
+    assert_true(mtf_data_fill(data, mtf_graph_find_tensor(graph, "long"), 3, &of_z, NULL));
+    for (int b = 0; b < BATCH; b++)
+        assert_memory_equal(x[b], z[b], sizeof x[b]);
+    assert_true(z[0][FEATURES] < 0 || z[0][FEATURES] > 0);
+    refused(graph, "tests/golden/none.npy", "give all to one input and take slices of it");
+}
+
 static void labels_name_the_largest_target_and_every_class_occurs(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = mlp_graph();
@@ -309,6 +331,7 @@ int main(void) {
         cmocka_unit_test(a_byte_beyond_the_vocabulary_is_bad_input),
         cmocka_unit_test(a_text_for_a_model_of_examples_is_bad_input),
         cmocka_unit_test(generated_features_have_mean_0_and_variance_1),
+        cmocka_unit_test(inputs_of_fewer_features_have_the_first_of_them),
         cmocka_unit_test(labels_name_the_largest_target_and_every_class_occurs),
         cmocka_unit_test(labels_compared_with_a_range_have_its_classes),
         cmocka_unit_test(a_text_that_shrinks_while_it_is_read_is_a_failure),
