@@ -48,8 +48,8 @@ static bool find_meshes(Search *search, GError **error) {
             return false;
         if (o->devices > 0 && mtf_mesh_size(&mesh) * o->stages != o->devices)
             return mtf_input_error(error,
-                                   "%d stages on mesh \"%s\" each take %d devices, not the %d of "
-                                   "--devices",
+                                   "%d stages, each on mesh \"%s\", take %d devices together, not "
+                                   "the %d of --devices",
                                    o->stages, o->mesh, mtf_mesh_size(&mesh) * o->stages,
                                    o->devices);
         search->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));

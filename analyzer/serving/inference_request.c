@@ -56,7 +56,9 @@ bool mtf_inference_find_meshes(MtfInferenceRun *run, GError **error) {
     const MtfSearchInference *o = run->options;
     int devices = o->devices / run->stages;
     if (o->devices % run->stages != 0)
-        return mtf_input_error(error, "%d stages of equal size do not divide %d devices",
+        return mtf_input_error(error,
+                               "%d stages do not divide %d devices, and with --infer all are of "
+                               "equal size: give --devices a multiple of --stages",
                                run->stages, o->devices);
     if (o->mesh == NULL && o->devices < 1)
         return mtf_input_error(error, "say how many processors there are: --devices N, or --mesh "

@@ -81,9 +81,10 @@ bool mtf_transfer_end_parse(const char *what, const char *text, const MtfTransfe
         fits = read_dimension(&place, &read, d, &used);
     if (!fits || *place != '\0')
         return mtf_input_error(error,
-                               "%s \"%s\" does not say R or S with mesh axes 0 … %d, each at most "
-                               "once, for each of the %d dimensions",
-                               what, text, read.mesh.n_axes - 1, shape->dimensions);
+                               "%s \"%s\" does not say R, or S with some of the mesh's %d axes "
+                               "(counted from 0, each at most once), for each of the tensor's %d "
+                               "dimensions, like S0R",
+                               what, text, read.mesh.n_axes, shape->dimensions);
     *end = read;
     return true;
 }

@@ -25,6 +25,8 @@ claim "and read again, with its messages" says '"makespan": 9'
 claim "PyTorch counts its steps" says '"steps": '
 run meshtf-plan search mlp --devices 2 --stages 2 --schedule "$work/gpipe.csv" --machine cpu-host
 claim "no plan has it" says_error "orders in files are simulated by \"meshtf-plan schedule $work/gpipe.csv\", no plan has them"
+run meshtf-plan search mlp --devices 5 --mesh a:2 --stages 2 --machine cpu-host
+claim "stages take the devices of their meshes" says_error "2 stages, each on mesh \"a:2\", take 4 devices together, not the 5"
 
 schedule search --stages 4 --micro-batches 8 --memory 4 --json
 claim "a search within 1F1B's memory reaches the bound, a ninth of bubble" says '"span": 27'

@@ -31,6 +31,8 @@ transfer --from 2x4:S0RR --to 2x4:S0RR --to-device -1
 claim "a device below the first is refused" says_error "--to-device -1 is not a device number"
 transfer --from 2x4:S0RR --to 2x4:S0RR --chunks 0
 claim "a broadcast in no parts is refused" says_error "--chunks 0 is not between 1 and"
+run meshtf-plan transfer --tensor 8x8 --from 2:S0R --to 4:RS1 --machine p3.8xlarge
+claim "an axis that the mesh lacks is refused" says_error "S with some of the mesh's 1 axes (counted from 0"
 transfer --from 2x4:S0RR --to 2x4:S0RR --dtype f7
 claim "an unknown type is refused" bad_input
 run meshtf-plan transfer --tensor 8x --from 2:S0 --to 2:S0 --machine v100
