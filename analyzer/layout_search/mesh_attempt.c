@@ -231,10 +231,14 @@ static double hidden_by(const MtfPlanSearch *search, const MtfIncumbent *known) 
     return (double)known->cost / 1e9 / (known->step_seconds - host);
 }
 
-/* The most of that among known layouts which fit and are cheap; 0: none is known. */
+/* The most of that among known layouts which fit, or where none does among all, and are cheap; 0: none is known. */
 static double most_hidden(const MtfPlanSearch *search, const MtfMeshAttempt *attempt) {
     int64_t limit = search->options->memory_limit;
     const MtfIncumbent *cheapest = mtf_incumbents_best(attempt->incumbents, limit);
+    if (cheapest == NULL) {
+        limit = INT64_MAX;
+        cheapest = mtf_incumbents_best(attempt->incumbents, limit);
+    }
     double most = cheapest != NULL ? hidden_by(search, cheapest) : 0;
     g_autoptr(GPtrArray) known = mtf_incumbents_fitting(attempt->incumbents, limit);
     for (guint i = 0; i < known->len; i++) {

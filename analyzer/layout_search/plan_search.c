@@ -172,17 +172,19 @@ static bool search_meshes(const MtfPlanSearch *search, MtfMeshAttempt **best, in
 /* More meshes are compared by their rules before any is looked at. */
 #define MOST_HOPELESS 8
 
-/* Whether all meshes are hopeless beside the rival by a first bound, so that not even their rules matter. Large graphs
+/* The meshes that are not hopeless beside the rival by a first bound: of others not even the rules matter. Large graphs
  * take long to pose, and come with the one mesh that few of their layers have chosen. */
-static bool are_hopeless(const MtfPlanSearch *search) {
+static GArray *list_hopeful(const MtfPlanSearch *search) {
     const MtfPlanSearchOptions *options = search->options;
-    bool asked = options->by_bound && options->rival_seconds > 0 && !options->rules_only;
-    if (!asked || mtf_plan_search_is_large(search) || search->meshes->len > MOST_HOPELESS)
-        return false;
-    for (guint i = 0; i < search->meshes->len; i++)
-        if (!mtf_mesh_is_hopeless(search, &g_array_index(search->meshes, MtfMesh, i)))
-            return false;
-    return true;
+    bool asked = options->by_bound && options->rival_seconds > 0 && !options->rules_only &&
+                 !mtf_plan_search_is_large(search) && search->meshes->len <= MOST_HOPELESS;
+    GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    for (guint i = 0; i < search->meshes->len; i++) {
+        const MtfMesh *mesh = &g_array_index(search->meshes, MtfMesh, i);
+        if (!asked || !mtf_mesh_is_hopeless(search, mesh))
+            g_array_append_val(meshes, *mesh);
+    }
+    return meshes;
 }
 
 /* ---- Entry ----------------------------------------------------------------------------------- */
@@ -291,7 +293,9 @@ bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
             0; /* its bounds would be those of the merges, as its layouts are */
     MtfPlanSearch search = { graph, merged != NULL ? merged->searched : meshes, &own, &in_order,
                              options->control };
-    answer->hopeless = are_hopeless(&search);
+    g_autoptr(GArray) hopeful = list_hopeful(&search);
+    answer->hopeless = hopeful->len == 0;
+    search.meshes = hopeful;
     bool done = answer->hopeless ||
                 (mtf_first_rules(&search, &in_order, error) && search_on(&search, answer, error));
     mtf_rule_answer_clear(&in_order);

@@ -78,22 +78,24 @@ static int check_incumbents(const MtfPlanAnswer *answer, int64_t limit) {
     return fit;
 }
 
-/* A rival of four fifths of the best step is out of reach, as little is hidden here; one that takes as long is not,
- * and changes nothing. */
+/* A rival of four fifths of the best step is out of reach, as little is hidden here, also where no layout made by hand
+ * fits; one that takes as long is not, and changes nothing, but that meshes are left out which it beats. */
 static void a_search_ends_where_its_bound_is_far_from_a_rival(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = mtf_machine_load("a100", NULL);
     g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
     g_autoptr(GArray) mesh = mtf_test_meshes("r:2;c:2");
+    g_autoptr(GArray) both = mtf_test_meshes("r:4");
+    g_array_append_vals(both, mesh->data, 1);
     MtfPlanSearchOptions options = {
         .machine = machine, .memory_limit = UNLIMITED, .has_gap = true, .gap = 0.02
     };
-    MtfPlanAnswer alone, near, far;
+    MtfPlanAnswer alone, near, far, tight;
     search(graph, mesh, &options, &alone);
     assert_false(alone.hopeless);
     options.by_bound = true;
     options.rival_seconds = alone.step_seconds;
-    search(graph, mesh, &options, &near);
+    search(graph, both, &options, &near);
     assert_true(near.found && !near.hopeless);
     assert_true(near.step_seconds == alone.step_seconds);
     assert_int_equal(near.cost, alone.cost);
@@ -101,9 +103,13 @@ static void a_search_ends_where_its_bound_is_far_from_a_rival(void **state) {
     search(graph, mesh, &options, &far);
     assert_true(far.hopeless && !far.found);
     assert_null(far.rules.rules); /* a bound says so at once */
+    options.memory_limit = mtf_incumbents_smallest(alone.incumbents)->arena_bytes - 1;
+    search(graph, mesh, &options, &tight);
+    assert_true(tight.hopeless && !tight.found && tight.rules.rules == NULL);
     mtf_plan_answer_clear(&alone);
     mtf_plan_answer_clear(&near);
     mtf_plan_answer_clear(&far);
+    mtf_plan_answer_clear(&tight);
 }
 
 static void no_plan_is_priced_above_a_layout_made_by_hand(void **state) {
