@@ -242,7 +242,7 @@ static int share_of_weight(Accumulation *a, int weights) {
     return MTF_BUILD(&a->b, MTF_OP_DIVIDE, "step/share", NULL, one, weights);
 }
 
-/* sum/W becomes grad/W = sum/W times the share of one weight. */
+/* sum/W becomes grad/W = sum/W times the share of one weight, in the loss's type, which sums have, too. */
 static void divide_gradient(Accumulation *a, int variable, int gradient, int share) {
     MtfGraph *graph = a->b.graph;
     g_autofree char *of = g_strdup(tensor_of(a, variable)->name);
@@ -253,18 +253,17 @@ static void divide_gradient(Accumulation *a, int variable, int gradient, int sha
         mtf_build_rename(&a->b, gradient, sum);
         mtf_graph_set_origin(graph, gradient, MTF_ORIGIN_WRITTEN, NULL);
     }
-    int total = rounded(a, a->now[gradient], tensor_of(a, gradient)->dtype);
+    int total = rounded(a, a->now[gradient], tensor_of(a, share)->dtype);
     a->b.layer = tensor_of(a, variable)->layer;
     int quotient = MTF_BUILD(&a->b, MTF_OP_MULTIPLY, name, &shape, total, share);
     if (quotient < 0)
         return;
     tensor_of(a, quotient)->memory = MTF_MEMORY_GRADIENT;
     mtf_graph_set_origin(graph, quotient, MTF_ORIGIN_GRADIENT, of);
-    a->now[gradient] = quotient;
+    a->now[gradient] = rounded(a, quotient, tensor_of(a, gradient)->dtype);
 }
 
-/* The first operation that runs once a step but for those that add what stages give: there
- * gradients are complete. */
+/* The first operation that runs once a step but for those that add what stages give. */
 static int first_behind_sums(const Accumulation *a) {
     int i = 0;
     for (; i < a->operations; i++) {
@@ -280,11 +279,17 @@ static int divide(Accumulation *a, const int *gradients) {
     int behind = first_behind_sums(a), from = (int)a->b.graph->operations->len;
     int weights = a->now[mtf_graph_operation(a->b.graph, a->division)->inputs[1]];
     int back = divide_loss(a), share = share_of_weight(a, weights);
-    for (int t = 0; t < a->tensors && a->b.error == NULL; t++)
-        if (gradients[t] >= 0)
-            divide_gradient(a, t, gradients[t], share);
     put(a, BEFORE, behind, a->division);
     put_made(a, from, BEFORE, behind);
+    /* Of stages that share a variable the sum may stand behind what another gradient is read by. */
+    for (int t = 0; t < a->tensors && a->b.error == NULL; t++) {
+        if (gradients[t] < 0)
+            continue;
+        int reader = first_reader(a, gradients[t]);
+        from = (int)a->b.graph->operations->len;
+        divide_gradient(a, t, gradients[t], share);
+        put_made(a, from, reader < 0 ? BEHIND : BEFORE, reader < 0 ? a->operations - 1 : reader);
+    }
     return back;
 }
 

@@ -100,6 +100,18 @@ sed -n '/ -> /p' "$work/out" >"$work/said.cut"
 claim "sources are translated" [ -s "$work/said" ]
 claim "and by stages likewise" cmp "$work/said" "$work/said.cut"
 
+# A mean over words that count divides gradients once a step, in the type of sums: also where weights are
+# in bfloat16, and what two stages share is added up behind what other gradients are read by.
+meshtf-plan model t5 --preset tiny --layers 1 -o "$work/t5.json" >/dev/null
+run meshtf-plan search "$work/t5.json" --machine cpu-host --microbatches 2 --precision bf16 --mesh rows:1 --stages 2 -o "$work/t5-cut.json"
+claim "an encoder and a decoder are cut in bfloat16" exits 0
+meshtf-plan estimate "$work/t5.json" --machine cpu-host --precision bf16 --mesh rows:1 --layout '' -o "$work/t5-whole.json" >/dev/null
+meshtf-run "$work/t5-whole.json" --data LICENSE --steps 4 --metrics "$work/t5-whole.jsonl" >/dev/null
+run mpirun -n 2 meshtf-run "$work/t5-cut.json" --data LICENSE --steps 4 --metrics "$work/t5-cut.jsonl"
+last_loss() { sed -n 's/.*"step":4,.*"loss":\([0-9.]*\).*/\1/p' "$1"; }
+claim "with the losses of the whole batch on one processor" awk -v a="$(last_loss "$work/t5-whole.jsonl")" \
+    -v b="$(last_loss "$work/t5-cut.jsonl")" 'BEGIN { exit !(a > 1 && a - b < 2e-3 * a && b - a < 2e-3 * a) }'
+
 # A published model: weights out of a pipeline, and into one.
 mkdir "$work/llama"
 cat >"$work/llama/config.json" <<'CONFIG'

@@ -170,7 +170,7 @@ static void texts_may_be_words_of_a_tokenizer(void **state) {
         "\"type_id\": 0}}], \"pair\": [], \"special_tokens\": {\"</s>\": {\"id\": \"</s>\", \"ids\": [1], "
         "\"tokens\": [\"</s>\"]}}}}";
     g_autoptr(MtfTokenizer) tokenizer = mtf_tokenizer_parse("t", words, strlen(words), NULL);
-    g_autofree char *config = write_text("config.json", "{\"decoder_start_token_id\": 9}");
+    g_free(write_text("config.json", "{\"decoder_start_token_id\": 9}"));
     MtfPairText text;
     assert_true(mtf_pair_text_init(&text, tokenizer, folder, NULL));
     assert_true(mtf_pair_text_is_end(&text, 1) && !mtf_pair_text_is_end(&text, 300));
