@@ -19,9 +19,11 @@ static const MtfIncumbent *find_next(const MtfPlanAnswer *answer, const MtfGraph
     g_autoptr(GPtrArray) shown = mtf_incumbents_shown(answer->incumbents, memory_limit);
     for (guint i = 0; i < shown->len; i++) {
         const MtfIncumbent *one = g_ptr_array_index(shown, i);
+        if (one->arena_bytes > memory_limit ||
+            (next != NULL && one->step_seconds >= next->step_seconds))
+            continue;
         g_autofree char *its = mtf_parallelism_format(graph, one->layout);
-        if (one->arena_bytes <= memory_limit && strcmp(its, words) != 0 &&
-            (next == NULL || one->step_seconds < next->step_seconds))
+        if (strcmp(its, words) != 0)
             next = one;
     }
     return next;

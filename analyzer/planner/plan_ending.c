@@ -148,8 +148,8 @@ static char *notes_of(const Parts *parts) {
 
 /* Those that take longest come first, so that no thread waits long for the last. */
 static void (*const makers[])(Parts *parts) = {
-    make_training_graph, predict,      find_next_best,  pack_as_written,
-    schedule_alone,      print_layout, find_unmeasured,
+    find_next_best, make_training_graph, predict,         pack_as_written,
+    schedule_alone, print_layout,        find_unmeasured,
 };
 
 static void make_part(int i, void *data) {
