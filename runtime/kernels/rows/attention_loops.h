@@ -9,8 +9,9 @@
 
 #define MTF_ATTENTION_TILE_ROWS 8
 
-/* c = sum over steps of a b, or c += that, for MTF_ATTENTION_TILE_ROWS rows by two vectors. Strides in
- * elements: a's from row to row of c and from step to step, so that it may be a matrix or its transpose. */
+/* c = sum over steps of a b, or c += that, for MTF_ATTENTION_TILE_ROWS rows (`tile`) or one (`tile_row`) by two
+ * vectors. Strides in elements: a's from row to row of c and from step to step, so that it may be a matrix or
+ * its transpose. */
 typedef struct {
     const void *a, *b;
     void *c;
