@@ -9,6 +9,7 @@
 #include "cost/tune/order_search.h"
 #include "layouts/base/error.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Peak tensors named when nothing fits; and rounds and gap of a search for a layout that would fit under
@@ -16,6 +17,9 @@
 #define MAX_NAMED 12
 #define SMALL_ROUNDS 4
 #define SMALL_GAP 0.05
+
+/* Gap of solves under a tightened limit, where their rounds are limited. */
+#define TIGHTENED_GAP 0.005
 
 /* Nodes of a problem that takes a solver a second before its first round. */
 #define LONG_NODES 100000
@@ -141,9 +145,9 @@ static MtfLayoutSolution *solve(const Search *search, MtfInfeasibility *infeasib
     MtfSearchControl part;
     mtf_search_control_init_part(&part, options->control, 0);
     MtfSolveOptions solve_options = {
-        .work = search->for_bytes ? SMALL_ROUNDS : options->work,
+        .work = options->work,
         .program_work = options->program_work,
-        .gap = search->for_bytes ? SMALL_GAP : options->gap,
+        .gap = options->gap,
         .seed = options->seed,
         .threads = MAX(2, mtf_in_parallel_threads() / 2),
         .start = search->start,
@@ -155,6 +159,13 @@ static MtfLayoutSolution *solve(const Search *search, MtfInfeasibility *infeasib
         .no_infeasibility = infeasibility == NULL,
         .control = limit == options->memory_limit ? options->control : &part
     };
+    if (search->for_bytes) {
+        solve_options.work = SMALL_ROUNDS;
+        solve_options.gap = SMALL_GAP;
+    } else if (tightened && options->tightened_work > 0) {
+        solve_options.work = MIN(options->work, options->tightened_work);
+        solve_options.gap = fmax(options->gap, TIGHTENED_GAP);
+    }
     return mtf_layout_solve(search->limited, &solve_options, infeasibility, error);
 }
 

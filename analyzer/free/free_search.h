@@ -21,12 +21,14 @@
 typedef struct {
     int64_t memory_limit;      /* bytes of one device */
     MtfIncumbents *incumbents; /* the answer is never worse than those that fit; or NULL */
-    int64_t work;        /* limit of each solve in rounds, the same on every machine; 0 = none */
-    double program_work; /* as of MtfSolveOptions */
-    double gap;          /* stop when (cost - bound) <= gap cost */
-    const int *leader;   /* for each node of the problem the one that it is laid out like, as of
+    int64_t work;           /* limit of each solve in rounds, the same on every machine; 0 = none */
+    int64_t tightened_work; /* the same under a tightened limit, of which nothing is proven; 0 = as
+                               of others, and to their gap */
+    double program_work;    /* as of MtfSolveOptions */
+    double gap;             /* stop when (cost - bound) <= gap cost */
+    const int *leader;      /* for each node of the problem the one that it is laid out like, as of
                             MtfSolveOptions; or NULL */
-    bool draft;          /* no bound where layers repeat: as of MtfSolveOptions */
+    bool draft;             /* no bound where layers repeat: as of MtfSolveOptions */
     const struct MtfRowPrices *drafted; /* those of the draft that is to be proven; or NULL */
     bool no_infeasibility;              /* when nothing fits, say only that */
     double most_seconds; /* end at a solution, fitting or not, of a longer step; 0 = none */

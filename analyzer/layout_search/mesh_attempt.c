@@ -15,6 +15,9 @@
 #define FREE_GAP_LARGE 0.005
 #define FREE_WORK 60
 
+/* The same under a limit that was lowered for what packing adds, of wide problems, whose rounds are long. */
+#define TIGHTENED_WORK 12
+
 /* Of the time that is left, for layouts in which repeated layers are alike. */
 #define ALIKE_SHARE 0.3
 
@@ -142,11 +145,14 @@ MtfFreeSearchOptions mtf_mesh_attempt_options(const MtfPlanSearch *search,
                                               const MtfMeshAttempt *attempt) {
     const MtfPlanSearchOptions *options = search->options;
     bool alike = options->uniform == MTF_UNIFORM_ALWAYS && attempt->ties != NULL;
+    bool counts = !mtf_search_has_deadline(search->control);
+    bool wide = mtf_mesh_attempt_entries(attempt) >= MTF_WIDE_ENTRIES;
     return (MtfFreeSearchOptions){
         .memory_limit = options->memory_limit,
         .incumbents = attempt->incumbents,
         .leader = alike ? attempt->ties->leader : NULL,
-        .work = mtf_search_has_deadline(search->control) ? 0 : FREE_WORK,
+        .work = counts ? FREE_WORK : 0,
+        .tightened_work = counts && wide ? TIGHTENED_WORK : 0,
         .gap = mtf_plan_search_gap(search),
         .seed = options->seed,
         .control = search->control,

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/free/free_search.h"
+#include "analyzer/models/model_family.h"
+#include "analyzer/training/training_graph.h"
+#include "tests/support/cases/free_setup.h"
+
+#include <string.h>
+
+/* Limits that are tried, each a little lower, from what the cheapest layout needs. */
+#define LIMITS 16
+#define LOWER 0.95
+
+static MtfGraph *tiny_graph(void) {
+    const MtfModelFamily *family = &mtf_model_transformer_lm;
+    for (int i = 0;; i++) {
+        if (strcmp(family->presets[i].name, "tiny") != 0)
+            continue;
+        g_autoptr(MtfGraph) forward = family->build(&family->presets[i].settings, NULL);
+        return mtf_training_graph(forward, NULL);
+    }
+}
+
+static MtfFreeAnswer search(const MtfFreeSetup *setup, int64_t limit, int64_t tightened_work) {
+    MtfFreeSearchOptions options = {
+        .memory_limit = limit, .work = 20, .tightened_work = tightened_work, .gap = 0.001, .seed = 1
+    };
+    MtfFreeAnswer answer;
+    assert_true(mtf_free_search(setup->problem, &options, &answer, NULL));
+    return answer;
+}
+
+/* Where packing adds to what the problem knows, the limit is lowered: a layout of few rounds fits as well, and what is
+ * proven is of the limit as it was. */
+static void few_rounds_under_a_tightened_limit_prove_the_same(void **state) {
+    (void)state;
+    MtfFreeSetup setup;
+    mtf_free_setup_init(&setup, tiny_graph(), "rows:4");
+    MtfFreeAnswer whole = search(&setup, INT64_MAX, 0);
+    int64_t limit = whole.arena_bytes;
+    int tightened = 0;
+    mtf_free_answer_clear(&whole);
+    for (int i = 0; i < LIMITS && tightened == 0; i++) {
+        limit = (int64_t)(LOWER * (double)limit);
+        whole = search(&setup, limit, 0);
+        MtfFreeAnswer brief = search(&setup, limit, 1);
+        assert_int_equal(brief.bound, whole.bound);
+        if (brief.layout != NULL) {
+            assert_true(brief.arena_bytes <= limit);
+            assert_true(brief.cost >= brief.bound);
+            tightened += brief.tightenings > 0;
+        }
+        mtf_free_answer_clear(&whole);
+        mtf_free_answer_clear(&brief);
+    }
+    assert_true(tightened > 0);
+    mtf_free_setup_clear(&setup);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(few_rounds_under_a_tightened_limit_prove_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
