@@ -45,6 +45,9 @@ struct MtfDual {
     bool is_known;        /* what they prove is in `proven` */
     int64_t proven;
     double bound, noticed;
+    double last;      /* the bound of the last step */
+    bool heeds_falls; /* smaller steps of prices where the bound falls */
+    bool fell;
     double scale; /* the size of costs */
     int steps, noticed_step;
     int stretches;               /* of rows, each of which may get one new price a step */
@@ -76,7 +79,7 @@ MtfDual *mtf_dual_new(MtfCore *core) {
     MtfDual *dual = g_new0(MtfDual, 1);
     dual->core = core;
     dual->messages = mtf_messages_new(core);
-    dual->bound = dual->noticed = -INFINITY;
+    dual->bound = dual->noticed = dual->last = -INFINITY;
     dual->proven = -MTF_CORE_IMPOSSIBLE;
     dual->stretches = 1;
     dual->leap = FIRST_LEAP;
@@ -166,13 +169,16 @@ static void activate_rows(MtfDual *dual) {
     dual->fresh_steps = 0;
 }
 
+/* Messages alone let no bound fall: where it does, prices go too far, whatever the decoded choice uses. Of
+ * few rows that says more than the choice of a wide core, which is overfull long after prices are right. */
 static void move_price(MtfDual *dual, int r) {
     Row *row = &dual->rows[r];
     row->excess = (1 - MEMORY) * row->excess + MEMORY * excess_of(dual, r);
     int side = row->excess > 0 ? 1 : row->price > 0 ? -1 : 0;
-    if (side * row->side > 0)
+    bool too_far = dual->fell && dual->heeds_falls;
+    if (side * row->side > 0 && !too_far)
         row->step *= GROW;
-    else if (side * row->side < 0)
+    else if (side * row->side < 0 || too_far)
         row->step = fmax(row->step * CUT, LEAST_STEP * dual->scale);
     row->side = side;
     if (side < 0)
@@ -202,7 +208,10 @@ static double leap(MtfDual *dual, double bound) {
 }
 
 bool mtf_dual_step(MtfDual *dual, int *values) {
-    note_bound(dual, leap(dual, mtf_messages_pass(dual->messages)));
+    double bound = leap(dual, mtf_messages_pass(dual->messages));
+    dual->fell = bound < dual->last;
+    dual->last = bound;
+    note_bound(dual, bound);
     bool possible = mtf_messages_decode(dual->messages, values);
     if (dual->quotient != NULL)
         mtf_layer_quotient_expand(dual->quotient, values);
@@ -460,6 +469,7 @@ MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries,
 MtfDual *mtf_dual_copy_relaxed(MtfDual *dual, int64_t cutoff, MtfCore **core,
                                const MtfSearchControl *control) {
     MtfDual *copy = copy_pruned(dual, cutoff, INFINITY, core);
+    copy->heeds_falls = true;
     shrink_and_restart(copy, true, control);
     return copy;
 }
