@@ -146,19 +146,26 @@ double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *
            mtf_software_launch_seconds(software, operation_of(program, instruction));
 }
 
+/* The dimension of the experts that slots are of; -1 where another stage made these, or the host had them. */
+static int experts_of_slots(const MtfGraph *graph, int slots) {
+    int maker = mtf_graph_tensor(graph, slots)->producer;
+    return maker < 0 ? -1 : mtf_graph_operation(graph, maker)->attributes.experts;
+}
+
 double mtf_software_routing_seconds(const MtfSoftware *software, const MtfProgram *program,
                                     const MtfInstruction *instruction) {
     const MtfOperation *op = operation_of(program, instruction);
     if (software == NULL || instruction->kind != MTF_INSTRUCTION_KERNEL ||
         !mtf_operation_row(op->kind)->routes || op->phase > MTF_PHASE_BACKWARD)
         return 0;
-    const MtfTensor *slots = mtf_graph_tensor(program->graph, op->inputs[1]);
-    int experts = mtf_graph_operation(program->graph, slots->producer)->attributes.experts;
+    MtfPassKind pass = pass_of(op);
+    int experts = experts_of_slots(program->graph, op->inputs[1]);
+    if (experts < 0)
+        return software->routed_seconds[pass];
     const MtfBuffer *rows = mtf_program_buffer(program, instruction->outputs[0]);
     MtfShape all = { .rank = 1, .dims = { experts } };
     double own = (double)mtf_largest_elements(program->graph, &program->layout->mesh, &all,
                                               &rows->placement);
-    MtfPassKind pass = pass_of(op);
     return software->routed_seconds[pass] + own * software->expert_seconds[pass];
 }
 
