@@ -5,10 +5,7 @@
 #include "analyzer/solver/problem/in_parallel.h"
 #include "layouts/graph/microbatches.h"
 
-typedef enum { ALL_REPLICATED, OPTIMIZER_IN_PIECES, VARIABLES_IN_PIECES, SHARDINGS } Sharding;
-typedef enum { DATA_PARALLEL, TENSOR_PARALLEL, SEQUENCE_PARALLEL, SPATIAL_PARALLEL, STYLES } Style;
-
-static const char *const names[STYLES][SHARDINGS] = {
+static const char *const names[MTF_STANDARD_KINDS][MTF_STANDARD_SHARDINGS] = {
     { "data parallelism", "data parallelism, ZeRO-1", "data parallelism, ZeRO-3" },
     { "Megatron", "Megatron, ZeRO-1", "Megatron, ZeRO-3" },
     { "Megatron, sequence parallel", "Megatron, sequence parallel, ZeRO-1",
@@ -17,9 +14,9 @@ static const char *const names[STYLES][SHARDINGS] = {
 };
 
 /* Of a network over space whose batch no axis splits. */
-static const char *const spatial_names[SHARDINGS] = { "spatial parallelism",
-                                                      "spatial parallelism, ZeRO-1",
-                                                      "spatial parallelism, ZeRO-3" };
+static const char *const spatial_names[MTF_STANDARD_SHARDINGS] = { "spatial parallelism",
+                                                                   "spatial parallelism, ZeRO-1",
+                                                                   "spatial parallelism, ZeRO-3" };
 
 typedef struct {
     MtfFreeProblem *free_problem;
@@ -42,8 +39,8 @@ typedef struct {
 typedef struct {
     unsigned model_axes; /* that split heads, d_ff, d_expert, positions or space; the others
                             split the batch */
-    Style style;
-    Sharding sharding;
+    MtfStandardKind style;
+    MtfStandardSharding sharding;
 } StandardStyle;
 
 /* ---- How operations run ---------------------------------------------------------------------- */
@@ -79,16 +76,19 @@ static bool split_dimension(const Context *context, Assignment *assignment, int 
     return false;
 }
 
-/* Splits the first index that gives equal parts, or else the first that can be split at all. */
+/* Splits an index that no other axis splits, so that pieces of pieces are not dealt anew, or else any; each time
+ * the first that gives equal parts, or else the first that can be split at all. */
 static bool split_anything(const Context *context, Assignment *assignment, int axis) {
     int64_t size = context->mesh->axes[axis].size;
-    for (int i = 0; i < assignment->iteration.n; i++)
-        if (assignment->iteration.index[i].size % (assignment->parts[i] * size) == 0 &&
-            split(context, assignment, axis, i))
-            return true;
-    for (int i = 0; i < assignment->iteration.n; i++)
-        if (split(context, assignment, axis, i))
-            return true;
+    for (int trial = 0; trial < 4; trial++) {
+        bool whole = trial % 2 == 0, equal = trial < 2;
+        for (int i = 0; i < assignment->iteration.n; i++)
+            if ((!whole || assignment->parts[i] == 1) &&
+                (!equal ||
+                 assignment->iteration.index[i].size % (assignment->parts[i] * size) == 0) &&
+                split(context, assignment, axis, i))
+                return true;
+    }
     return false;
 }
 
@@ -99,6 +99,7 @@ static bool adds_partials(const Context *context, const MtfLayout *layout, int o
                           int axis) {
     const MtfOperation *op = mtf_graph_operation(context->graph, operation);
     if ((mtf_operation_row(op->kind)->linearity != MTF_LINEAR_JOINT &&
+         !mtf_operation_row(op->kind)->converts &&
          !mtf_operation_accumulates(context->graph, operation)) ||
         !mtf_operation_passes_partial(context->graph, operation, 0))
         return false;
@@ -118,9 +119,9 @@ static bool casts_weight(const Context *context, int operation) {
 
 /* Casts run once a micro-batch. With one, half the bytes travel where pieces are cast and then
  * gathered; with several, variables are gathered once a step and replicated. */
-static bool casts_in_pieces(const Context *context, Sharding sharding, int operation) {
+static bool casts_in_pieces(const Context *context, MtfStandardSharding sharding, int operation) {
     return casts_weight(context, operation) &&
-           (sharding == VARIABLES_IN_PIECES || mtf_graph_batch(context->graph) < 0);
+           (sharding == MTF_STANDARD_ZERO_3 || mtf_graph_batch(context->graph) < 0);
 }
 
 /* Whether the operation runs in pieces over all axes: updates and casts of weights; where variables
@@ -128,11 +129,11 @@ static bool casts_in_pieces(const Context *context, Sharding sharding, int opera
 static bool runs_in_pieces(const Context *context, const StandardStyle *style_choice,
                            int operation) {
     MtfPhase phase = mtf_graph_operation(context->graph, operation)->phase;
-    if (style_choice->sharding == ALL_REPLICATED)
+    if (style_choice->sharding == MTF_STANDARD_REPLICATED)
         return false;
     return phase == MTF_PHASE_CLIP || phase == MTF_PHASE_UPDATE ||
            casts_in_pieces(context, style_choice->sharding, operation) ||
-           (style_choice->sharding == VARIABLES_IN_PIECES &&
+           (style_choice->sharding == MTF_STANDARD_ZERO_3 &&
             mtf_operation_accumulates(context->graph, operation));
 }
 
@@ -160,21 +161,25 @@ static bool assign_space_axis(const Context *context, const StandardStyle *style
 
 static bool assign_model_axis(const Context *context, const StandardStyle *style_choice,
                               Assignment *assignment, int axis) {
-    if (style_choice->style == SPATIAL_PARALLEL)
+    if (style_choice->style == MTF_STANDARD_SPATIAL)
         return assign_space_axis(context, style_choice, assignment, axis);
     for (gsize i = 0; i < G_N_ELEMENTS(context->model); i++)
         if (split_dimension(context, assignment, axis, context->model[i]))
             return true;
-    return style_choice->style == SEQUENCE_PARALLEL &&
+    return style_choice->style == MTF_STANDARD_SEQUENCE &&
            split_dimension(context, assignment, axis, context->length);
 }
 
-static void assign_axis(const Context *context, const StandardStyle *style_choice,
-                        const MtfLayout *layout, Assignment *assignment, int axis) {
-    bool model = style_choice->model_axes >> axis & 1;
-    if (model ? assign_model_axis(context, style_choice, assignment, axis)
-              : split_dimension(context, assignment, axis, context->batch))
-        return;
+/* What the axis is there for: the model, or the batch. */
+static bool assign_own_axis(const Context *context, const StandardStyle *style_choice,
+                            Assignment *assignment, int axis) {
+    return style_choice->model_axes >> axis & 1
+               ? assign_model_axis(context, style_choice, assignment, axis)
+               : split_dimension(context, assignment, axis, context->batch);
+}
+
+static void assign_other_axis(const Context *context, const StandardStyle *style_choice,
+                              const MtfLayout *layout, Assignment *assignment, int axis) {
     if (runs_in_pieces(context, style_choice, assignment->operation) &&
         split_anything(context, assignment, axis))
         return;
@@ -196,8 +201,13 @@ static void assign_operation(const Context *context, const StandardStyle *style_
         assignment.iteration.index[i] = g_array_index(context->indexes, MtfIndex, first + i);
         assignment.parts[i] = 1;
     }
+    unsigned left = 0;
     for (int a = 0; a < context->mesh->n_axes; a++)
-        assign_axis(context, style_choice, layout, &assignment, a);
+        if (!assign_own_axis(context, style_choice, &assignment, a))
+            left |= 1U << a;
+    for (int a = 0; a < context->mesh->n_axes; a++)
+        if (left >> a & 1)
+            assign_other_axis(context, style_choice, layout, &assignment, a);
     layout->operations[operation] = assignment.strategy;
     for (int k = 0; k < op->n_outputs; k++)
         layout->tensors[op->outputs[k]] = mtf_strategy_output(
@@ -362,8 +372,8 @@ static int find_piece(const Context *context, int tensor, const MtfPlacement *pl
 /* For each variable that is updated, and for the weight that it is cast to: the strategy of its node
  * that updates want; -1 elsewhere. `cast[t]`: the weight that variable t is
  * cast to in pieces, else -1. */
-static int *pieces_of_variables(const Context *context, Sharding sharding, const MtfLayout *layout,
-                                int *cast) {
+static int *pieces_of_variables(const Context *context, MtfStandardSharding sharding,
+                                const MtfLayout *layout, int *cast) {
     int n = layout->n_tensors;
     int *pieces = g_new(int, n + 1);
     for (int t = 0; t < n; t++)
@@ -386,13 +396,13 @@ static int *pieces_of_variables(const Context *context, Sharding sharding, const
 
 /* ZeRO-3 keeps variables and weights in pieces, ZeRO-1 master copies and state alone: weights are
  * gathered once a step, after the update. */
-static Keeping keeping_of(const Context *context, Sharding sharding, int tensor, const int *pieces,
-                          const int *cast) {
+static Keeping keeping_of(const Context *context, MtfStandardSharding sharding, int tensor,
+                          const int *pieces, const int *cast) {
     const MtfTensor *t = mtf_graph_tensor(context->graph, tensor);
     bool state = t->memory == MTF_MEMORY_OPTIMIZER || cast[tensor] >= 0;
-    if (pieces[tensor] < 0 || sharding == ALL_REPLICATED)
+    if (pieces[tensor] < 0 || sharding == MTF_STANDARD_REPLICATED)
         return (Keeping){ -1, -1 };
-    if (sharding == VARIABLES_IN_PIECES || state)
+    if (sharding == MTF_STANDARD_ZERO_3 || state)
         return (Keeping){ pieces[tensor], -1 };
     return (Keeping){ -1, pieces[tensor] };
 }
@@ -411,10 +421,20 @@ static void choose_tensors(const Context *context, const StandardStyle *style_ch
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-static void standard_free(gpointer data) {
-    MtfStandardLayout *standard = data;
+void mtf_standard_layout_free(MtfStandardLayout *standard) {
+    if (standard == NULL)
+        return;
     g_free(standard->choice);
     g_free(standard);
+}
+
+static void standard_free(gpointer data) {
+    mtf_standard_layout_free(data);
+}
+
+int mtf_standard_style(MtfStandardKind kind, MtfStandardSharding sharding, unsigned model_axes) {
+    return (int)model_axes * MTF_STANDARD_STYLES + (int)kind * MTF_STANDARD_SHARDINGS +
+           (int)sharding;
 }
 
 /* The layout of a recipe; NULL when the problem lacks one of its strategies. */
@@ -423,14 +443,14 @@ static MtfStandardLayout *make(const Context *context, const StandardStyle *styl
     for (int i = 0; i < layout->n_operations; i++)
         assign_operation(context, style_choice, i, layout);
     MtfStandardLayout *standard = g_new0(MtfStandardLayout, 1);
-    bool no_batch = style_choice->style == SPATIAL_PARALLEL &&
+    bool no_batch = style_choice->style == MTF_STANDARD_SPATIAL &&
                     style_choice->model_axes == (1U << context->mesh->n_axes) - 1;
     standard->name = no_batch ? spatial_names[style_choice->sharding]
                               : names[style_choice->style][style_choice->sharding];
-    standard->style = (int)style_choice->model_axes * MTF_STANDARD_STYLES +
-                      (int)style_choice->style * SHARDINGS + (int)style_choice->sharding;
-    standard->megatron =
-        style_choice->style != SPATIAL_PARALLEL && style_choice->sharding != VARIABLES_IN_PIECES;
+    standard->style =
+        mtf_standard_style(style_choice->style, style_choice->sharding, style_choice->model_axes);
+    standard->megatron = style_choice->style != MTF_STANDARD_SPATIAL &&
+                         style_choice->sharding != MTF_STANDARD_ZERO_3;
     standard->choice = g_new0(int, mtf_layout_problem_node_count(context->problem));
     mtf_free_problem_choice(context->free_problem, layout, standard->choice);
     for (int i = 0; i < layout->n_operations; i++) {
@@ -449,12 +469,12 @@ static bool is_possible(const Context *context, const StandardStyle *style_choic
     bool splits_batch = style_choice->model_axes != all;
     if (splits_batch && context->batch < 0)
         return false;
-    if (style_choice->style == DATA_PARALLEL)
+    if (style_choice->style == MTF_STANDARD_DATA)
         return style_choice->model_axes == 0;
-    if (style_choice->style == SPATIAL_PARALLEL)
+    if (style_choice->style == MTF_STANDARD_SPATIAL)
         return style_choice->model_axes != 0 && context->n_spaces > 0;
     return style_choice->model_axes != 0 && (context->model[0] >= 0 || context->model[1] >= 0) &&
-           (style_choice->style == TENSOR_PARALLEL || context->length >= 0);
+           (style_choice->style == MTF_STANDARD_TENSOR || context->length >= 0);
 }
 
 static gint compare(gconstpointer a, gconstpointer b) {
@@ -479,9 +499,9 @@ static void make_one(int i, void *data) {
 static void add_all(const Context *context, GPtrArray *standards) {
     g_autoptr(GArray) style_choices = g_array_new(FALSE, FALSE, sizeof(StandardStyle));
     for (unsigned axes = 0; axes < 1U << context->mesh->n_axes; axes++) {
-        for (int i = 0; i < STYLES * SHARDINGS; i++) {
-            StandardStyle style_choice = { axes, (Style)(i / SHARDINGS),
-                                           (Sharding)(i % SHARDINGS) };
+        for (int i = 0; i < MTF_STANDARD_KINDS * MTF_STANDARD_SHARDINGS; i++) {
+            StandardStyle style_choice = { axes, (MtfStandardKind)(i / MTF_STANDARD_SHARDINGS),
+                                           (MtfStandardSharding)(i % MTF_STANDARD_SHARDINGS) };
             if (is_possible(context, &style_choice))
                 g_array_append_val(style_choices, style_choice);
         }
@@ -522,9 +542,9 @@ static void find_indexes(Context *context) {
     }
 }
 
-GPtrArray *mtf_standard_layouts(MtfFreeProblem *problem) {
+static void context_init(Context *context, MtfFreeProblem *problem) {
     const MtfGraph *graph = mtf_free_problem_graph(problem);
-    Context context = {
+    *context = (Context){
         .free_problem = problem,
         .problem = mtf_free_problem_get(problem),
         .graph = graph,
@@ -536,15 +556,36 @@ GPtrArray *mtf_standard_layouts(MtfFreeProblem *problem) {
                    mtf_graph_find_dimension(graph, "vocab") },
         .length = mtf_graph_find_dimension(graph, "length"),
     };
-    context.edges = mtf_edges_by_node(context.problem);
-    find_space(&context);
-    find_indexes(&context);
+    context->edges = mtf_edges_by_node(context->problem);
+    find_space(context);
+    find_indexes(context);
+}
+
+static void context_clear(Context *context) {
+    g_ptr_array_unref(context->edges);
+    g_array_unref(context->indexes);
+    g_free(context->first);
+    g_free(context->space);
+}
+
+MtfStandardLayout *mtf_standard_layout(MtfFreeProblem *problem, int style) {
+    int rest = style % MTF_STANDARD_STYLES;
+    StandardStyle choice = { (unsigned)(style / MTF_STANDARD_STYLES),
+                             (MtfStandardKind)(rest / MTF_STANDARD_SHARDINGS),
+                             (MtfStandardSharding)(rest % MTF_STANDARD_SHARDINGS) };
+    Context context;
+    context_init(&context, problem);
+    MtfStandardLayout *standard = is_possible(&context, &choice) ? make(&context, &choice) : NULL;
+    context_clear(&context);
+    return standard;
+}
+
+GPtrArray *mtf_standard_layouts(MtfFreeProblem *problem) {
+    Context context;
+    context_init(&context, problem);
     GPtrArray *standards = g_ptr_array_new_with_free_func(standard_free);
     add_all(&context, standards);
     g_ptr_array_sort(standards, compare); /* a stable merge sort */
-    g_ptr_array_unref(context.edges);
-    g_array_unref(context.indexes);
-    g_free(context.first);
-    g_free(context.space);
+    context_clear(&context);
     return standards;
 }

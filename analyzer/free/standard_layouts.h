@@ -22,6 +22,21 @@
 
 #define MTF_STANDARD_STYLES 16
 
+typedef enum {
+    MTF_STANDARD_DATA,
+    MTF_STANDARD_TENSOR,
+    MTF_STANDARD_SEQUENCE,
+    MTF_STANDARD_SPATIAL,
+    MTF_STANDARD_KINDS
+} MtfStandardKind;
+
+typedef enum {
+    MTF_STANDARD_REPLICATED,
+    MTF_STANDARD_ZERO_1,
+    MTF_STANDARD_ZERO_3,
+    MTF_STANDARD_SHARDINGS
+} MtfStandardSharding;
+
 typedef struct {
     const char *name; /* "Megatron, ZeRO-1": several of one name differ in which axes do what */
     int style;        /* which axes do what and what is in pieces: the same number, the same of
@@ -31,8 +46,17 @@ typedef struct {
     MtfLayoutValue value;
 } MtfStandardLayout;
 
+/* The number of a style: the axes in `model_axes` (a bit each) split heads, d_ff, d_expert and vocab, positions or
+ * space, the others the batch. */
+int mtf_standard_style(MtfStandardKind kind, MtfStandardSharding sharding, unsigned model_axes);
+
 /* All that the problem has strategies for (pins may leave none), the cheapest first
  * (MtfStandardLayout *). */
 GPtrArray *mtf_standard_layouts(MtfFreeProblem *problem);
+
+/* The one of that style; NULL where there is none. Free with mtf_standard_layout_free. */
+MtfStandardLayout *mtf_standard_layout(MtfFreeProblem *problem, int style);
+void mtf_standard_layout_free(MtfStandardLayout *standard);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfStandardLayout, mtf_standard_layout_free)
 
 #endif

@@ -192,8 +192,47 @@ static void networks_over_space_split_it_by_hand(void **state) {
     mtf_free_setup_clear(&setup);
 }
 
+/* Both weights are split along d_ff, one has it first. Pieces of pieces of d_ff would lie elsewhere than what
+ * a reduce-scatter leaves: each would be exchanged before the update and after. */
+static void pieces_of_split_weights_are_not_dealt_anew(void **state) {
+    (void)state;
+    MtfFreeSetup setup;
+    setup_init(&setup, mtf_test_graph(perceptron), "data:2;model:2");
+    int style = mtf_standard_style(MTF_STANDARD_TENSOR, MTF_STANDARD_ZERO_1, 2);
+    g_autoptr(MtfStandardLayout) standard = mtf_standard_layout(setup.problem, style);
+    assert_non_null(standard);
+    g_autoptr(MtfLayout) layout = mtf_free_problem_layout(setup.problem, standard->choice);
+    g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
+    assert_int_equal(elements_in(program, MTF_RESHARD_REDUCE_SCATTER), WEIGHTS / 2);
+    assert_int_equal(elements_in(program, MTF_RESHARD_ALLGATHER), WEIGHTS / 2);
+    assert_int_equal(elements_in(program, MTF_RESHARD_ALLTOALL), 0);
+    assert_int_equal(elements_in(program, MTF_RESHARD_PERMUTE), 0);
+    mtf_free_setup_clear(&setup);
+}
+
+static void one_is_that_of_all_of_its_style(void **state) {
+    (void)state;
+    MtfFreeSetup setup;
+    setup_init(&setup, mtf_test_graph(perceptron), "data:2;model:2");
+    int nodes = mtf_layout_problem_node_count(mtf_free_problem_get(setup.problem));
+    g_autoptr(GPtrArray) standards = mtf_standard_layouts(setup.problem);
+    assert_true(standards->len > 5);
+    for (guint i = 0; i < standards->len; i++) {
+        const MtfStandardLayout *all = g_ptr_array_index(standards, i);
+        g_autoptr(MtfStandardLayout) one = mtf_standard_layout(setup.problem, all->style);
+        assert_non_null(one);
+        assert_string_equal(one->name, all->name);
+        assert_memory_equal(one->choice, all->choice, sizeof(int) * (size_t)nodes);
+    }
+    int spatial = mtf_standard_style(MTF_STANDARD_SPATIAL, MTF_STANDARD_REPLICATED, 2);
+    assert_null(mtf_standard_layout(setup.problem, spatial));
+    mtf_free_setup_clear(&setup);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_of_split_weights_are_not_dealt_anew),
+        cmocka_unit_test(one_is_that_of_all_of_its_style),
         cmocka_unit_test(networks_over_space_split_it_by_hand),
         cmocka_unit_test(data_parallelism_reduces_every_gradient_once),
         cmocka_unit_test(zero_1_keeps_optimizer_state_in_pieces),
