@@ -54,13 +54,17 @@ static cJSON *verdict_to_json(const MtfVerdict *verdict) {
     bool expressed = row->reason == NULL;
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "id", row->id);
-    mtf_json_add_number(object, "predicted", expressed ? verdict->seconds.step : NAN);
+    mtf_json_add_number(object, "predicted", expressed ? verdict->step : NAN);
     mtf_json_add_number(object, "measured", row->measured > 0 ? row->measured : NAN);
     mtf_json_add_number(object, "error", mtf_verdict_error(verdict));
     add_text_or_null(object, "reason", row->reason);
     add_text_or_null(object, "machine", row->machine);
     add_text_or_null(object, "software", verdict->software);
     cJSON_AddStringToObject(object, "assumed", row->assumed->str);
+    if (expressed && row->run.pp > 1) {
+        mtf_json_add_number(object, "closed_form", verdict->seconds.step);
+        add_text_or_null(object, "no_plan", verdict->no_plan);
+    }
     if (expressed)
         cJSON_AddItemToObject(object, "seconds", seconds_to_json(&verdict->seconds));
     add_memory(object, verdict);
@@ -159,11 +163,13 @@ static void print_verdict(const MtfVerdict *verdict) {
         printf("%-44s %10s %10.4g  %s\n", row->id, "-", row->measured, row->reason);
         return;
     }
-    printf("%-44s %10.4g %10.4g %+7.1f %%", row->id, verdict->seconds.step, row->measured,
+    printf("%-44s %10.4g %10.4g %+7.1f %%", row->id, verdict->step, row->measured,
            100 * mtf_verdict_error(verdict));
     if (row->measured_memory > 0)
         printf("  %6.1f GiB %6.1f %+7.1f %%", verdict->memory, row->measured_memory,
                100 * (verdict->memory / row->measured_memory - 1));
+    if (verdict->no_plan != NULL)
+        printf("  in closed form: %s", verdict->no_plan);
     putchar('\n');
 }
 

@@ -79,9 +79,11 @@ static double residual_at(const Problem *problem, const Observation *observation
     for (int i = 0; i < MTF_FITS; i++)
         fit.factor[i] = exp(ln[i]);
     mtf_fit_apply(&fit, &machine);
+    const MtfVerdict *verdict = observation->verdict;
     double predicted =
-        mtf_predict_row(observation->verdict->row, &machine, observation->software, &seconds, NULL);
-    return log(predicted / observation->verdict->row->measured);
+        mtf_predict_row(verdict->row, &machine, observation->software, &seconds, NULL);
+    double plan = verdict->step / verdict->seconds.step; /* over the closed form */
+    return log(plan * predicted / verdict->row->measured);
 }
 
 /* Slopes by central differences of a hundredth. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/judge/judge.h"
 
+#include "analyzer/judge/run_plan.h"
+#include "analyzer/solver/problem/in_parallel.h"
 #include "layouts/base/error.h"
 
 #include <math.h>
@@ -12,6 +14,7 @@
 typedef struct {
     const MtfJudgeOptions *options;
     GHashTable *machines, *software; /* by name; by words */
+    GArray *staged;                  /* Staged */
 } Bench;
 
 static void machine_free(void *machine) {
@@ -71,12 +74,18 @@ static void take_reason(MtfVerdict *verdict, GError *error) {
 double mtf_predict_row(const MtfRunRow *row, const MtfMachine *machine, const MtfSoftware *software,
                        MtfRunSeconds *seconds, GError **error) {
     MtfMachine placed = *machine;
+    MtfSoftware own = mtf_run_software(&row->run, software);
     MtfRunDevice device;
     set_node_bandwidth(row, &placed);
-    if (!mtf_run_device_init(&device, &row->run, &placed, software, error))
+    if (!mtf_run_device_init(&device, &row->run, &placed, &own, error))
         return NAN;
     *seconds = mtf_run_seconds(&device);
     return seconds->step;
+}
+
+static double memory_of(const MtfRunRow *row, const MtfSoftware *software) {
+    MtfSoftware own = mtf_run_software(&row->run, software);
+    return mtf_run_memory(&row->run, &own).total;
 }
 
 /* The worst error of predicted memory (tests/bench/judge.txt, 14 %): a run that was done is not called
@@ -91,11 +100,18 @@ static void settle_recomputation(MtfRunRow *row, const MtfMachine *machine,
     if (!row->redo_unsaid)
         return;
     row->run.redo = MTF_REDO_NONE;
-    while (row->run.redo < MTF_REDO_FULL && mtf_run_memory(&row->run, software).total > most)
+    while (row->run.redo < MTF_REDO_FULL && memory_of(row, software) > most)
         row->run.redo++;
     g_string_append_printf(row->assumed, "%srecompute %s", row->assumed->len > 0 ? ", " : "",
                            names[row->run.redo]);
 }
+
+/* A run with stages is priced by its plan, where there is one. */
+typedef struct {
+    MtfVerdict *verdict;
+    const MtfMachine *machine;
+    const MtfSoftware *software;
+} Staged;
 
 static void predict(const Bench *bench, MtfVerdict *verdict, const MtfMachine *machine,
                     const MtfSoftware *software) {
@@ -104,14 +120,34 @@ static void predict(const Bench *bench, MtfVerdict *verdict, const MtfMachine *m
     GError *error = NULL;
     if (options->machine_for != NULL)
         other = options->machine_for(options->machine_for_data, verdict->row, machine);
+    Staged staged = { verdict, other != NULL ? other : machine, software };
     verdict->software = g_strdup(software->name);
     settle_recomputation(verdict->row, machine, software);
-    double seconds = mtf_predict_row(verdict->row, other != NULL ? other : machine, software,
-                                     &verdict->seconds, &error);
-    if (isnan(seconds))
+    verdict->step =
+        mtf_predict_row(verdict->row, staged.machine, software, &verdict->seconds, &error);
+    if (isnan(verdict->step)) {
         take_reason(verdict, error);
+        return;
+    }
+    verdict->memory = memory_of(verdict->row, software) / 0x1p30;
+    if (verdict->row->run.pp > 1)
+        g_array_append_val(bench->staged, staged);
+}
+
+static void predict_plan(int i, void *data) {
+    const Staged *staged = &g_array_index((GArray *)data, Staged, i);
+    const MtfRunRow *row = staged->verdict->row;
+    MtfMachine placed = *staged->machine;
+    MtfSoftware own = mtf_run_software(&row->run, staged->software);
+    GError *error = NULL;
+    set_node_bandwidth(row, &placed);
+    placed.software = &own;
+    double step = mtf_run_plan_seconds(&row->run, &placed, &error);
+    if (!isnan(step))
+        staged->verdict->step = step;
     else
-        verdict->memory = mtf_run_memory(&verdict->row->run, software).total / 0x1p30;
+        staged->verdict->no_plan = g_strdup(error->message);
+    g_clear_error(&error);
 }
 
 /* A library without the machine is a reason, not a failure. */
@@ -149,6 +185,7 @@ static void verdict_free(void *data) {
     MtfVerdict *verdict = (MtfVerdict *)data;
     mtf_run_row_free(verdict->row);
     g_free(verdict->software);
+    g_free(verdict->no_plan);
     g_free(verdict);
 }
 
@@ -165,7 +202,8 @@ GPtrArray *mtf_judge(const MtfRunTable *table, const MtfJudgeOptions *options, G
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, machine_free);
     g_autoptr(GHashTable) software =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, software_free);
-    Bench bench = { options, machines, software };
+    g_autoptr(GArray) staged = g_array_new(FALSE, FALSE, sizeof(Staged));
+    Bench bench = { options, machines, software, staged };
     for (guint i = 0; i < table->rows->len; i++) {
         MtfRunRow *row = mtf_run_row_read(table, i, error);
         if (row == NULL)
@@ -180,6 +218,7 @@ GPtrArray *mtf_judge(const MtfRunTable *table, const MtfJudgeOptions *options, G
         if (!judge_row(&bench, mtf_run_table_cell(table, i, "software"), verdict, error))
             return NULL;
     }
+    mtf_in_parallel((int)staged->len, predict_plan, staged);
     return g_steal_pointer(&verdicts);
 }
 
@@ -198,7 +237,7 @@ const char *mtf_verdict_software(const MtfVerdict *verdict) {
 }
 
 double mtf_verdict_error(const MtfVerdict *verdict) {
-    return verdict->row->reason != NULL ? NAN : verdict->seconds.step / verdict->row->measured - 1;
+    return verdict->row->reason != NULL ? NAN : verdict->step / verdict->row->measured - 1;
 }
 
 static double tokens_of(const MtfVerdict *verdict) {
@@ -242,7 +281,7 @@ GPtrArray *mtf_verdict_groups(const GPtrArray *verdicts, MtfRowLabel of, const c
         if (!is_counted(verdict, of, label))
             continue;
         double tokens = tokens_of(verdict);
-        MtfTimedLayout layout = { verdict->seconds.step / tokens, verdict->row->measured / tokens };
+        MtfTimedLayout layout = { verdict->step / tokens, verdict->row->measured / tokens };
         g_array_append_val(group_of(groups, verdict)->layouts, layout);
     }
     return groups;

@@ -14,8 +14,11 @@
 typedef struct {
     MtfRunRow *row;
     char *software;        /* of the profile that it was priced for; NULL where none was */
-    MtfRunSeconds seconds; /* predicted; 0 where the row has a reason */
-    double memory;         /* predicted GiB of the fullest device; 0 likewise */
+    double step;           /* predicted seconds; 0 where the row has a reason */
+    MtfRunSeconds seconds; /* in closed form, what they go to; 0 likewise */
+    char *no_plan; /* why a run with stages is predicted in closed form too; NULL: it is by its plan
+                      (run_plan.h) */
+    double memory; /* predicted GiB of the fullest device; 0 likewise */
 } MtfVerdict;
 
 /* A machine for a row in place of the library's of that name; NULL: that one. */
@@ -43,7 +46,7 @@ typedef struct {
  * long. */
 GPtrArray *mtf_judge(const MtfRunTable *table, const MtfJudgeOptions *options, GError **error);
 
-/* Predicted seconds of a step of a row on a machine with the network that the row says; NAN and the
+/* Predicted seconds of a step of a row, in closed form, on a machine with the network that the row says; NAN and the
  * reason where it cannot be expressed. */
 double mtf_predict_row(const MtfRunRow *row, const MtfMachine *machine, const MtfSoftware *software,
                        MtfRunSeconds *seconds, GError **error);

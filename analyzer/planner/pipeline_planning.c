@@ -178,20 +178,29 @@ static cJSON *stage_prediction(const MtfPipelinePlan *pipeline, int stage,
     return object;
 }
 
-/* Adds a tensor that goes once a micro-batch: to the pass of its receiver, which copies it, or to what is
- * under way. */
+/* Adds a tensor that goes once a micro-batch: what is not hidden to the pass of its receiver, the rest to
+ * what is under way. */
 static void add_transfer(MtfStageTimes *times, const MtfStageTransfer *transfer,
-                         const MtfRoutePrice *price) {
+                         const MtfRoutePrice *price, double hidden) {
     bool forward = transfer->to > transfer->from;
     MtfStageTimes *from = &times[transfer->from], *to = &times[transfer->to];
-    double *copied = forward ? &to->forward : &to->input_gradient;
+    double *blocked = forward ? &to->forward : &to->input_gradient;
     double *under_way = forward ? &from->transfer_forward : &from->transfer_backward;
-    *(price->copied ? copied : under_way) += price->seconds;
+    double beside = price->copied ? 0 : hidden;
+    *blocked += (1 - beside) * price->seconds;
+    *under_way += beside * price->seconds;
+}
+
+/* The share of transfers that goes on beside kernels. */
+static double hidden_share(const MtfMachine *machine) {
+    const MtfSoftware *software = machine->software;
+    return software != NULL ? fmin(software->hidden[MTF_HIDDEN_PIPELINE], 1) : 1;
 }
 
 /* What the schedules weigh: the times of each stage's passes over a micro-batch. Free with g_free. */
-static MtfStageTimes *stage_times(const MtfPipelinePlan *pipeline, const MtfStageSeconds *seconds,
-                                  const MtfRoutePrice *prices) {
+static MtfStageTimes *stage_times(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
+                                  const MtfStageSeconds *seconds, const MtfRoutePrice *prices) {
+    double hidden = hidden_share(machine);
     int n = (int)pipeline->stages->len;
     MtfStageTimes *times = g_new0(MtfStageTimes, n);
     for (int s = 0; s < n; s++) {
@@ -201,7 +210,7 @@ static MtfStageTimes *stage_times(const MtfPipelinePlan *pipeline, const MtfStag
     }
     for (int i = 0; i < mtf_pipeline_transfers(pipeline); i++)
         if (!mtf_pipeline_transfer(pipeline, i)->once)
-            add_transfer(times, mtf_pipeline_transfer(pipeline, i), &prices[i]);
+            add_transfer(times, mtf_pipeline_transfer(pipeline, i), &prices[i], hidden);
     return times;
 }
 
@@ -240,7 +249,7 @@ static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
                     const MtfStageSeconds *seconds) {
     mtf_pipeline_choose_transfers(pipeline, machine);
     g_autofree MtfRoutePrice *prices = mtf_pipeline_transfer_prices(pipeline, machine);
-    g_autofree MtfStageTimes *times = stage_times(pipeline, seconds, prices);
+    g_autofree MtfStageTimes *times = stage_times(pipeline, machine, seconds, prices);
     bool steady = mtf_pipeline_is_asynchronous(pipeline->schedule);
     g_autoptr(MtfPipelineRun) run = steady ? mtf_pipeline_run_steady(pipeline->order, times)
                                            : mtf_pipeline_run_new(pipeline->order, times);
@@ -290,7 +299,8 @@ static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, MtfStageP
     if (!plan_stages(pipeline, request, planner, seconds, error))
         return NULL;
     predict(pipeline, request->search.machine, seconds);
-    return set_execution(pipeline, cut, &request->form, error) ? g_steal_pointer(&pipeline) : NULL;
+    bool done = request->prices_only || set_execution(pipeline, cut, &request->form, error);
+    return done ? g_steal_pointer(&pipeline) : NULL;
 }
 
 /* ---- The fastest schedule ------------------------------------------------------------------ */
@@ -491,6 +501,7 @@ MtfPipelinePlan *mtf_pipeline_search(const MtfPipelineRequest *request, GError *
     MtfStagePlanner planner;
     mtf_stage_planner_init(&planner, &request->search, request->stage_seconds);
     planner.style = request->style;
+    planner.prices_only = request->prices_only;
     MtfPipelinePlan *plan =
         any ? search_fastest(request, &planner, error) : search_with(request, &planner, error);
     mtf_stage_planner_clear(&planner);

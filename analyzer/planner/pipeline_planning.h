@@ -27,6 +27,8 @@ typedef struct {
     const GPtrArray *stage_meshes; /* GArray of MtfMesh: of each stage its own; or NULL */
     const int *style; /* of the standard layout (standard_layouts.h) that all stages have,
                          each on its one mesh; NULL: layouts are searched */
+    bool prices_only; /* with a style: stages run their operations in the order of the graph, and
+                         the plan, which is good for nothing else, predicts no memory */
     MtfPlanSearchOptions search; /* of every stage; its control is not used */
     double stage_seconds;        /* for the search of each; 0: no limit */
     double rival_seconds;        /* of another plan's step: one that takes no less is not searched

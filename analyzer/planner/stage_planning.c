@@ -6,7 +6,9 @@
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
+#include "cost/price/software_price.h"
 #include "cost/tune/order_search.h"
+#include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 
 #include <math.h>
@@ -22,7 +24,7 @@ typedef struct {
     MtfGraph *graph;
     MtfLayout *layout;
     MtfPricer pricer;
-    cJSON *search; /* the plan's */
+    cJSON *search; /* the plan's; NULL: it was priced only */
     MtfStageSeconds seconds;
 } Known;
 
@@ -90,22 +92,52 @@ static double held_bytes(const MtfProgram *program) {
     return bytes;
 }
 
+/* Of what a device does once a step, what runs beside the passes of a micro-batch, `passes`
+ * seconds: frameworks sum a layer's gradients when its last backward pass is over, and gather its
+ * weights before its first forward pass. That slows the kernels beside them down. */
+static double seconds_beside(const MtfPricer *pricer, const MtfProgram *program,
+                             const MtfSchedule *schedule, double passes) {
+    const MtfSoftware *software = pricer->machine->software;
+    int64_t messages = 0;
+    for (int i = program->n_repeated; software != NULL && i < schedule->length; i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        if (mtf_instruction_is_collective(instruction) &&
+            mtf_software_hidden_kind(program, instruction) == MTF_HIDDEN_DATA)
+            messages += schedule->ends[i] - schedule->starts[i];
+    }
+    if (messages == 0)
+        return 0;
+    double hidden = fmin(software->hidden[MTF_HIDDEN_DATA], 1) * (double)messages / 1e9;
+    return fmin(hidden, passes) * (1 - fmin(software->contention, 1));
+}
+
 static MtfStageSeconds stage_seconds(const MtfPricer *pricer, const MtfProgram *program) {
     g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
     int forward = MIN(mtf_program_forward(program), program->n_repeated);
     double f = last_end(schedule, 0, forward);
     double i = fmax(f, last_end(schedule, 0, program->weight_gradients));
     double b = fmax(i, last_end(schedule, 0, program->n_repeated));
+    double once = (double)schedule->nanoseconds / 1e9 - b -
+                  mtf_machine_step_seconds(pricer->machine) -
+                  seconds_beside(pricer, program, schedule, b / program->microbatches);
     return (MtfStageSeconds){ .forward = f / program->microbatches,
                               .input_gradient = (i - f) / program->microbatches,
                               .weight_gradient = (b - i) / program->microbatches,
-                              .once = fmax(0, (double)schedule->nanoseconds / 1e9 - b -
-                                                  mtf_machine_step_seconds(pricer->machine)),
+                              .once = fmax(0, once),
                               .held_bytes = held_bytes(program) };
 }
 
 static int devices_of(const MtfStageTask *task) {
     return mtf_mesh_size(&g_array_index(task->meshes, MtfMesh, 0));
+}
+
+/* What the pipeline's schedule and transfers are priced by, and nothing else. Takes over the
+ * layout. */
+static MtfPlan *bare_plan(const MtfGraph *graph, MtfLayout *layout) {
+    MtfPlan *plan = g_new0(MtfPlan, 1);
+    plan->graph = mtf_graph_copy(graph);
+    plan->layout = layout;
+    return plan;
 }
 
 /* ---- Plans that do again ------------------------------------------------------------------- */
@@ -136,6 +168,10 @@ static MtfPlan *plan_again(const Known *known, const MtfStageTask *task, MtfStag
     g_autoptr(MtfLayout) layout = mtf_layout_copy(known->layout);
     bool same_order = layout->execution.stage.splits_backward == task->execution.splits_backward;
     layout->execution.stage = task->execution;
+    if (known->search == NULL) {
+        *seconds = known->seconds;
+        return same_order ? bare_plan(graph, g_steal_pointer(&layout)) : NULL;
+    }
     if (!same_order) {
         mtf_layout_set_order(layout, NULL, 0);
         layout->execution.bucket_bytes = 0;
@@ -210,21 +246,17 @@ static MtfPlan *plan_of(const MtfPlanAnswer *answer, const MtfGraph *stage, int6
 static void take_standard(MtfPlanAnswer *answer, MtfFreeProblem *problem, int style,
                           int64_t limit) {
     const MtfGraph *graph = mtf_free_problem_graph(problem);
-    g_autoptr(GPtrArray) standards = mtf_standard_layouts(problem);
-    for (guint i = 0; i < standards->len && !answer->found; i++) {
-        const MtfStandardLayout *standard = g_ptr_array_index(standards, i);
-        if (standard->style != style)
-            continue;
-        MtfFreeAnswer *free = &answer->free;
-        free->layout = mtf_free_problem_layout(problem, standard->choice);
-        free->method = g_strdup_printf("made by hand: %s", standard->name);
-        g_autoptr(MtfProgram) program = mtf_lower(graph, free->layout);
-        free->cost = answer->cost = answer->in_order_cost =
-            mtf_price_program(&answer->pricer, program);
-        free->arena_bytes =
-            mtf_layout_arena_bytes(graph, free->layout, program, &answer->pricer, limit);
-        answer->found = free->arena_bytes <= limit;
-    }
+    g_autoptr(MtfStandardLayout) standard = mtf_standard_layout(problem, style);
+    if (standard == NULL)
+        return;
+    MtfFreeAnswer *free = &answer->free;
+    free->layout = mtf_free_problem_layout(problem, standard->choice);
+    free->method = g_strdup_printf("made by hand: %s", standard->name);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, free->layout);
+    free->cost = answer->cost = answer->in_order_cost = mtf_price_program(&answer->pricer, program);
+    free->arena_bytes =
+        mtf_layout_arena_bytes(graph, free->layout, program, &answer->pricer, limit);
+    answer->found = free->arena_bytes <= limit;
 }
 
 /* The standard layout instead of a search. */
@@ -242,10 +274,42 @@ static bool lay_out(const MtfGraph *graph, const MtfMesh *mesh, const MtfPlanSea
     return true;
 }
 
+/* PyTorch's DistributedDataParallel sums gradients in messages of so many bytes (bucket_cap_mb). */
+#define FRAMEWORK_BUCKET (25 << 20)
+
+/* The standard layout as it stands, run in the order of the graph. */
+static void price_task(Search *own) {
+    const MtfStagePlanner *planner = own->planner;
+    const MtfStageTask *task = &planner->tasks[own->task];
+    const MtfMesh *mesh = &g_array_index(task->meshes, MtfMesh, 0);
+    if (!mtf_pricer_init(&own->pricer, planner->search.machine, mesh, &own->error))
+        return;
+    g_autoptr(MtfFreeProblem) problem =
+        mtf_free_problem_new(task->graph, mesh, &own->pricer, NULL, 0, &own->error);
+    if (problem == NULL)
+        return;
+    mtf_free_problem_set_stage(problem, &task->execution);
+    g_autoptr(MtfStandardLayout) standard = mtf_standard_layout(problem, *planner->style);
+    if (standard == NULL) {
+        mtf_failure(&own->error, "stage %d has no layout of that kind", own->task);
+        return;
+    }
+    MtfLayout *layout = mtf_free_problem_layout(problem, standard->choice);
+    reduce_before_sending(task->graph, layout);
+    layout->execution.bucket_bytes = FRAMEWORK_BUCKET;
+    g_autoptr(MtfProgram) program = mtf_lower(task->graph, layout);
+    own->seconds = stage_seconds(&own->pricer, program);
+    own->plan = bare_plan(task->graph, layout);
+}
+
 static void search_task(int i, void *data) {
     Search *own = g_ptr_array_index((GPtrArray *)data, i);
     const MtfStagePlanner *planner = own->planner;
     const MtfStageTask *task = &planner->tasks[own->task];
+    if (planner->prices_only) {
+        price_task(own);
+        return;
+    }
     MtfPlanSearchOptions search = planner->search;
     MtfSearchControl control;
     MtfPlanAnswer answer = { 0 };

@@ -35,6 +35,7 @@ typedef struct {
     double seconds;              /* for the search of each; 0: no limit */
     const int *style;            /* of the standard layout that stages are given; NULL: they are
                                     searched */
+    bool prices_only;            /* as of MtfPipelineRequest */
     int row;
     GPtrArray *known; /* of what was searched */
     const MtfStageTask *tasks;

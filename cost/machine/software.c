@@ -198,13 +198,32 @@ static bool read_judged(const MtfJson *root, MtfSoftware *software, GError **err
 }
 
 static bool read_software(const MtfJson *root, MtfSoftware *software, GError **error) {
-    static const char *const keys[] = {
-        "meshtf_software", "name",           "summary",        "matches",    "host",
-        "sweeps",          "attention",      "recompute",      "hidden",     "parameter_bytes",
-        "kept_bytes",      "sequence_split", "contention",     "spread",     "gathers",
-        "sources",         "judged",         "judged_experts", "whole_sums", "gathered_again",
-        "part_launches",   "pads",           "eager",          "batch_norm", NULL
-    };
+    static const char *const keys[] = { "meshtf_software",
+                                        "name",
+                                        "summary",
+                                        "matches",
+                                        "host",
+                                        "sweeps",
+                                        "attention",
+                                        "recompute",
+                                        "hidden",
+                                        "parameter_bytes",
+                                        "kept_bytes",
+                                        "sequence_split",
+                                        "contention",
+                                        "spread",
+                                        "gathers",
+                                        "sources",
+                                        "judged",
+                                        "judged_experts",
+                                        "whole_sums",
+                                        "gathered_again",
+                                        "part_launches",
+                                        "pads",
+                                        "eager",
+                                        "batch_norm",
+                                        "narrow_weights",
+                                        NULL };
     return mtf_json_version(root, "meshtf_software", 1, error) &&
            mtf_json_keys(root, keys, error) && read_words(root, software, error) &&
            read_host(root, software, error) && read_sweeps(root, software, error) &&
@@ -215,6 +234,7 @@ static bool read_software(const MtfJson *root, MtfSoftware *software, GError **e
            mtf_json_get_boolean(root, "sequence_split", &software->sequence_split, error) &&
            read_gathers(root, software, error) &&
            mtf_json_optional_boolean(root, "whole_sums", &software->whole_sums, error) &&
+           mtf_json_optional_boolean(root, "narrow_weights", &software->narrow_weights, error) &&
            mtf_json_optional_boolean(root, "pads", &software->pads, error) &&
            mtf_json_optional_boolean(root, "eager", &software->eager, error) &&
            read_batch_norm(root, software, error) &&

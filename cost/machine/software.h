@@ -70,7 +70,10 @@ typedef struct {
     bool eager; /* calls its library operation by operation (layouts/kernel_work/eager.h) */
     double batch_norm_share; /* of the machine's rate of rows, that norms over a batch reach (1) */
     bool loops_at_once; /* the host calls a loop of recurrent cells once, not each of its kernels */
-    double host_collective_seconds;    /* to launch one, and to wait for its ranks */
+    double host_collective_seconds; /* to launch one, and to wait for its ranks */
+    double
+        blocked_seconds; /* where the host waits for each kernel before the next launch: its waking up;
+                               0: it runs ahead */
     double routed_seconds[MTF_PASSES]; /* to launch a layer's routing (0) */
     double expert_seconds[MTF_PASSES]; /* and each expert of the device (0) */
     double swept[MTF_SWEPTS][MTF_PASSES];
@@ -81,12 +84,18 @@ typedef struct {
     bool pads;              /* whether vocabularies are padded until rows of logits are aligned */
     bool sequence_split;    /* whether sums of the tensor group are always split */
     double redone[MTF_REDOS][MTF_LAYER_PARTS];
+    double
+        attention_again; /* how often attention runs for the backward pass beyond its graph (0) */
     double hidden[MTF_HIDDENS];
     double step_seconds;     /* what the host adds to a step */
     double update_bytes;     /* read and written by the optimizer a parameter */
     double accumulate_bytes; /* a parameter and micro-batch after the first */
     double weight_bytes, gradient_bytes, reduce_bytes; /* of a parameter, as kept and as sent */
     double optimizer_bytes; /* kept a parameter: master copy and moments */
+    bool narrow_weights;    /* weights stand in the type that products read, beside the optimizer's;
+                             else each pass casts them */
+    bool own_messages;      /* gradients and new weights are sent as said here, not as the step's
+                             graph has them */
     bool whole_sums;      /* gradients are summed whole, and ranks of a sharded optimizer take their
                              parts */
     double gathers;       /* messages that bring a layer's sharded weights (1) */

@@ -58,8 +58,10 @@ static MtfSweep sweep_of(MtfKernelClass class) {
 static double launch_seconds(const MtfPricer *pricer, const MtfProgram *program,
                              const MtfInstruction *instruction) {
     const MtfKernelRates *rates = &pricer->machine->kernels;
-    return mtf_software_kernels(pricer->machine->software, program, instruction) *
-           (rates->known ? rates->launch_seconds : MTF_KERNEL_SECONDS);
+    const MtfSoftware *software = pricer->machine->software;
+    return mtf_software_kernels(software, program, instruction) *
+               (rates->known ? rates->launch_seconds : MTF_KERNEL_SECONDS) +
+           mtf_software_blocked_seconds(software, program, instruction);
 }
 
 /* The few channels of pictures are multiplied as if they were filled up to 8 bytes, and by kernels
@@ -199,9 +201,14 @@ static int64_t places_on(const MtfProgram *program, const MtfReshardOp *permute)
  * neither, by a measured table or the cheapest there is. */
 static double exchange_seconds(const MtfPricer *pricer, const MtfProgram *program,
                                const MtfInstruction *instruction, MtfCollectiveKind kind) {
+    const MtfSoftware *software = pricer->machine->software;
+    if (mtf_software_sums_whole(software, program, instruction))
+        kind = MTF_ALLREDUCE;
     MtfGroupCollective exchange = { .kind = kind,
                                     .axes = instruction->reshard.axes,
-                                    .bytes = mtf_instruction_message_bytes(instruction) };
+                                    .bytes =
+                                        mtf_instruction_message_bytes(instruction) *
+                                        mtf_software_sent_share(software, program, instruction) };
     MtfExchangeAlgorithm algorithm = instruction->algorithm;
     double seconds;
     if (algorithm != MTF_EXCHANGE_DIRECT &&
@@ -219,8 +226,10 @@ static double seconds_of(const MtfPricer *pricer, const MtfProgram *program, int
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     MtfCollectiveKind kind;
     if (mtf_instruction_collective_kind(instruction, &kind))
-        return packing_seconds(pricer, program, instruction) +
-               exchange_seconds(pricer, program, instruction, kind);
+        return (packing_seconds(pricer, program, instruction) +
+                exchange_seconds(pricer, program, instruction, kind) +
+                mtf_software_blocked_seconds(pricer->machine->software, program, instruction)) *
+               mtf_software_times(pricer->machine->software, program, instruction);
     if (mtf_instruction_host_copy(program, index) != MTF_HOST_NOTHING)
         return host_copy_seconds(pricer, program, index);
     return kernel_seconds(pricer, program, instruction) *

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/price/software_price.h"
 
+#include "cost/price/price.h"
 #include "layouts/graph/operation_table.h"
 
 #include <math.h>
@@ -105,6 +106,20 @@ int mtf_software_kernels(const MtfSoftware *software, const MtfProgram *program,
 
 /* ---- Fused ---------------------------------------------------------------------------------------- */
 
+static double elements_of(const MtfProgram *program, int buffer) {
+    const MtfBuffer *b = mtf_program_buffer(program, buffer);
+    return (double)b->bytes /
+           (double)mtf_dtype_bytes(mtf_graph_tensor(program->graph, b->tensor)->dtype);
+}
+
+/* A weight's copy in the type that products read, which frameworks that keep one write with the update. */
+static bool copies_weight(const MtfSoftware *software, const MtfProgram *program,
+                          const MtfInstruction *instruction) {
+    const MtfOperation *op = operation_of(program, instruction);
+    return software != NULL && software->narrow_weights && mtf_operation_row(op->kind)->converts &&
+           op->near_inputs != 0 && op->phase <= MTF_PHASE_BACKWARD;
+}
+
 double mtf_software_traffic(const MtfSoftware *software, const MtfProgram *program,
                             const MtfInstruction *instruction) {
     const MtfOperation *op = operation_of(program, instruction);
@@ -112,6 +127,11 @@ double mtf_software_traffic(const MtfSoftware *software, const MtfProgram *progr
                  instruction->kernel_class == MTF_CLASS_REDUCTION;
     if (is_eager(software, program, instruction) && instruction->kernel_class != MTF_CLASS_MATMUL)
         return eager_traffic(software, program, instruction);
+    if (copies_weight(software, program, instruction))
+        return 0;
+    if (software != NULL && software->accumulate_bytes > 0 &&
+        mtf_operation_row(op->kind)->accumulates)
+        return software->accumulate_bytes * elements_of(program, instruction->outputs[0]);
     if (software == NULL || !swept || op->phase > MTF_PHASE_BACKWARD)
         return instruction->traffic_bytes;
     double near = bytes_of(program, instruction->inputs, instruction->n_inputs, op->near_inputs) +
@@ -119,12 +139,26 @@ double mtf_software_traffic(const MtfSoftware *software, const MtfProgram *progr
     return fmax(instruction->traffic_bytes - near, 0) * passes_share(software, pass_of(op));
 }
 
+/* The sum of a product that is redone. */
+static double message_times(const MtfSoftware *software, const MtfProgram *program,
+                            const MtfInstruction *instruction) {
+    int producer = mtf_reshard_tensor(program, instruction)->producer;
+    bool redone = software->own_messages && producer >= 0 &&
+                  mtf_graph_operation(program->graph, producer)->near_redone;
+    return redone ? 1 + software->redone[MTF_REDO_FULL][MTF_PART_MESSAGES] : 1;
+}
+
 double mtf_software_times(const MtfSoftware *software, const MtfProgram *program,
                           const MtfInstruction *instruction) {
-    if (software == NULL || instruction->kind != MTF_INSTRUCTION_KERNEL ||
-        !operation_of(program, instruction)->near_redone)
-        return 1;
     bool attention = instruction->products.form == MTF_PRODUCT_ATTENTION;
+    if (software == NULL)
+        return 1;
+    if (mtf_instruction_is_collective(instruction))
+        return message_times(software, program, instruction);
+    if (instruction->kind != MTF_INSTRUCTION_KERNEL)
+        return 1;
+    if (!operation_of(program, instruction)->near_redone)
+        return attention ? 1 + software->attention_again : 1;
     MtfLayerPart part = attention ? MTF_PART_ATTENTION : MTF_PART_DOWN;
     return 1 + software->redone[MTF_REDO_FULL][part];
 }
@@ -143,6 +177,7 @@ double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *
     if (software != NULL && mtf_instruction_is_collective(instruction))
         return software->host_collective_seconds;
     return mtf_software_kernels(software, program, instruction) *
+           mtf_software_times(software, program, instruction) *
            mtf_software_launch_seconds(software, operation_of(program, instruction));
 }
 
@@ -150,6 +185,17 @@ double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *
 static int experts_of_slots(const MtfGraph *graph, int slots) {
     int maker = mtf_graph_tensor(graph, slots)->producer;
     return maker < 0 ? -1 : mtf_graph_operation(graph, maker)->attributes.experts;
+}
+
+double mtf_software_blocked_seconds(const MtfSoftware *software, const MtfProgram *program,
+                                    const MtfInstruction *instruction) {
+    if (software == NULL || software->blocked_seconds <= 0)
+        return 0;
+    if (mtf_instruction_is_collective(instruction))
+        return software->host_collective_seconds;
+    return mtf_software_kernels(software, program, instruction) *
+           mtf_software_launch_seconds(software, operation_of(program, instruction)) *
+           (1 + software->blocked_seconds / fmax(software->host_seconds, 1e-9));
 }
 
 double mtf_software_routing_seconds(const MtfSoftware *software, const MtfProgram *program,
@@ -210,6 +256,37 @@ double mtf_software_attention_seconds(const MtfMachine *machine, const MtfInstru
                      (software != NULL ? software->attention_share : 1);
     /* A few queries at a long memory take as long as that takes to be read. */
     return fmax(mtf_sweep_seconds(&machine->kernels, peaks, MTF_SWEEP_ELEMENTWISE, bytes), seconds);
+}
+
+static bool sums_gradients(const MtfProgram *program, const MtfInstruction *instruction) {
+    MtfCollectiveKind kind;
+    return mtf_instruction_collective_kind(instruction, &kind) &&
+           (kind == MTF_ALLREDUCE || kind == MTF_REDUCE_SCATTER) &&
+           mtf_reshard_tensor(program, instruction)->memory == MTF_MEMORY_GRADIENT;
+}
+
+/* New values of variables, which every rank is to have whole. */
+static bool gathers_weights(const MtfProgram *program, const MtfInstruction *instruction) {
+    MtfCollectiveKind kind;
+    return mtf_instruction_collective_kind(instruction, &kind) && kind == MTF_ALLGATHER &&
+           operation_of(program, instruction)->phase == MTF_PHASE_UPDATE;
+}
+
+double mtf_software_sent_share(const MtfSoftware *software, const MtfProgram *program,
+                               const MtfInstruction *instruction) {
+    double bytes = software == NULL || !software->own_messages ? 0
+                   : sums_gradients(program, instruction)      ? software->reduce_bytes
+                   : gathers_weights(program, instruction)     ? software->weight_bytes
+                                                               : 0;
+    return bytes > 0
+               ? bytes / (double)mtf_dtype_bytes(mtf_reshard_tensor(program, instruction)->dtype)
+               : 1;
+}
+
+bool mtf_software_sums_whole(const MtfSoftware *software, const MtfProgram *program,
+                             const MtfInstruction *instruction) {
+    return software != NULL && software->own_messages && software->whole_sums &&
+           sums_gradients(program, instruction);
 }
 
 MtfHidden mtf_software_hidden_kind(const MtfProgram *program, const MtfInstruction *instruction) {

@@ -52,6 +52,10 @@ double mtf_software_launch_seconds(const MtfSoftware *software, const MtfOperati
 double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *program,
                                  const MtfInstruction *instruction);
 
+/* Where the host waits for each kernel: what that adds to the device's time; 0 elsewhere. */
+double mtf_software_blocked_seconds(const MtfSoftware *software, const MtfProgram *program,
+                                    const MtfInstruction *instruction);
+
 /* Seconds of the host for all that brings a layer's rows to its experts and back, by which it falls behind
  * the device's kernels: of the dispatch that it begins with, 0 of all else. */
 double mtf_software_routing_seconds(const MtfSoftware *software, const MtfProgram *program,
@@ -60,6 +64,14 @@ double mtf_software_routing_seconds(const MtfSoftware *software, const MtfProgra
 /* Seconds of attention or its gradient on the machine, launch left out. */
 double mtf_software_attention_seconds(const MtfMachine *machine, const MtfInstruction *instruction,
                                       const MtfPeaks *peaks, double bytes);
+
+/* Bytes that the framework sends of what the program sends: gradients are summed in its own type. */
+double mtf_software_sent_share(const MtfSoftware *software, const MtfProgram *program,
+                               const MtfInstruction *instruction);
+
+/* Whether a collective sums gradients that every rank gets whole, though it keeps its part only. */
+bool mtf_software_sums_whole(const MtfSoftware *software, const MtfProgram *program,
+                             const MtfInstruction *instruction);
 
 /* The kind of communication that a collective is, for what hides it. */
 MtfHidden mtf_software_hidden_kind(const MtfProgram *program, const MtfInstruction *instruction);

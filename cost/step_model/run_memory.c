@@ -94,7 +94,7 @@ static void add_parameters(const MtfTrainingRun *run, const MtfSoftware *softwar
                            MtfRunMemory *memory) {
     StageParameters own = stage_parameters(run);
     double parameters = own.dense + own.experts, part = shared_out(run, own);
-    double kept = run->gradient_bytes > 0 ? run->gradient_bytes : software->gradient_bytes;
+    double kept = software->gradient_bytes;
     bool all = run->sharding == MTF_SHARD_ALL;
     memory->weights = (all ? part : parameters) * software->weight_bytes;
     memory->gradients = (run->sharding >= MTF_SHARD_GRADIENTS ? part : parameters) * kept;

@@ -3,9 +3,6 @@
 
 #include <math.h>
 
-/* Where the host waits for every kernel before the next launch: its waking up, an assumption. */
-#define BLOCKED_SECONDS 4e-5
-
 /* One pass of one layer or stage, split by what it waits for. */
 typedef struct {
     double kernels, redone, tensor, context, expert, host, sharded;
@@ -29,12 +26,12 @@ static Pass add_passes(Pass a, Pass b, double times) {
 
 /* What of a message is not hidden. */
 static double exposed(const MtfRunDevice *device, MtfHidden kind, double seconds) {
-    return device->run->blocking ? seconds : seconds * fmax(1 - device->software->hidden[kind], 0);
+    return seconds * fmax(1 - device->software->hidden[kind], 0);
 }
 
 /* Beside the other micro-batch's kernels a fifth still shows, an assumption. */
 static double routing_exposed(const MtfRunDevice *device, double seconds) {
-    double share = device->run->experts_beside && !device->run->blocking ? 0.2 : 1;
+    double share = device->run->experts_beside ? 0.2 : 1;
     return share * exposed(device, MTF_HIDDEN_EXPERT, seconds);
 }
 
@@ -81,11 +78,6 @@ static double shared_seconds(const MtfRunDevice *device, MtfCollectiveKind kind,
     return seconds + mtf_run_collective_seconds(device, kind, copies, own.experts * bytes);
 }
 
-static double sum_bytes(const MtfRunDevice *device) {
-    double own = device->run->reduce_bytes;
-    return own > 0 ? own : device->software->reduce_bytes;
-}
-
 /* Times that a layer's weights are gathered in a pass: they are let go after a pass that is redone. */
 static double gathers_in(const MtfRunDevice *device, MtfPassKind pass) {
     const MtfSoftware *software = device->software;
@@ -108,7 +100,8 @@ static double sharded_seconds(const MtfRunDevice *device, MtfPassKind pass) {
     if (run->sharding < MTF_SHARD_GRADIENTS)
         return 0;
     double gather = shared_seconds(device, MTF_ALLGATHER, part, software->weight_bytes / messages);
-    double scatter = shared_seconds(device, MTF_REDUCE_SCATTER, part, sum_bytes(device) / messages);
+    double scatter =
+        shared_seconds(device, MTF_REDUCE_SCATTER, part, device->software->reduce_bytes / messages);
     double launches = (gathers + scatters) * ranks * software->part_launches;
     return messages * (gathers * gather + scatters * scatter + launches * software->host_seconds);
 }
@@ -116,7 +109,7 @@ static double sharded_seconds(const MtfRunDevice *device, MtfPassKind pass) {
 /* A share runs beside the pass's other work, which slows down meanwhile; the rest, and what is longer,
  * waits. */
 static double sharded_exposed(const MtfRunDevice *device, double messages, double work) {
-    double hidden = device->run->blocking ? 0 : device->software->hidden[MTF_HIDDEN_SHARDED];
+    double hidden = device->software->hidden[MTF_HIDDEN_SHARDED];
     double beside = fmin(hidden * messages, work);
     return messages - beside + device->software->contention * beside;
 }
@@ -187,8 +180,8 @@ static Pass layer_pass(const MtfRunDevice *device, const MtfLayerSeconds *layer,
     sum.sharded = sharded_exposed(device, sharded_seconds(device, pass),
                                   sum.kernels + sum.redone + inner_messages(device, &sum));
     double host = host_seconds(device, layer, pass);
-    sum.host = device->run->blocking ? host + launches * BLOCKED_SECONDS
-                                     : fmax(host - pass_seconds(&sum), 0);
+    sum.host = software->blocked_seconds > 0 ? host + launches * software->blocked_seconds
+                                             : fmax(host - pass_seconds(&sum), 0);
     return sum;
 }
 
@@ -321,15 +314,14 @@ static double slices_seconds(const MtfRunDevice *device, double bytes) {
 static double gradient_seconds(const MtfRunDevice *device) {
     const MtfTrainingRun *run = device->run;
     Parameters own = device_parameters(run);
-    double kept = device->run->gradient_bytes > 0 ? device->run->gradient_bytes
-                                                  : device->software->gradient_bytes;
-    double seconds = slices_seconds(device, (own.dense + own.experts) * kept);
+    double seconds =
+        slices_seconds(device, (own.dense + own.experts) * device->software->gradient_bytes);
     if (run->sharding == MTF_SHARD_NONE)
-        return seconds + shared_seconds(device, MTF_ALLREDUCE, own, sum_bytes(device));
+        return seconds + shared_seconds(device, MTF_ALLREDUCE, own, device->software->reduce_bytes);
     bool whole = device->software->whole_sums;
     if (run->sharding == MTF_SHARD_OPTIMIZER)
         seconds += shared_seconds(device, whole ? MTF_ALLREDUCE : MTF_REDUCE_SCATTER, own,
-                                  sum_bytes(device));
+                                  device->software->reduce_bytes);
     if (run->sharding != MTF_SHARD_ALL)
         seconds += shared_seconds(device, MTF_ALLGATHER, own, device->software->weight_bytes);
     return seconds;

@@ -57,6 +57,10 @@ double mtf_run_embedding_parameters(const MtfModelSizes *model);
 /* Micro-batches of a step on one pipeline. */
 double mtf_run_micro_batches(const MtfTrainingRun *run);
 
+/* The profile as the run has it: what its table says of gradients and launches, in place of the profile's. It
+ * borrows all of `software`. */
+MtfSoftware mtf_run_software(const MtfTrainingRun *run, const MtfSoftware *software);
+
 /* Layers of the busiest stage: an even share, or, where it is none, with embedding and head counted
  * as a layer each if that comes out even, else rounded up. `*ends` are those of the first stage. */
 double mtf_run_stage_layers(const MtfTrainingRun *run, double *ends);

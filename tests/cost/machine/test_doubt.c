@@ -21,7 +21,7 @@ static void the_nearest_runs_are_those_of_machine_and_software(void **state) {
     assert_true(doubt.machine && doubt.software);
     assert_int_equal(doubt.runs, 31);
     g_autofree char *text = mtf_doubt_format(machine, false);
-    assert_string_equal(text, "runs of this kind were predicted within 7 % on 31 published runs");
+    assert_string_equal(text, "runs of this kind were predicted within 4 % on 31 published runs");
 }
 
 static void models_with_experts_have_runs_of_their_own(void **state) {

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/free/standard_layouts.h"
+#include "analyzer/models/model_family.h"
+#include "analyzer/planner/planning.h"
+#include "cost/price/price.h"
+#include "cost/price/software_price.h"
+#include "layouts/graph/operation_table.h"
+#include "layouts/kernel_work/fusable.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A tiny GPT in bfloat16, its layers redone, four micro-batches, on data:2;model:2 by Megatron's split with ZeRO-1. */
+typedef struct {
+    MtfGraph *graph;
+    MtfMachine *machine;
+    MtfSoftware *software; /* the machine's */
+    MtfPricer pricer;
+    MtfProgram *program;
+} Case;
+
+static MtfGraph *executed_graph(void) {
+    const MtfModelPreset *preset = mtf_model_preset_find(&mtf_model_gpt, "tiny", NULL);
+    MtfModelSettings settings = preset->settings;
+    settings.clip_norm = 0;
+    g_autoptr(MtfGraph) written = mtf_model_build(&mtf_model_gpt, preset, &settings, NULL);
+    MtfStepVariant variant = {
+        .microbatches = 4, .precision = "bf16", .recompute = MTF_RECOMPUTE_LAYERS, .fuses = true
+    };
+    MtfGraph *graph = mtf_planning_executed_graph(written, &variant, NULL);
+    assert_non_null(graph);
+    return graph;
+}
+
+static void case_init(Case *c, const char *software) {
+    MtfMesh mesh;
+    c->graph = executed_graph();
+    c->machine = mtf_machine_load("a100", NULL);
+    assert_true(mtf_machine_set_software(c->machine, software, NULL));
+    c->software = c->machine->software;
+    assert_true(mtf_mesh_parse("data:2;model:2", 0, &mesh, NULL));
+    assert_true(mtf_pricer_init(&c->pricer, c->machine, &mesh, NULL));
+    g_autoptr(MtfFreeProblem) problem =
+        mtf_free_problem_new(c->graph, &mesh, &c->pricer, NULL, 0, NULL);
+    int style = mtf_standard_style(MTF_STANDARD_TENSOR, MTF_STANDARD_ZERO_1, 2);
+    g_autoptr(MtfStandardLayout) standard = mtf_standard_layout(problem, style);
+    g_autoptr(MtfLayout) layout = mtf_free_problem_layout(problem, standard->choice);
+    c->program = mtf_lower(c->graph, layout);
+}
+
+static void case_clear(Case *c) {
+    mtf_program_free(c->program);
+    mtf_graph_free(c->graph);
+    mtf_machine_free(c->machine);
+}
+
+static const MtfInstruction *instruction_at(const Case *c, int i) {
+    return mtf_program_instruction(c->program, i);
+}
+
+static const MtfOperation *operation_at(const Case *c, int i) {
+    return mtf_graph_operation(c->graph, instruction_at(c, i)->operation);
+}
+
+static bool is_kernel(const Case *c, int i) {
+    return instruction_at(c, i)->kind == MTF_INSTRUCTION_KERNEL;
+}
+
+/* Bytes that kernels move which make copies of variables in a narrower type. */
+static double copied_bytes(const Case *c) {
+    double bytes = 0;
+    for (int i = 0; i < mtf_program_length(c->program); i++) {
+        const MtfOperation *op = operation_at(c, i);
+        if (is_kernel(c, i) && mtf_operation_row(op->kind)->converts &&
+            mtf_graph_tensor(c->graph, op->inputs[0])->source == MTF_SOURCE_VARIABLE)
+            bytes += mtf_software_traffic(c->software, c->program, instruction_at(c, i));
+    }
+    return bytes;
+}
+
+static void narrow_weights_are_there_where_the_framework_keeps_them(void **state) {
+    (void)state;
+    Case keeps, casts;
+    case_init(&keeps, "megatron-core");
+    case_init(&casts, "torchtitan");
+    assert_true(copied_bytes(&keeps) == 0);
+    assert_true(copied_bytes(&casts) > 0);
+    case_clear(&keeps);
+    case_clear(&casts);
+}
+
+/* w1 of [64, 256] is split along d_ff, a sum is read and written in 8 bytes. */
+static void gradients_add_up_in_the_bytes_of_the_framework(void **state) {
+    (void)state;
+    Case c;
+    int found = 0;
+    case_init(&c, "megatron-core");
+    for (int i = 0; i < mtf_program_length(c.program); i++)
+        if (is_kernel(&c, i) && strcmp(operation_at(&c, i)->name, "grad/layer/0/ffn/w1") == 0) {
+            assert_true(mtf_software_traffic(c.software, c.program, instruction_at(&c, i)) ==
+                        8 * 64 * 256 / 2);
+            found++;
+        }
+    assert_int_equal(found, 1);
+    case_clear(&c);
+}
+
+/* The most that is sent of what the program sends, by kind. */
+static void find_shares(const Case *c, double *sums, double *gathers) {
+    *sums = *gathers = 0;
+    for (int i = 0; i < mtf_program_length(c->program); i++) {
+        const MtfInstruction *instruction = instruction_at(c, i);
+        MtfCollectiveKind kind;
+        if (!mtf_instruction_collective_kind(instruction, &kind))
+            continue;
+        double share = mtf_software_sent_share(c->software, c->program, instruction);
+        if (kind == MTF_REDUCE_SCATTER)
+            *sums = fmax(*sums, share);
+        else if (kind == MTF_ALLGATHER && operation_at(c, i)->phase == MTF_PHASE_UPDATE)
+            *gathers = fmax(*gathers, share);
+        else
+            assert_true(share == 1 || kind == MTF_ALLREDUCE);
+    }
+}
+
+static int summed_whole(const Case *c) {
+    int count = 0;
+    for (int i = 0; i < mtf_program_length(c->program); i++)
+        count += mtf_instruction_is_collective(instruction_at(c, i)) &&
+                 mtf_software_sums_whole(c->software, c->program, instruction_at(c, i));
+    return count;
+}
+
+/* Here gradients are float32 when they are summed, and new values; megatron-core sums and gathers 2 bytes. */
+static void messages_are_the_frameworks_own_where_that_is_asked_for(void **state) {
+    (void)state;
+    Case c;
+    double sums, gathers;
+    case_init(&c, "megatron-core");
+    find_shares(&c, &sums, &gathers);
+    assert_true(sums == 1 && gathers == 1);
+    c.software->own_messages = true;
+    find_shares(&c, &sums, &gathers);
+    assert_true(sums == 0.5 && gathers == 0.5);
+    assert_int_equal(summed_whole(&c), 0);
+    c.software->whole_sums = true;
+    assert_true(summed_whole(&c) > 0);
+    c.software->own_messages = false;
+    assert_int_equal(summed_whole(&c), 0);
+    case_clear(&c);
+}
+
+/* Each kernel and collective waits for the host, which all others run ahead of. */
+static void a_host_that_waits_for_kernels_takes_its_time_beside_theirs(void **state) {
+    (void)state;
+    Case c;
+    case_init(&c, "megatron-2021");
+    g_autofree int64_t *free = g_new(int64_t, mtf_program_length(c.program));
+    for (int i = 0; i < mtf_program_length(c.program); i++)
+        free[i] = mtf_price_device(&c.pricer, c.program, i);
+    c.software->blocked_seconds = 4e-5;
+    for (int i = 0; i < mtf_program_length(c.program); i++) {
+        double waits = mtf_software_blocked_seconds(c.software, c.program, instruction_at(&c, i)) *
+                       mtf_software_times(c.software, c.program, instruction_at(&c, i));
+        assert_true(
+            fabs((double)(mtf_price_device(&c.pricer, c.program, i) - free[i]) - 1e9 * waits) <= 1);
+        if (mtf_instruction_is_collective(instruction_at(&c, i)))
+            assert_true(waits >= c.software->host_collective_seconds);
+    }
+    case_clear(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(narrow_weights_are_there_where_the_framework_keeps_them),
+        cmocka_unit_test(gradients_add_up_in_the_bytes_of_the_framework),
+        cmocka_unit_test(messages_are_the_frameworks_own_where_that_is_asked_for),
+        cmocka_unit_test(a_host_that_waits_for_kernels_takes_its_time_beside_theirs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
