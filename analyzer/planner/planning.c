@@ -28,10 +28,22 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What users of V100 call their own. */
+static bool is_float16(const char *precision) {
+    static const char *const names[] = { "fp16", "f16", "float16", "half", NULL };
+    return g_strv_contains(names, precision);
+}
+
 static bool set_precision(MtfGraph *graph, const char *precision, GError **error) {
     MtfDtype dtype;
     if (precision == NULL)
         return true;
+    if (is_float16(precision))
+        return mtf_input_error(error,
+                               "--precision \"%s\": float16 is not executed here; bf16 takes the "
+                               "same bytes, and machines without bf16 are priced at their rate of "
+                               "fp16: --precision bf16",
+                               precision);
     if (!mtf_dtype_from_name(precision, &dtype) || !mtf_dtype_is_float(dtype))
         return mtf_input_error(error, "--precision \"%s\" must be f32, f64 or bf16", precision);
     mtf_graph_set_precision(graph, mtf_dtype_wide(dtype));

@@ -30,7 +30,10 @@ claim "a size of zero is bad input" bad_input
 run meshtf-plan estimate "$graph" --layout ''
 claim "a missing mesh is bad input" bad_input
 run meshtf-plan estimate "$graph" --mesh 'rows:2' --layout '' --precision f16
-claim "an unknown precision is bad input" bad_input
+claim "a precision that is not executed is bad input" bad_input
+claim "and told what would do" says_error "priced at their rate of fp16: --precision bf16"
+run meshtf-plan estimate "$graph" --mesh "rows:2" --layout "" --precision f8
+claim "an unknown one is told those that there are" says_error "must be f32, f64 or bf16"
 run meshtf-plan estimate "$graph" --mesh 'rows:2' --layout 'batch:rows' --precision bf16 --json
 claim "a step can be planned in bfloat16" exits 0
 
