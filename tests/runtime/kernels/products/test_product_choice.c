@@ -56,7 +56,7 @@ static void shapes_say_how_terms_lie(void **state) {
 static double best_rate(const MtfProductLibraries *libraries, const MtfProductCase *shape) {
     double best = 0;
     for (int way = 0; way < MTF_PRODUCT_WAYS; way++)
-        best = fmax(best, mtf_product_rate(libraries, shape, way));
+        best = fmax(best, mtf_product_rate(libraries, shape, (MtfProductWay)way));
     return best;
 }
 
@@ -67,8 +67,8 @@ static void bfloat16_is_never_much_slower_than_float32(void **state) {
     for (size_t set = 0; set < G_N_ELEMENTS(sets); set++)
         for (int family = MTF_OPENBLAS_SSE; family <= MTF_OPENBLAS_AVX512; family++)
             for (int form = MTF_PRODUCT_NN; form <= MTF_PRODUCT_TN; form++) {
-                MtfProductLibraries libraries = { family, sets[set] };
-                MtfProductCase shape = { MTF_F32, form, 1, 1024, 768, 3072 };
+                MtfProductLibraries libraries = { (MtfOpenBlasFamily)family, sets[set] };
+                MtfProductCase shape = { MTF_F32, (MtfProductForm)form, 1, 1024, 768, 3072 };
                 double wide = best_rate(&libraries, &shape);
                 shape.type = MTF_BF16;
                 if (best_rate(&libraries, &shape) < 0.9 * wide)
@@ -151,8 +151,8 @@ static void a_text_decides(void **state) {
     const MtfDtype types[] = { MTF_F32, MTF_F32, MTF_F32 };
     MtfContraction plan = plan_of(letters, size, MTF_F32);
     for (int way = MTF_WAY_OPENBLAS; way <= MTF_WAY_MATMUL; way++) {
-        g_autofree char *text =
-            g_strdup_printf("avx2 avx2; float32 NN 1 200x400x300 %s", mtf_products_way(way)->name);
+        g_autofree char *text = g_strdup_printf("avx2 avx2; float32 NN 1 200x400x300 %s",
+                                                mtf_products_way((MtfProductWay)way)->name);
         MtfProductWay order[MTF_PRODUCT_WAYS];
         assert_true(mtf_product_choice_use(text, NULL));
         mtf_product_choice(&plan, types, order);
