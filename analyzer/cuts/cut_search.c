@@ -17,6 +17,8 @@
 #define FIRST_MICROBATCHES 48
 /* A stage that takes more than this share of the memory may have been laid out to save some. */
 #define SHORT_OF_MEMORY 0.5
+/* Stages of a size that takes so many times the work of another are not priced again. */
+#define WASTEFUL 3
 
 /* The best plan with so many chunks a domain; `mixed`: each stage with a recomputation of its own. */
 typedef struct {
@@ -47,7 +49,8 @@ struct MtfCutSearch {
     bool mixed;    /* the ways are of several recomputations: */
     MtfRecompute kinds[MTF_RECOMPUTES];
     int n_kinds;
-    GArray *priced;    /* Priced */
+    GArray *priced;    /* Priced; */
+    bool narrowed;     /* some of it without all sizes, since the best plan needs none as large */
     GArray *best;      /* Best, one for each number of chunks that is asked for, and a mixed one */
     GPtrArray *others; /* MtfCutPlan, of other numbers of micro-batches */
     int tried;
@@ -95,21 +98,29 @@ static bool try_model(Best *best, MtfCutModel model) {
     return true;
 }
 
-/* No division into so many equal stages takes less: the units' fastest ways, the slowest stage at
- * least their mean. */
-static double least_seconds(const Search *search, int chunks, int64_t devices, int64_t stages) {
+/* Seconds of a micro-batch on so many devices, each unit in the way that is fastest; INFINITY: one has none. */
+static double least_sum(const Search *search, const GPtrArray *ways, int microbatches,
+                        int64_t devices) {
     double sum = 0;
     for (int u = 0; u < search->units->units; u++) {
         double least = INFINITY;
-        for (guint w = 0; w < search->ways->len; w++) {
-            const MtfUnitWay *way = g_ptr_array_index(search->ways, w);
+        for (guint w = 0; w < ways->len; w++) {
+            const MtfUnitWay *way = g_ptr_array_index(ways, w);
             const MtfUnitPrice *price = &way->price[search->units->kind[u]];
             if (way->devices == devices)
-                least = fmin(least, price->seconds + price->once / search->variant.microbatches);
+                least = fmin(least, price->seconds + price->once / microbatches);
         }
         sum += least;
     }
-    return sum / chunks + sum * (search->variant.microbatches - 1.0 / chunks) / (double)stages +
+    return sum;
+}
+
+/* No division into so many equal stages takes less: the units' fastest ways, the slowest stage at
+ * least their mean. */
+static double least_seconds(const Search *search, int chunks, int64_t devices, int64_t stages) {
+    int microbatches = search->variant.microbatches;
+    double sum = least_sum(search, search->ways, microbatches, devices);
+    return sum / chunks + sum * (microbatches - 1.0 / chunks) / (double)stages +
            mtf_machine_step_seconds(search->request->machine);
 }
 
@@ -188,15 +199,62 @@ static void best_clear(void *data) {
     mtf_cut_plan_free(((Best *)data)->plan);
 }
 
+/* The fastest so far of any number of chunks; NULL where nothing fits yet. */
+static const MtfCutPlan *best_plan(const Search *search) {
+    const MtfCutPlan *best = NULL;
+    for (guint i = 0; i < search->best->len; i++) {
+        const MtfCutPlan *plan = g_array_index(search->best, Best, i).plan;
+        if (plan != NULL && (best == NULL || plan->seconds < best->seconds))
+            best = plan;
+    }
+    return best;
+}
+
+/* Whether the units take too many times the device-seconds on stages of this size that they take on others, in as many
+ * micro-batches or fewer: in more they take no smaller a share. */
+static bool is_wasteful(const Search *search, int64_t size) {
+    for (guint i = 0; i < search->priced->len; i++) {
+        const Priced *known = &g_array_index(search->priced, Priced, i);
+        double own = (double)size * least_sum(search, known->ways, known->microbatches, size);
+        double least = INFINITY;
+        for (guint z = 0; z < search->sizes->len; z++) {
+            int64_t other = g_array_index(search->sizes, int64_t, z);
+            least = fmin(least, (double)other *
+                                    least_sum(search, known->ways, known->microbatches, other));
+        }
+        if (known->microbatches <= search->variant.microbatches && isfinite(own) &&
+            own > WASTEFUL * least)
+            return true;
+    }
+    return false;
+}
+
+/* The sizes that the variant is priced on: of a large graph none above the best plan's that waste work. */
+static GArray *list_priced_sizes(Search *search) {
+    GArray *wanted = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    const MtfCutPlan *best = search->request->each_number ? NULL : best_plan(search);
+    int64_t most = best == NULL ? INT64_MAX : 0;
+    for (guint s = 0; best != NULL && s < best->stages->len; s++)
+        most = MAX(most, g_array_index(best->stages, MtfCutStage, s).devices);
+    for (guint z = 0; z < search->sizes->len; z++) {
+        int64_t size = g_array_index(search->sizes, int64_t, z);
+        if (size <= most || !is_wasteful(search, size))
+            g_array_append_val(wanted, size);
+    }
+    search->narrowed |= wanted->len < search->sizes->len;
+    return wanted;
+}
+
 /* The ways of the variant with that recomputation, priced once; NULL on an error. */
 static GPtrArray *price_ways(Search *search, MtfRecompute recompute, GError **error) {
-    MtfUnitPricing pricing = { search->request->forward, search->units, search->request->machine,
-                               search->variant,          search->sizes, search->request->max_axes };
     for (guint i = 0; i < search->priced->len; i++) {
         const Priced *known = &g_array_index(search->priced, Priced, i);
         if (known->microbatches == search->variant.microbatches && known->recompute == recompute)
             return known->ways;
     }
+    g_autoptr(GArray) sizes = list_priced_sizes(search);
+    MtfUnitPricing pricing = { search->request->forward, search->units, search->request->machine,
+                               search->variant,          sizes,         search->request->max_axes };
     pricing.variant.recompute = recompute;
     Priced priced = { search->variant.microbatches, recompute, mtf_unit_prices(&pricing, error) };
     if (priced.ways != NULL)
@@ -271,17 +329,6 @@ static GArray *list_microbatches(const MtfCutRequest *request, int64_t batch) {
         if (batch % m == 0)
             g_array_append_val(counts, m);
     return counts;
-}
-
-/* The fastest so far of any number of chunks; NULL where nothing fits yet. */
-static const MtfCutPlan *best_plan(const Search *search) {
-    const MtfCutPlan *best = NULL;
-    for (guint i = 0; i < search->best->len; i++) {
-        const MtfCutPlan *plan = g_array_index(search->best, Best, i).plan;
-        if (plan != NULL && (best == NULL || plan->seconds < best->seconds))
-            best = plan;
-    }
-    return best;
 }
 
 /* Looks at the i-th number; false on an error. */
@@ -524,8 +571,11 @@ void mtf_cut_search_free(MtfCutSearch *search) {
     g_free(search);
 }
 
-/* Forgets what was found, but for prices. */
+/* Forgets what was found, but for prices of all sizes. */
 static void begin_within(Search *search, int64_t memory) {
+    if (search->narrowed && memory != search->memory)
+        g_array_set_size(search->priced, 0);
+    search->narrowed = false;
     search->memory = memory;
     search->mixed = search->thorough = false;
     search->n_kinds = search->tried = 0;

@@ -274,6 +274,24 @@ static void a_search_may_be_asked_again(void **state) {
     assert_true(((const MtfCutPlan *)g_ptr_array_index(less, 0))->seconds >= best->seconds);
 }
 
+/* What a search leaves out since stages as large waste work changes nothing: the best plan is that of one which prices
+ * all sizes for each number of micro-batches; so it is for less memory, asked again. */
+static void sizes_that_waste_work_are_not_missed(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_gpt(8, 64);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("p3.16xlarge", NULL);
+    MtfCutRequest request = request_of(graph, machine, 32), whole = request;
+    whole.each_number = true;
+    g_autoptr(MtfCutSearch) search = mtf_cut_search_new(&request);
+    for (int k = 0; k < 2; k++) {
+        g_autoptr(GPtrArray) found = mtf_cut_search_within(search, whole.memory, NULL);
+        g_autoptr(GPtrArray) all = mtf_cut_search(&whole, NULL);
+        const MtfCutPlan *plan = g_ptr_array_index(found, 0), *best = g_ptr_array_index(all, 0);
+        assert_true(plan->seconds == best->seconds);
+        whole.memory = (int64_t)(0.7 * g_array_index(best->stages, MtfCutStage, 0).bytes);
+    }
+}
+
 /* Whether a layer ends behind the stage, and another begins. */
 static bool ends_a_layer(const MtfGraph *graph, const MtfCutStage *stage) {
     const MtfLayer *last = &mtf_graph_operation(graph, stage->end - 1)->layer;
@@ -602,6 +620,7 @@ int main(void) {
         cmocka_unit_test(stages_may_have_unequal_devices),
         cmocka_unit_test(domains_may_have_several_chunks),
         cmocka_unit_test(a_search_may_be_asked_again),
+        cmocka_unit_test(sizes_that_waste_work_are_not_missed),
         cmocka_unit_test(megatron_has_one_way_for_all_stages),
         cmocka_unit_test(long_rows_are_cut_between_layers),
         cmocka_unit_test(what_the_host_adds_to_a_step_comes_once),
