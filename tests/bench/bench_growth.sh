@@ -74,10 +74,12 @@ wide 'ResNet-50, batch 256' h100 resnet --preset resnet-50 --batch 256
 wide 'U-Net 3-D of 256, batch 1' v100 unet --preset unet-3d-256 --batch 1
 wide 'big LSTM' v100 lstm-lm --preset 2x8192-1024
 wide 'Mixtral 8x7B' h100 mixtral --preset mixtral-8x7b
-for row in '1b 4' '4b 16' '13b 64'; do
+most=20
+for row in '1b 4' '4b 16'; do
     meshtf-plan model resnet --preset "alpa-${row% *}" --batch 1536 -o "$dir/graph.json" >/dev/null
     row "Wide-ResNet ${row% *}, ${row#* } of p3.16xlarge" 0.01 --devices "${row#* }" --machine p3.16xlarge
 done
+most=
 meshtf-plan model gshard --preset moe-2048e-36l -o "$dir/graph.json" >/dev/null
 row 'GShard 600B, 2048 TPU v3' 0.01 --devices 2048 --machine tpu-v3
 meshtf-plan model transformer-lm --preset size0 --layers 12 -o "$dir/graph.json" >/dev/null
