@@ -125,9 +125,10 @@ GArray *mtf_stage_sizes_new(const MtfCutRequest *request, int units) {
 static bool refuse(const MtfCutRequest *request, const GArray *sizes, const bool *sums,
                    int64_t most, GError **error) {
     g_autoptr(GString) text = g_string_new(NULL);
-    int64_t below = request->devices, above = request->devices;
+    int64_t below = request->devices;
     while (below > 0 && !sums[below])
         below--;
+    int64_t above = request->devices;
     while (above < most && !sums[above])
         above++;
     for (guint i = 0; i < sizes->len; i++)
@@ -136,12 +137,16 @@ static bool refuse(const MtfCutRequest *request, const GArray *sizes, const bool
                                : i + 1 < sizes->len ? ", "
                                                     : " and ",
                                g_array_index(sizes, int64_t, i));
-    g_autofree char *less = below > 0 ? g_strdup_printf("%" PRId64 " or ", below) : g_strdup("");
+    g_autoptr(GString) fits = g_string_new(NULL);
+    if (below > 0)
+        g_string_append_printf(fits, "%" PRId64, below);
+    if (sums[above])
+        g_string_append_printf(fits, "%s%" PRId64, below > 0 ? " or " : "", above);
     return mtf_input_error(
         error,
         "machine \"%s\" has slices of %s devices for stages of such a size, and no %d of them "
-        "have %" PRId64 ": give %s%" PRId64 " devices",
-        request->machine->name, text->str, request->stages, request->devices, less, above);
+        "have %" PRId64 ": give %s devices",
+        request->machine->name, text->str, request->stages, request->devices, fits->str);
 }
 
 bool mtf_stage_sizes_check(const MtfCutRequest *request, const GArray *sizes, GError **error) {

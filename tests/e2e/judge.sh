@@ -269,8 +269,10 @@ if [ -e "$runs" ]; then
     jq -r '.rows[] | select(.closed_form and .no_plan == null) | "\(.closed_form) \(.predicted) \(.measured)"' "$work/json" >"$work/plans"
     claim "most runs with stages are predicted by their plans" [ "$(wc -l <"$work/plans")" -gt 95 ]
     claim "all others say why not" [ "$(jq '[.rows[] | select(.closed_form and .no_plan != null and .predicted != .closed_form)] | length' "$work/json")" = 0 ]
+    # shellcheck disable=SC2016  # awk's fields
     claim "the closed form meets the plans within 3 % on average, within 12 % in all" awk '
         { d = $1 / $2 - 1; d = d < 0 ? -d : d; sum += d; worst = d > worst ? d : worst } END { exit !(sum / NR < 0.03 && worst < 0.12) }' "$work/plans"
+    # shellcheck disable=SC2016  # awk's fields
     claim "and the plans are nearer to what was measured" awk '
         { c = $1 / $3 - 1; p = $2 / $3 - 1; form += c < 0 ? -c : c; plan += p < 0 ? -p : p } END { exit !(plan < form) }' "$work/plans"
     for card in h100 h200; do judged "tests/bench/${card}_steps.tsv"; done | grep -v '^-' >>"$work/judged"
