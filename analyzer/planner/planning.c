@@ -110,7 +110,7 @@ void mtf_planning_warn_untrained(const MtfGraph *graph) {
  * rules fit, in seconds of a processor: measured on Transformers of 1,000 layers. */
 #define SECONDS_SHARE 0.05
 #define SECONDS_MORE 1.0
-#define LEAST_SECONDS 3.5e-4
+#define LEAST_SECONDS 4.5e-4
 
 double mtf_planning_least_seconds(const MtfGraph *graph) {
     return LEAST_SECONDS * graph->operations->len;
