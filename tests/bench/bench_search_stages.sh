@@ -16,11 +16,11 @@ row() {
     step=$(sed -n 's/^ *"step_seconds": *\([0-9.e+-]*\),*$/\1/p' "$dir/out" | head -n 1)
     awk -v name="$name" -v step="$step" -v wall="$1" -v cpu="$2" -v most="$most" 'BEGIN {
         good = step != "" && wall <= most + 0
-        printf "%-44s %9s %8.1f %8.1f  %s\n", name, (step == "" ? "none" : sprintf("%.2f s", step)), wall, cpu, good ? "ok" : "SHORT"
+        printf "%-48s %9s %8.1f %8.1f  %s\n", name, (step == "" ? "none" : sprintf("%.2f s", step)), wall, cpu, good ? "ok" : "SHORT"
         exit !good }' || failed=1
 }
 
-printf '%-44s %9s %8s %8s\n' '' step seconds cpu
+printf '%-48s %9s %8s %8s\n' '' step seconds cpu
 meshtf-plan model gpt --preset gpt3-175b --batch 1536 -o "$dir/graph.json" >/dev/null
 row 'GPT-3 175B, batch 1536, 1024 A100' 60 --devices 1024 --machine a100
 meshtf-plan model gpt --preset gpt3-175b --layers 48 --d-model 8192 --d-ff 32768 --heads 64 --d-kv 128 --length 1024 --vocab 51200 \
@@ -29,6 +29,8 @@ row 'GPT of 39 billion, 64 V100' 20 --devices 64 --machine p3.16xlarge
 row 'GPT of 39 billion, bf16, 64 V100' 20 --devices 64 --machine p3.16xlarge --precision bf16
 meshtf-plan model resnet --preset alpa-4b -o "$dir/graph.json" >/dev/null
 row 'Wide-ResNet of 4 billion, 16 V100' 30 --devices 16 --machine p3.16xlarge
-meshtf-plan model resnet --preset alpa-6.8b -o "$dir/graph.json" >/dev/null
-row 'Wide-ResNet of 6.8 billion, 32 V100' 30 --devices 32 --machine p3.16xlarge
+meshtf-plan model resnet --preset alpa-4b --batch 1536 -o "$dir/graph.json" >/dev/null
+row 'Wide-ResNet of 4 billion, batch 1536, 16 V100' 30 --devices 16 --machine p3.16xlarge
+meshtf-plan model resnet --preset alpa-6.8b --batch 1536 -o "$dir/graph.json" >/dev/null
+row 'Wide-ResNet of 6.8 billion, batch 1536, 32 V100' 30 --devices 32 --machine p3.16xlarge
 exit "$failed"
