@@ -74,7 +74,7 @@ claim "nor does the search" bad_input
 run meshtf-plan search "$work/g.json" --devices 4 --stages 2 --machine cpu-host --offload layers
 claim "pipelines keep what waits" bad_input
 
-run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine h100 --recompute layers --offload layers --gap 0.05 -o "$work/p.json"
+run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine h100 --recompute layers --offload layers -o "$work/p.json"
 claim "the search takes what is asked for" exits 0
 claim "its plan says so" grep -q '"offload": *"layers"' "$work/p.json"
 claim "and what is the matter with it" says 'recompute layers, offload layers'
@@ -119,9 +119,9 @@ claim "and the plan does" grep -q '"fits": *false' "$work/p.json"
 
 # Of a model whose step is not all launches.
 meshtf-plan model transformer-lm --preset demo --layers 6 -o "$work/g.json" >/dev/null
-run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine a100 --frontier 3 --gap 0.05 -o "$work/frontier.json"
+run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine a100 --frontier 3 --gap 0.02 -o "$work/frontier.json"
 claim "time against memory goes as far down as the host helps" says 'recompute none, offload activations'
 claim "and the plan's points say what waits there" grep -q '"offload": *"activations"' "$work/frontier.json"
-run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine a100 --frontier 3 --gap 0.05 --offload none
+run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine a100 --frontier 3 --gap 0.02 --offload none
 claim "not where the user wants none of it" sh -c "! grep -q 'offload' '$work/out'"
 done_testing

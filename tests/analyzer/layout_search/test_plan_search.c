@@ -87,9 +87,7 @@ static void a_search_ends_where_its_bound_is_far_from_a_rival(void **state) {
     g_autoptr(GArray) mesh = mtf_test_meshes("r:2;c:2");
     g_autoptr(GArray) both = mtf_test_meshes("r:4");
     g_array_append_vals(both, mesh->data, 1);
-    MtfPlanSearchOptions options = {
-        .machine = machine, .memory_limit = UNLIMITED, .has_gap = true, .gap = 0.02
-    };
+    MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
     MtfPlanAnswer alone, near, far, tight;
     search(graph, mesh, &options, &alone);
     assert_false(alone.hopeless);
