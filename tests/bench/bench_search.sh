@@ -97,8 +97,8 @@ for mesh in 'rows:8;cols:4' 'rows:8;cols:8'; do
 done
 
 # The strategy for the Transformer divides features over both axes here and over none there, which no rules say: it is
-# written for every tensor. That for Inception-v3 is not published: benchmarks/inception.py names five meshes for it
-# and divides nothing over any, and the problems that PaSE solved name no dimensions. What is proven of it is the gap.
+# written for every tensor. That for Inception-v3 is no row: benchmarks/inception.py names five meshes for it and
+# divides nothing over any, and the problems that PaSE solved were not brought back to this graph's dimensions.
 transformer() {
     meshtf-plan model transformer --preset pase-large --heads 8 --d-kv 128 --batch 64 -o "$folder/graph.json" >/dev/null &&
         meshtf-plan estimate "$folder/graph.json" --mesh 'rows:4;cols:2' --machine v100 --layout '' -o "$folder/whole" >/dev/null &&

@@ -257,14 +257,17 @@ runs=../shared/data/measured/published_runs.tsv
 if [ -e "$runs" ]; then
     # judged OPTION...: "profile machine runs error" of all rows judged so, a line each, and of any profile.
     judged() {
-        meshtf-plan judge --json "$@" | tee "$work/json" | jq -r '[.rows[] | select(.reason == null) | .error |= fabs]
+        meshtf-plan judge --json "$@" >"$work/json"
+        echo $? >"$work/judge_status"
+        jq -r '[.rows[] | select(.reason == null) | .error |= fabs]
             | (group_by([.software, .machine])[] | [.[0].software, .[0].machine, length, ([.[].error] | add / length)]),
               (group_by(.machine)[] | ["-", .[0].machine, length, ([.[].error] | add / length)])
-            | "\(.[0]) \(.[1]) \(.[2]) \(.[3] * 1000 | round / 1000)"'
+            | "\(.[0]) \(.[1]) \(.[2]) \(.[3] * 1000 | round / 1000)"' "$work/json"
     }
     # Of one run nothing follows for a machine; e2e/measured_networks judges PyTorch without its compiler.
     judged --grades AB "$runs" | grep -v '^- h200 1 ' >"$work/judged"
-    claim "the published runs are judged" [ "$(jq '.rows | length' "$work/json")" -gt 200 ]
+    claim "the published runs are judged" [ "$(cat "$work/judge_status")" = 0 ]
+    claim "more than 200 of them" [ "$(jq '.rows | length' "$work/json")" -gt 200 ]
     # "closed form, plan, measured" of runs with stages that are predicted by their plan.
     jq -r '.rows[] | select(.closed_form and .no_plan == null) | "\(.closed_form) \(.predicted) \(.measured)"' "$work/json" >"$work/plans"
     claim "most runs with stages are predicted by their plans" [ "$(wc -l <"$work/plans")" -gt 95 ]
