@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/import/weight_names.h"
 
+#include "layouts/base/json_reader.h"
+
 #include <glib.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -40,8 +42,9 @@ bool mtf_weights_lack(const char *config_path, const char *name) {
     g_autofree char *single = g_build_filename(folder, "model.safetensors", NULL);
     g_autofree char *index = g_strconcat(single, ".index.json", NULL);
     g_autofree char *quoted = g_strdup_printf("\"%s\"", name);
-    g_autofree char *text = NULL;
-    if (!g_file_get_contents(index, &text, NULL, NULL))
+    gsize length;
+    g_autofree char *text = mtf_file_read(index, &length, NULL);
+    if (text == NULL)
         text = read_header(single);
     return text != NULL && strstr(text, quoted) == NULL;
 }

@@ -25,8 +25,11 @@ static bool check_opened(int fd, const char *path, GError **error) {
     struct stat status;
     if (fd < 0 || fstat(fd, &status) < 0)
         return mtf_input_error(error, "%s: cannot be opened: %s", path, g_strerror(errno));
-    return !S_ISDIR(status.st_mode) ||
-           mtf_input_error(error, "%s: is a folder, where a file is expected", path);
+    if (S_ISDIR(status.st_mode))
+        return mtf_input_error(error, "%s: is a folder, where a file is expected", path);
+    /* Many devices never end: 4 GB of them would be read before anything is said. */
+    return !S_ISCHR(status.st_mode) || isatty(fd) ||
+           mtf_input_error(error, "%s: is a device, where a file is expected", path);
 }
 
 static gzFile open_input(const char *path, GError **error) {

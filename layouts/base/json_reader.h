@@ -30,7 +30,7 @@ typedef struct MtfJson {
 
 /* Reads the whole of `path` (gzip is unpacked; "-" is standard input) and returns its bytes,
  * NUL-terminated, to be freed by g_free; `*length` excludes the NUL. A missing, unreadable or
- * cut-off file is a bad-input error. */
+ * cut-off file is a bad-input error, and so is one of more than 4 GB or a device that is no terminal. */
 char *mtf_file_read(const char *path, gsize *length, GError **error);
 
 /* Reads and parses a file. The document is freed by mtf_json_document_free. The second one gives its text,

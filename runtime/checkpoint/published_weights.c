@@ -2,6 +2,7 @@
 
 #include "runtime/checkpoint/published_weights.h"
 #include "layouts/base/error.h"
+#include "layouts/base/json_reader.h"
 #include "layouts/graph/stage_split.h"
 #include "layouts/onnx/onnx_model.h"
 #include "runtime/checkpoint/adapter_weights.h"
@@ -397,11 +398,12 @@ static void end_export(Export *e) {
 /* The config of the folder that weights are like, or of the model, where it has others or there is no such
  * folder; of one in eight bits without saying so, since what is written is not. Free with g_free. */
 static char *choose_config(const Export *e) {
-    char *text = NULL;
+    gsize length;
     g_autofree char *path = e->like != NULL && !(e->has_others && e->graph->config != NULL)
                                 ? g_build_filename(e->like->path, e->config_name, NULL)
                                 : NULL;
-    if (path == NULL || !g_file_get_contents(path, &text, NULL, NULL))
+    char *text = path != NULL ? mtf_file_read(path, &length, NULL) : NULL;
+    if (text == NULL)
         text = g_strdup(e->graph->config);
     if (text == NULL || strstr(text, "\"quantization_config\"") == NULL)
         return text;

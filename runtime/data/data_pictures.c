@@ -2,6 +2,7 @@
 #include "runtime/data/data_pictures.h"
 
 #include "layouts/base/error.h"
+#include "layouts/base/json_reader.h"
 
 #include <inttypes.h>
 #include <png.h>
@@ -94,11 +95,10 @@ static GPtrArray *list_folder(const char *folder, bool folders, GError **error) 
 
 static bool append_picture(const char *path, guint32 label, MtfPictures *pictures,
                            MtfDataFile *target, GError **error) {
-    g_autofree char *bytes = NULL;
     gsize n;
-    if (!g_file_get_contents(path, &bytes, &n, NULL))
-        return mtf_input_error(error, "the picture %s cannot be read", path);
-    g_autofree unsigned char *pixels = mtf_picture_decode(path, bytes, n, pictures, error);
+    g_autofree char *bytes = mtf_file_read(path, &n, error);
+    g_autofree unsigned char *pixels =
+        bytes != NULL ? mtf_picture_decode(path, bytes, n, pictures, error) : NULL;
     guint32 little = GUINT32_TO_LE(label);
     if (pixels == NULL || !mtf_data_file_append(target, &little, MTF_PICTURE_LABEL_BYTES, error) ||
         !mtf_data_file_append(target, pixels,

@@ -456,6 +456,13 @@ static void a_missing_file_and_a_folder_are_errors(void **state) {
     scratch_clear(&scratch);
 }
 
+static void a_device_is_an_error_at_once(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    assert_null(mtf_json_document_load("/dev/zero", &error));
+    assert_says(error, "/dev/zero: is a device, where a file is expected");
+}
+
 static void a_dash_is_standard_input(void **state) {
     (void)state;
     int ends[2];
@@ -515,6 +522,7 @@ int main(void) {
         cmocka_unit_test(a_cut_off_gzip_file_is_an_error),
         cmocka_unit_test(a_damaged_gzip_file_is_an_error),
         cmocka_unit_test(a_missing_file_and_a_folder_are_errors),
+        cmocka_unit_test(a_device_is_an_error_at_once),
         cmocka_unit_test(a_dash_is_standard_input),
         cmocka_unit_test(the_free_function_accepts_null),
     };
