@@ -230,6 +230,7 @@ static MtfVariantSearchOptions options_of(const Options *options) {
                                       .gap = options->gap,
                                       .seed = (guint64)options->seed,
                                       .keep_problem = options->dump != NULL,
+                                      .by_hand = g_strcmp0(options->exportable, "megatron") == 0,
                                       .collectives = options->collectives };
 }
 

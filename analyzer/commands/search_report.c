@@ -144,7 +144,8 @@ static void print_free_proof(const MtfSearchReport *report) {
            alike ? " whose repeated layers are alike" : "", cost, bound, 100 * gap, answer->method);
     print_merged(&report->found->answer.merged);
     print_fastest(report);
-    if (!report->found->answer.rules.found && report->found->answer.merged.mesh.n_axes == 0)
+    const MtfRuleAnswer *rules_of = &report->found->answer.rules;
+    if (!rules_of->found && !rules_of->stopped && report->found->answer.merged.mesh.n_axes == 0)
         puts("               no rule layout fits");
     if (report->found->answer.rules.found) {
         g_autofree char *rules = format_nanoseconds(report->found->answer.rules.cost);

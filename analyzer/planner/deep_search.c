@@ -2,7 +2,10 @@
 #include "analyzer/planner/deep_search.h"
 
 #include "analyzer/planner/memory_bound.h"
+#include "analyzer/rewriting/deep_layout.h"
 #include "analyzer/rewriting/shallow_graph.h"
+#include "cost/memory/arena.h"
+#include "cost/price/schedule.h"
 
 #include <math.h>
 
@@ -55,11 +58,17 @@ static PlainStep step_of_all(const MtfVariantSearchOptions *options, const MtfGr
                         step.bytes + times * (step.bytes - less.bytes) };
 }
 
+/* Whether there is no time for a search of all layers. */
+static bool is_short(const MtfVariantSearchOptions *options) {
+    return mtf_search_seconds_left(options->control) <
+           mtf_planning_search_seconds(options->written);
+}
+
 /* What stands for the options' graph in the comparison, and its memory limit; NULL where all is compared on the
  * whole graph. */
 static MtfGraph *few_layers(const MtfVariantSearchOptions *options, guint large, int64_t *limit) {
     bool chooses = options->meshes->len > 1 || options->microbatches == 0 ||
-                   options->recompute == MTF_RECOMPUTES;
+                   options->recompute == MTF_RECOMPUTES || is_short(options);
     bool may_be_large = options->written->operations->len * STEP_OPERATIONS > large;
     bool counts_layers = options->recomputed_layers > 0 || options->offloaded_layers > 0;
     if (!chooses || !may_be_large || counts_layers || options->rules_only || options->frontier > 0)
@@ -103,13 +112,15 @@ static MtfVariantSearchOptions narrowed(const MtfVariantSearchOptions *options, 
 
 static double comparing_share(const MtfVariantSearchOptions *options) {
     double seconds = options->control != NULL ? options->control->seconds : 0;
-    double left = seconds - mtf_planning_least_seconds(options->written);
-    return seconds > 0 ? CLAMP(left / seconds, LEAST_COMPARING, COMPARING_SHARE) : COMPARING_SHARE;
+    double rest = is_short(options) ? mtf_planning_least_seconds(options->written)
+                                    : mtf_planning_search_seconds(options->written);
+    return seconds > 0 ? CLAMP((seconds - rest) / seconds, LEAST_COMPARING, COMPARING_SHARE)
+                       : COMPARING_SHARE;
 }
 
-/* Compares on the few layers; false where nothing fits them. */
+/* Compares on the few layers; false where nothing fits them. Clear what is found in either case. */
 static bool compare(const MtfVariantSearchOptions *options, const MtfGraph *few, int64_t limit,
-                    GArray *mesh, MtfVariantSearchOptions *one) {
+                    MtfVariantAnswer *found) {
     MtfSearchControl part; /* what costs and bounds are of these layers is no news */
     mtf_search_control_init_share(&part, options->control, comparing_share(options));
     mtf_search_tell_phase(options->control, "comparing step variants on a few layers");
@@ -119,26 +130,106 @@ static bool compare(const MtfVariantSearchOptions *options, const MtfGraph *few,
     comparing.rival_seconds = 0;
     comparing.keep_problem = false;
     comparing.control = &part;
-    MtfVariantAnswer found;
-    bool fits = mtf_variant_search(&comparing, &found, NULL) && found.answer.found;
-    if (fits)
-        *one = narrowed(options, few, &found, mesh);
-    mtf_variant_answer_clear(&found);
-    return fits;
+    return mtf_variant_search(&comparing, found, NULL) && found->answer.found;
+}
+
+/* ---- The layout of the few as one of all ------------------------------------------------------------ */
+
+/* The step of all layers of the one variant. */
+static MtfVariantAnswer step_of_one(const MtfVariantSearchOptions *one,
+                                    const MtfVariantAnswer *found) {
+    MtfStepCandidate candidate = {
+        .variant = g_array_index(found->variants, MtfStepCandidate, found->variant).variant
+    };
+    candidate.variant.recomputed_layers = one->recomputed_layers;
+    candidate.variant.offloaded_layers = one->offloaded_layers;
+    MtfVariantAnswer step = { .variants = g_array_new(FALSE, TRUE, sizeof(MtfStepCandidate)),
+                              .considered = 1 };
+    gint64 begun = g_get_monotonic_time();
+    step.graph = mtf_planning_executed_graph(one->written, &candidate.variant, NULL);
+    candidate.seconds = (double)(g_get_monotonic_time() - begun) / 1e6;
+    g_array_append_val(step.variants, candidate);
+    return step;
+}
+
+/* What was found of the few layers' likeness is so of all. */
+static MtfAlikeLayers alike_of(const MtfGraph *graph, const MtfAlikeLayers *few,
+                               MtfAlikePrice price) {
+    MtfAlikeLayers alike = { .uniform = few->uniform, .differences = few->differences };
+    for (guint i = 0; few->layers > 0 && i < graph->repeats->len; i++)
+        alike.layers += g_array_index(graph->repeats, MtfRepeat, i).count;
+    alike.best = price;
+    alike.alike = few->differences == 0 ? price : (MtfAlikePrice){ 0 };
+    return alike;
+}
+
+/* Takes the layout for the cheapest, with its figures there; false where it does not fit. */
+static bool take_layout(const MtfVariantSearchOptions *one, const MtfPlanAnswer *found,
+                        MtfLayout *layout, MtfVariantAnswer *step) {
+    MtfPlanAnswer *answer = &step->answer;
+    *answer = (MtfPlanAnswer){ .stage = layout->execution.stage,
+                               .in_order = found->in_order,
+                               .pricer = found->pricer,
+                               .rules = { .stopped = true },
+                               .free = { .layout = layout, .method = g_strdup("none yet") },
+                               .meshes = found->meshes,
+                               .free_meshes = found->free_meshes };
+    mtf_variant_answer_tune(one, step);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(step->program);
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&answer->pricer, step->program);
+    answer->found = arena->bytes <= one->memory_limit;
+    answer->cost = answer->in_order_cost = answer->free.cost =
+        mtf_price_program(&answer->pricer, step->program);
+    answer->step_seconds = answer->free.step_seconds = (double)schedule->nanoseconds / 1e9;
+    answer->free.arena_bytes = arena->bytes;
+    answer->alike =
+        alike_of(step->graph, &found->alike, (MtfAlikePrice){ answer->cost, answer->step_seconds });
+    return answer->found;
+}
+
+/* Answers with the layout of the few where there is no time for a search of all; false where there is, or
+ * all have no such layout that fits. */
+static bool deepen(const MtfVariantSearchOptions *one, const MtfVariantAnswer *few,
+                   MtfVariantAnswer *answer) {
+    if (!is_short(one) || one->keep_problem || one->by_hand)
+        return false;
+    gint64 begun = g_get_monotonic_time();
+    g_autoptr(MtfLayout) found = mtf_plan_answer_layout(&few->answer, few->graph);
+    *answer = step_of_one(one, few);
+    MtfLayout *layout = answer->graph != NULL
+                            ? mtf_layout_deepen(answer->graph, few->graph, FEW_LAYERS, found)
+                            : NULL;
+    if (layout != NULL && take_layout(one, &few->answer, layout, answer)) {
+        answer->wall_seconds = (double)(g_get_monotonic_time() - begun) / 1e6;
+        return true;
+    }
+    mtf_variant_answer_clear(answer);
+    return false;
+}
+
+/* ---- Entry ------------------------------------------------------------------------------------------ */
+
+static bool search_one(const MtfVariantSearchOptions *one, MtfVariantAnswer *answer) {
+    if (mtf_variant_search(one, answer, NULL) &&
+        (answer->answer.found || answer->given_up || mtf_search_is_over(one->control)))
+        return true;
+    mtf_variant_answer_clear(answer);
+    return false;
 }
 
 bool mtf_deep_search(const MtfVariantSearchOptions *options, guint large, MtfVariantAnswer *answer,
                      GError **error) {
     int64_t limit;
     g_autoptr(MtfGraph) few = few_layers(options, large, &limit);
+    if (few == NULL)
+        return mtf_variant_search(options, answer, error);
     g_autoptr(GArray) mesh = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    MtfVariantSearchOptions one;
-    if (few != NULL && compare(options, few, limit, mesh, &one)) {
-        bool done = mtf_variant_search(&one, answer, NULL);
-        if (done &&
-            (answer->answer.found || answer->given_up || mtf_search_is_over(options->control)))
-            return true;
-        mtf_variant_answer_clear(answer);
+    MtfVariantAnswer found;
+    bool done = compare(options, few, limit, &found);
+    if (done) {
+        MtfVariantSearchOptions one = narrowed(options, few, &found, mesh);
+        done = deepen(&one, &found, answer) || search_one(&one, answer);
     }
-    return mtf_variant_search(options, answer, error);
+    mtf_variant_answer_clear(&found);
+    return done || mtf_variant_search(options, answer, error);
 }

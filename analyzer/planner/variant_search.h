@@ -47,6 +47,7 @@ typedef struct {
     double gap;   /* NAN: not given */
     guint64 seed;
     bool keep_problem;         /* as of MtfPlanSearchOptions */
+    bool by_hand;              /* layouts made by hand are looked at afterwards */
     const char *collectives;   /* how they go, as of mtf_layout_choose_algorithms, or NULL */
     MtfSearchControl *control; /* time, and who listens; or NULL */
     /* Of a step of another kind of plan, 0: none. Variants are given up when their bound says that none

@@ -9,23 +9,26 @@ typedef struct {
     int layers; /* that are left of a block */
 } Cut;
 
-static int count_of(const Cut *cut, MtfLayer layer) {
-    return layer.block == 0 ? 0
-                            : g_array_index(cut->graph->repeats, MtfRepeat, layer.block - 1).count;
+static int count_of(const MtfGraph *graph, MtfLayer layer) {
+    return layer.block == 0 ? 0 : g_array_index(graph->repeats, MtfRepeat, layer.block - 1).count;
 }
 
-/* The last layer before the cut, and the first behind it. */
+int mtf_graph_shallow_last(int layers) {
+    return layers / 2 - 1;
+}
+
+bool mtf_graph_shallow_goes(const MtfGraph *graph, int layers, MtfLayer layer) {
+    int count = count_of(graph, layer), first_behind = count - (layers - layers / 2);
+    return count > layers && layer.iteration > mtf_graph_shallow_last(layers) &&
+           layer.iteration < first_behind;
+}
+
 static int last_before(const Cut *cut) {
-    return cut->layers / 2 - 1;
-}
-
-static int first_behind(const Cut *cut, MtfLayer layer) {
-    return count_of(cut, layer) - (cut->layers - cut->layers / 2);
+    return mtf_graph_shallow_last(cut->layers);
 }
 
 static bool goes(const Cut *cut, MtfLayer layer) {
-    return count_of(cut, layer) > cut->layers && layer.iteration > last_before(cut) &&
-           layer.iteration < first_behind(cut, layer);
+    return mtf_graph_shallow_goes(cut->graph, cut->layers, layer);
 }
 
 /* What the last layer before the cut has in the place of `tensor`, which goes; -1 where that has none of its

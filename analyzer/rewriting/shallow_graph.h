@@ -16,4 +16,9 @@
  * something else than the next layer reads one that goes. The caller frees it. */
 MtfGraph *mtf_graph_shallow(const MtfGraph *graph, int layers);
 
+/* Whether the layer of a graph is one of those that go, and the last one before these in every block that has
+ * such. */
+bool mtf_graph_shallow_goes(const MtfGraph *graph, int layers, MtfLayer layer);
+int mtf_graph_shallow_last(int layers);
+
 #endif

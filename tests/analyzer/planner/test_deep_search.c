@@ -8,6 +8,7 @@
 #include <math.h>
 
 #define LAYERS 40
+#define DEEP 200
 #define VERY_LARGE 100 /* operations, less than a step of so many layers has */
 
 typedef struct {
@@ -119,12 +120,37 @@ static void rules_that_fit_nowhere_are_looked_for_once(void **state) {
     mtf_variant_answer_clear(&few);
 }
 
+/* What is left of a second is less than a search of so many layers would take: each that was cut out is laid out as
+ * the last before it, and cost, memory and step are those of all. */
+static void where_time_is_short_all_layers_get_the_layout_of_the_few(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(MtfGraph) deep = mtf_test_layers(DEEP, 64, 32, 128);
+    MtfSearchControl control;
+    mtf_search_control_init(&control, 0.9 * mtf_planning_search_seconds(deep));
+    MtfVariantSearchOptions options = setup->options;
+    options.written = deep;
+    options.control = &control;
+    MtfVariantAnswer found = search(&options, VERY_LARGE);
+    const MtfFreeAnswer *free = &found.answer.free;
+    assert_true(found.answer.found);
+    assert_true(mtf_layout_check(found.graph, free->layout, NULL));
+    int last = mtf_graph_find_tensor(found.graph, "layer/11/w");
+    int next = mtf_graph_find_tensor(found.graph, "layer/12/w");
+    assert_true(mtf_placement_equal(&free->layout->tensors[last], &free->layout->tensors[next]));
+    assert_int_equal(free->cost, mtf_price_program(&found.answer.pricer, found.program));
+    assert_int_equal(free->bound, 0);
+    mtf_plan_answer_bound_by_work(&found.answer, found.graph);
+    assert_true(free->bound > 0 && free->bound <= free->cost);
+    mtf_variant_answer_clear(&found);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_few_layers_choose_as_all_do),
         cmocka_unit_test(where_the_few_fit_nowhere_all_are_compared),
         cmocka_unit_test(a_choice_of_one_is_not_compared),
         cmocka_unit_test(rules_that_fit_nowhere_are_looked_for_once),
+        cmocka_unit_test(where_time_is_short_all_layers_get_the_layout_of_the_few),
     };
     return cmocka_run_group_tests(tests, setup_init, setup_clear);
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Layouts of few layers as layouts of all: what follows from rules on both is the same. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/planner/planning.h"
+#include "analyzer/rewriting/deep_layout.h"
+#include "analyzer/rewriting/shallow_graph.h"
+#include "layouts/placement/rules.h"
+#include "tests/support/cases/parse_graph.h"
+
+#define LAYERS 10
+#define FEW 4
+
+typedef struct {
+    MtfMesh mesh;
+    MtfGraph *deep, *shallow; /* steps */
+} Setup;
+
+static int setup_init(void **state) {
+    Setup *setup = g_new0(Setup, 1);
+    MtfStepVariant plain = { .microbatches = 1 };
+    g_autoptr(MtfGraph) written = mtf_test_layers(LAYERS, 8, 4, 16);
+    g_autoptr(MtfGraph) few = mtf_graph_shallow(written, FEW);
+    setup->deep = mtf_planning_executed_graph(written, &plain, NULL);
+    setup->shallow = mtf_planning_executed_graph(few, &plain, NULL);
+    assert_true(mtf_mesh_parse("rows:2;cols:2", 0, &setup->mesh, NULL));
+    *state = setup;
+    return 0;
+}
+
+static int setup_clear(void **state) {
+    Setup *setup = *state;
+    mtf_graph_free(setup->deep);
+    mtf_graph_free(setup->shallow);
+    g_free(setup);
+    return 0;
+}
+
+static MtfLayout *layout_of_rules(const Setup *setup, const MtfGraph *graph) {
+    g_autoptr(MtfRules) rules = mtf_rules_parse(graph, &setup->mesh, "b:rows;e:cols", NULL, NULL);
+    assert_non_null(rules);
+    return mtf_layout_from_rules(graph, &setup->mesh, rules);
+}
+
+static void rules_of_few_layers_become_those_of_all(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(MtfLayout) few = layout_of_rules(setup, setup->shallow);
+    g_autoptr(MtfLayout) all = layout_of_rules(setup, setup->deep);
+    g_autoptr(MtfLayout) deepened = mtf_layout_deepen(setup->deep, setup->shallow, FEW, few);
+    assert_non_null(deepened);
+    assert_int_equal(deepened->n_tensors, all->n_tensors);
+    assert_int_equal(deepened->n_operations, all->n_operations);
+    for (int t = 0; t < all->n_tensors; t++)
+        assert_true(mtf_placement_equal(&deepened->tensors[t], &all->tensors[t]));
+    for (int i = 0; i < all->n_operations; i++)
+        assert_true(mtf_strategy_equal(&deepened->operations[i], &all->operations[i]));
+}
+
+static int split_axis(const Setup *setup, const MtfLayout *layout, const char *name) {
+    return layout->tensors[mtf_graph_find_tensor(setup->deep, name)].axis[1];
+}
+
+/* Of 10 layers 0, 1, 8 and 9 were laid out; 2 to 7 are as 1. */
+static void layers_that_were_cut_out_are_laid_out_as_the_last_before_them(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(MtfLayout) few = layout_of_rules(setup, setup->shallow);
+    int e = mtf_graph_find_dimension(setup->shallow, "e");
+    int d = mtf_graph_find_dimension(setup->shallow, "d");
+    int last = mtf_graph_find_tensor(setup->shallow, "layer/1/w");
+    MtfPlacement placement = mtf_placement_replicated();
+    placement.axis[1] = (int16_t)d;
+    few->tensors[last] = placement;
+    mtf_layout_set_gathered_copy(few, last, MTF_PHASE_BACKWARD, &placement);
+    g_autoptr(MtfLayout) all = mtf_layout_deepen(setup->deep, setup->shallow, FEW, few);
+    assert_non_null(all);
+    for (int i = 0; i < LAYERS; i++) {
+        g_autofree char *name = g_strdup_printf("layer/%d/w", i);
+        int tensor = mtf_graph_find_tensor(setup->deep, name);
+        bool as_last = i >= 1 && i <= 7;
+        assert_int_equal(split_axis(setup, all, name), as_last ? d : e);
+        assert_int_equal(all->gathered_copies[tensor * MTF_PHASES + MTF_PHASE_BACKWARD].given,
+                         as_last);
+    }
+}
+
+/* A step that recomputes its layers has operations that one which keeps all has none for. */
+static void steps_of_another_kind_have_no_layout_in_common(void **state) {
+    const Setup *setup = *state;
+    MtfStepVariant again = { .microbatches = 1, .recompute = MTF_RECOMPUTE_LAYERS };
+    g_autoptr(MtfGraph) written = mtf_test_layers(LAYERS, 8, 4, 16);
+    g_autoptr(MtfGraph) deep = mtf_planning_executed_graph(written, &again, NULL);
+    g_autoptr(MtfLayout) few = layout_of_rules(setup, setup->shallow);
+    assert_null(mtf_layout_deepen(deep, setup->shallow, FEW, few));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rules_of_few_layers_become_those_of_all),
+        cmocka_unit_test(layers_that_were_cut_out_are_laid_out_as_the_last_before_them),
+        cmocka_unit_test(steps_of_another_kind_have_no_layout_in_common),
+    };
+    return cmocka_run_group_tests(tests, setup_init, setup_clear);
+}
