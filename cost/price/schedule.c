@@ -203,7 +203,8 @@ static MtfSchedule *make_schedule(const MtfPricer *pricer, const MtfProgram *pro
     for (int i = 0; i < schedule->length; i++)
         schedule_instruction(schedule, &clock, i);
     schedule->nanoseconds = MAX(schedule->nanoseconds, MAX(clock.kernel_end, clock.launched));
-    schedule->nanoseconds += beside_program(pricer, schedule->nanoseconds);
+    schedule->host = beside_program(pricer, schedule->nanoseconds);
+    schedule->nanoseconds += schedule->host;
     g_free(clock.written);
     g_free(clock.read);
     g_free(clock.over);
@@ -222,7 +223,7 @@ MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program
     MtfSchedule *schedule = make_schedule(pricer, program, false);
     schedule->exposed_host_copies = exposed_host_copies(pricer, program, schedule);
     int64_t waits = schedule->nanoseconds - schedule->compute - schedule->exposed_host_copies;
-    schedule->exposed = MIN(waits, schedule->transfers);
+    schedule->exposed = CLAMP(waits - schedule->host, 0, schedule->transfers);
     schedule->host = waits - schedule->exposed;
     return schedule;
 }

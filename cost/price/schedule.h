@@ -43,7 +43,7 @@ typedef struct {
     int64_t host_copies;         /* … over copies to and from the host's memory */
     int64_t exposed_host_copies; /* by how much the step would be shorter if they took no time */
     int64_t exposed;             /* of `transfers`: while nothing computes */
-    int64_t host; /* of a software profile: waiting for launches, and what it adds to a step;
+    int64_t host; /* of a software profile: what it adds to a step, and waiting for launches;
                      nanoseconds are compute, exposed, exposed_host_copies and host */
 } MtfSchedule;
 

@@ -188,6 +188,27 @@ static void kernels_lose_time_to_messages_beside_them(void **state) {
     assert_true(grew > 5);
 }
 
+/* What a profile adds to a step is the host's time, and none of the collectives' beside it. */
+static void what_software_adds_to_a_step_is_no_communication(void **state) {
+    (void)state;
+    for (guint32 seed = 1; seed <= 50; seed++) {
+        Case c = random_case(seed, true);
+        c.machine->software = mtf_software_load("megatron-core", NULL);
+        c.machine->software->spread = 0;
+        MtfSchedule *lean = mtf_schedule_new(&c.pricer, c.program);
+        c.machine->software->step_seconds += 0.25;
+        MtfSchedule *heavy = mtf_schedule_new(&c.pricer, c.program);
+        assert_int_equal(heavy->nanoseconds - lean->nanoseconds, 250000000);
+        assert_int_equal(heavy->host - lean->host, 250000000);
+        assert_int_equal(heavy->exposed, lean->exposed);
+        assert_int_equal(heavy->compute + heavy->exposed + heavy->exposed_host_copies + heavy->host,
+                         heavy->nanoseconds);
+        mtf_schedule_free(lean);
+        mtf_schedule_free(heavy);
+        clear_case(&c);
+    }
+}
+
 /* Three axes (a chip's two cores, 16 x 16 chips): beside the kernels as much again on each, and of sums of
  * activations what is left after a profile hid half of them, 1 + 3 / 0.5 times the length in all. */
 static void no_step_hides_more_of_its_cost_than_is_said(void **state) {
@@ -216,6 +237,7 @@ int main(void) {
         cmocka_unit_test(the_checker_sees_what_is_wrong),
         cmocka_unit_test(an_allreduce_hides_behind_a_product_that_needs_it_not),
         cmocka_unit_test(kernels_lose_time_to_messages_beside_them),
+        cmocka_unit_test(what_software_adds_to_a_step_is_no_communication),
         cmocka_unit_test(no_step_hides_more_of_its_cost_than_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
