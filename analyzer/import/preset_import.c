@@ -81,6 +81,26 @@ static MtfGraph *resized(const MtfGraph *graph, const MtfSizeOverrides *sizes, G
     return mtf_graph_from_json(&root, sizes, error);
 }
 
+/* What the model is, and the sizes that nobody asked for. */
+static void say_what(const MtfImport *import, const MtfModelFamily *family,
+                     const MtfModelPreset *preset, const MtfGraph *graph, GPtrArray *said) {
+    g_ptr_array_add(said, g_strdup_printf("%s of the family %s: %s", graph->name, family->name,
+                                          preset->summary));
+    const struct {
+        const char *name;
+        int64_t asked;
+    } sizes[] = { { "batch", import->batch }, { "length", import->length } };
+    for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        int dim = mtf_graph_find_dimension(graph, sizes[i].name);
+        bool moved = import->sizes != NULL && import->sizes->names != NULL &&
+                     g_strv_contains((const char *const *)import->sizes->names, sizes[i].name);
+        if (dim >= 0 && sizes[i].asked == 0 && !moved)
+            g_ptr_array_add(said,
+                            g_strdup_printf("%s %" PRId64 " (no --%s given)", sizes[i].name,
+                                            mtf_graph_dimension(graph, dim)->size, sizes[i].name));
+    }
+}
+
 MtfGraph *mtf_preset_import(const MtfImport *import, GPtrArray *said, GError **error) {
     const MtfModelFamily *family = NULL;
     const MtfModelPreset *preset = mtf_model_find(import->path, &family);
@@ -94,8 +114,7 @@ MtfGraph *mtf_preset_import(const MtfImport *import, GPtrArray *said, GError **e
         return NULL;
     g_autoptr(MtfGraph) graph = mtf_model_build(family, preset, &settings, error);
     if (graph != NULL && said != NULL)
-        g_ptr_array_add(said, g_strdup_printf("%s of the family %s: %s", graph->name, family->name,
-                                              preset->summary));
+        say_what(import, family, preset, graph, said);
     bool other_sizes =
         import->sizes != NULL && import->sizes->names != NULL && import->sizes->names[0] != NULL;
     if (graph == NULL || !other_sizes)

@@ -26,6 +26,9 @@ plans mlp --devices 3
 plans gpt-small --devices 4 --frontier 3 --machine cpu-host --gap 0.05
 refused 'did you mean "h100"' search gpt-small --devices 8 --machine H100
 plans vit-tiny --devices 4 --batch 16 --machine cpu-host
+claim "no size is assumed that was given" [ "$(grep -c "no --batch given" "$work/out")" = 0 ]
+plans vit-tiny --devices 2 --machine cpu-host --layouts rule
+claim "what was assumed is said" says "(no --batch given)"
 plans MLP-mnist --devices 2 --dim batch=48
 refused "meshtf-plan model" search gpt-1t --devices 8
 refused 'did you mean "llama2-7b"' search llama2-7 --devices 8
