@@ -79,8 +79,9 @@ static bool attempt_rules(const MtfPlanSearch *search, MtfMeshAttempt *attempt, 
         attempt->rules = (MtfRuleAnswer){ 0 };
     } else if (mtf_plan_search_is_late(search) && !search->options->rules_only) {
         attempt->rules = (MtfRuleAnswer){ .stopped = true };
-    } else if (!mtf_mesh_rules(search, meshes, &attempt->pricer.map.mapping, &attempt->rules,
-                               error)) {
+    } else if (!mtf_mesh_rules(search, meshes,
+                               attempt->in_order ? NULL : &attempt->pricer.map.mapping,
+                               &attempt->rules, error)) {
         return false;
     }
     if (attempt->rules.found)

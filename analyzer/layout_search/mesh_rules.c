@@ -57,6 +57,7 @@ bool mtf_mesh_rules(const MtfPlanSearch *search, const GArray *meshes, const Mtf
         .pins = options->pins,
         .forbids = options->forbids,
         .gap = options->has_gap ? options->gap : 0,
+        .prices = options->prices,
         .control = meshes == search->meshes ? search->control : &part,
     };
     if (!mtf_rule_search(search->graph, meshes, &rule_options, answer, error))
@@ -117,6 +118,7 @@ static bool note_unlimited_rules(const MtfPlanSearch *search, const GArray *mesh
                                           .draft = true,
                                           .pins = options->pins,
                                           .forbids = options->forbids,
+                                          .prices = options->prices,
                                           .control = &part };
     MtfRuleAnswer answer = { 0 };
     if (meshes->len == 0 || mtf_plan_search_is_late(search))

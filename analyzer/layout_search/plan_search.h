@@ -32,10 +32,11 @@ typedef struct {
     int64_t memory_limit;    /* bytes of one device */
     const char *const *pins; /* as of MtfRuleSearchOptions */
     const char *const *forbids;
-    bool rules_only;    /* no free layouts */
-    bool no_rules;      /* none fit, as is known: they are not searched. There is one mesh then */
-    MtfUniform uniform; /* whether repeated layers are laid out alike */
-    int frontier;       /* points to search for; 0: none */
+    bool rules_only; /* no free layouts */
+    bool no_rules;   /* none fit, as is known: they are not searched. There is one mesh then */
+    MtfRulePrices *prices; /* of the graph's rules, where some are known; or NULL */
+    MtfUniform uniform;    /* whether repeated layers are laid out alike */
+    int frontier;          /* points to search for; 0: none */
     bool has_gap; /* otherwise the best is searched to `proof_gap`, free layouts of large graphs to
                      half a percent */
     double gap;   /* stop when (cost - bound) <= gap cost */

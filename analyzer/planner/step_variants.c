@@ -82,7 +82,16 @@ static bool is_fixed(const Variants *variants) {
 /* ---- One variant -------------------------------------------------------------------------------- */
 
 static void candidate_clear(gpointer data) {
-    g_clear_pointer(&((MtfStepCandidate *)data)->graph, mtf_graph_free);
+    MtfStepCandidate *candidate = data;
+    g_clear_pointer(&candidate->prices, mtf_rule_prices_free);
+    g_clear_pointer(&candidate->graph, mtf_graph_free);
+}
+
+/* Adds a candidate to those that own what they have. */
+static void hand_over(MtfStepCandidate *candidate, GArray *candidates) {
+    g_array_append_val(candidates, *candidate);
+    candidate->graph = NULL;
+    candidate->prices = NULL;
 }
 
 static void trial_clear(gpointer data) {
@@ -124,8 +133,11 @@ static void price_rules(const Variants *variants, Trial *trial, int64_t limit, b
     trial->arena_bytes = INT64_MAX;
     if (!packed && mtf_search_is_over(options->control))
         return;
+    if (trial->candidate.prices == NULL)
+        trial->candidate.prices = mtf_rule_prices_new(trial->candidate.graph);
     MtfRuleSearchOptions search = { .machine = options->machine,
                                     .memory_limit = limit,
+                                    .prices = trial->candidate.prices,
                                     .modelled = !packed,
                                     .draft = true,
                                     .pins = options->pins,
@@ -145,6 +157,7 @@ static void note_smallest(MtfStepCandidate *smallest, const MtfStepCandidate *ca
         return;
     *smallest = *candidate;
     smallest->graph = NULL;
+    smallest->prices = NULL;
 }
 
 /* Makes a variant's graph and sees whether it might fit; one that cannot be made ends its line. */
@@ -259,8 +272,7 @@ static bool take_trials(const Lines *lines, GArray *candidates, GError **error) 
             g_propagate_error(error, g_steal_pointer(&trial->error));
             return false;
         }
-        g_array_append_val(candidates, trial->candidate);
-        trial->candidate.graph = NULL;
+        hand_over(&trial->candidate, candidates);
     }
     return true;
 }
@@ -287,8 +299,7 @@ static bool make_unsplit(Variants *variants, GError **error) {
 }
 
 static void add_unsplit(Variants *variants) {
-    g_array_append_val(variants->candidates, variants->unsplit.candidate);
-    variants->unsplit.candidate.graph = NULL;
+    hand_over(&variants->unsplit.candidate, variants->candidates);
 }
 
 /* The unsplit variant of all is the only one when its best rules fit. */
@@ -327,6 +338,9 @@ static bool consider_all(Variants *variants, GError **error) {
         (!settled && !consider_lines(variants, error)))
         return false;
     g_array_sort(variants->candidates, compare_candidates);
+    for (guint i = MTF_VARIANTS_AT_ONCE; i < variants->candidates->len; i++)
+        g_clear_pointer(&g_array_index(variants->candidates, MtfStepCandidate, i).prices,
+                        mtf_rule_prices_free);
     if (variants->candidates->len == 0)
         g_array_append_val(variants->candidates, variants->smallest);
     return true;

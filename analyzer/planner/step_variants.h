@@ -18,6 +18,7 @@
 #define MTF_STEP_VARIANTS_H
 
 #include "analyzer/planner/planning.h"
+#include "analyzer/rules/rule_prices.h"
 #include "analyzer/solver/problem/search_control.h"
 
 /* Variants of one kind of recomputation that are ranked; and of large graphs, whose two best are
@@ -52,6 +53,7 @@ typedef struct {
                             nanoseconds; 0: not known */
     double seconds;      /* that its training graph took to be made; 0: not known */
     MtfGraph *graph;     /* its training graph, for whoever wants to take it; or NULL */
+    MtfRulePrices *prices; /* of that graph's rules, likewise, of those that promise most */
 } MtfStepCandidate;
 
 /* The candidates (MtfStepCandidate), the most promising first, at least one. When none can fit it

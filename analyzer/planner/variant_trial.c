@@ -146,7 +146,9 @@ static bool search_variant(Trial *trial, int frontier, GError **error) {
             : mtf_planning_executed_graph(trial->options->written, &candidate->variant, error);
     if (found->graph == NULL || !check_host(trial->options, found->graph, error))
         return false;
+    g_autoptr(MtfRulePrices) prices = g_steal_pointer(&candidate->prices);
     MtfPlanSearchOptions options = plan_options(trial, frontier);
+    options.prices = prices;
     return mtf_plan_search(found->graph, trial->options->meshes, &options, &found->answer, error);
 }
 

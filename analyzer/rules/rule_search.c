@@ -19,7 +19,7 @@ typedef struct {
     const MtfGraph *graph;
     const MtfRuleSearchOptions *options;
     const GArray *meshes;
-    MtfRuleTerms *terms;
+    MtfRulePrices *prices;
     MtfRuleAnswer *answer;
     int64_t floor; /* what the work alone takes on `floor_devices` devices, whatever mesh they
                       form */
@@ -31,7 +31,7 @@ typedef struct {
     Search *search;
     const MtfMesh *mesh;
     MtfPricer pricer;
-    MtfRuleTables *tables;
+    const MtfRuleTables *tables; /* the prices' */
     MtfRuleProgram *program;
     int64_t bound;    /* of all rules on this mesh that fit */
     int64_t cheapest; /* of those found to fit; INT64_MAX: none */
@@ -337,8 +337,9 @@ static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, M
     Attempt attempt = { .search = search, .mesh = mesh, .cheapest = INT64_MAX };
     if (!lay_mesh(&attempt, error))
         return false;
-    attempt.tables = mtf_rule_tables_new(search->terms, &attempt.pricer, mesh, allowed,
-                                         search->options->control);
+    attempt.tables =
+        mtf_rule_prices_tables(search->prices, &attempt.pricer, search->options->mapping == NULL,
+                               mesh, allowed, search->options->control);
     bool done = true;
     int64_t floor = attempt.tables != NULL ? mtf_rule_tables_floor(attempt.tables)
                                            : work_floor(search, &attempt.pricer, mesh);
@@ -355,7 +356,6 @@ static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, M
     *found =
         (MtfRuleMesh){ attempt.tables != NULL || attempt.cheapest < INT64_MAX, attempt.cheapest };
     mtf_rule_program_free(attempt.program);
-    mtf_rule_tables_free(attempt.tables);
     return done;
 }
 
@@ -401,10 +401,12 @@ bool mtf_rule_search(const MtfGraph *graph, const GArray *meshes,
     *answer = (MtfRuleAnswer){ .meshes = (int)meshes->len };
     answer->by_mesh = g_array_new(FALSE, TRUE, sizeof(MtfRuleMesh));
     g_array_set_size(answer->by_mesh, meshes->len);
-    g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
-    Search search = {
-        .graph = graph, .options = options, .meshes = meshes, .terms = terms, .answer = answer
-    };
+    g_autoptr(MtfRulePrices) own = options->prices == NULL ? mtf_rule_prices_new(graph) : NULL;
+    Search search = { .graph = graph,
+                      .options = options,
+                      .meshes = meshes,
+                      .prices = own != NULL ? own : options->prices,
+                      .answer = answer };
     if (search_with_terms(&search, error))
         return true;
     mtf_rule_answer_clear(answer);

@@ -13,7 +13,7 @@
 #ifndef MTF_RULE_SEARCH_H
 #define MTF_RULE_SEARCH_H
 
-#include "analyzer/solver/problem/search_control.h"
+#include "analyzer/rules/rule_prices.h"
 #include "cost/machine/machine.h"
 #include "cost/machine/mapping.h"
 #include "layouts/placement/rules.h"
@@ -30,6 +30,7 @@ typedef struct {
     const char *const *pins;    /* "d_ff:cols": the dimension lies on that axis; NULL-terminated */
     const char *const *forbids; /* the dimension does not lie on that axis; both may be NULL */
     double gap;                 /* stop a program when (cost - bound) <= gap cost */
+    MtfRulePrices *prices;      /* of the graph, for further searches; or NULL */
     MtfSearchControl *control;  /* told the best cost after each mesh; or NULL */
 } MtfRuleSearchOptions;
 

@@ -234,7 +234,7 @@ static bool close_program(const MtfRuleProgram *program, bool smallest, MtfRules
                 .rules = rules,
                 .cost = cost,
                 .smallest = smallest,
-                .nodes = MTF_RULE_CLOSE_NODES };
+                .nodes = program->nodes };
     g_autofree Range *ranges = g_new(Range, (gsize)(c.n_dims + 1) * (gsize)c.n_scopes + 1);
     c.ranges = ranges;
     bool done = close_all(&c);

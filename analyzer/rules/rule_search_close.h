@@ -9,7 +9,7 @@
 
 #include "analyzer/rules/rule_search_program.h"
 
-/* Nodes after which it gives up. */
+/* Nodes after which it gives up at first; each search that does leaves a quarter to the next. */
 #define MTF_RULE_CLOSE_NODES 200000
 
 /* Looks for rules cheaper than `*cost` whose modelled memory keeps `limit` and that are not

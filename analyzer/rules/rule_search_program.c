@@ -281,21 +281,17 @@ static bool solve_program(MtfRuleProgram *program, bool minimise_memory, int64_t
     }
 }
 
-bool mtf_rule_program_cheapest(MtfRuleProgram *program, int64_t limit, const MtfIlpOptions *options,
-                               MtfRuleSolution *solution, GError **error) {
-    MtfRuleSolution known;
-    if (close_alone(program, limit, &known)) {
-        *solution = known;
-        return true;
-    }
+/* By the integer program, where a search over the dimensions gave up with what is known. */
+static bool solve_cheapest(MtfRuleProgram *program, int64_t limit, const MtfIlpOptions *options,
+                           MtfRuleSolution *known, MtfRuleSolution *solution, GError **error) {
     if (!solve_program(program, false, limit, options, solution, error)) {
-        mtf_rules_free(known.rules);
+        mtf_rules_free(known->rules);
         return false;
     }
     if (solution->rules != NULL)
         solution->value = mtf_rule_tables_price(program->tables, solution->rules);
     bool optimal = solution->status == MTF_ILP_OPTIMAL;
-    merge_solutions(solution, &known);
+    merge_solutions(solution, known);
     if (solution->rules == NULL)
         return true;
     if (optimal && options->gap == 0 &&
@@ -303,6 +299,18 @@ bool mtf_rule_program_cheapest(MtfRuleProgram *program, int64_t limit, const Mtf
         solution->bound = solution->value;
     solution->bound = MIN(solution->bound, solution->value);
     return true;
+}
+
+bool mtf_rule_program_cheapest(MtfRuleProgram *program, int64_t limit, const MtfIlpOptions *options,
+                               MtfRuleSolution *solution, GError **error) {
+    MtfRuleSolution known;
+    if (close_alone(program, limit, &known)) {
+        *solution = known;
+        return true;
+    }
+    bool solved = solve_cheapest(program, limit, options, &known, solution, error);
+    program->nodes /= 4;
+    return solved;
 }
 
 bool mtf_rule_program_smallest(MtfRuleProgram *program, const MtfIlpOptions *options,
@@ -331,6 +339,7 @@ MtfRuleProgram *mtf_rule_program_new(const MtfRuleTables *tables) {
     MtfRuleProgram *program = g_new0(MtfRuleProgram, 1);
     program->tables = tables;
     program->work = MOST_WORK;
+    program->nodes = MTF_RULE_CLOSE_NODES;
     program->levels = mtf_rule_levels_new(tables);
     program->rows = g_array_new(FALSE, FALSE, sizeof(int));
     program->excluded = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_rules_free);

@@ -15,6 +15,7 @@ typedef struct {
     GArray *rows;                /* int: half-steps whose memory is bounded */
     GPtrArray *excluded;         /* MtfRules: assignments that may not be found again */
     double work;                 /* what the next solution may take, as MtfIlpOptions has it */
+    int nodes;                   /* what a search over the dimensions may look at */
 } MtfRuleProgram;
 
 typedef struct {

@@ -491,6 +491,58 @@ static void every_mesh_tells_its_own_optimum(void **state) {
     mtf_rule_answer_clear(&answer);
 }
 
+/* Searches that share what rules cost find what each finds alone, under whatever limit and pins. */
+static void shared_prices_change_no_answer(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = graph_of(6);
+    g_autoptr(GArray) meshes = mtf_mesh_shapes(12, 2);
+    g_autoptr(MtfRulePrices) prices = mtf_rule_prices_new(graph);
+    g_autofree char *pin = g_strdup_printf("%s:cols", mtf_graph_dimension(graph, 0)->name);
+    const char *const pins[] = { pin, NULL };
+    const MtfRuleSearchOptions asked[] = {
+        { .machine = machine, .memory_limit = INT64_MAX },
+        { .machine = machine, .memory_limit = INT64_MAX, .pins = pins },
+        { .machine = machine, .memory_limit = 1 },
+        { .machine = machine, .memory_limit = INT64_MAX, .modelled = true },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(asked); i++) {
+        MtfRuleSearchOptions sharing = asked[i];
+        sharing.prices = prices;
+        MtfRuleAnswer alone, shared;
+        assert_true(mtf_rule_search(graph, meshes, &asked[i], &alone, NULL));
+        assert_true(mtf_rule_search(graph, meshes, &sharing, &shared, NULL));
+        assert_int_equal(alone.found, shared.found);
+        assert_int_equal(alone.cost, shared.cost);
+        assert_int_equal(alone.bound, shared.bound);
+        assert_int_equal(alone.arena_bytes, shared.arena_bytes);
+        assert_true(mtf_mesh_equal(&alone.mesh, &shared.mesh));
+        mtf_rule_answer_clear(&alone);
+        mtf_rule_answer_clear(&shared);
+    }
+}
+
+/* A mesh laid in order is priced once, unless other axes are allowed. */
+static void a_mesh_in_order_is_priced_once(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = graph_of(6);
+    g_autoptr(GArray) meshes = mtf_test_meshes("rows:2;cols:2");
+    const MtfMesh *mesh = &g_array_index(meshes, MtfMesh, 0);
+    g_autoptr(MtfRulePrices) prices = mtf_rule_prices_new(graph);
+    g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
+    MtfPricer pricer;
+    assert_true(mtf_pricer_init(&pricer, machine, mesh, NULL));
+    for (guint d = 0; d < graph->dimensions->len; d++)
+        allowed[d] = 7;
+    const MtfRuleTables *first = mtf_rule_prices_tables(prices, &pricer, true, mesh, allowed, NULL);
+    assert_ptr_equal(mtf_rule_prices_tables(prices, &pricer, true, mesh, allowed, NULL), first);
+    assert_ptr_not_equal(mtf_rule_prices_tables(prices, &pricer, false, mesh, allowed, NULL),
+                         first);
+    allowed[0] = 1;
+    assert_ptr_not_equal(mtf_rule_prices_tables(prices, &pricer, true, mesh, allowed, NULL), first);
+    allowed[0] = 7;
+    assert_ptr_equal(mtf_rule_prices_tables(prices, &pricer, true, mesh, allowed, NULL), first);
+}
+
 /* The cheapest over several meshes is the least of their optima. */
 static void the_best_of_all_meshes_is_found(void **state) {
     (void)state;
@@ -530,6 +582,8 @@ int main(void) {
         cmocka_unit_test(where_time_is_up_there_still_are_rules),
         cmocka_unit_test(any_number_of_threads_prices_the_same),
         cmocka_unit_test(every_mesh_tells_its_own_optimum),
+        cmocka_unit_test(shared_prices_change_no_answer),
+        cmocka_unit_test(a_mesh_in_order_is_priced_once),
         cmocka_unit_test(the_best_of_all_meshes_is_found),
     };
     return cmocka_run_group_tests(tests, load_machine, free_machine);
