@@ -51,6 +51,7 @@ typedef struct {
     MtfIteration iteration;
     MtfStrategy strategy;
     int64_t parts[MTF_MAX_INDEXES]; /* that each index is cut into so far */
+    int64_t own[MTF_MAX_INDEXES];   /* … by axes that are there for it */
     bool reduces;
 } Assignment;
 
@@ -76,14 +77,15 @@ static bool split_dimension(const Context *context, Assignment *assignment, int 
     return false;
 }
 
-/* Splits an index that no other axis splits, so that pieces of pieces are not dealt anew, or else any; each time
- * the first that gives equal parts, or else the first that can be split at all. */
+/* Splits an index that no axis is there for, so that pieces of pieces are not dealt anew, or else any; each time
+ * the first that gives equal parts, or else the first that can be split at all. So pieces over several axes are
+ * cut from one index where it is large enough, and travel over all of them at once. */
 static bool split_anything(const Context *context, Assignment *assignment, int axis) {
     int64_t size = context->mesh->axes[axis].size;
     for (int trial = 0; trial < 4; trial++) {
         bool whole = trial % 2 == 0, equal = trial < 2;
         for (int i = 0; i < assignment->iteration.n; i++)
-            if ((!whole || assignment->parts[i] == 1) &&
+            if ((!whole || assignment->own[i] == 1) &&
                 (!equal ||
                  assignment->iteration.index[i].size % (assignment->parts[i] * size) == 0) &&
                 split(context, assignment, axis, i))
@@ -205,6 +207,7 @@ static void assign_operation(const Context *context, const StandardStyle *style_
     for (int a = 0; a < context->mesh->n_axes; a++)
         if (!assign_own_axis(context, style_choice, &assignment, a))
             left |= 1U << a;
+    memcpy(assignment.own, assignment.parts, sizeof assignment.own);
     for (int a = 0; a < context->mesh->n_axes; a++)
         if (left >> a & 1)
             assign_other_axis(context, style_choice, layout, &assignment, a);

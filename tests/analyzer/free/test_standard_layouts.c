@@ -210,6 +210,22 @@ static void pieces_of_split_weights_are_not_dealt_anew(void **state) {
     mtf_free_setup_clear(&setup);
 }
 
+/* The pieces over two axes are cut from one dimension: as on one axis of as many processors, each gradient is
+ * scattered and each weight gathered once. */
+static void pieces_over_several_axes_travel_at_once(void **state) {
+    (void)state;
+    static const char *const meshes[] = { "r:4", "r:2;c:2" };
+    for (gsize m = 0; m < G_N_ELEMENTS(meshes); m++) {
+        MtfFreeSetup setup;
+        setup_init(&setup, mtf_test_graph(perceptron), meshes[m]);
+        g_autoptr(MtfLayout) layout = layout_called(&setup, "data parallelism, ZeRO-1");
+        g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
+        assert_int_equal(elements_in(program, MTF_RESHARD_REDUCE_SCATTER), WEIGHTS);
+        assert_int_equal(elements_in(program, MTF_RESHARD_ALLGATHER), WEIGHTS);
+        mtf_free_setup_clear(&setup);
+    }
+}
+
 static void one_is_that_of_all_of_its_style(void **state) {
     (void)state;
     MtfFreeSetup setup;
@@ -232,6 +248,7 @@ static void one_is_that_of_all_of_its_style(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_of_split_weights_are_not_dealt_anew),
+        cmocka_unit_test(pieces_over_several_axes_travel_at_once),
         cmocka_unit_test(one_is_that_of_all_of_its_style),
         cmocka_unit_test(networks_over_space_split_it_by_hand),
         cmocka_unit_test(data_parallelism_reduces_every_gradient_once),
