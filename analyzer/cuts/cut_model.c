@@ -178,6 +178,7 @@ static void fill_places(Chain *chain, int first, int end, int begin, guint count
         guint i = kept->len <= count ? k : k * (kept->len - 1) / (count - 1);
         chain->chain.price[at] = g_array_index(kept, Candidate, i).price;
         chain->way[at] = g_array_index(kept, Candidate, i).way;
+        ((MtfUnitWay *)chain->model->ways->pdata[chain->way[at]])->wanted = true;
     }
 }
 

@@ -56,7 +56,7 @@ typedef struct {
 } MtfCutModel;
 
 /* The best stages, in order; of `chunks` above 1 stages × chunks parts of the graph. NULL when none
- * fits. */
+ * fits. Ways that some stage might have had are marked as wanted. */
 MtfCutPlan *mtf_cut_model_solve(const MtfCutModel *model);
 
 /* Each unit's work where it costs least, spread evenly: no plan takes less. */

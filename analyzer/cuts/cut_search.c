@@ -2,6 +2,7 @@
 #include "analyzer/cuts/cut_search.h"
 
 #include "analyzer/cuts/stage_sizes.h"
+#include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/training/batch_dimension.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -50,7 +51,7 @@ struct MtfCutSearch {
     MtfRecompute kinds[MTF_RECOMPUTES];
     int n_kinds;
     GArray *priced;    /* Priced; */
-    bool narrowed;     /* some of it without all sizes, since the best plan needs none as large */
+    bool narrowed;     /* some of it without all meshes, since plans of others were no better */
     GArray *best;      /* Best, one for each number of chunks that is asked for, and a mixed one */
     GPtrArray *others; /* MtfCutPlan, of other numbers of micro-batches */
     int tried;
@@ -245,6 +246,46 @@ static GArray *list_priced_sizes(Search *search) {
     return wanted;
 }
 
+/* Whether ways on the mesh were priced, and none was one that some stage might have. */
+static bool is_unwanted(const Search *search, const MtfMesh *mesh) {
+    bool known = false;
+    for (guint i = 0; i < search->priced->len; i++) {
+        const GPtrArray *ways = g_array_index(search->priced, Priced, i).ways;
+        for (guint w = 0; w < ways->len; w++) {
+            const MtfUnitWay *way = g_ptr_array_index(ways, w);
+            if (!mtf_mesh_equal(&way->mesh, mesh))
+                continue;
+            if (way->wanted)
+                return false;
+            known = true;
+        }
+    }
+    return known;
+}
+
+/* The meshes that the variant is priced on: of a large graph, when there is a plan, none that no stage has wanted so
+ * far. NULL on an error. */
+static GArray *list_priced_meshes(Search *search, GError **error) {
+    const MtfCutRequest *request = search->request;
+    g_autoptr(GArray) sizes = list_priced_sizes(search);
+    g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    bool narrows = !request->each_number && best_plan(search) != NULL;
+    for (guint z = 0; z < sizes->len; z++) {
+        int devices = (int)g_array_index(sizes, int64_t, z);
+        g_autoptr(GArray) shapes =
+            mtf_mesh_shapes_on(request->machine, devices, request->max_axes, error);
+        if (shapes == NULL)
+            return NULL;
+        for (guint i = 0; i < shapes->len; i++) {
+            bool left = narrows && is_unwanted(search, &g_array_index(shapes, MtfMesh, i));
+            if (!left)
+                g_array_append_val(meshes, g_array_index(shapes, MtfMesh, i));
+            search->narrowed |= left;
+        }
+    }
+    return g_steal_pointer(&meshes);
+}
+
 /* The ways of the variant with that recomputation, priced once; NULL on an error. */
 static GPtrArray *price_ways(Search *search, MtfRecompute recompute, GError **error) {
     for (guint i = 0; i < search->priced->len; i++) {
@@ -252,9 +293,11 @@ static GPtrArray *price_ways(Search *search, MtfRecompute recompute, GError **er
         if (known->microbatches == search->variant.microbatches && known->recompute == recompute)
             return known->ways;
     }
-    g_autoptr(GArray) sizes = list_priced_sizes(search);
+    g_autoptr(GArray) meshes = list_priced_meshes(search, error);
+    if (meshes == NULL)
+        return NULL;
     MtfUnitPricing pricing = { search->request->forward, search->units, search->request->machine,
-                               search->variant,          sizes,         search->request->max_axes };
+                               search->variant, meshes };
     pricing.variant.recompute = recompute;
     Priced priced = { search->variant.microbatches, recompute, mtf_unit_prices(&pricing, error) };
     if (priced.ways != NULL)

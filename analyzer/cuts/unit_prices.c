@@ -2,7 +2,6 @@
 #include "analyzer/cuts/unit_prices.h"
 
 #include "analyzer/free/standard_layouts.h"
-#include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/price/schedule.h"
 #include "layouts/graph/stage_split.h"
@@ -40,7 +39,6 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UnitParts, parts_clear)
 typedef struct {
     const MtfUnitPricing *pricing;
     const UnitParts *parts;
-    int64_t devices;
     MtfMesh mesh;
     MtfKnownPaths *paths; /* while they are found: shared by all kinds */
     MtfUnitWay **way;     /* [styles], NULL where nobody has it */
@@ -111,7 +109,7 @@ static MtfUnitWay *way_of_style(MeshPrices *prices, const MtfStandardLayout *sta
     MtfUnitWay **way = &prices->way[standard->style];
     if (*way == NULL) {
         *way = g_new0(MtfUnitWay, 1);
-        (*way)->devices = prices->devices;
+        (*way)->devices = mtf_mesh_size(&prices->mesh);
         (*way)->mesh = prices->mesh;
         (*way)->recompute = prices->pricing->variant.recompute;
         (*way)->name = g_strdup(standard->name);
@@ -203,23 +201,15 @@ static bool find_parts(const MtfUnitPricing *pricing, UnitParts *parts, GError *
     return true;
 }
 
-static bool list_meshes(const MtfUnitPricing *pricing, const UnitParts *parts, GArray *meshes,
-                        GError **error) {
-    for (guint z = 0; z < pricing->sizes->len; z++) {
-        int64_t devices = g_array_index(pricing->sizes, int64_t, z);
-        g_autoptr(GArray) shapes =
-            mtf_mesh_shapes_on(pricing->machine, (int)devices, pricing->max_axes, error);
-        if (shapes == NULL)
-            return false;
-        for (guint i = 0; i < shapes->len; i++) {
-            MeshPrices prices = { .pricing = pricing,
-                                  .parts = parts,
-                                  .devices = devices,
-                                  .mesh = g_array_index(shapes, MtfMesh, i) };
-            g_array_append_val(meshes, prices);
-        }
+static GArray *list_meshes(const MtfUnitPricing *pricing, const UnitParts *parts) {
+    GArray *meshes = g_array_new(FALSE, FALSE, sizeof(MeshPrices));
+    for (guint i = 0; i < pricing->meshes->len; i++) {
+        MeshPrices prices = { .pricing = pricing,
+                              .parts = parts,
+                              .mesh = g_array_index(pricing->meshes, MtfMesh, i) };
+        g_array_append_val(meshes, prices);
     }
-    return true;
+    return meshes;
 }
 
 /* Ways that every unit has. */
@@ -238,9 +228,9 @@ static void keep_ways(const MeshPrices *prices, GPtrArray *ways) {
 
 GPtrArray *mtf_unit_prices(const MtfUnitPricing *pricing, GError **error) {
     g_auto(UnitParts) parts = { 0 };
-    g_autoptr(GArray) meshes = g_array_new(FALSE, FALSE, sizeof(MeshPrices));
-    if (!find_parts(pricing, &parts, error) || !list_meshes(pricing, &parts, meshes, error))
+    if (!find_parts(pricing, &parts, error))
         return NULL;
+    g_autoptr(GArray) meshes = list_meshes(pricing, &parts);
     mtf_in_parallel((int)meshes->len, price_mesh, meshes);
     GPtrArray *ways = g_ptr_array_new_with_free_func(way_free);
     for (guint i = 0; i < meshes->len; i++) {

@@ -34,6 +34,7 @@ typedef struct {
     char *name;             /* "Megatron, ZeRO-1" */
     int style;              /* of the standard layout; */
     bool megatron;          /* which Megatron-LM has */
+    bool wanted;            /* some stage may be laid out so; who chooses stages says it */
     MtfUnitPrice *price;    /* [kinds] */
 } MtfUnitWay;
 
@@ -42,11 +43,10 @@ typedef struct {
     const MtfGraphUnits *units;
     const MtfMachine *machine;
     MtfStepVariant variant; /* with two micro-batches or more */
-    const GArray *sizes;    /* of int64_t: devices of a stage */
-    int max_axes;
+    const GArray *meshes;   /* MtfMesh: what a stage may run on */
 } MtfUnitPricing;
 
-/* The ways (MtfUnitWay), in order of size. Fails when the training step cannot be made. Free with
+/* The ways (MtfUnitWay), in order of the meshes. Fails when the training step cannot be made. Free with
  * g_ptr_array_unref. */
 GPtrArray *mtf_unit_prices(const MtfUnitPricing *pricing, GError **error);
 
