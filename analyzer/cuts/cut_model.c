@@ -66,20 +66,21 @@ static double share_of_link(double stage, double child) {
     return stage >= child ? child / stage : stage / child;
 }
 
-/* There and back, over the slowest of the levels of switches that the pipeline reaches over; on a torus each device
- * has links of its own. */
-static double carried_seconds(const MtfCutModel *model, int first, int64_t devices) {
+/* What crosses before a unit, one way, over the slowest of the levels of switches that the pipeline reaches over; on
+ * a torus each device has links of its own. */
+static double carried_seconds(const MtfCutModel *model, int unit, int64_t devices) {
     const MtfNetwork *network = &model->machine->network;
+    bool crosses = unit > 0 && unit < model->units->units;
     int d = network->switched ? network->axes - 1 : 0;
-    double bytes = crossing_bytes(model, first), latency = 0, slowest = 0, child = 1;
-    for (; first > 0 && d >= 0 && child < (double)model->devices; d--) {
+    double bytes = crossing_bytes(model, unit), latency = 0, slowest = 0, child = 1;
+    for (; crosses && d >= 0 && child < (double)model->devices; d--) {
         const MtfNetworkAxis *level = &network->axis[d];
         double share = share_of_link((double)devices, child);
         slowest = fmax(slowest, share * bytes / level->bandwidth);
         latency = level->latency;
         child *= (double)level->size;
     }
-    return 2 * (latency + slowest);
+    return latency + slowest;
 }
 
 /* Sums over no units, of a stage that begins with unit `first`. */
@@ -142,15 +143,19 @@ static bool fits_alone(const Chain *chain, const MtfChainPrice *price) {
     return (price->fixed + held_by_first(model) * price->flight) * model->chunks <= memory;
 }
 
-/* The ways of so many devices with that recomputation, MTF_RECOMPUTES: with any. */
-static GArray *list_candidates(const Chain *chain, int64_t devices, MtfRecompute recompute) {
+/* The ways of so many devices with that recomputation, MTF_RECOMPUTES: with any. A stage waits for what it receives:
+ * activations where it begins, and where it ends, `end`, their gradients. */
+static GArray *list_candidates(const Chain *chain, int end, int64_t devices,
+                               MtfRecompute recompute) {
     const MtfCutModel *model = chain->model;
+    double gradients = carried_seconds(model, place_at(model, end), devices);
     GArray *all = g_array_new(FALSE, FALSE, sizeof(Candidate));
     for (guint w = 0; w < model->ways->len; w++) {
         const MtfUnitWay *way = g_ptr_array_index(model->ways, w);
         if (way->devices != devices || (recompute != MTF_RECOMPUTES && way->recompute != recompute))
             continue;
         Candidate candidate = { (int)w, chain->sums[w].price };
+        candidate.price.seconds += gradients;
         candidate.price.fixed += chain->sums[w].work;
         candidate.price.flight += chain->sums[w].at_end;
         if (fits_alone(chain, &candidate.price))
@@ -165,7 +170,7 @@ static GArray *list_candidates(const Chain *chain, int64_t devices, MtfRecompute
 static void fill_places(Chain *chain, int first, int end, int begin, guint count,
                         MtfRecompute recompute) {
     int64_t devices = g_array_index(chain->model->sizes, int64_t, begin / (int)chain->ways);
-    g_autoptr(GArray) all = list_candidates(chain, devices, recompute);
+    g_autoptr(GArray) all = list_candidates(chain, end, devices, recompute);
     g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(Candidate));
     for (guint i = 0; i < all->len; i++)
         if (!is_dominated(kept, &g_array_index(all, Candidate, i)))

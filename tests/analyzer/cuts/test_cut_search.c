@@ -463,7 +463,7 @@ static double stage_seconds(const Chain *chain, const MtfCutModel *model, int st
     for (int w = 0; w < 4; w++) {
         if (given != NULL && chain->way[w].recompute != given[stage])
             continue;
-        double seconds = first > 0 ? 2 * host->latency : 0;
+        double seconds = ((first > 0) + (end < 6)) * host->latency;
         double bytes = flight * (chain->price[w][first].at_begin + chain->price[w][end - 1].at_end);
         double work = 0;
         for (int u = first; u < end; u++) {
