@@ -160,9 +160,12 @@ $(eval $(call stamp,$(B)/support.sources,$(TEST_SUPPORT)))
 $(B)/libsupport.a: $(call objects,$(TEST_SUPPORT)) $(B)/support.sources
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
+# A release holds some 270 test programs, and most of linking one is to write its symbols for debuggers,
+# which other builds keep; gold, where it is, takes half of the rest.
+TEST_LDFLAGS_release := -Wl,--strip-debug $(if $(shell command -v ld.gold),-fuse-ld=gold)
 BENCHES := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
 $(TESTS) $(BENCHES): $(B)/%: $(B)/%.o $(B)/libsupport.a $(call archives,reports runtime analyzer cost layouts)
-	$(LINK) -Wl,--as-needed -lcmocka -lglpk $(CGRAPH_LIBS) $(MPI_LIBS) $(BLAS_LIBS) $(PNG_LIBS) $(HTTP_LIBS) $(BASE_LIBS)
+	$(LINK) $(TEST_LDFLAGS_$(BUILD)) -Wl,--as-needed -lcmocka -lglpk $(CGRAPH_LIBS) $(MPI_LIBS) $(BLAS_LIBS) $(PNG_LIBS) $(HTTP_LIBS) $(BASE_LIBS)
 $(FUZZERS): $(B)/tests/fuzz/driver.o
 .PHONY: tests fuzzers benches
 tests: programs $(TESTS)
