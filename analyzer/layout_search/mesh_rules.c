@@ -58,7 +58,7 @@ bool mtf_mesh_rules(const MtfPlanSearch *search, const GArray *meshes, const Mtf
         .forbids = options->forbids,
         .gap = options->has_gap ? options->gap : 0,
         .prices = options->prices,
-        .control = meshes == search->meshes ? search->control : &part,
+        .control = &part,
     };
     if (!mtf_rule_search(search->graph, meshes, &rule_options, answer, error))
         return false;

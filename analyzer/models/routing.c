@@ -43,7 +43,7 @@ static const MtfRoutingConvention conventions[] = {
     { "megatron", megatron_places, MTF_BALANCE_ALL, 0, 1 },
 };
 
-const MtfRoutingConvention *mtf_routing_convention(const char *name) {
+static const MtfRoutingConvention *convention_named(const char *name) {
     for (size_t i = 0; i < G_N_ELEMENTS(conventions); i++)
         if (name == NULL || strcmp(conventions[i].name, name) == 0)
             return &conventions[i];
@@ -51,7 +51,7 @@ const MtfRoutingConvention *mtf_routing_convention(const char *name) {
 }
 
 int64_t mtf_routing_places(const MtfRouting *routing, int64_t tokens) {
-    const MtfRoutingConvention *convention = mtf_routing_convention(routing->convention);
+    const MtfRoutingConvention *convention = convention_named(routing->convention);
     if (routing->capacity > 0)
         return MIN(routing->capacity, tokens);
     if (routing->capacity_factor <= 0 || convention->places == NULL)
@@ -236,7 +236,7 @@ MtfRouted mtf_route(MtfParts *parts, const MtfRouting *routing, const MtfRouting
                     int scores) {
     Route r = { .p = parts,
                 .routing = routing,
-                .convention = mtf_routing_convention(routing->convention),
+                .convention = convention_named(routing->convention),
                 .dims = dims,
                 .scores = scores };
     bool has_places = mtf_routing_places(routing, (int64_t)size_of(&r, dims->tokens)) > 0;

@@ -51,9 +51,6 @@ typedef struct {
     double auxiliary, z_loss, jitter;
 } MtfRouting;
 
-/* NULL when there is none of that name. */
-const MtfRoutingConvention *mtf_routing_convention(const char *name);
-
 /* An expert's capacity for `tokens` tokens; 0: unlimited. Never more than there are
  * tokens, since a token chooses an expert once. */
 int64_t mtf_routing_places(const MtfRouting *routing, int64_t tokens);

@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-char *mtf_onnx_step_name(MtfOnnxTranslation *t) {
+/* The name of the next operation made for the node; free with g_free. */
+static char *step_name(MtfOnnxTranslation *t) {
     const char *name = t->node != NULL ? t->node->op : "constant";
     for (guint k = t->node != NULL ? t->node->outputs->len : 0; k-- > 0;)
         if (*(const char *)t->node->outputs->pdata[k] != '\0')
@@ -16,7 +17,7 @@ char *mtf_onnx_step_name(MtfOnnxTranslation *t) {
 }
 
 MtfAxisOperation mtf_onnx_begin(MtfOnnxTranslation *t, int kind) {
-    g_autofree char *name = mtf_onnx_step_name(t);
+    g_autofree char *name = step_name(t);
     return mtf_axis_operation(t->graph, kind, name);
 }
 
@@ -617,7 +618,7 @@ MtfOnnxValue *mtf_onnx_range(MtfOnnxTranslation *t, int type, int rank, const in
 /* ---- Loops ----------------------------------------------------------------------------------- */
 
 int mtf_onnx_loop(MtfOnnxTranslation *t, int64_t count, bool reverse) {
-    g_autofree char *name = mtf_onnx_step_name(t);
+    g_autofree char *name = step_name(t);
     return mtf_axis_loop_add(t->graph, count, reverse, name);
 }
 

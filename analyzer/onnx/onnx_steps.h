@@ -7,10 +7,7 @@
 
 #include "analyzer/onnx/onnx_value.h"
 
-/* The name of the next operation made for the node; free with g_free. */
-char *mtf_onnx_step_name(MtfOnnxTranslation *t);
-
-/* An operation of that name, and an input of it whose axis k goes by indexes[k]. */
+/* The next operation made for the node, and an input of it whose axis k goes by indexes[k]. */
 MtfAxisOperation mtf_onnx_begin(MtfOnnxTranslation *t, int kind);
 void mtf_onnx_take(MtfOnnxTranslation *t, MtfAxisOperation *operation, const MtfOnnxValue *value,
                    const int *indexes);

@@ -391,7 +391,7 @@ double mtf_machine_step_seconds(const MtfMachine *machine) {
     return machine->software != NULL ? machine->software->step_seconds : 0;
 }
 
-const char *mtf_machine_usual_software(const MtfMachine *machine) {
+static const char *usual_software(const MtfMachine *machine) {
     if (!machine->kernels.known)
         return MTF_OWN_SOFTWARE;
     if (machine->transport.nccl)
@@ -404,7 +404,7 @@ const char *mtf_machine_software_name(const MtfMachine *machine) {
 }
 
 bool mtf_machine_set_software(MtfMachine *machine, const char *name_or_path, GError **error) {
-    const char *name = name_or_path != NULL ? name_or_path : mtf_machine_usual_software(machine);
+    const char *name = name_or_path != NULL ? name_or_path : usual_software(machine);
     g_autoptr(MtfSoftware) software = mtf_software_load(name, error);
     if (software == NULL)
         return false;

@@ -104,9 +104,6 @@ bool mtf_machine_set_software(MtfMachine *machine, const char *name_or_path, GEr
  * software profile. */
 double mtf_machine_step_seconds(const MtfMachine *machine);
 
-/* The name of what is usual on the machine. */
-const char *mtf_machine_usual_software(const MtfMachine *machine);
-
 /* The name of the profile that the machine prices steps for. */
 const char *mtf_machine_software_name(const MtfMachine *machine);
 

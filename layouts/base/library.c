@@ -33,7 +33,7 @@ static char *find_beside_program(void) {
     return found;
 }
 
-char *mtf_library_folder(GError **error) {
+static char *library_folder(GError **error) {
     const char *named = g_getenv("MESHTF_LIBRARY");
     char *found = named != NULL ? folder_if_there(g_strdup(named)) : find_beside_program();
     if (found != NULL)
@@ -51,7 +51,7 @@ static int compare_names(const void *a, const void *b) {
 }
 
 char **mtf_library_list(const char *kind, GError **error) {
-    g_autofree char *library = mtf_library_folder(error);
+    g_autofree char *library = library_folder(error);
     if (library == NULL)
         return NULL;
     g_autofree char *path = g_build_filename(library, kind, NULL);
@@ -88,7 +88,7 @@ char *mtf_library_find(const char *kind, const char *name, GError **error) {
     if (known == NULL)
         return NULL;
     if (g_strv_contains((const char *const *)known, name)) {
-        g_autofree char *library = mtf_library_folder(NULL);
+        g_autofree char *library = library_folder(NULL);
         g_autofree char *file = g_strdup_printf("%s.json", name);
         return g_build_filename(library, kind, file, NULL);
     }

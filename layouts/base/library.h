@@ -11,9 +11,6 @@
 
 #include "layouts/base/json_reader.h"
 
-/* The library's folder; free with g_free. NULL with a failure when none of the places has it. */
-char *mtf_library_folder(GError **error);
-
 /* The names of a kind ("machines", "graphs"), sorted; NULL-terminated, free with g_strfreev. Empty
  * when the library has none of them. */
 char **mtf_library_list(const char *kind, GError **error);

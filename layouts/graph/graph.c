@@ -157,7 +157,7 @@ static bool name_is_legal(const char *name, const char *forbidden) {
     return *name != '\0' && g_utf8_validate(name, -1, NULL);
 }
 
-bool mtf_dimension_name_is_legal(const char *name) {
+static bool dimension_name_is_legal(const char *name) {
     return name_is_legal(name, " ,.;:");
 }
 
@@ -168,7 +168,7 @@ bool mtf_tensor_name_is_legal(const char *name) {
 static bool check_dimension(const MtfGraph *graph, const char *name, int64_t size, GError **error) {
     /* What else may stand where placements and strategies name a dimension. */
     static const char *const words[] = { "replicated", "duplicated", "partial", NULL };
-    if (!mtf_dimension_name_is_legal(name))
+    if (!dimension_name_is_legal(name))
         return mtf_input_error(error,
                                "dimension \"%s\": a name holds no space , . ; : or control "
                                "character and is not empty",

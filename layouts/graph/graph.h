@@ -331,9 +331,8 @@ int mtf_graph_find_dimension(const MtfGraph *graph, const char *name);
 int mtf_graph_find_tensor(const MtfGraph *graph, const char *name);
 int mtf_graph_find_operation(const MtfGraph *graph, const char *name);
 
-/* Names of dimensions hold none of space , . ; : and no control character, and are not empty; the
- * same for tensors, where , . ; : are allowed. */
-bool mtf_dimension_name_is_legal(const char *name);
+/* Names of tensors and operations hold no space and no control character, and are not empty; those of
+ * dimensions none of , . ; : either. */
 bool mtf_tensor_name_is_legal(const char *name);
 
 /* Appends; each returns the new index, or -1 with a bad-input error (name taken or illegal, size

@@ -61,7 +61,9 @@ static int64_t einsum_scratch_bytes(const MtfGraph *graph, const MtfOperation *o
                : mtf_einsum_scratch_bytes(terms, op->n_inputs, &result, mtf_dtype_bytes(dtype));
 }
 
-bool mtf_operation_sums_in_scratch(const MtfGraph *graph, const MtfOperation *op) {
+/* Whether the kernel of an operation (not einsum or attention) folds its first output in scratch,
+ * in the type of its sums, and rounds it at the end. */
+static bool sums_in_scratch(const MtfGraph *graph, const MtfOperation *op) {
     const MtfOperationRow *row = mtf_operation_row(op->kind);
     MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
     return row->reduction != MTF_REDUCE_NONE && !row->gathers && !row->separate &&
@@ -91,7 +93,7 @@ bool mtf_table_has_strips(const MtfTerm *ids, const MtfTerm *dy, const MtfTerm *
 /* Of a narrow result that is summed in scratch: `result` in the type of sums. */
 static int64_t wide_bytes(const MtfGraph *graph, const MtfOperation *op, const MtfTerm *result) {
     MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
-    return mtf_operation_sums_in_scratch(graph, op)
+    return sums_in_scratch(graph, op)
                ? mtf_term_bytes(result, mtf_dtype_bytes(mtf_dtype_wide(dtype)))
                : 0;
 }

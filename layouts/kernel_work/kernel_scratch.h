@@ -23,10 +23,6 @@
 int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
                                     const MtfIteration *iteration, const int64_t *sizes);
 
-/* Whether the kernel of an operation (not einsum or attention) folds its first output in scratch,
- * in the type of its sums, and rounds it at the end. */
-bool mtf_operation_sums_in_scratch(const MtfGraph *graph, const MtfOperation *operation);
-
 /* The slice of `tensor`, an operand of the operation, on such a processor. */
 MtfTerm mtf_operation_local_term(const MtfGraph *graph, int tensor, const MtfIteration *iteration,
                                  const int64_t *sizes);

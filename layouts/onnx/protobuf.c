@@ -87,13 +87,14 @@ void mtf_wire_put_float(GByteArray *message, uint32_t number, float value) {
     g_byte_array_append(message, (const guint8 *)&bits, sizeof bits);
 }
 
-void mtf_wire_put_length(GByteArray *message, uint32_t number, uint64_t length) {
+/* The key and length of bytes that the caller appends. */
+static void put_length(GByteArray *message, uint32_t number, uint64_t length) {
     put_key(message, number, MTF_WIRE_BYTES);
     mtf_wire_put_bare(message, length);
 }
 
 static void put_bytes(GByteArray *message, uint32_t number, const void *bytes, gsize length) {
-    mtf_wire_put_length(message, number, length);
+    put_length(message, number, length);
     if (length > 0)
         g_byte_array_append(message, bytes, (guint)length);
 }

@@ -51,8 +51,7 @@ void mtf_wire_put_float(GByteArray *message, uint32_t number, float value);
 void mtf_wire_put_string(GByteArray *message, uint32_t number, const char *text);
 void mtf_wire_put_message(GByteArray *message, uint32_t number, const GByteArray *inner);
 
-/* The key and length of bytes that the caller appends, and a bare varint. */
-void mtf_wire_put_length(GByteArray *message, uint32_t number, uint64_t length);
+/* Append a varint that is no field. */
 void mtf_wire_put_bare(GByteArray *message, uint64_t value);
 
 #endif

@@ -10,7 +10,7 @@ const char *mtf_recompute_name(MtfRecompute recompute) {
     return names[recompute];
 }
 
-const char *mtf_offload_name(MtfOffload offload) {
+static const char *offload_name(MtfOffload offload) {
     static const char *const names[MTF_OFFLOADS] = { "none", "layers", "activations" };
     return names[offload];
 }
@@ -24,7 +24,7 @@ char *mtf_recompute_format(MtfRecompute recompute, int layers) {
 }
 
 char *mtf_offload_format(MtfOffload offload, int layers) {
-    return format(mtf_offload_name(offload), layers);
+    return format(offload_name(offload), layers);
 }
 
 /* Whether the text is the name; or where layers may be counted, the name and a number of them. */
@@ -89,8 +89,7 @@ bool mtf_offload_parse(const char *text, MtfOffload *offload, int *layers, GErro
     *layers = 0;
     for (int i = 0; i < MTF_OFFLOADS; i++) {
         *offload = (MtfOffload)i;
-        if (text == NULL ||
-            is_choice(text, mtf_offload_name(*offload), i != MTF_OFFLOAD_NONE, layers))
+        if (text == NULL || is_choice(text, offload_name(*offload), i != MTF_OFFLOAD_NONE, layers))
             return true;
     }
     return mtf_input_error(error,

@@ -58,7 +58,6 @@ MtfRecompute *mtf_recompute_parse_stages(const char *text, int stages, GError **
 
 /* "none", "layers", "activations", and with `layers` (0: all) "layers:K" and "activations:K"; and back.
  * Fails with a bad-input error that lists them; NULL is "none". */
-const char *mtf_offload_name(MtfOffload offload);
 char *mtf_offload_format(MtfOffload offload, int layers); /* free with g_free */
 bool mtf_offload_parse(const char *text, MtfOffload *offload, int *layers, GError **error);
 

@@ -57,7 +57,9 @@ bool mtf_instruction_takes_algorithm(const MtfProgram *program, int index,
     return mtf_instruction_calls(program, index) == 1 && mtf_exchange_applies(algorithm, &shape);
 }
 
-GArray *mtf_instruction_messages(const MtfProgram *program, int index, int rank) {
+/* The messages of `rank` in one run of the instruction, between positions of its group: a GArray of
+ * MtfExchangeMessage, or NULL where its algorithm is none of messages. */
+static GArray *messages_of(const MtfProgram *program, int index, int rank) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     if (!mtf_instruction_takes_algorithm(program, index, instruction->algorithm))
         return NULL;
@@ -73,7 +75,7 @@ GArray *mtf_instruction_messages(const MtfProgram *program, int index, int rank)
 int64_t mtf_instruction_sent_bytes(const MtfProgram *program, int index, int rank,
                                    int64_t *to_rank) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
-    GArray *messages = mtf_instruction_messages(program, index, rank);
+    GArray *messages = messages_of(program, index, rank);
     int64_t sent = 0;
     if (messages == NULL)
         return 0;

@@ -14,10 +14,6 @@ void mtf_exchange_shape_axes(const MtfMesh *mesh, unsigned axes, MtfExchangeShap
 bool mtf_instruction_takes_algorithm(const MtfProgram *program, int index,
                                      MtfExchangeAlgorithm algorithm);
 
-/* The messages of `rank` in one run of the instruction, between positions of its group: a GArray of
- * MtfExchangeMessage, or NULL where its algorithm is none of messages. */
-GArray *mtf_instruction_messages(const MtfProgram *program, int index, int rank);
-
 /* Bytes that `rank` sends in messages in one run of the instruction; added to to_rank[r] for each
  * rank r that gets some, unless that is NULL. */
 int64_t mtf_instruction_sent_bytes(const MtfProgram *program, int index, int rank,

@@ -265,7 +265,7 @@ MtfStageExecution mtf_pipeline_stage_execution(const MtfPipelinePlan *pipeline, 
     };
 }
 
-int mtf_pipeline_domain_size(const MtfPipelinePlan *pipeline, int domain) {
+static int domain_size(const MtfPipelinePlan *pipeline, int domain) {
     for (int s = 0; s < (int)pipeline->stages->len; s++)
         if (pipeline->order->rank_of_stage[s] == domain)
             return mtf_mesh_size(&mtf_pipeline_stage(pipeline, s)->layout->mesh);
@@ -275,7 +275,7 @@ int mtf_pipeline_domain_size(const MtfPipelinePlan *pipeline, int domain) {
 int mtf_pipeline_first_device(const MtfPipelinePlan *pipeline, int domain) {
     int first = 0;
     for (int d = 0; d < domain; d++)
-        first += mtf_pipeline_domain_size(pipeline, d);
+        first += domain_size(pipeline, d);
     return first;
 }
 
@@ -320,7 +320,7 @@ double mtf_pipeline_sent_bytes(const MtfPipelinePlan *pipeline) {
 
 bool mtf_pipeline_plan_add(MtfPipelinePlan *pipeline, MtfPlan *plan, GError **error) {
     int stage = (int)pipeline->stages->len;
-    int size = mtf_pipeline_domain_size(pipeline, pipeline->order->rank_of_stage[stage]);
+    int size = domain_size(pipeline, pipeline->order->rank_of_stage[stage]);
     int own = mtf_mesh_size(&plan->layout->mesh);
     g_ptr_array_add(pipeline->stages, plan);
     return size == 0 || size == own ||

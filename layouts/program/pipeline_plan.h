@@ -64,8 +64,7 @@ bool mtf_pipeline_plan_add(MtfPipelinePlan *pipeline, MtfPlan *plan, GError **er
 /* The plan of a stage; the pipeline owns it. */
 MtfPlan *mtf_pipeline_stage(const MtfPipelinePlan *pipeline, int stage);
 
-/* The devices of a domain, and the first of them. */
-int mtf_pipeline_domain_size(const MtfPipelinePlan *pipeline, int domain);
+/* The first device of a domain. */
 int mtf_pipeline_first_device(const MtfPipelinePlan *pipeline, int domain);
 
 /* "device 3", "devices 1 to 7, one each" or "devices 0 to 7, mesh all:8", where they are those of several

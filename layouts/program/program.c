@@ -158,8 +158,10 @@ static int moved_dim(const MtfReshardOp *op) {
     return -1;
 }
 
-bool mtf_reshard_is_contiguous(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                               const MtfReshardOp *op) {
+/* Whether the pieces a step gathers or scatters lie one after another in memory: every dimension before
+ * the one concerned has at most one element locally. */
+static bool is_contiguous(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                          const MtfReshardOp *op) {
     int dim = moved_dim(op);
     for (int i = 0; i < shape->rank && shape->dims[i] != dim; i++) {
         int64_t parts =
@@ -180,7 +182,7 @@ int64_t mtf_reshard_scratch(const MtfGraph *graph, const MtfMesh *mesh, const Mt
     if (row->exchanges)
         return mtf_reshard_largest_payload(graph, mesh, shape, op) +
                mtf_largest_elements(graph, mesh, shape, &op->to);
-    return mtf_reshard_is_contiguous(graph, mesh, shape, op)
+    return is_contiguous(graph, mesh, shape, op)
                ? 0
                : mtf_reshard_largest_payload(graph, mesh, shape, op);
 }

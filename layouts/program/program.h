@@ -172,13 +172,8 @@ const MtfTensor *mtf_reshard_tensor(const MtfProgram *program, const MtfInstruct
 MtfReshardOp mtf_reshard_of_tensor(const MtfProgram *program, const MtfInstruction *instruction,
                                    int k);
 
-/* Whether the pieces a step gathers or scatters lie one after another in memory, so that it needs
- * no scratch: every dimension before the one concerned has at most one element locally. */
-bool mtf_reshard_is_contiguous(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                               const MtfReshardOp *op);
-
 /* Elements of scratch a collective needs, on the processor that needs most: allgather the
- * gathered result and reduce-scatter the whole input unless contiguous; all-to-all and halo what is
+ * gathered result and reduce-scatter the whole input unless its pieces lie one after another; all-to-all and halo what is
  * sent followed by what is received. */
 int64_t mtf_reshard_scratch(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                             const MtfReshardOp *op);

@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-int8_t mtf_int8_rounded(double value) {
+/* The nearest that int8 holds, ties to even; NaN becomes 0. */
+static int8_t int8_rounded(double value) {
     return (int8_t)(value != value ? 0 : rint(CLAMP(value, -MTF_INT8_MOST, MTF_INT8_MOST)));
 }
 
@@ -73,7 +74,7 @@ void mtf_slice_set(const MtfOperand *slice, int64_t position, double value) {
         ((uint16_t *)slice->data)[position] = mtf_bf16_rounded((float)value);
         return;
     case MTF_I8:
-        ((int8_t *)slice->data)[position] = mtf_int8_rounded(value);
+        ((int8_t *)slice->data)[position] = int8_rounded(value);
         return;
     case MTF_I64:
         ((int64_t *)slice->data)[position] = to_int64(value);

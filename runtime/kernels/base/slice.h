@@ -12,10 +12,8 @@ int64_t mtf_slice_elements(const MtfOperand *slice);
 /* The row-major index in the whole tensor of the element at `position` of the slice. */
 int64_t mtf_slice_global_index(const MtfOperand *slice, int64_t position);
 
-/* What int8 holds: from -127 to 127, so that the scale of the largest is the same both ways. The nearest
- * of these, ties to even; NaN becomes 0. */
+/* What int8 holds: from -127 to 127, so that the scale of the largest is the same both ways. */
 #define MTF_INT8_MOST 127.0
-int8_t mtf_int8_rounded(double value);
 
 /* One element as a double, whatever its type. */
 double mtf_slice_get(const MtfOperand *slice, int64_t position);

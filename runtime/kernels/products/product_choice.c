@@ -120,7 +120,8 @@ static bool is_intel(void) {
     return __get_cpuid(0, &most, &b, &c, &d) != 0 && b == signature_INTEL_ebx;
 }
 
-MtfProductLibraries mtf_product_libraries(void) {
+/* Those of this process. */
+static MtfProductLibraries libraries_here(void) {
     const char *isa = mtf_onednn_isa();
     if (strcmp(isa, "avx512_core_bf16") == 0 && is_intel())
         isa = "avx512_core_bf16_slow";
@@ -186,7 +187,7 @@ static GTree *tried(void) {
 
 static const MtfProductLibraries *libraries(void) {
     if (!choice.known)
-        choice.libraries = mtf_product_libraries();
+        choice.libraries = libraries_here();
     choice.known = true;
     return &choice.libraries;
 }
@@ -314,7 +315,7 @@ static bool parse_tried(const char *text, GTree *into) {
 
 bool mtf_product_choice_use(const char *text, GError **error) {
     g_autoptr(GTree) shapes = g_tree_new_full(compare_texts, NULL, g_free, NULL);
-    MtfProductLibraries found = mtf_product_libraries();
+    MtfProductLibraries found = libraries_here();
     g_auto(GStrv) parts = g_strsplit(text != NULL ? text : "", "; ", -1);
     bool good = text == NULL || (parts[0] != NULL && parse_libraries(parts[0], &found));
     for (int i = 1; good && text != NULL && parts[i] != NULL; i++)

@@ -35,9 +35,6 @@ typedef struct {
     const char *isa; /* static */
 } MtfProductLibraries;
 
-/* Those of this process. */
-MtfProductLibraries mtf_product_libraries(void);
-
 /* Flop a second by the table; 0 where the way does not apply. */
 double mtf_product_rate(const MtfProductLibraries *libraries, const MtfProductCase *shape,
                         MtfProductWay way);
