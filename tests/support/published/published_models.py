@@ -2146,7 +2146,7 @@ def kept(folder, weights_of):
 
 
 def made(folder, source, most):
-    """A token after the other, the highest each time. Of bytes 2 begins a text and 3 ends it, and a source too; of the
+    """What a model makes of a source, a token after the other, the highest each time. Of bytes 2 begins a text and 3 ends it, and a source too; of the
     words of write_words what the config says."""
     compute, config, weights = kept(folder, folder)
     words = source.startswith("w")
@@ -2157,11 +2157,21 @@ def made(folder, source, most):
         said.append(int(compute(weights, config, torch.tensor(said), torch.tensor([*read, end]))[-1].argmax()))
     said = [token for token in said[1:] if token != end]
     if words:
-        print(*(f"w{token}" for token in said if token > 2), flush=True)
-    else:
-        sys.stdout.buffer.write(bytes(32 if byte < 32 or byte == 127 else byte for byte in said) + b"\n")
-        sys.stdout.buffer.flush()
-    return len(said) > 0
+        return " ".join(f"w{token}" for token in said if token > 2).encode()
+    return bytes(32 if byte < 32 or byte == 127 else byte for byte in said)
+
+
+def made_all(path, most):
+    """Renames what models are said to have made (a line each: the file, the model's folder, its sources) where it is not
+    what they make, a line for each source; one that is not there is wrong, too."""
+    with open(path) as lines:
+        asked = [line.rstrip("\n").split("\t") for line in lines]
+    for said, folder, *sources in asked:
+        wanted = b"".join(made(folder, source, most) + b"\n" for source in sources)
+        with open(said, "rb") as file:
+            if file.read() != wanted:
+                os.rename(said, said + ".wrong")
+    return len(asked) > 0
 
 
 def is_behind(run, prompt, weights_in, folder, weights_of=None):
@@ -2202,7 +2212,7 @@ def main():
     if command == "compare":
         return compare(folder, rest[0])
     if command == "made":
-        return all([made(folder, source, int(rest[0])) for source in rest[1:]])
+        return made_all(folder, int(rest[0]))
     if command == "adapted":
         return adapted(folder, *rest)
     if command == "behind":

@@ -3,7 +3,7 @@
 # Tiny published models written by PyTorch (published_models.py) beside what meshtf-run computes of them; read behind tap.sh.
 python=/usr/bin/python3
 models=tests/support/published/published_models.py
-if ! $python -c 'import numpy, torch' 2>/dev/null; then
+if ! $python -c 'import importlib.util as i, sys; sys.exit(not (i.find_spec("numpy") and i.find_spec("torch")))'; then
     skip "Debian's PyTorch is not installed (python3-torch)"
     done_testing
 fi
