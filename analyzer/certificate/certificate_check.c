@@ -32,7 +32,8 @@ typedef struct Context {
 
 typedef struct Check {
     const MtfLayoutProblem *whole;
-    GArray *contexts; /* Context, the innermost last */
+    MtfLayoutProblem *bare; /* without costs, after `needs`; NULL: not asked */
+    GArray *contexts;       /* Context, the innermost last */
     int cost_shift;
     bool point_is_open;
     MtfPointBound *pruning; /* NULL: not between `prune` and `end` */
@@ -490,6 +491,16 @@ static bool read_choice(Check *check, GError **error) {
     return true;
 }
 
+static bool read_needs(Check *check, GError **error) {
+    if (!wants(check, count_of(check) == 1 && number_at(check, 0) >= 0, "a limit is wanted",
+               error) ||
+        !wants(check, check->bare == NULL && check->contexts->len == 0, "not in its place", error))
+        return false;
+    check->bare = mtf_layout_problem_without_costs(check->whole);
+    mtf_layout_problem_set_limit(check->bare, number_at(check, 0));
+    return true;
+}
+
 static bool read_scale(Check *check, GError **error) {
     if (!wants(check, count_of(check) == 2 && check->contexts->len == 0, "two shifts are wanted",
                error))
@@ -500,7 +511,8 @@ static bool read_scale(Check *check, GError **error) {
         return false;
     check->cost_shift = (int)cost_shift;
     Context context = { .kind = OF_ALL, .cutoff = NO_CUTOFF };
-    context.problem = mtf_certified_new(check->whole, (int)cost_shift, (int)usage_shift);
+    context.problem = mtf_certified_new(check->bare != NULL ? check->bare : check->whole,
+                                        (int)cost_shift, (int)usage_shift);
     if (context.problem == NULL)
         return mtf_input_error(error, "costs are too large");
     g_array_append_val(check->contexts, context);
@@ -541,6 +553,8 @@ static bool read_numbers(Check *check, const char *text) {
 static bool read_step(Check *check, const char *word, GError **error) {
     if (strcmp(word, "scale") == 0)
         return read_scale(check, error);
+    if (strcmp(word, "needs") == 0)
+        return read_needs(check, error);
     if (!wants(check, check->contexts->len > 0, "\"scale\" comes first", error))
         return false;
     if (here(check)->is_refuted && skip(check, word))
@@ -592,10 +606,23 @@ static bool read_lines(Check *check, const char *text, GError **error) {
                  "the certificate ends too early", error);
 }
 
+/* What they say of the problem without costs. */
+static void conclude_needs(Check *check) {
+    int64_t limit = mtf_layout_problem_limit(check->bare);
+    if (!here(check)->is_refuted || !is_uncut(check))
+        return;
+    check->proven->needed = limit < MTF_NO_LIMIT ? limit + 1 : limit;
+    check->proven->none_fits = mtf_layout_problem_limit(check->whole) <= limit;
+}
+
 /* What all lines together say. */
 static void conclude(Check *check) {
     const Context *context = here(check);
     MtfProven *proven = check->proven;
+    if (check->bare != NULL) {
+        conclude_needs(check);
+        return;
+    }
     proven->none_fits = context->is_refuted && is_uncut(check);
     if (context->is_refuted && context->cutoff < NO_CUTOFF)
         raise_bound(check, context->cutoff + 1);
@@ -617,6 +644,7 @@ bool mtf_certificate_check(const MtfLayoutProblem *problem, const char *text, Mt
     g_clear_pointer(&check.pruning, mtf_point_bound_free);
     while (check.contexts->len > 0)
         leave(&check);
+    mtf_layout_problem_free(check.bare);
     g_array_unref(check.contexts);
     g_array_unref(check.numbers);
     g_array_unref(check.order);

@@ -13,8 +13,9 @@
 #include "analyzer/solver/problem/layout_problem.h"
 
 typedef struct MtfProven {
-    bool none_fits;  /* no choice is legal; nothing else is then set */
-    bool has_bound;  /* no legal choice costs less than `bound` */
+    bool none_fits; /* no choice is legal; no bound and choice are then set */
+    int64_t needed; /* no choice fits in less; MTF_NO_LIMIT: none is possible; 0: nothing is said */
+    bool has_bound; /* no legal choice costs less than `bound` */
     MtfInt128 bound; /* in the problem's costs */
     bool has_choice; /* a legal choice of that cost is in the certificate */
     MtfInt128 cost;

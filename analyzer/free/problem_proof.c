@@ -15,12 +15,14 @@ bool mtf_problem_prove(const MtfProblemProof *proof, MtfCertificate *certificate
                                       .seed = proof->seed,
                                       .start = proof->start,
                                       .without = MTF_METHOD_PROGRAM,
-                                      .no_infeasibility = true,
                                       .certificate = certificate,
                                       .control = proof->control };
     GError *cause = NULL;
+    MtfInfeasibility infeasibility = { 0 };
     g_autoptr(MtfLayoutSolution) solution =
-        mtf_layout_solve(proof->problem, &options, NULL, &cause);
+        mtf_layout_solve(proof->problem, &options, &infeasibility, &cause);
+    *bound = infeasibility.needed;
+    g_free(infeasibility.nodes);
     *method = NULL;
     if (solution != NULL) {
         *bound = solution->bound;

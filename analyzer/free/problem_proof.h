@@ -16,8 +16,8 @@ typedef struct {
     MtfSearchControl *control;
 } MtfProblemProof;
 
-/* Fills an empty certificate. `*method` says what gave `*bound`, below which no choice costs; it is NULL,
- * without a bound, where the certificate says that no choice is legal. Fails where the search ended before
+/* Fills an empty certificate. `*method` says what gave `*bound`, below which no choice costs; it is NULL where
+ * no choice is legal, and `*bound` the least limit that any needs. Fails where the search ended before
  * either. */
 bool mtf_problem_prove(const MtfProblemProof *proof, MtfCertificate *certificate, MtfInt128 *bound,
                        const char **method, GError **error);

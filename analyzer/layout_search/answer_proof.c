@@ -41,7 +41,9 @@ static bool certify(MtfPlanAnswer *answer, const MtfAnswerProof *wanted, GError 
     mtf_search_tell_phase(wanted->control, "writing down what proves the bound");
     if (!mtf_problem_prove(&proof, certificate, &bound, &method, error))
         return false;
-    if (method != NULL && answer->free.layout != NULL)
+    if (method == NULL)
+        answer->free.limit_bound = MIN(answer->free.limit_bound, (int64_t)bound);
+    else if (answer->free.layout != NULL)
         take_bound(answer, (int64_t)MAX(0, bound), method);
     return mtf_certificate_write(certificate, wanted->certificate, error);
 }

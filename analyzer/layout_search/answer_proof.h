@@ -21,8 +21,8 @@ typedef struct {
 } MtfAnswerProof;
 
 /* Writes what is wanted of an answer that kept its problem. With a certificate the answer's bound becomes the
- * one that it proves, which may be lower: what the search knew from integer programs and elimination is not
- * in certificates. Where nothing fits the certificate says so. Fails for an answer whose
+ * one that it proves, which may be lower: what the search knew from integer programs is not in certificates.
+ * Where nothing fits the certificate says what is needed at least. Fails for an answer whose
  * search posed no problem. */
 bool mtf_answer_prove(MtfPlanAnswer *answer, const MtfAnswerProof *wanted, GError **error);
 

@@ -113,6 +113,7 @@ run meshtf-plan search "$graph" --devices 4 --memory 1MiB --dump-problem "$work/
 claim "with a certificate, too, what does not fit exits 3" exits 3
 run meshtf-plan verify "$work/problem.json" "$work/proof.txt"
 claim "and that nothing fits is proven" says "no choice is legal"
+claim "with what is needed at least, which is more than the limit" says ", and the limit is less"
 run meshtf-plan search "$graph" --devices 4 --certificate "$work/proof.txt"
 claim "a certificate is about a problem, which must be written" says_error "--dump-problem"
 run meshtf-plan search "$graph" --devices 4 --dump-problem "$work/problem.json" --certificate "$work/proof.txt" --seconds 9

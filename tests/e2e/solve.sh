@@ -53,6 +53,12 @@ run meshtf-plan verify "$work/tight.json" "$work/none.txt"
 claim "verify says that nothing fits" says "no choice is legal"
 run meshtf-plan verify "$work/two.json" "$work/none.txt"
 claim "which is not proven of another limit" bad_input
+sed 's/"usage_limit": 11/"usage_limit": 2/' "$work/two.json" >"$work/tighter.json"
+run meshtf-plan solve "$work/tighter.json" --certificate "$work/none.txt"
+run meshtf-plan verify "$work/tighter.json" "$work/none.txt"
+claim "what is needed at least is proven, too" says "less memory than 5, and the limit is less"
+run meshtf-plan verify "$work/two.json" "$work/none.txt" --json
+claim "which holds whatever the limit" says '"none_fits":false,"needed":5'
 
 sed 's/, "usage_limit": 11//' "$work/two.json" >"$work/free.json"
 run meshtf-plan solve "$work/free.json"

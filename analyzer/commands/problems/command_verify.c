@@ -9,6 +9,7 @@
 #include "layouts/base/json_reader.h"
 #include "layouts/base/json_writer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 static const char summary[] =
@@ -21,7 +22,12 @@ static const char summary[] =
 static void print_text(const MtfProven *proven) {
     g_autofree char *cost = mtf_int128_format(proven->cost);
     g_autofree char *bound = mtf_int128_format(proven->bound);
-    if (proven->none_fits)
+    if (proven->needed == MTF_NO_LIMIT)
+        printf("proven in %d lines: no choice is possible, whatever the limit\n", proven->lines);
+    else if (proven->needed > 0)
+        printf("proven in %d lines: no choice is legal in less memory than %" PRId64 "%s\n",
+               proven->lines, proven->needed, proven->none_fits ? ", and the limit is less" : "");
+    else if (proven->none_fits)
         printf("proven in %d lines: no choice is legal\n", proven->lines);
     else if (proven->has_choice && proven->has_bound && proven->cost == proven->bound)
         printf("proven in %d lines: cost %s is the least of all legal choices\n", proven->lines,
@@ -44,6 +50,8 @@ static void print_json(const MtfProven *proven) {
     if (proven->has_bound)
         cJSON_AddItemToObject(object, "lower_bound", cJSON_CreateRaw(bound));
     cJSON_AddBoolToObject(object, "none_fits", proven->none_fits);
+    if (proven->needed > 0 && proven->needed < MTF_NO_LIMIT)
+        mtf_json_add_integer(object, "needed", proven->needed);
     mtf_json_add_integer(object, "lines", proven->lines);
     char *text = cJSON_PrintUnformatted(object);
     puts(text);
@@ -70,8 +78,8 @@ static int verify(const char *problem_path, const char *path, bool json) {
 int mtf_command_verify(int argc, char **argv) {
     gboolean json = FALSE;
     const GOptionEntry entries[] = {
-        { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Print {cost, lower_bound, none_fits, lines}",
-          NULL },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &json,
+          "Print {cost, lower_bound, none_fits, needed, lines}", NULL },
         G_OPTION_ENTRY_NULL,
     };
     GError *error = NULL;

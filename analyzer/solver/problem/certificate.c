@@ -36,6 +36,20 @@ void mtf_certificate_append(MtfCertificate *whole, const MtfCertificate *part) {
     g_string_append_len(whole->text, part->text->str, (gssize)part->text->len);
 }
 
+void mtf_certificate_replace(MtfCertificate *whole, const MtfCertificate *part) {
+    if (whole == NULL || part == NULL)
+        return;
+    g_string_truncate(whole->text, 0);
+    whole->bound_begin = whole->bound_end = 0;
+    whole->is_lost = false;
+    mtf_certificate_append(whole, part);
+}
+
+void mtf_certificate_begin(MtfCertificate *certificate) {
+    if (certificate != NULL && certificate->text->len == 0)
+        mtf_certificate_one(certificate, "meshtf-certificate", 1);
+}
+
 void mtf_certificate_begin_line(MtfCertificate *certificate, const char *word) {
     if (certificate != NULL)
         g_string_append(certificate->text, word);

@@ -3,6 +3,7 @@
  * reader that shares nothing with the solver (analyzer/certificate). Lines of words and decimal numbers:
  *
  *     meshtf-certificate 1
+ *     needs L                 where that comes first, costs count for nothing and L is the limit
  *     scale C U               costs are divided by 2^C, usages and the limit by 2^U, rounded down
  *     rows T ...              only these time points count from here on
  *     keep V P ...            node V keeps these values, numbered anew; the others are impossible, without
@@ -29,7 +30,8 @@
  *
  * Nodes keep the problem's numbers; values are those that are left, counted from 0. Each K lowers what is
  * claimed in the end to "no choice costs at most the lowest K, and none less than the best bound where that
- * is less". All costs are in the divided units but for that of `choice`.
+ * is less". All costs are in the divided units but for that of `choice`. After `needs` no more is claimed than
+ * that no choice fits in L.
  *
  * Functions here append lines; each accepts NULL and then does nothing. */
 #ifndef MTF_CERTIFICATE_H
@@ -49,8 +51,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCertificate, mtf_certificate_free)
 /* An empty part of one, for what may come to nothing; NULL for NULL. */
 MtfCertificate *mtf_certificate_part(const MtfCertificate *whole);
 
-/* Appends a part to the whole; the part stays the caller's. */
+/* Appends a part to the whole, or puts it in the place of all its lines; the part stays the caller's. */
 void mtf_certificate_append(MtfCertificate *whole, const MtfCertificate *part);
+void mtf_certificate_replace(MtfCertificate *whole, const MtfCertificate *part);
+
+/* Its first line, where it has none yet. */
+void mtf_certificate_begin(MtfCertificate *certificate);
 
 /* Appends a word and numbers; the line goes on until mtf_certificate_end_line. */
 void mtf_certificate_begin_line(MtfCertificate *certificate, const char *word);

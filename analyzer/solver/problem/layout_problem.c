@@ -105,6 +105,47 @@ MtfLayoutProblem *mtf_layout_problem_forbid(const MtfLayoutProblem *problem, int
     return copy;
 }
 
+/* Costs without what they cost. Returns whether they forbid anything. */
+static bool forget_costs(const int64_t *costs, gsize count, int64_t *to) {
+    bool forbids = false;
+    for (gsize i = 0; i < count; i++) {
+        to[i] = costs[i] >= MTF_IMPOSSIBLE ? MTF_IMPOSSIBLE : 0;
+        forbids |= to[i] > 0;
+    }
+    return forbids;
+}
+
+static void add_forbidding_edges(MtfLayoutProblem *copy, const MtfLayoutProblem *problem) {
+    g_autoptr(GHashTable) free_ones = g_hash_table_new(NULL, NULL);
+    for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++) {
+        MtfLayoutEdge edge = *mtf_layout_problem_edge(problem, e);
+        gsize count = (gsize)mtf_layout_problem_node(problem, edge.from)->strategies *
+                      (gsize)mtf_layout_problem_node(problem, edge.to)->strategies;
+        if (g_hash_table_contains(free_ones, edge.costs))
+            continue;
+        g_autofree int64_t *costs = g_new(int64_t, count);
+        if (!forget_costs(edge.costs, count, costs)) {
+            g_hash_table_add(free_ones, (gpointer)edge.costs);
+            continue;
+        }
+        edge.costs = costs;
+        mtf_layout_problem_add_edge(copy, edge);
+    }
+}
+
+MtfLayoutProblem *mtf_layout_problem_without_costs(const MtfLayoutProblem *problem) {
+    MtfLayoutProblem *copy = mtf_layout_problem_new(problem->name);
+    for (int v = 0; v < mtf_layout_problem_node_count(problem); v++) {
+        MtfLayoutNode node = *mtf_layout_problem_node(problem, v);
+        g_autofree int64_t *costs = g_new(int64_t, node.strategies);
+        forget_costs(node.costs, (gsize)node.strategies, costs);
+        node.costs = costs;
+        mtf_layout_problem_add_node(copy, node);
+    }
+    add_forbidding_edges(copy, problem);
+    return copy;
+}
+
 const char *mtf_layout_problem_name(const MtfLayoutProblem *problem) {
     return problem->name;
 }

@@ -76,6 +76,9 @@ void mtf_layout_problem_set_limit(MtfLayoutProblem *problem, int64_t limit);
  * several may be made and freed at once. */
 MtfLayoutProblem *mtf_layout_problem_copy(const MtfLayoutProblem *problem);
 
+/* A copy without a limit where all that is possible costs nothing; edges that forbid nothing are left out. */
+MtfLayoutProblem *mtf_layout_problem_without_costs(const MtfLayoutProblem *problem);
+
 /* A copy in which the strategies s of `node` with forbidden[s] are impossible. */
 MtfLayoutProblem *mtf_layout_problem_forbid(const MtfLayoutProblem *problem, int node,
                                             const bool *forbidden);

@@ -3,7 +3,7 @@
 
 void mtf_certify_begin(MtfCore *core, MtfCertificate *certificate) {
     core->certificate = certificate;
-    mtf_certificate_one(certificate, "meshtf-certificate", 1);
+    mtf_certificate_begin(certificate);
     mtf_certificate_two(certificate, "scale", core->cost_shift, core->usage_shift);
     mtf_certify_rows(core);
 }

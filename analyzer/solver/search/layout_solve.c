@@ -308,12 +308,14 @@ static void search(MtfSolver *solver) {
     run_rounds(solver);
 }
 
-/* A bound that holds to a tolerance only, where that says clearly more than what is proven. */
+/* A bound that holds to a tolerance only, where that says clearly more than what is proven and no certificate is
+ * wanted, which could not have it. */
 static void take_inexact(const MtfSolver *solver, MtfLayoutSolution *solution) {
     double unit = ldexp(1, solver->core->cost_shift), cost = (double)solution->cost;
     double tolerance = ceil(fmax(unit, TOLERANCE * fabs(cost)));
     double bound = fmin(solver->inexact * unit, cost) - tolerance;
-    if (!(cost - bound < TELLING * (cost - (double)solution->bound)))
+    if (solver->options->certificate != NULL ||
+        !(cost - bound < TELLING * (cost - (double)solution->bound)))
         return;
     solution->tolerance = tolerance;
     solution->bound = MAX(solution->bound, (MtfInt128)bound);
@@ -375,7 +377,8 @@ static MtfLayoutSolution *answer(MtfSolver *solver, MtfInfeasibility *infeasibil
     }
     MtfInfeasibility local = { 0 };
     MtfInfeasibility *found = infeasibility != NULL ? infeasibility : &local;
-    *found = mtf_minimum_memory(solver->problem, &solver->control);
+    g_clear_pointer(&solver->relaxed, mtf_relaxed_bound_free); /* its last words, if any */
+    *found = mtf_minimum_memory(solver->problem, &solver->control, solver->options->certificate);
     mtf_infeasibility_explain(solver->problem, found, error);
     g_clear_pointer(&local.nodes, g_free);
     return NULL;

@@ -39,13 +39,12 @@ typedef struct MtfSolveOptions {
         *drafted; /* those of a draft of this problem, whose choice is known: alike layers are not
                                     searched again; or NULL */
     bool no_infeasibility;       /* when nothing fits, say only that */
-    MtfCertificate *certificate; /* an empty one, which gets what proves the bound, or that
-                                    nothing fits * (certificate.h); NULL: none is kept. Not with
-                                    leaders; not covered * are `known_bound`, bounds with a
-                                    tolerance, `needed` of an infeasibility, and * what a tree
-                                    that is not searched to its end adds to the bound */
+    MtfCertificate *certificate; /* an empty one, which gets what proves all that is claimed: the
+                                    bound, which has no tolerance then, or what is needed where
+                                    nothing fits (certificate.h); NULL: none is kept. Not with
+                                    leaders or a `known_bound` */
     MtfSearchControl *control;   /* time, and who listens; or NULL. Told: the bound; and, before
-                                    there is * one, what it would come to if repeated layers were
+                                    there is one, what it would come to if repeated layers were
                                     alike */
 } MtfSolveOptions;
 

@@ -16,49 +16,6 @@
 #define LEAST_TRY 0.05     /* but at least so many seconds */
 #define NAMED_NODES 8
 
-static bool allows_everything(const int64_t *costs, gsize count) {
-    for (gsize i = 0; i < count; i++)
-        if (costs[i] >= MTF_IMPOSSIBLE)
-            return false;
-    return true;
-}
-
-/* Adds the edges that forbid something, with zeros where they do not. */
-static void add_constraints(MtfLayoutProblem *copy, const MtfLayoutProblem *problem) {
-    g_autoptr(GHashTable) free_ones = g_hash_table_new(NULL, NULL);
-    for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++) {
-        MtfLayoutEdge edge = *mtf_layout_problem_edge(problem, e);
-        gsize count = (gsize)mtf_layout_problem_node(problem, edge.from)->strategies *
-                      (gsize)mtf_layout_problem_node(problem, edge.to)->strategies;
-        if (g_hash_table_contains(free_ones, edge.costs))
-            continue;
-        if (allows_everything(edge.costs, count)) {
-            g_hash_table_add(free_ones, (gpointer)edge.costs);
-            continue;
-        }
-        g_autofree int64_t *costs = g_new(int64_t, count);
-        for (gsize i = 0; i < count; i++)
-            costs[i] = edge.costs[i] >= MTF_IMPOSSIBLE ? MTF_IMPOSSIBLE : 0;
-        edge.costs = costs;
-        mtf_layout_problem_add_edge(copy, edge);
-    }
-}
-
-/* A copy of the problem without a limit where every possible cost is zero. */
-static MtfLayoutProblem *without_costs(const MtfLayoutProblem *problem) {
-    MtfLayoutProblem *copy = mtf_layout_problem_new(mtf_layout_problem_name(problem));
-    for (int v = 0; v < mtf_layout_problem_node_count(problem); v++) {
-        MtfLayoutNode node = *mtf_layout_problem_node(problem, v);
-        g_autofree int64_t *costs = g_new(int64_t, node.strategies);
-        for (int s = 0; s < node.strategies; s++)
-            costs[s] = node.costs[s] >= MTF_IMPOSSIBLE ? MTF_IMPOSSIBLE : 0;
-        node.costs = costs;
-        mtf_layout_problem_add_node(copy, node);
-    }
-    add_constraints(copy, problem);
-    return copy;
-}
-
 /* The nodes in memory at the peak, the largest first. */
 typedef struct Held {
     int node;
@@ -100,23 +57,36 @@ static void note_choice(const MtfLayoutProblem *problem, const int *choice,
     note_nodes(problem, choice, infeasibility);
 }
 
-/* Tries one limit; true when it narrowed the interval. */
+/* Begins what certifies that a limit is too small. */
+static MtfCertificate *new_certificate(const MtfCertificate *whole, int64_t limit) {
+    MtfCertificate *certificate = mtf_certificate_part(whole);
+    mtf_certificate_begin(certificate);
+    mtf_certificate_one(certificate, "needs", limit);
+    return certificate;
+}
+
+/* Tries one limit; true when it narrowed the interval. The certificate (or NULL) is then that of `needed`. */
 static bool try_limit(MtfLayoutProblem *problem, int64_t limit, const MtfSearchControl *control,
-                      MtfInfeasibility *infeasibility) {
+                      MtfInfeasibility *infeasibility, MtfCertificate *whole) {
     g_autoptr(GError) error = NULL;
+    g_autoptr(MtfCertificate) certificate = new_certificate(whole, limit);
     MtfSearchControl part;
-    MtfSolveOptions options = { .no_infeasibility = true, .control = &part };
+    MtfSolveOptions options = { .no_infeasibility = true,
+                                .certificate = certificate,
+                                .control = &part };
     double seconds = mtf_search_seconds_left(control) / TRY_PARTS;
     mtf_search_control_init_part(&part, control, isfinite(seconds) ? fmax(LEAST_TRY, seconds) : 0);
     options.work = mtf_search_has_deadline(control) ? 0 : TRY_WORK;
     mtf_layout_problem_set_limit(problem, limit);
     g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, &error);
-    if (solution != NULL)
+    if (solution != NULL) {
         note_choice(problem, solution->choice, infeasibility);
-    else if (g_error_matches(error, MTF_ERROR, MTF_ERROR_FIT))
-        infeasibility->needed = limit < MTF_NO_LIMIT ? limit + 1 : limit;
-    else
+        return true;
+    }
+    if (!g_error_matches(error, MTF_ERROR, MTF_ERROR_FIT))
         return false;
+    infeasibility->needed = limit < MTF_NO_LIMIT ? limit + 1 : limit;
+    mtf_certificate_replace(whole, certificate);
     return true;
 }
 
@@ -153,11 +123,19 @@ static int tries_for(const MtfLayoutProblem *problem) {
     return CLAMP(TRIED_NODES / (mtf_layout_problem_node_count(problem) + 1), MIN_TRIES, MAX_TRIES);
 }
 
+/* What the smallest strategies need at least, in words; without these no more than that the limit is too small. */
+static void certify_smallest(MtfLayoutProblem *bare, int64_t limit, const MtfSearchControl *control,
+                             MtfInfeasibility *infeasibility, MtfCertificate *certificate) {
+    if (certificate != NULL && infeasibility->needed > limit + 1 &&
+        !try_limit(bare, infeasibility->needed - 1, control, infeasibility, certificate))
+        infeasibility->needed = limit + 1;
+}
+
 MtfInfeasibility mtf_minimum_memory(const MtfLayoutProblem *problem,
-                                    const MtfSearchControl *control) {
+                                    const MtfSearchControl *control, MtfCertificate *certificate) {
     MtfInfeasibility infeasibility = { 0 };
     MtfSearchControl all;
-    g_autoptr(MtfLayoutProblem) bare = without_costs(problem);
+    g_autoptr(MtfLayoutProblem) bare = mtf_layout_problem_without_costs(problem);
     mtf_search_control_init_part(&all, control,
                                  mtf_search_has_deadline(control) ? MOST_SECONDS : 0);
     int64_t limit = mtf_layout_problem_limit(problem);
@@ -165,12 +143,14 @@ MtfInfeasibility mtf_minimum_memory(const MtfLayoutProblem *problem,
     int tries = tries_for(problem);
     try_smallest(problem, &infeasibility);
     if (!infeasibility.possible)
-        infeasibility.possible =
-            try_limit(bare, MTF_NO_LIMIT, &all, &infeasibility) && infeasibility.nodes != NULL;
+        infeasibility.possible = try_limit(bare, MTF_NO_LIMIT, &all, &infeasibility, certificate) &&
+                                 infeasibility.nodes != NULL;
+    if (infeasibility.possible)
+        certify_smallest(bare, limit, &all, &infeasibility, certificate);
     for (int i = 0;
          infeasibility.possible && infeasibility.needed < infeasibility.enough && i < tries; i++) {
         int64_t middle = infeasibility.needed + (infeasibility.enough - infeasibility.needed) / 2;
-        if (mtf_search_is_over(&all) || !try_limit(bare, middle, &all, &infeasibility))
+        if (mtf_search_is_over(&all) || !try_limit(bare, middle, &all, &infeasibility, certificate))
             break;
     }
     return infeasibility;

@@ -11,9 +11,10 @@
 #include "analyzer/solver/search/layout_solve.h"
 
 /* Spends what is left of the time (or of some seconds) on narrowing the two numbers; without a
- * deadline, work that depends on the problem alone, which narrows them less where it is large. */
+ * deadline, work that depends on the problem alone, which narrows them less where it is large. The
+ * certificate (or NULL), which says that nothing fits, then says what is needed at least. */
 MtfInfeasibility mtf_minimum_memory(const MtfLayoutProblem *problem,
-                                    const MtfSearchControl *control);
+                                    const MtfSearchControl *control, MtfCertificate *certificate);
 
 /* Sets `error` (MTF_ERROR_FIT) to one sentence that says all of it. Always returns false. */
 bool mtf_infeasibility_explain(const MtfLayoutProblem *problem,

@@ -29,6 +29,7 @@ static MtfLayoutProblem *pair_problem(void) {
 }
 
 #define HEAD "meshtf-certificate 1\nscale 0 0\n"
+#define NEEDS "meshtf-certificate 1\nneeds "
 #define ROWS HEAD "rows 2\n"
 
 /* What a certificate of the pair proves; NULL: it is refused. */
@@ -69,6 +70,19 @@ static void prices_prove_what_they_add_up_to(void **state) {
     assert_refused(ROWS "point 0 4\nprice 2 -13\nend\nbound 5\n", "below zero");
     assert_refused(ROWS "point 0 4\nprice 3 13\nend\nbound 5\n", "time 3 does not count");
     assert_refused(HEAD "rows\npoint 0 4\nprice 2 13\nend\nbound 5\n", "time 2 does not count");
+}
+
+/* (1, 1) uses least, 5. What costs say counts for nothing there. */
+static void what_is_needed_holds_for_every_choice(void **state) {
+    (void)state;
+    const MtfProven *proven = proven_of(NEEDS "4\nscale 0 0\nrows 2\ndead\n", NULL);
+    assert_true(proven != NULL && proven->needed == 5 && !proven->none_fits && !proven->has_bound);
+    assert_proves_nothing(NEEDS "11\nscale 0 0\nrows 2\npoint 0 0\nend\nbound 0\n");
+    assert_refused(NEEDS "5\nscale 0 0\nrows 2\ndead\n", "every row fits");
+    assert_refused(NEEDS "4\nscale 0 0\nrows 2\npoint 0 0\nend\nbound 1\n", "does not prove it");
+    assert_refused(NEEDS "-1\nscale 0 0\n", "a limit is wanted");
+    assert_refused(NEEDS "4\nneeds 4\n", "not in its place");
+    assert_refused(HEAD "needs 4\n", "not in its place");
 }
 
 /* Without memory the least is (0, 0) = 2, and messages only move costs: 1 to value 0 of node 0 from its
@@ -291,6 +305,7 @@ static void no_forgery_proves_what_is_false(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prices_prove_what_they_add_up_to),
+        cmocka_unit_test(what_is_needed_holds_for_every_choice),
         cmocka_unit_test(messages_move_costs_and_add_none),
         cmocka_unit_test(cases_prove_together),
         cmocka_unit_test(a_guess_is_a_bound_once_it_is_refuted),
