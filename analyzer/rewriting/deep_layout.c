@@ -13,9 +13,9 @@ typedef struct {
 
 /* The name in the shallow graph of what is called `name` in the deep one. Free with g_free. */
 static char *name_in_shallow(const Deepening *d, const char *name, MtfLayer layer) {
-    return mtf_graph_shallow_goes(d->deep, d->layers, layer)
-               ? mtf_layer_twin(d->deep, name, layer, mtf_graph_shallow_last(d->layers))
-               : g_strdup(name);
+    int iteration = mtf_graph_shallow_layer(d->deep, d->layers, layer);
+    return iteration != layer.iteration ? mtf_layer_twin(d->deep, name, layer, iteration)
+                                        : g_strdup(name);
 }
 
 static void take_gathered_copies(const Deepening *d, int tensor, int other) {

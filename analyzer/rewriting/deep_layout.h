@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* A layout of a graph that was cut to few of its layers (shallow_graph.h), as one of all layers: those that were cut
- * out are laid out as the last one before the cut.
+/* A layout of a graph that was cut to few of its layers (shallow_graph.h), as one of all layers, in the same proportions:
+ * where memory has two ways of laying out a layer in turns, it takes as large a share of each.
  *
- *     layers   0  1  2 ─────────────► 997  998  999        6 that were laid out
- *              0  1  2  2  2 … 2  2   997  998  999     1000 */
+ *     layers   0  1     2     997     998     999         6 that were laid out
+ *              0  1 … 1 2 … 2 997 … 997 998 … 998 999  1000 */
 #ifndef MTF_DEEP_LAYOUT_H
 #define MTF_DEEP_LAYOUT_H
 

@@ -9,26 +9,23 @@ typedef struct {
     int layers; /* that are left of a block */
 } Cut;
 
-static int count_of(const MtfGraph *graph, MtfLayer layer) {
-    return layer.block == 0 ? 0 : g_array_index(graph->repeats, MtfRepeat, layer.block - 1).count;
+static int count_of(const Cut *cut, MtfLayer layer) {
+    return layer.block == 0 ? 0
+                            : g_array_index(cut->graph->repeats, MtfRepeat, layer.block - 1).count;
 }
 
-int mtf_graph_shallow_last(int layers) {
-    return layers / 2 - 1;
-}
-
-bool mtf_graph_shallow_goes(const MtfGraph *graph, int layers, MtfLayer layer) {
-    int count = count_of(graph, layer), first_behind = count - (layers - layers / 2);
-    return count > layers && layer.iteration > mtf_graph_shallow_last(layers) &&
-           layer.iteration < first_behind;
-}
-
+/* The last layer before the cut, and the first behind it. */
 static int last_before(const Cut *cut) {
-    return mtf_graph_shallow_last(cut->layers);
+    return cut->layers / 2 - 1;
+}
+
+static int first_behind(const Cut *cut, MtfLayer layer) {
+    return count_of(cut, layer) - (cut->layers - cut->layers / 2);
 }
 
 static bool goes(const Cut *cut, MtfLayer layer) {
-    return mtf_graph_shallow_goes(cut->graph, cut->layers, layer);
+    return count_of(cut, layer) > cut->layers && layer.iteration > last_before(cut) &&
+           layer.iteration < first_behind(cut, layer);
 }
 
 /* What the last layer before the cut has in the place of `tensor`, which goes; -1 where that has none of its
@@ -92,4 +89,14 @@ MtfGraph *mtf_graph_shallow(const MtfGraph *graph, int layers) {
     forget_stored(&cut);
     mtf_graph_drop_dead(copy);
     return g_steal_pointer(&copy);
+}
+
+int mtf_graph_shallow_layer(const MtfGraph *graph, int layers, MtfLayer layer) {
+    int count =
+        layer.block == 0 ? 0 : g_array_index(graph->repeats, MtfRepeat, layer.block - 1).count;
+    int i = layer.iteration;
+    if (count <= layers || i == 0 || i == count - 1)
+        return i;
+    int place = 1 + (int)((int64_t)(i - 1) * (layers - 2) / (count - 2));
+    return place < layers / 2 ? place : place + count - layers;
 }

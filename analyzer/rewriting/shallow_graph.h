@@ -16,9 +16,8 @@
  * something else than the next layer reads one that goes. The caller frees it. */
 MtfGraph *mtf_graph_shallow(const MtfGraph *graph, int layers);
 
-/* Whether the layer of a graph is one of those that go, and the last one before these in every block that has
- * such. */
-bool mtf_graph_shallow_goes(const MtfGraph *graph, int layers, MtfLayer layer);
-int mtf_graph_shallow_last(int layers);
+/* The layer, of those left, that stands for a layer of the whole graph: the first and the last one for themselves, each
+ * between them for as many as the others. */
+int mtf_graph_shallow_layer(const MtfGraph *graph, int layers, MtfLayer layer);
 
 #endif
