@@ -61,7 +61,9 @@ static bool should_prove(const MtfPlanSearch *search, const MtfMeshAttempt *best
         return false;
     return mtf_plan_search_is_large(search)
                ? found->bound == 0
-               : !search->options->has_gap && (double)left <= STANDARD_GAP * (double)found->cost;
+               : !search->options->has_gap &&
+                     (double)left > search->options->proof_gap * (double)found->cost &&
+                     (double)left <= STANDARD_GAP * (double)found->cost;
 }
 
 bool mtf_best_prove(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **error) {

@@ -13,6 +13,9 @@
  * a small part of the step as it does of all. */
 #define FEW_LAYERS 24
 
+/* What is compared need not be proven any better. */
+#define COMPARING_GAP 0.001
+
 /* Operations of a training step for each of the forward graph, at most; and of --seconds, for the
  * comparison: what all layers leave, between these. */
 #define STEP_OPERATIONS 10
@@ -129,6 +132,7 @@ static bool compare(const MtfVariantSearchOptions *options, const MtfGraph *few,
     comparing.memory_limit = limit;
     comparing.rival_seconds = 0;
     comparing.keep_problem = false;
+    comparing.proof_gap = COMPARING_GAP;
     comparing.control = &part;
     return mtf_variant_search(&comparing, found, NULL) && found->answer.found;
 }

@@ -43,8 +43,9 @@ typedef struct {
     bool rules_only;
     bool no_rules; /* as of MtfPlanSearchOptions */
     MtfUniform uniform;
-    int frontier; /* points; 0: none */
-    double gap;   /* NAN: not given */
+    int frontier;     /* points; 0: none */
+    double gap;       /* NAN: not given */
+    double proof_gap; /* as of MtfPlanSearchOptions */
     guint64 seed;
     bool keep_problem;         /* as of MtfPlanSearchOptions */
     bool by_hand;              /* layouts made by hand are looked at afterwards */

@@ -91,6 +91,7 @@ static MtfPlanSearchOptions plan_options(Trial *trial, int frontier) {
         .frontier = frontier,
         .has_gap = !isnan(options->gap),
         .gap = options->gap,
+        .proof_gap = options->proof_gap,
         .seed = options->seed,
         .keep_problem = options->keep_problem,
         .control = &trial->control,

@@ -16,7 +16,8 @@
 #define TOLERANCE 1e-6  /* of the cost, within which the integer program's bound holds */
 #define STALE_ROUNDS 12 /* without a gap so much smaller, after which limited work ends */
 #define STALE_GAP 0.95
-#define ROUND_ENTRIES 20000000 /* of a core: for each as many a round counts as one more */
+#define ROUND_ENTRIES 15000000 /* of a core: for each as many a round counts as one more, */
+#define ROUND_NODES 50000      /* and of a problem, to which what a round finds is lifted */
 #define HARD_ROUNDS 3          /* without a choice, after which the least memory is tried */
 #define QUOTIENT_STEPS 300     /* steps on a quotient, at most; */
 #define QUOTIENT_GAP 2e-4      /* the guess is near enough to the best choice, */
@@ -118,7 +119,8 @@ static bool is_stale(MtfSolver *solver) {
         solver->stale_rounds = 1;
         return false;
     }
-    solver->stale_rounds += 1 + (int)(mtf_core_size(solver->core).entries / ROUND_ENTRIES);
+    solver->stale_rounds += 1 + (int)(mtf_core_size(solver->core).entries / ROUND_ENTRIES) +
+                            mtf_layout_problem_node_count(solver->problem) / ROUND_NODES;
     return solver->stale_rounds > STALE_ROUNDS;
 }
 
