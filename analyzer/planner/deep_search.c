@@ -4,6 +4,7 @@
 #include "analyzer/planner/memory_bound.h"
 #include "analyzer/rewriting/deep_layout.h"
 #include "analyzer/rewriting/shallow_graph.h"
+#include "analyzer/solver/problem/in_parallel.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
 
@@ -167,6 +168,21 @@ static MtfAlikeLayers alike_of(const MtfGraph *graph, const MtfAlikeLayers *few,
     return alike;
 }
 
+typedef struct {
+    const MtfVariantSearchOptions *one;
+    MtfVariantAnswer *step;
+    int64_t floor; /* nanoseconds of the work alone */
+} Settling;
+
+static void settle_or_price_work(int i, void *data) {
+    Settling *s = data;
+    if (i == 0)
+        mtf_variant_answer_tune(s->one, s->step);
+    else
+        s->floor = mtf_price_floor(&s->step->answer.pricer, s->step->graph,
+                                   &s->step->answer.free.layout->mesh);
+}
+
 /* Takes the layout for the cheapest, with its figures there; false where it does not fit. */
 static bool take_layout(const MtfVariantSearchOptions *one, const MtfPlanAnswer *found,
                         MtfLayout *layout, MtfVariantAnswer *step) {
@@ -175,15 +191,18 @@ static bool take_layout(const MtfVariantSearchOptions *one, const MtfPlanAnswer 
                                .in_order = found->in_order,
                                .pricer = found->pricer,
                                .rules = { .stopped = true },
-                               .free = { .layout = layout, .method = g_strdup("none yet") },
+                               .free = { .layout = layout,
+                                         .method = g_strdup("the work alone is the bound") },
                                .meshes = found->meshes,
                                .free_meshes = found->free_meshes };
-    mtf_variant_answer_tune(one, step);
+    Settling settling = { .one = one, .step = step };
+    mtf_in_parallel(2, settle_or_price_work, &settling);
     g_autoptr(MtfArena) arena = mtf_arena_pack(step->program);
     g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&answer->pricer, step->program);
     answer->found = arena->bytes <= one->memory_limit;
     answer->cost = answer->in_order_cost = answer->free.cost =
         mtf_price_program(&answer->pricer, step->program);
+    answer->free.bound = MIN(answer->cost, settling.floor);
     answer->step_seconds = answer->free.step_seconds = (double)schedule->nanoseconds / 1e9;
     answer->free.arena_bytes = arena->bytes;
     answer->alike =
