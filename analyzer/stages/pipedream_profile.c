@@ -149,14 +149,31 @@ static void free_inputs(const Reading *reading) {
     }
 }
 
+/* Profilers write all nodes before the first edge: a file that was cut off has nodes that nothing
+ * joins. */
+static bool check_edges(const Reading *reading, GError **error) {
+    int n = mtf_stage_graph_size(reading->graph);
+    for (int i = 0; n > 1 && i < n; i++) {
+        const MtfStageNode *node = mtf_stage_graph_node(reading->graph, i);
+        if (node->entries->len + node->exits->len == 0)
+            return mtf_input_error(error,
+                                   "%s: no edge joins the node \"%.60s\" with another"
+                                   " (is this all of the file?)",
+                                   reading->name, node->name);
+    }
+    return true;
+}
+
 static bool check_graph(const Reading *reading, GError **error) {
     int on_circle;
     if (mtf_stage_graph_size(reading->graph) == 0)
         return mtf_input_error(error, "%s: there is no node in it", reading->name);
     g_autofree int *order = mtf_stage_graph_order(reading->graph, &on_circle);
-    return order != NULL ||
-           mtf_input_error(error, "%s: the edges lead in a circle through \"%.60s\" or before it",
-                           reading->name, mtf_stage_graph_node(reading->graph, on_circle)->name);
+    if (order == NULL)
+        return mtf_input_error(
+            error, "%s: the edges lead in a circle through \"%.60s\" or before it", reading->name,
+            mtf_stage_graph_node(reading->graph, on_circle)->name);
+    return check_edges(reading, error);
 }
 
 MtfStageGraph *mtf_pipedream_profile_parse(const char *name, const char *text, GError **error) {

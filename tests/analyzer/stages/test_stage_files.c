@@ -77,6 +77,9 @@ static void bad_profiles_of_pipedream_are_refused_by_line(void **state) {
           "parameter_size=1",
           "line 1: activation_size \"[3; " },
         { "a -- b -- c", "line 1: this is neither" },
+        { NODE("a", "x") "\n" NODE("b", "x"), "no edge joins the node \"a\"" },
+        { NODE("a", "x") "\n" NODE("b", "x") "\n" NODE("c", "x") "\n\ta -- b",
+          "no edge joins the node \"c\"" },
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         check_refusal(mtf_pipedream_profile_parse, cases[i].text, cases[i].expected);
