@@ -159,7 +159,9 @@ static const MtfModelPreset mistral_presets[] = {
 static const MtfModelPreset mixtral_presets[] = {
     TINY_PRESET(MIXTRAL(64, 96, 2, 4, 2, 4)),
     PRESET("mixtral-8x7b", "46,702,792,704 parameters", MIXTRAL(4096, 14336, 32, 32, 8, 8)),
-    PRESET("mixtral-8x22b", "141 billion",
+    PRESET("mixtral-8x22b", "140,620,634,112 parameters",
+           MIXTRAL(6144, 16384, 56, 48, 8, 8) ",\"max_position_embeddings\":65536"),
+    PRESET("mixtral-8x22b-v0.3", "140,630,071,296 parameters, the longer vocabulary",
            MIXTRAL(6144, 16384, 56, 48, 8, 8) ",\"max_position_embeddings\":65536,"
                                               "\"vocab_size\":32768"),
     END,

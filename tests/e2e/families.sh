@@ -22,7 +22,8 @@ gemma gemma3-1b 999885952
 mistral mistral-7b 7241732096
 mistral mistral-nemo-12b 12247782400
 mistral small-24b 23572403200
-mixtral 8x22b 140630071296
+mixtral 8x22b 140620634112
+mixtral 8x22b-v0.3 140630071296
 opt opt-125m 125239296
 opt opt-350m 331196416
 gpt2 gpt2-xl 1557611200
