@@ -14,7 +14,7 @@
 /* Of graphs with no more operations, and no more of them times devices, all cuts that may win are planned. */
 #define SMALL_OPERATIONS 500
 #define SMALL_PLACES 5000
-/* Cuts are made for these shares of a device's memory: amounts of a scale with so many in an octave. */
+/* Cuts are made for these shares of a device's memory: amounts of a scale, this many of them in an octave. */
 #define LEAST_SHARE 0.4
 #define MOST_SHARE 3.0
 #define AMOUNTS_AN_OCTAVE 3

@@ -11,17 +11,17 @@
 
 /* Layers of a graph up to this number may all be cut between. */
 #define MOST_UNITS 160
-/* Stages of any size are chosen between so many parts of the graph. */
+/* Stages of any size are chosen between at most this many parts of the graph. */
 #define MOST_PARTS 32
 #define MOST_MICROBATCHES 512
 /* The number of micro-batches that is tried first, or the next above it. */
 #define FIRST_MICROBATCHES 48
 /* A stage that takes more than this share of the memory may have been laid out to save some. */
 #define SHORT_OF_MEMORY 0.5
-/* Stages of a size that takes so many times the work of another are not priced again. */
+/* Stages of a size that takes more than this times the work of another are not priced again. */
 #define WASTEFUL 3
 
-/* The best plan with so many chunks a domain; `mixed`: each stage with a recomputation of its own. */
+/* The best plan with `chunks` chunks a domain; `mixed`: each stage with a recomputation of its own. */
 typedef struct {
     int chunks;
     bool mixed;
@@ -99,7 +99,7 @@ static bool try_model(Best *best, MtfCutModel model) {
     return true;
 }
 
-/* Seconds of a micro-batch on so many devices, each unit in the way that is fastest; INFINITY: one has none. */
+/* Seconds of a micro-batch on `devices` devices, each unit in the way that is fastest; INFINITY: one has none. */
 static double least_sum(const Search *search, const GPtrArray *ways, int microbatches,
                         int64_t devices) {
     double sum = 0;
@@ -116,7 +116,7 @@ static double least_sum(const Search *search, const GPtrArray *ways, int microba
     return sum;
 }
 
-/* No division into so many equal stages takes less: the units' fastest ways, the slowest stage at
+/* No division into `stages` equal stages takes less: the units' fastest ways, the slowest stage at
  * least their mean. */
 static double least_seconds(const Search *search, int chunks, int64_t devices, int64_t stages) {
     int microbatches = search->variant.microbatches;

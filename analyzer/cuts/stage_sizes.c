@@ -22,7 +22,7 @@ static void add_size(GArray *sizes, int64_t size) {
         g_array_insert_val(sizes, at, size);
 }
 
-/* Halves of the devices down to what so many units can use. */
+/* Halves of the devices down to what `units` units can use. */
 static void list_any(const MtfCutRequest *request, int units, GArray *sizes) {
     int64_t size = request->devices;
     for (int i = 0; i < MOST_SIZES; i++) {
@@ -54,7 +54,7 @@ static void list_unequal(const MtfCutRequest *request, int64_t most, GArray *siz
     add_size(sizes, 1);
 }
 
-/* The slices next to a size of which there is none. */
+/* The slices next to a size that no slice has. */
 static void add_neighbours(const MtfCutRequest *request, int64_t size, int64_t most,
                            GArray *sizes) {
     int64_t below = size - 1, above = size + 1;

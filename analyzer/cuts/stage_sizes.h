@@ -11,7 +11,7 @@
 
 #include "analyzer/cuts/cut_search.h"
 
-/* The sizes to choose from (int64_t, ascending) for a graph of so many units; never none: where the
+/* The sizes to choose from (int64_t, ascending) for a graph of `units` units; never none: where the
  * machine has no slice near, those of equal shares, which it refuses by itself. The caller owns the
  * array. */
 GArray *mtf_stage_sizes_new(const MtfCutRequest *request, int units);

@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* Of the layouts of one unit on one mesh so many are looked at, the cheapest first; and all that
- * keep variables or optimizer state in pieces beside them. */
+/* The most layouts of one unit on one mesh that are looked at, the cheapest first; those that keep variables
+ * or optimizer state in pieces all come beside them. */
 #define STYLES_A_MESH 12
 
 static void way_free(void *data) {

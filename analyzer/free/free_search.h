@@ -22,7 +22,7 @@ typedef struct {
     int64_t memory_limit;      /* bytes of one device */
     MtfIncumbents *incumbents; /* the answer is never worse than those that fit; or NULL */
     int64_t work;           /* limit of each solve in rounds, the same on every machine; 0 = none */
-    int64_t tightened_work; /* the same under a tightened limit, of which nothing is proven; 0 = as
+    int64_t tightened_work; /* the same under a tightened limit, which proves nothing; 0 = as
                                of others, and to their gap */
     double program_work;    /* as of MtfSolveOptions */
     double gap;             /* stop when (cost - bound) <= gap cost */

@@ -7,7 +7,7 @@
 /* Two honest measurements of one model differ by 2 to 6 %. */
 #define ROW_DEVIATION 0.06
 
-/* Beyond so many deviations a row pulls no harder. */
+/* Deviations beyond which a row pulls no harder. */
 #define HUBER 2.0
 
 #define STEPS 8

@@ -41,8 +41,8 @@ static int words_of(char **words, const char **field, int most) {
     return count;
 }
 
-/* Where the first time stands in lines under a header of nccl-tests, "# size count type redop root time",
- * of which some versions and collectives leave out redop or root; 0: no header. */
+/* Where the first time stands in lines under a header of nccl-tests, "# size count type redop root time"
+ * (some versions and collectives leave out redop or root); 0: no header. */
 static int time_field_of(char **words) {
     const char *field[8];
     int count = words_of(words, field, 8);

@@ -8,7 +8,7 @@
  *          └──────────────────► layouts, proof, plan ◄────────────────┘
  *
  * Where --seconds leave no time for that, all layers get the layout that the few were found (rewriting/deep_layout.h),
- * of which the work alone is the bound. Rules that do not fit there are not looked for again. Where no such plan fits all are compared on the whole
+ * and the bound is that of the work alone. Rules that do not fit there are not looked for again. Where no such plan fits all are compared on the whole
  * graph. Cost, bound and memory of the plan are those of all layers in any case. */
 #ifndef MTF_DEEP_SEARCH_H
 #define MTF_DEEP_SEARCH_H

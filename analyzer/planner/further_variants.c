@@ -168,7 +168,7 @@ static bool has_long_memory(const MtfGraph *graph) {
     return false;
 }
 
-/* Searches the best variant with memory in so many parts, where they divide some. */
+/* Searches the best variant with keys and values read in `parts` parts, where they divide some. */
 static bool try_parts(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
                       MtfStepVariant variant, int parts, GError **error) {
     MtfStepCandidate candidate = { .variant = variant };
@@ -215,7 +215,7 @@ static bool has_large_keys(const MtfVariantSearchOptions *options, const MtfGrap
     return bytes / (double)MIN(devices, others) > KEYS_SHARE * (double)options->memory_limit;
 }
 
-/* Whether a ring of so many parts may do better: some of the axes (bits) split queries of attention, whose keys
+/* Whether a ring of `parts` parts may do better: some of the axes (bits) split queries of attention, whose keys
  * and values are gathered; or nothing fits, and these are large. */
 static bool may_ring(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best,
                      const MtfLayout *layout, unsigned axes, int parts) {
@@ -232,7 +232,7 @@ static bool may_ring(const MtfVariantSearchOptions *options, const MtfVariantAns
     return false;
 }
 
-/* Searches the best variant with rings of so many parts. */
+/* Searches the best variant with rings of `parts` parts. */
 static bool try_ring(const MtfVariantSearchOptions *options, MtfVariantAnswer *best, int parts,
                      GError **error) {
     MtfStepCandidate candidate = {

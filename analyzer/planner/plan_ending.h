@@ -21,7 +21,7 @@ typedef struct {
     const MtfPricer *pricer;
     const MtfPlanAnswer
         *answer; /* of a search, among whose layouts the next best is looked for; or NULL */
-    int64_t memory_limit; /* … that fit so many bytes of a device */
+    int64_t memory_limit; /* bytes of a device that these layouts fit */
     bool notes, file;     /* notes are wanted; the plan is to be written */
 } MtfPlanEnding;
 

@@ -274,7 +274,7 @@ static bool lay_out(const MtfGraph *graph, const MtfMesh *mesh, const MtfPlanSea
     return true;
 }
 
-/* PyTorch's DistributedDataParallel sums gradients in messages of so many bytes (bucket_cap_mb). */
+/* PyTorch's DistributedDataParallel sums gradients in messages of this many bytes (bucket_cap_mb). */
 #define FRAMEWORK_BUCKET (25 << 20)
 
 /* The standard layout as it stands, run in the order of the graph. */

@@ -13,8 +13,9 @@
 #include <math.h>
 
 /* What is done with a layout when the search is over (it is lowered, priced, packed, compared and written, two
- * things at a time) takes so many times what it took to make the step's graph, at most such a share of
- * --seconds; of that, settling the layout takes so much. Measured on Transformers of 250 to 1,000 layers. */
+ * things at a time): its time in multiples of the time that making the step's graph took, the largest share of
+ * --seconds that is kept for it, and the share of it that settling the layout takes. Measured on Transformers
+ * of 250 to 1,000 layers. */
 #define ENDING_GRAPHS 4.7
 #define ENDING_SHARE 0.6
 #define SETTLING_SHARE 0.2
@@ -23,8 +24,8 @@
  * another mesh or mapping might save. */
 #define PRUNING_SLACK 1.1
 
-/* Of very large graphs each search takes long: where a variant that fits is known, others
- * are given up whose best rules cost so many times its, memory apart. */
+/* Of very large graphs each search takes long: where a variant that fits is known, others are given up
+ * whose best rules, memory apart, cost more than this times the rules of that variant. */
 #define OUTCLASSED 1.05
 
 /* Searches of no more operations are over soon, and their answer says more than that the rival wins. */
@@ -137,7 +138,7 @@ static bool check_host(const MtfVariantSearchOptions *options, const MtfGraph *g
     return false;
 }
 
-/* Searches the graph of the trial's variant, with a frontier of so many points. */
+/* Searches the graph of the trial's variant, with `frontier` points of time against memory. */
 static bool search_variant(Trial *trial, int frontier, GError **error) {
     MtfVariantAnswer *found = &trial->found;
     MtfStepCandidate *candidate = &g_array_index(found->variants, MtfStepCandidate, found->variant);

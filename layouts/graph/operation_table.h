@@ -158,7 +158,7 @@ typedef enum {
     MTF_OP_MAX_POOL,         /* the largest of each window; and "NAME/index", its place there */
     MTF_OP_AVERAGE_POOL,     /* the mean of each window, of its elements or with padding */
     MTF_OP_CUMULATIVE_SUM,   /* of the elements up to this one along `dimension`; `exclusive`: of
-                              those before it; `reverse`: from the end; `blocks` > 1: in so many parts */
+                              those before it; `reverse`: from the end; `blocks` > 1: in that number of parts */
     MTF_OP_TOP_K,       /* the largest along `from`, largest first, along `to`; and "NAME/index" */
     MTF_OP_DROPOUT,     /* x / (1 - rate) or 0; also its own gradient, on the same stream */
     MTF_OP_CAUSAL_MASK, /* x where memory <= query, else -1e30 */

@@ -10,7 +10,7 @@
 
 #define MOST_SHIFT 20
 #define LARGEST (INT64_C(1) << 58) /* of scaled costs and messages; */
-#define ROOM 16                    /* messages have so many times the room of costs */
+#define ROOM 16                    /* times the range of costs that messages may use */
 #define NEVER MTF_REGRET_NEVER
 #define BARRED (INT64_C(1) << 61) /* an impossible entry, or minus that: a class without values */
 #define LARGEST_PREFIX 0x1p60     /* of scaled prices added up over rows */

@@ -7,8 +7,8 @@
  *        \--- end | end ---- node 5
  *
  * Values whose rows of an edge's matrix are the same get the same message, so messages are kept by class of
- * such values. Many edges of a node tell its values apart alike, above all where it is a joined pair, of which
- * most neighbours know one half; what they all need of a node's values, and what they all say to them, is
+ * such values. Many edges of a node tell its values apart alike, above all where it is a joined pair and
+ * most neighbours know one half of it; what they all need of a node's values, and what they all say to them, is
  * made once for each way (MtfValueClasses) instead of once for each edge and value. */
 #ifndef MTF_MESSAGE_STATE_H
 #define MTF_MESSAGE_STATE_H

@@ -8,7 +8,7 @@
 
 #define PASSES 16    /* most for one value */
 #define WORTH_IT 0.1 /* share of the values that a sweep forbids if another shall follow, */
-#define TRIAL 128    /* and that so many values begin it with if it shall go on */
+#define TRIAL 128    /* values at its beginning that have to forbid that share for it to go on */
 
 typedef struct Probe {
     MtfMessages *messages;

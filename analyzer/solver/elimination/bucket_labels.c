@@ -56,7 +56,7 @@ static int64_t *numbers_of(const Search *search, const Labels *labels, int label
     return &g_array_index(labels->numbers, int64_t, (gsize)label * width_of(search));
 }
 
-/* What a label of a list with so many parts a label was made of. */
+/* What a label was made of, in a list whose labels are made of `parts` each. */
 static const int *parts_of(const Labels *labels, int label, guint parts) {
     gsize first = (gsize)label * parts;
     return &g_array_index(labels->parts, int, first);

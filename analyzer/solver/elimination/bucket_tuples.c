@@ -35,7 +35,7 @@ typedef struct Join {
     int **at;      /* [child_count][level] trie nodes of the values taken so far */
     Place *places; /* [width + 1] */
     int *values;   /* [width + 1] */
-    int made;      /* so many levels of the table's trie hold the values taken so far */
+    int made;      /* levels of the table's trie that hold the values taken so far */
     int64_t slack, most_work;
     const MtfSearchControl *control;
     bool over;

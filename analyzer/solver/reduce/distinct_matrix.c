@@ -94,7 +94,7 @@ static void fill(MtfDistinctMatrix *matrix, const int64_t *transposed, const int
         }                                                                              \
     }
 
-/* Of a matrix that is so many units high and wide. */
+/* Of a matrix that is `high` by `wide` units. */
 MTF_FOR_EACH_UNIT static void lower_small(const int32_t *restrict costs, int high, int wide,
                                           const double *restrict offsets,
                                           double *restrict lowered){ LOWER(int32_t) }

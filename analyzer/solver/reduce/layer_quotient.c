@@ -292,7 +292,7 @@ static bool is_gone(const Cut *cut, int node) {
     return layer != NO_LAYER && layer > cut->after && layer <= cut->after + cut->gone;
 }
 
-/* The same place so many layers before; shared nodes are in all layers. */
+/* The same place `layers` layers before; shared nodes are in all layers. */
 static int shifted(const Cut *cut, int node, int layers) {
     if (cut->search->layer[node] == NO_LAYER)
         return node;

@@ -538,7 +538,7 @@ void mtf_core_contract(MtfCore *core, int leader, int follower, const int16_t *l
 
 /* ---- tied nodes ---- */
 
-/* A matrix that stands so many times between two leaders. */
+/* A matrix between two leaders, and how many times it stands there. */
 typedef struct TiedEdge {
     int a, b; /* leaders, a <= b */
     bool turned;

@@ -116,8 +116,8 @@ static void move_far(Improver *improver, int count, const int *others, int *valu
                        values);
 }
 
-/* Large moves from the best choice or, every other time, from what the bound made last, of which the
- * best choice then takes over what is better; repaired and improved. Returns whether it got cheaper. */
+/* Large moves from the best choice or, every other time, from what the bound made last, whose better
+ * parts the best choice then takes over; repaired and improved. Returns whether it got cheaper. */
 static bool try_far(Improver *improver) {
     const MtfImprovers *all = improver->all;
     bool decoded = all->has_decoded && improver->tries++ % 2 == 1;

@@ -21,8 +21,8 @@
 #define HARD_ROUNDS 3          /* without a choice, after which the least memory is tried */
 #define QUOTIENT_STEPS 300     /* steps on a quotient, at most; */
 #define QUOTIENT_GAP 2e-4      /* the guess is near enough to the best choice, */
-#define QUOTIENT_SHARE 0.5     /* or at such a share of the wanted gap; */
-#define QUOTIENT_LOOK 30       /* so many steps closed less of the distance than */
+#define QUOTIENT_SHARE 0.5     /* or at this share of the wanted gap; */
+#define QUOTIENT_LOOK 30       /* and this many steps closed less of the distance than */
 #define QUOTIENT_RISE 0.05     /* this */
 #define ALIKE_LAYERS 8         /* that repeat, from which on they are looked for alike first; */
 #define ALIKE_NODES 500        /* and nodes, below which all is solved soon anyway */

@@ -9,7 +9,7 @@
 #define WINDOWS 16         /* stretches of rows that each get a new watched row at a time */
 #define MAX_REPAIRS 100    /* times that newly overfull rows are watched and repaired */
 #define LEAST_WORK 4000000 /* memory shares that one improvement may look at, */
-#define VALUE_WORK 64      /* or so many for each value, where that is more */
+#define VALUE_WORK 64      /* or this for each value, where that is more */
 #define TABU_MOVES 12      /* moves that a node waits after it moved in a repair */
 #define MAX_PUSHES 24      /* pushed nodes in one polish */
 #define MAX_SWEEPS 6       /* over all nodes in one descent */

@@ -13,7 +13,7 @@
 #define TRY_WORK 30        /* rounds of one try, where time is not limited */
 #define MOST_SECONDS 20.0  /* where it is */
 #define TRY_PARTS 10       /* of the time that is left, for one try, */
-#define LEAST_TRY 0.05     /* but at least so many seconds */
+#define LEAST_TRY 0.05     /* but at least these seconds */
 #define NAMED_NODES 8
 
 /* The nodes in memory at the peak, the largest first. */

@@ -24,7 +24,7 @@ struct MtfRelaxedBound {
     int64_t shrunk_cutoff; /* nor than at the last shrinking */
     int64_t cutoff, bound;
     int64_t known;      /* without the copy */
-    int64_t look_bound; /* so many steps ago */
+    int64_t look_bound; /* what `bound` was when it was last looked at */
     int steps, unshrunk;
     bool is_joined; /* as far as there is room */
     bool decoded;

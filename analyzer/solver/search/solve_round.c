@@ -27,7 +27,7 @@
 #define PAIR_VALUES 120         /* of a joined node */
 #define PAIR_GROWTH 4           /* and times as many as before */
 #define WIDE_ENTRIES 2e7        /* most of one that had more before, where time is limited: */
-#define WIDE_LOOK 5             /* nodes are joined when in so many rounds the bound */
+#define WIDE_LOOK 5             /* nodes are joined when in this many rounds the bound */
 #define RELAX_GAP 0.01          /* above which the copy of a wide core with few rows is worth it */
 #define WIDE_RISE 0.05          /* has risen by less of the gap, since it never rests */
 #define PAIR_STALL 20           /* as STALL_STEPS, once nodes were joined */

@@ -135,7 +135,7 @@ static bool rules_fit(const Setup *setup, const MtfGraph *graph, int64_t limit) 
     return found;
 }
 
-/* The bound takes equal parts on all devices for possible, of which rules are far: where many micro-batches
+/* The bound takes equal parts on all devices for possible, which rules are far from: where many micro-batches
  * alone make rules fit, they are named all the same. Tried against a search of every variant. */
 static void rules_get_as_many_microbatches_as_they_need(void **state) {
     const Setup *setup = *state;

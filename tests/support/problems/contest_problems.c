@@ -2,7 +2,7 @@
 #include "tests/support/problems/contest_problems.h"
 
 #define MAX_STRATEGIES 20
-#define REACH 40 /* an edge goes to one of so many nodes before */
+#define REACH 40 /* an edge goes to one of this many nodes before */
 
 typedef struct {
     const MtfContestShape *shape;

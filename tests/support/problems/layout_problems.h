@@ -11,7 +11,7 @@
 MtfLayoutProblem *mtf_test_random_problem(GRand *rand);
 
 /* Such a problem with every possible cost times `factor` and up to `spread` more, drawn for each
- * cost: ties become near ties, of which doubles and tolerances see nothing where the factor is
+ * cost: ties become near ties, which doubles and tolerances do not see where the factor is
  * large. Costs stay below 4e3 times the factor. */
 MtfLayoutProblem *mtf_test_magnified_problem(GRand *rand, int64_t factor, int spread);
 

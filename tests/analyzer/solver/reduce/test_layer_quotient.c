@@ -147,8 +147,8 @@ static void copies_are_listed_once_each(void **state) {
     assert_int_equal(quotient->first_copy[40 * PLACES], 40 * PLACES);
 }
 
-/* Layers 4 … 15 have more nodes than the others, as those have where memory binds: with 24 nodes that only
- * they have they would, of 120, be the ones of which most look alike. */
+/* Layers 4 … 15 have more nodes than the others, as those have where memory binds: with the 24 of their 120
+ * nodes that only they have they would be the ones that look alike the most. */
 static void the_layers_that_most_nodes_are_of_are_found(void **state) {
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(9);
