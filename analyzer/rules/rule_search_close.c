@@ -9,13 +9,23 @@
 /* Half-steps whose memory prunes, at most. */
 #define MOST_ROWS 12
 
+/* What some assignments cost and use at least. */
+typedef struct {
+    int64_t cheapest;
+    int64_t smallest[MOST_ROWS]; /* bytes at each row */
+} Least;
+
 /* Assignments of a scope are in ascending order of their digits and dimensions are fixed in
  * ascending order, so those that agree with the dimensions fixed so far are a range. */
 typedef struct {
     int low, high;
-    int64_t cheapest;
-    int64_t smallest[MOST_ROWS]; /* bytes at each row */
+    Least least;
 } Range;
+
+/* A scope that has a dimension, and where: so many of its dimensions are fixed before. */
+typedef struct {
+    int scope, position;
+} Member;
 
 /* A half-step at which an assignment that was looked at needs too much. */
 typedef struct {
@@ -33,8 +43,10 @@ typedef struct {
     MtfRules *at;    /* fixed so far */
     MtfRules *rules; /* the best */
     int64_t *cost;
-    Range *ranges; /* ranges[depth * n_scopes + s] */
-    int nodes;     /* left */
+    GArray **members; /* members[dim]: Member */
+    Range **ranges;   /* ranges[s][i]: of scope s, when i of its dimensions are fixed */
+    Least *sums;      /* sums[depth]: over all scopes */
+    int nodes;        /* left */
     Row rows[MOST_ROWS];
     int n_rows;
     bool fresh_row; /* the search begins again with it */
@@ -50,51 +62,52 @@ static int64_t least_of(const int64_t *list, int low, int high) {
 
 /* Fills in what the assignments of a range cost and use at least. */
 static void measure_range(const Close *c, int s, Range *range) {
-    range->cheapest = least_of(c->levels->nanoseconds[s], range->low, range->high);
+    range->least.cheapest = least_of(c->levels->nanoseconds[s], range->low, range->high);
     for (int r = 0; r < c->n_rows; r++)
-        range->smallest[r] = least_of(c->rows[r].bytes[s], range->low, range->high);
+        range->least.smallest[r] = least_of(c->rows[r].bytes[s], range->low, range->high);
 }
 
-static int position_of(const MtfRuleTable *table, int dim) {
-    for (int i = 0; i < table->n_dims; i++)
-        if (table->dims[i] == dim)
-            return i;
-    return -1;
+/* The first assignment of a range whose dims[i] lies on `axis` or behind it. */
+static int first_from(const MtfRuleTable *table, const Range *range, int i, int axis) {
+    int low = range->low, high = range->high;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (table->axes[middle * table->n_dims + i] < axis)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
-/* The part of a range whose dims[i] lies on `axis`; empty when there is none. */
-static Range narrow(const MtfRuleTable *table, const Range *range, int i, int axis) {
-    Range part = { .low = range->low };
-    while (part.low < range->high && table->axes[part.low * table->n_dims + i] < axis)
-        part.low++;
-    part.high = part.low;
-    while (part.high < range->high && table->axes[part.high * table->n_dims + i] == axis)
-        part.high++;
-    return part;
+/* Adds to a sum what a scope's range needs more than the wider one before it did. */
+static void replace_least(const Close *c, const Least *before, const Least *now, Least *sum) {
+    sum->cheapest += now->cheapest - before->cheapest;
+    for (int r = 0; r < c->n_rows; r++)
+        sum->smallest[r] += now->smallest[r] - before->smallest[r];
 }
 
-/* Fills the ranges below `depth` with dimension `depth` on `axis`. Returns what assignments there cost
- * (or use) at least; INT64_MAX when none is legal. */
+/* Fills the ranges of scopes with dimension `depth` for it on `axis`: those of others stay. Returns what
+ * assignments there cost (or use) at least; INT64_MAX when none is legal. */
 static int64_t descend(const Close *c, int depth, int axis) {
-    const Range *above = c->ranges + depth * c->n_scopes;
-    Range *below = c->ranges + (depth + 1) * c->n_scopes;
-    int64_t sum = 0, bytes[MOST_ROWS] = { 0 };
-    for (int s = 0; s < c->n_scopes; s++) {
-        const MtfRuleTable *table = &c->tables->tables[s];
-        int i = position_of(table, depth);
-        below[s] = i < 0 ? above[s] : narrow(table, &above[s], i, axis);
-        if (below[s].low == below[s].high)
+    Least *sum = &c->sums[depth + 1];
+    *sum = c->sums[depth];
+    for (guint m = 0; m < c->members[depth]->len; m++) {
+        Member member = g_array_index(c->members[depth], Member, m);
+        const MtfRuleTable *table = &c->tables->tables[member.scope];
+        const Range *above = &c->ranges[member.scope][member.position];
+        Range *below = &c->ranges[member.scope][member.position + 1];
+        below->low = first_from(table, above, member.position, axis);
+        below->high = first_from(table, above, member.position, axis + 1);
+        if (below->low == below->high)
             return INT64_MAX;
-        if (i >= 0)
-            measure_range(c, s, &below[s]);
-        sum += below[s].cheapest;
-        for (int r = 0; r < c->n_rows; r++)
-            bytes[r] += below[s].smallest[r];
+        measure_range(c, member.scope, below);
+        replace_least(c, &above->least, &below->least, sum);
     }
     int64_t most = 0;
     for (int r = 0; r < c->n_rows; r++)
-        most = MAX(most, bytes[r]);
-    return most > c->limit ? INT64_MAX : c->smallest ? most : sum;
+        most = MAX(most, sum->smallest[r]);
+    return most > c->limit ? INT64_MAX : c->smallest ? most : sum->cheapest;
 }
 
 static bool is_excluded(const Close *c) {
@@ -159,13 +172,6 @@ static void take_leaf(Close *c) {
     memcpy(c->rules->axis, c->at->axis, (gsize)c->n_dims * sizeof *c->at->axis);
 }
 
-static bool is_in_scope(const Close *c, int dim) {
-    for (int s = 0; s < c->n_scopes; s++)
-        if (position_of(&c->tables->tables[s], dim) >= 0)
-            return true;
-    return false;
-}
-
 /* A dimension on an axis, and what assignments with that cost at least. */
 typedef struct {
     int axis;
@@ -174,7 +180,7 @@ typedef struct {
 
 /* The most promising first: what is found early prunes the rest. */
 static int rank_children(const Close *c, int depth, Child *children) {
-    int end = is_in_scope(c, depth) ? c->n_axes : 0, count = 0;
+    int end = c->members[depth]->len > 0 ? c->n_axes : 0, count = 0;
     for (int axis = -1; axis < end; axis++) {
         Child child = { axis, descend(c, depth, axis) };
         int at = count++;
@@ -209,13 +215,42 @@ static bool close_all(Close *c) {
     bool done;
     do {
         c->fresh_row = false;
+        c->sums[0] = (Least){ 0 };
         for (int s = 0; s < c->n_scopes; s++) {
-            c->ranges[s] = (Range){ .high = c->tables->tables[s].n };
-            measure_range(c, s, &c->ranges[s]);
+            Range *all = &c->ranges[s][0];
+            *all = (Range){ .high = c->tables->tables[s].n };
+            measure_range(c, s, all);
+            replace_least(c, &(Least){ 0 }, &all->least, &c->sums[0]);
         }
         done = close_from(c, 0);
     } while (c->fresh_row && c->nodes > 0);
     return done && !c->fresh_row;
+}
+
+static void make_ranges(Close *c) {
+    c->members = g_new(GArray *, c->n_dims + 1);
+    c->ranges = g_new(Range *, c->n_scopes + 1);
+    c->sums = g_new(Least, c->n_dims + 1);
+    for (int d = 0; d < c->n_dims; d++)
+        c->members[d] = g_array_new(FALSE, FALSE, sizeof(Member));
+    for (int s = 0; s < c->n_scopes; s++) {
+        const MtfRuleTable *table = &c->tables->tables[s];
+        c->ranges[s] = g_new(Range, table->n_dims + 1);
+        for (int i = 0; i < table->n_dims; i++) {
+            Member member = { s, i };
+            g_array_append_val(c->members[table->dims[i]], member);
+        }
+    }
+}
+
+static void free_ranges(Close *c) {
+    for (int d = 0; d < c->n_dims; d++)
+        g_array_unref(c->members[d]);
+    for (int s = 0; s < c->n_scopes; s++)
+        g_free(c->ranges[s]);
+    g_free(c->members);
+    g_free(c->ranges);
+    g_free(c->sums);
 }
 
 /* With `cost` what is pruned against, and `limit` bytes; that of the best, where the least is looked for. */
@@ -235,11 +270,11 @@ static bool close_program(const MtfRuleProgram *program, bool smallest, MtfRules
                 .cost = cost,
                 .smallest = smallest,
                 .nodes = program->nodes };
-    g_autofree Range *ranges = g_new(Range, (gsize)(c.n_dims + 1) * (gsize)c.n_scopes + 1);
-    c.ranges = ranges;
+    make_ranges(&c);
     bool done = close_all(&c);
     *limit = c.limit;
     free_rows(&c);
+    free_ranges(&c);
     return done;
 }
 
