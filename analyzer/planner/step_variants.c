@@ -9,6 +9,8 @@
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/training/batch_dimension.h"
 
+#include <string.h>
+
 /* A variant that might fit, and what its best rules cost when memory is no matter. */
 typedef struct {
     MtfStepCandidate candidate;
@@ -332,12 +334,31 @@ static int compare_candidates(gconstpointer left, gconstpointer right) {
     return a->variant.microbatches - b->variant.microbatches;
 }
 
+/* Memory is what asks for variants, and the order knows nothing of it: where weights are in pieces, each micro-batch
+ * gathers them and scatters their gradients. Behind a first in several, the cheapest in fewer comes next. */
+static void bring_forward_fewer_microbatches(GArray *candidates) {
+    int most = candidates->len > 0
+                   ? g_array_index(candidates, MtfStepCandidate, 0).variant.microbatches
+                   : 1;
+    guint next = 1;
+    while (next < candidates->len &&
+           g_array_index(candidates, MtfStepCandidate, next).variant.microbatches >= most)
+        next++;
+    if (next >= candidates->len)
+        return;
+    MtfStepCandidate *list = (MtfStepCandidate *)(void *)candidates->data, fewer = list[next];
+    memmove(list + 2, list + 1, (next - 1) * sizeof *list);
+    list[1] = fewer;
+}
+
 static bool consider_all(Variants *variants, GError **error) {
     bool settled;
     if (!consider_unsplit(variants, &settled, error) ||
         (!settled && !consider_lines(variants, error)))
         return false;
     g_array_sort(variants->candidates, compare_candidates);
+    if (!variants->options->rules_only)
+        bring_forward_fewer_microbatches(variants->candidates);
     for (guint i = MTF_VARIANTS_AT_ONCE; i < variants->candidates->len; i++)
         g_clear_pointer(&g_array_index(variants->candidates, MtfStepCandidate, i).prices,
                         mtf_rule_prices_free);

@@ -12,8 +12,9 @@
  *
  * Where the best rule layout of a step in one piece fits, that variant alone is left: parts and repeated work
  * only cost time. Otherwise variants are ranked by what their best rule layout would cost if memory were no
- * matter (under the limit, where only rules are searched). That order is a heuristic; what is found for a
- * variant is not. */
+ * matter (under the limit, where only rules are searched). Behind a first in several micro-batches comes the
+ * cheapest in fewer: where memory matters, each of them gathers weights anew. That order is a heuristic; what is
+ * found for a variant is not. */
 #ifndef MTF_STEP_VARIANTS_H
 #define MTF_STEP_VARIANTS_H
 

@@ -98,6 +98,23 @@ static void with_room_for_all_the_step_is_done_in_one_piece(void **state) {
     assert_int_equal(candidate(variants, 0)->variant.recompute, MTF_RECOMPUTE_NONE);
 }
 
+/* The cheapest first, but second the cheapest in fewer micro-batches than the first, where there is one;
+ * whether that is another than the next by cost. */
+static bool check_order(const GArray *variants) {
+    guint fewer = 0;
+    for (guint i = 1; i < variants->len; i++) {
+        const MtfStepCandidate *c = candidate(variants, i);
+        if (c->variant.microbatches < candidate(variants, 0)->variant.microbatches &&
+            (fewer == 0 || c->cost < candidate(variants, fewer)->cost))
+            fewer = i;
+        guint before = i == 2 && fewer == 1 ? 0 : i - 1;
+        assert_true(candidate(variants, before)->cost <= c->cost);
+    }
+    assert_true(fewer <= 1); /* the cheapest in fewer micro-batches, where there is one */
+    return fewer == 1 && variants->len > 2 &&
+           candidate(variants, 2)->cost < candidate(variants, 1)->cost;
+}
+
 /* Just below what a step in one piece needs at least, that variant is gone, and others are ranked by
  * cost. */
 static void forms_that_cannot_fit_are_left_out(void **state) {
@@ -110,8 +127,21 @@ static void forms_that_cannot_fit_are_left_out(void **state) {
         const MtfStepVariant *variant = &candidate(variants, i)->variant;
         assert_true(variant->microbatches > 1 || variant->recompute != MTF_RECOMPUTE_NONE);
         assert_true(candidate(variants, i)->least_bytes <= limit);
-        assert_true(i == 0 || candidate(variants, i - 1)->cost <= candidate(variants, i)->cost);
     }
+    check_order(variants);
+}
+
+/* Every micro-batch gathers weights that are in pieces, which the order by cost does not know. */
+static void behind_several_microbatches_come_fewer(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(MtfGraph) plain = graph_of(setup, 1, MTF_RECOMPUTE_NONE);
+    int64_t most = mtf_memory_bound(plain, 4);
+    int moved = 0;
+    for (int64_t limit = most / 4; limit < most; limit += most / 4) {
+        g_autoptr(GArray) variants = forms_within(setup, limit);
+        moved += check_order(variants);
+    }
+    assert_true(moved > 0);
 }
 
 static void when_none_can_fit_the_smallest_is_left(void **state) {
@@ -191,6 +221,7 @@ int main(void) {
         cmocka_unit_test(on_one_device_the_bound_is_near_the_arena),
         cmocka_unit_test(with_room_for_all_the_step_is_done_in_one_piece),
         cmocka_unit_test(forms_that_cannot_fit_are_left_out),
+        cmocka_unit_test(behind_several_microbatches_come_fewer),
         cmocka_unit_test(when_none_can_fit_the_smallest_is_left),
         cmocka_unit_test(rules_get_as_many_microbatches_as_they_need),
         cmocka_unit_test(what_the_user_asks_for_is_not_questioned),
