@@ -412,11 +412,12 @@ static void print_one_mesh(const cJSON *one, double step) {
         printf("without stages %s a step, %.3g %% longer%s\n", seconds, 100 * (other / step - 1),
                given_up ? ", when it was given up" : "");
     else if (one != NULL)
-        printf("without stages %s\n",
-               given_up
-                   ? "given up: by its bound its step is longer, if no more of it is hidden than "
-                     "of known layouts"
-                   : "no layout fits");
+        printf(
+            "without stages %s\n",
+            given_up
+                ? "given up: its step is longer by its bound, if no more of it is hidden than of "
+                  "known layouts, or twice as long by a draft"
+                : "no layout fits");
 }
 
 static void print_for_people(const Search *search, const MtfPipelinePlan *pipeline) {

@@ -94,8 +94,14 @@ static bool is_start(const Search *search, const int *choice) {
            memcmp(choice, search->start, (size_t)node_count(search) * sizeof *choice) == 0;
 }
 
+/* Whether a solution's step is so long that it does not matter whether it fits, for which orders are tried. */
+static bool is_hopeless(const Search *search, const MtfLayout *layout, const MtfProgram *program) {
+    double most = search->options->hopeless_seconds;
+    return most > 0 && step_seconds(search, layout, program) > most;
+}
+
 /* Lowers a choice and keeps it when it fits and is cheaper. Returns the bytes it is over the limit,
- * 0 when it fits. */
+ * 0 when it fits, or is hopeless. */
 static int64_t take_choice(Search *search, const int *choice) {
     if (is_start(search, choice)) {
         note_slowness(search, search->start_seconds);
@@ -105,6 +111,11 @@ static int64_t take_choice(Search *search, const int *choice) {
     const MtfGraph *graph = mtf_free_problem_graph(search->problem);
     const MtfPricer *pricer = mtf_free_problem_pricer(search->problem);
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    search->answer->hopeless = is_hopeless(search, layout, program);
+    if (search->answer->hopeless) {
+        mtf_layout_free(layout);
+        return 0;
+    }
     Value value = { .cost = mtf_price_program(pricer, program) };
     value.arena_bytes =
         mtf_layout_arena_bytes(graph, layout, program, pricer, search->options->memory_limit);
@@ -296,7 +307,7 @@ bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *
     };
     begin_with_incumbents(&search);
     bool done = is_settled(&search) || solve_until_it_fits(&search, error);
-    if (done && answer->layout == NULL && !options->no_infeasibility &&
+    if (done && answer->layout == NULL && !answer->hopeless && !options->no_infeasibility &&
         !mtf_search_is_over(options->control))
         search_smallest(&search);
     /* An incumbent may be cheaper than the bound where it is no choice of the problem. */

@@ -32,6 +32,8 @@ typedef struct {
     const struct MtfRowPrices *drafted; /* those of the draft that is to be proven; or NULL */
     bool no_infeasibility;              /* when nothing fits, say only that */
     double most_seconds; /* end at a solution, fitting or not, of a longer step; 0 = none */
+    double hopeless_seconds; /* end without a layout at a solution of a longer step, before it is
+                                packed; 0 = none */
     guint64 seed;
     /* Told what is found and, as of MtfSolveOptions, bounds under `memory_limit`, never those under a
      * tightened one; or NULL. A search that is abandoned ends with MTF_ERROR_FAILED. */
@@ -48,6 +50,7 @@ typedef struct {
     struct MtfRowPrices *drafted; /* of a draft under `memory_limit`: for its proof; or NULL */
     int tightenings;
     bool too_slow; /* ended at a solution of a step longer than `most_seconds` */
+    bool hopeless; /* ended at a solution of a step longer than `hopeless_seconds` */
     char *method;  /* what proved the bound; "none yet" where the search ended before there was
                       one */
     cJSON *why;    /* the decisions that matter, mtf_alternatives_that_matter; or NULL */

@@ -265,6 +265,15 @@ static int64_t hopeless_cost(const MtfPlanSearch *search, const MtfMeshAttempt *
     return cost > 0 && cost < (double)(INT64_MAX / 2) ? (int64_t)cost : INT64_MAX;
 }
 
+/* The step of a draft that is not worth finding out whether it fits, where no layout is known that does; 0: none. */
+static double hopeless_seconds(const MtfPlanSearch *search, const MtfMeshAttempt *attempt) {
+    const MtfPlanSearchOptions *options = search->options;
+    bool wanted = options->by_bound && options->rival_seconds > 0 &&
+                  mtf_plan_search_is_large(search) &&
+                  mtf_incumbents_best(attempt->incumbents, options->memory_limit) == NULL;
+    return wanted ? MTF_HOPELESS * options->rival_seconds : 0;
+}
+
 /* Searches the problem in `work` rounds (0: as the search says), unless that turns out to be hopeless: costing
  * no less than `hopeless`. */
 static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt, int64_t hopeless,
@@ -274,6 +283,7 @@ static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
     _Atomic int64_t rival = hopeless;
     MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, attempt);
     options.draft = mtf_plan_search_is_large(search);
+    options.hopeless_seconds = hopeless_seconds(search, attempt);
     options.work = work > 0 ? work : options.work;
     if (hopeless < INT64_MAX) {
         mtf_search_control_init_part(&part, search->control, 0);
@@ -282,8 +292,10 @@ static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
         part.slack = 1;
         options.control = &part;
     }
-    if (mtf_search_accompanied(search, attempt, &options, false, &attempt->free, &cause))
+    if (mtf_search_accompanied(search, attempt, &options, false, &attempt->free, &cause)) {
+        attempt->hopeless = attempt->free.hopeless;
         return true;
+    }
     attempt->hopeless = hopeless < INT64_MAX && mtf_search_is_beaten(&part, hopeless);
     if (attempt->hopeless)
         g_error_free(cause);

@@ -19,10 +19,6 @@
 #define MOST_MAPPINGS 20000
 #define MAPPING_ROUNDS 2
 
-/* What takes HOPELESS times the rival's step when it is found is not worth a proof, or variants that save
- * recomputation, a third of the arithmetic at most: together they shorten no step by half. */
-#define HOPELESS 2
-
 /* ---- One mesh after another -------------------------------------------------------------------- */
 
 /* Replaces `*best` by the other attempt where that is cheaper. */
@@ -231,7 +227,7 @@ static void give_answer(const MtfPlanSearch *search, MtfMeshAttempt *best, MtfPl
 /* Whether the best layout, and the fastest that begun its search, have steps too long for what would be
  * changed after. */
 static bool is_hopeless(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
-    double most = HOPELESS * search->options->rival_seconds;
+    double most = MTF_HOPELESS * search->options->rival_seconds;
     const MtfIncumbent *fastest = NULL;
     if (most <= 0 || best->hopeless || best->free.layout == NULL || best->free.step_seconds <= most)
         return best->hopeless;

@@ -58,9 +58,41 @@ static void few_rounds_under_a_tightened_limit_prove_the_same(void **state) {
     mtf_free_setup_clear(&setup);
 }
 
+static MtfFreeAnswer search_beside(const MtfFreeSetup *setup, double hopeless_seconds) {
+    MtfFreeSearchOptions options = { .memory_limit = INT64_MAX,
+                                     .work = 20,
+                                     .gap = 0.001,
+                                     .hopeless_seconds = hopeless_seconds };
+    MtfFreeAnswer answer;
+    assert_true(mtf_free_search(setup->problem, &options, &answer, NULL));
+    return answer;
+}
+
+/* A solution of a longer step ends the search without a layout, and without a word on what would fit; one that is no
+ * longer is found as ever. */
+static void a_hopeless_solution_is_no_answer(void **state) {
+    (void)state;
+    MtfFreeSetup setup;
+    mtf_free_setup_init(&setup, tiny_graph(), "rows:4");
+    MtfFreeAnswer found = search_beside(&setup, 0);
+    assert_true(found.layout != NULL && !found.hopeless);
+    MtfFreeAnswer as_long = search_beside(&setup, found.step_seconds);
+    assert_true(as_long.layout != NULL && !as_long.hopeless);
+    assert_int_equal(as_long.cost, found.cost);
+    MtfFreeAnswer longer = search_beside(&setup, 0.5 * found.step_seconds);
+    assert_true(longer.layout == NULL && longer.hopeless);
+    assert_int_equal(longer.bound, found.bound);
+    assert_int_equal(longer.limit_enough, 0);
+    mtf_free_answer_clear(&found);
+    mtf_free_answer_clear(&as_long);
+    mtf_free_answer_clear(&longer);
+    mtf_free_setup_clear(&setup);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_rounds_under_a_tightened_limit_prove_the_same),
+        cmocka_unit_test(a_hopeless_solution_is_no_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
