@@ -144,9 +144,10 @@ static void print_free_proof(const MtfSearchReport *report) {
            alike ? " whose repeated layers are alike" : "", cost, bound, 100 * gap, answer->method);
     print_merged(&report->found->answer.merged);
     print_fastest(report);
-    const MtfRuleAnswer *rules_of = &report->found->answer.rules;
-    if (!rules_of->found && !rules_of->stopped && report->found->answer.merged.mesh.n_axes == 0)
-        puts("               no rule layout fits");
+    bool stopped = report->found->answer.rules.stopped;
+    if (!report->found->answer.rules.found && report->found->answer.merged.mesh.n_axes == 0)
+        printf("               no rule layout %s\n",
+               stopped ? "that fits was found in time" : "fits");
     if (report->found->answer.rules.found) {
         g_autofree char *rules = format_nanoseconds(report->found->answer.rules.cost);
         printf("               the best rule layout costs %s, %.2f times as much\n", rules,

@@ -119,7 +119,8 @@ double mtf_planning_search_seconds(const MtfGraph *graph) {
 }
 
 double mtf_planning_least_seconds(const MtfGraph *graph) {
-    return LEAST_SECONDS * graph->operations->len;
+    return graph->repeats->len > 0 ? LEAST_SECONDS * graph->operations->len
+                                   : mtf_planning_search_seconds(graph);
 }
 
 void mtf_planning_warn_short(const MtfGraph *graph, double seconds) {

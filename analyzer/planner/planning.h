@@ -69,7 +69,7 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
 void mtf_planning_warn_untrained(const MtfGraph *graph);
 
 /* What a plan of a graph of this size may take however little is searched: its step is made and laid out by hand,
- * lowered, packed and written; and where the layout is known, as from few of its layers (deep_search.h). Warns of
+ * lowered, packed and written; and where layers repeat, so that a few say how (deep_search.h). Warns of
  * --seconds that are less than the second; of 0, no limit, never. */
 double mtf_planning_search_seconds(const MtfGraph *graph);
 double mtf_planning_least_seconds(const MtfGraph *graph);
