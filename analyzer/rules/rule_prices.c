@@ -41,10 +41,6 @@ void mtf_rule_prices_free(MtfRulePrices *prices) {
     g_free(prices);
 }
 
-const MtfRuleTerms *mtf_rule_prices_terms(const MtfRulePrices *prices) {
-    return prices->terms;
-}
-
 static gsize allowed_bytes(const MtfRulePrices *prices) {
     return prices->terms->graph->dimensions->len * sizeof(unsigned);
 }

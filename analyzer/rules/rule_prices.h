@@ -17,8 +17,6 @@ MtfRulePrices *mtf_rule_prices_new(const MtfGraph *graph);
 void mtf_rule_prices_free(MtfRulePrices *prices);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfRulePrices, mtf_rule_prices_free)
 
-const MtfRuleTerms *mtf_rule_prices_terms(const MtfRulePrices *prices);
-
 /* The tables of a mesh, as mtf_rule_tables_new makes them, until the next are asked for. Those of a mesh laid in
  * order are known again; `pricer` is copied. */
 const MtfRuleTables *mtf_rule_prices_tables(MtfRulePrices *prices, const MtfPricer *pricer,
