@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "reports/exports/export_forms.h"
+#include "reports/exports/rank_places.h"
 #include "reports/facts/closest_rules.h"
 
 #include <inttypes.h>
@@ -12,16 +13,25 @@ static const struct {
     const char *name;
     char *(*write)(const MtfStepFacts *, GError **);
 } forms[] = {
-    { "mtf", mtf_export_mtf },         { "jax", mtf_export_jax },
-    { "dtensor", mtf_export_dtensor }, { "megatron", mtf_export_megatron },
-    { "shardy", mtf_export_shardy },   { "onnx-text", mtf_export_onnx_text },
-    { "slurm", mtf_export_slurm },     { "deepspeed", mtf_export_deepspeed },
+    { "mtf", mtf_export_mtf },
+    { "jax", mtf_export_jax },
+    { "dtensor", mtf_export_dtensor },
+    { "megatron", mtf_export_megatron },
+    { "shardy", mtf_export_shardy },
+    { "onnx-text", mtf_export_onnx_text },
+    { "deepspeed", mtf_export_deepspeed },
     { "maxtext", mtf_export_maxtext },
 };
 
 char *mtf_export(const MtfStepFacts *facts, const MtfExportRequest *request, GError **error) {
-    if (strcmp(request->to, "rankfile") == 0)
-        return mtf_export_rankfile(facts, request->hosts, error);
+    bool slurm = strcmp(request->to, "slurm") == 0;
+    if (slurm || strcmp(request->to, "rankfile") == 0) {
+        g_auto(MtfRankPlaces) places = { 0 };
+        mtf_rank_places_init(&places, facts->plan->graph->name, &facts->pricer.map.slice);
+        mtf_rank_places_add(&places, &facts->pricer.map.mapping, 0);
+        return slurm ? mtf_rank_places_slurm(&places)
+                     : mtf_rank_places_rankfile(&places, request->hosts, error);
+    }
     g_autoptr(GString) names = g_string_new(NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(forms); i++) {
         if (strcmp(forms[i].name, request->to) == 0)
@@ -30,8 +40,8 @@ char *mtf_export(const MtfStepFacts *facts, const MtfExportRequest *request, GEr
     }
     mtf_input_error(
         error,
-        "a plan cannot be exported to \"%s\"; the forms are %sonnx, rankfile; pipelines: "
-        "torch-pipelining, megatron, deepspeed, alpa, onnx",
+        "a plan cannot be exported to \"%s\"; the forms are %sonnx, slurm, rankfile; pipelines: "
+        "torch-pipelining, megatron, deepspeed, alpa, onnx, slurm, rankfile",
         request->to, names->str);
     return NULL;
 }

@@ -10,9 +10,9 @@
  *     shardy     StableHLO text: the mesh, and the step's arguments with their shardings
  *     onnx       the forward pass with multi-device annotations, in bytes (export_onnx.h)
  *     onnx-text  such annotations alone, as text, of any operations
- *     slurm      a batch script that starts ranks as planned, checkpoints and requeues
- *     (pipelines: pipelines/export_pipeline.h)
+ *     slurm      a batch script that starts ranks as planned, checkpoints and requeues (rank_places.h)
  *     rankfile   an Open MPI rankfile that puts ranks where the mapping has them
+ *     (pipelines: pipelines/export_pipeline.h)
  *
  * Not every plan can be said in every form; then one sentence says what stands in the way. */
 #ifndef MTF_EXPORT_H

@@ -6,7 +6,7 @@
 #include "layouts/placement/rules.h"
 #include "reports/facts/step_facts.h"
 
-/* Each returns the whole text, to be freed by g_free. `hosts` is that of MtfExportRequest. */
+/* Each returns the whole text, to be freed by g_free. */
 char *mtf_export_mtf(const MtfStepFacts *facts, GError **error);
 char *mtf_export_jax(const MtfStepFacts *facts, GError **error);
 char *mtf_export_dtensor(const MtfStepFacts *facts, GError **error);
@@ -15,8 +15,6 @@ char *mtf_export_deepspeed(const MtfStepFacts *facts, GError **error);
 char *mtf_export_maxtext(const MtfStepFacts *facts, GError **error);
 char *mtf_export_shardy(const MtfStepFacts *facts, GError **error);
 char *mtf_export_onnx_text(const MtfStepFacts *facts, GError **error);
-char *mtf_export_slurm(const MtfStepFacts *facts, GError **error);
-char *mtf_export_rankfile(const MtfStepFacts *facts, const char *hosts, GError **error);
 
 /* Text in double quotes, escaped as Python, gin, MLIR and JSON all read it (names hold no control
  * characters); free with g_free. */

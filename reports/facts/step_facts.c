@@ -27,18 +27,24 @@ static MtfMachine *machine_of(const MtfPlan *plan, GError **error) {
 }
 
 /* Lays the plan's mesh as its mapping says. */
-static bool read_mapping(MtfStepFacts *facts, GError **error) {
-    if (facts->plan->mapping == NULL)
+static bool read_mapping(const MtfPlan *plan, MtfPricer *pricer, GError **error) {
+    if (plan->mapping == NULL)
         return true;
-    MtfJson root = { .file = "the plan's mapping", .node = facts->plan->mapping, .index = -1 };
-    return mtf_mapping_from_json(&root, &facts->plan->layout->mesh, &facts->pricer.map, error);
+    MtfJson root = { .file = "the plan's mapping", .node = plan->mapping, .index = -1 };
+    return mtf_mapping_from_json(&root, &plan->layout->mesh, &pricer->map, error);
+}
+
+MtfMachine *mtf_plan_lay(const MtfPlan *plan, MtfPricer *pricer, GError **error) {
+    g_autoptr(MtfMachine) machine = machine_of(plan, error);
+    if (machine == NULL || !mtf_pricer_init(pricer, machine, &plan->layout->mesh, error) ||
+        !read_mapping(plan, pricer, error))
+        return NULL;
+    return g_steal_pointer(&machine);
 }
 
 static bool price(MtfStepFacts *facts, GError **error) {
-    facts->machine = machine_of(facts->plan, error);
-    if (facts->machine == NULL ||
-        !mtf_pricer_init(&facts->pricer, facts->machine, &facts->plan->layout->mesh, error) ||
-        !read_mapping(facts, error))
+    facts->machine = mtf_plan_lay(facts->plan, &facts->pricer, error);
+    if (facts->machine == NULL)
         return false;
     facts->schedule = mtf_schedule_new(&facts->pricer, facts->program);
     facts->traffic = mtf_predict_traffic(&facts->pricer, facts->program, -1);

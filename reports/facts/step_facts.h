@@ -38,6 +38,9 @@ MtfStepFacts *mtf_step_facts_new(const MtfPlan *plan, GError **error);
 void mtf_step_facts_free(MtfStepFacts *facts);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfStepFacts, mtf_step_facts_free)
 
+/* The plan's machine, to be freed by the caller, and the pricer of its mesh there, which borrows it. */
+MtfMachine *mtf_plan_lay(const MtfPlan *plan, MtfPricer *pricer, GError **error);
+
 /* Live bytes of all kinds at an instruction. */
 int64_t mtf_step_facts_live(const MtfStepFacts *facts, int instruction);
 

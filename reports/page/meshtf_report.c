@@ -190,7 +190,8 @@ static bool write_onnx(const char *plan_path, const Options *options, GError **e
 
 static char *export_pipeline(const char *path, const Options *options, GError **error) {
     g_autoptr(MtfPipelinePlan) pipeline = mtf_pipeline_plan_load(path, error);
-    return pipeline != NULL ? mtf_export_pipeline(pipeline, options->form, error) : NULL;
+    MtfExportRequest request = { options->form, options->hosts };
+    return pipeline != NULL ? mtf_export_pipeline(pipeline, &request, error) : NULL;
 }
 
 static char *export_plan(const MtfPlan *plan, const Options *options, GError **error) {

@@ -77,7 +77,16 @@ run meshtf-plan search "$work/g.json" --machine cpu-host --mesh rows:1 --stages 
 claim "and so is a mesh of one stage, which has its cut" says_error "--cut layers cuts the graph itself"
 run meshtf-plan search "$work/g.json" --machine cpu-host --devices 3 --schedule zb-h1
 claim "and what pipelines have where there is none" says_error "--schedule is for pipelines: with --stages S"
-refused jax even "only to torch-pipelining, megatron, deepspeed, alpa or onnx"
+refused jax even "only to torch-pipelining, megatron, deepspeed, alpa, onnx, slurm or rankfile"
+# Two stages of eight devices on nodes of eight: the second starts where the first ends.
+run meshtf-plan search "$work/g.json" --machine h100 --devices 16 --stages 2 --microbatches 4 -o "$work/nodes.json"
+export_to slurm nodes
+claim "Slurm starts each stage on its nodes" grep -qxF "places=(0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1)" "$work/text"
+claim "of which there are two" grep -qxF -- "#SBATCH --nodes=2" "$work/text"
+run meshtf-plan export "$work/nodes.json" --to rankfile --hosts a,b
+claim "a rankfile names the last device" says "rank 15=b slot=7"
+run meshtf-plan export "$work/nodes.json" --to rankfile --hosts a
+claim "and asks for as many names as there are nodes" says_error "the plan needs 2"
 
 # Searched for Megatron-LM: one way for all stages, cut between layers.
 search megatron --devices 4 --stages 2 --exportable megatron
