@@ -59,10 +59,9 @@ static void few_rounds_under_a_tightened_limit_prove_the_same(void **state) {
 }
 
 static MtfFreeAnswer search_beside(const MtfFreeSetup *setup, double hopeless_seconds) {
-    MtfFreeSearchOptions options = { .memory_limit = INT64_MAX,
-                                     .work = 20,
-                                     .gap = 0.001,
-                                     .hopeless_seconds = hopeless_seconds };
+    MtfFreeSearchOptions options = {
+        .memory_limit = INT64_MAX, .work = 20, .gap = 0.001, .hopeless_seconds = hopeless_seconds
+    };
     MtfFreeAnswer answer;
     assert_true(mtf_free_search(setup->problem, &options, &answer, NULL));
     return answer;
