@@ -123,15 +123,20 @@ DEFINE_DOTS(i8, int8_t, LOAD_I8, ONE_I8, 1)
 DEFINE_DOTS(i8, int8_t, LOAD_I8, ONE_I8, 2)
 DEFINE_DOTS(i8, int8_t, LOAD_I8, ONE_I8, 4)
 
-/* The last lines, one by one. */
-#define DEFINE_DOT(NAME, T, ONE)                                                  \
-    static void dot_##NAME(const Piece *p, int64_t n) {                           \
+/* The last lines, one by one, added up in as many lanes as the others. */
+#define DEFINE_DOT(NAME, T, LOAD, ONE)                                            \
+    MTF_EACH_VECTOR_UNIT static void dot_##NAME(const Piece *p, int64_t n) {      \
         const T *w = (const T *)p->w + n * p->apart;                              \
         for (int64_t r = 0; r < p->m; r++) {                                      \
-            float sum = 0;                                                        \
-            for (int64_t k = 0; k < p->k; k++)                                    \
-                sum += ONE(w + k) * p->x[r * p->k + k];                           \
-            p->y[r * p->n + n] = sum;                                             \
+            const float *x = p->x + r * p->k;                                     \
+            Vector sum = { 0 };                                                   \
+            float rest = 0;                                                       \
+            int64_t k = 0;                                                        \
+            for (; k + WIDTH <= p->k; k += WIDTH)                                 \
+                sum += LOAD(w + k) * *(const Vector *)(x + k);                    \
+            for (; k < p->k; k++)                                                 \
+                rest += ONE(w + k) * x[k];                                        \
+            p->y[r * p->n + n] = lanes_sum(&sum) + rest;                          \
         }                                                                         \
     }                                                                             \
     static void dot_all_##NAME(const Piece *p, const MtfProgressHook *progress) { \
@@ -151,9 +156,9 @@ DEFINE_DOTS(i8, int8_t, LOAD_I8, ONE_I8, 4)
             dot_##NAME(p, n);                                                     \
     }
 
-DEFINE_DOT(f32, float, ONE_F32)
-DEFINE_DOT(bf16, uint16_t, ONE_BF16)
-DEFINE_DOT(i8, int8_t, ONE_I8)
+DEFINE_DOT(f32, float, LOAD_F32, ONE_F32)
+DEFINE_DOT(bf16, uint16_t, LOAD_BF16, ONE_BF16)
+DEFINE_DOT(i8, int8_t, LOAD_I8, ONE_I8)
 
 void mtf_skinny_widened(const MtfSkinny *piece, MtfDtype dtype, const MtfProgressHook *progress) {
     bool dots = piece->dots;
