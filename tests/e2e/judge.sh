@@ -287,7 +287,9 @@ if [ -e "$runs" ]; then
             (.judged_experts // {} | to_entries[] | "experts \($name) \(.key) \(.value[0]) \(.value[1])")' layouts/library/software/*.json
     } | sort >"$work/said"
     claim "the library says of each machine and profile how well its runs were predicted" cmp "$work/judged.sorted" "$work/said"
-    claim "a profile's figure that is off by one in a thousand is found" [ "$(sed 's/0.034/0.035/' "$work/said" | cmp -s - "$work/judged.sorted"; echo $?)" = 1 ]
+    # shellcheck disable=SC2016  # awk's fields
+    claim "a profile's figure that is off by one in a thousand is found" \
+        [ "$(awk 'NR == 1 { $NF += 0.001 } { print }' "$work/said" | cmp -s - "$work/judged.sorted"; echo $?)" = 1 ]
 else
     echo "# $runs is not there: the published runs are not judged"
 fi

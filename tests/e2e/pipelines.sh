@@ -185,8 +185,9 @@ for schedule in interleaved pipedream-2bw; do
     plan "steep-$schedule" "$work/steep.json" --mesh rows:1 --microbatches 4 --stages 2 --schedule "$schedule"
     run mpirun -n 2 meshtf-run "$work/steep-$schedule.json"
     claim "a loss that is no number ends the run" exits 1
+    # Infinite or not a number, as the order of a processor's sums has it.
     claim "what made it first is named, with its stage" says_error \
-        'the first result that is infinite is that of "product2" (einsum) on rank 1, in stage '
+        'is that of "product2" (einsum) on rank 1, in stage '
 done
 
 run mpirun -n 2 meshtf-run "$work/tied-2x2.json" --data LICENSE --steps 1

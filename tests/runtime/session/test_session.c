@@ -436,7 +436,9 @@ static void a_loss_that_is_not_finite_ends_the_run(void **state) {
     char path[256];
     write_mlp_plan(1e30, ranks, path, sizeof path);
     MtfRunOptions options = make_options(path, NULL);
-    expect_refusal(&options, 1, "the first result that is infinite is that of \"");
+    /* Infinite or not a number, as the order of a processor's sums has it. */
+    expect_refusal(&options, 1, " is that of \"");
+    expect_refusal(&options, 1, "the first result that is ");
     unlink(path);
     assert_true(mtf_verdict());
 }
