@@ -127,9 +127,8 @@ static void note_buckets(const Parts *parts, GString *notes) {
     g_autofree char *bytes = mtf_bytes_format((double)limit);
     g_autofree char *saved = mtf_seconds_format(won * 1e-9);
     g_string_append_printf(
-        notes,
-        "buckets        %d small exchanges travel as %d, of at most %s each, which saves %s\n",
-        joined, messages, bytes, saved);
+        notes, "buckets        %d small exchanges travel as %d, of at most %s each%s%s\n", joined,
+        messages, bytes, won > 0 ? ", which saves " : "", won > 0 ? saved : "");
 }
 
 static char *notes_of(const Parts *parts) {
