@@ -12,7 +12,7 @@ typedef struct {
     GArray *devices;   /* int64_t, one a rank, as the machine counts them: row-major */
 } MtfRankPlaces;
 
-/* On a network that outlives nothing here; no rank has a place yet. Clear after use. */
+/* Nodes as the network has them, and no rank yet. Clear after use. */
 void mtf_rank_places_init(MtfRankPlaces *places, const char *name, const MtfNetwork *network);
 void mtf_rank_places_clear(MtfRankPlaces *places);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(MtfRankPlaces, mtf_rank_places_clear)

@@ -40,10 +40,11 @@ static bool find_places(const MtfPipelinePlan *pipeline, MtfRankPlaces *places, 
         g_autoptr(MtfMachine) machine = mtf_plan_lay(plan_on(pipeline, d), &pricer, error);
         if (machine == NULL)
             return false;
-        MtfNetwork network;
-        mtf_pipeline_network(pipeline, machine, &network);
-        if (d == 0)
+        if (d == 0) {
+            MtfNetwork network;
+            mtf_pipeline_network(pipeline, machine, &network);
             mtf_rank_places_init(places, pipeline->graph->name, &network);
+        }
         mtf_rank_places_add(places, &pricer.map.mapping, mtf_pipeline_first_device(pipeline, d));
     }
     return true;
