@@ -304,6 +304,8 @@ static MtfPlan *plan_of(Run *run, GError **error) {
         .program = found->program,
         .pricer = &found->answer.pricer,
         .answer = &found->answer,
+        .training = g_steal_pointer(&found->training),
+        .division = found->division,
         .memory_limit = limit,
         .notes = !run->options->json && g_strcmp0(run->options->output, "-") != 0,
         .file = run->options->output != NULL || run->options->report != NULL,

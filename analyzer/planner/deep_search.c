@@ -140,7 +140,8 @@ static bool compare(const MtfVariantSearchOptions *options, const MtfGraph *few,
 
 /* ---- The layout of the few as one of all ------------------------------------------------------------ */
 
-/* The step of all layers of the one variant. */
+/* The step of all layers of the one variant. Its training graph, which plans hold, takes too long to be made
+ * twice. */
 static MtfVariantAnswer step_of_one(const MtfVariantSearchOptions *one,
                                     const MtfVariantAnswer *found) {
     MtfStepCandidate candidate = {
@@ -151,7 +152,10 @@ static MtfVariantAnswer step_of_one(const MtfVariantSearchOptions *one,
     MtfVariantAnswer step = { .variants = g_array_new(FALSE, TRUE, sizeof(MtfStepCandidate)),
                               .considered = 1 };
     gint64 begun = g_get_monotonic_time();
-    step.graph = mtf_planning_executed_graph(one->written, &candidate.variant, NULL);
+    step.training =
+        mtf_planning_training_graph(one->written, &candidate.variant, &step.division, NULL);
+    if (step.training != NULL)
+        step.graph = mtf_planning_execute(step.training, &step.division, &candidate.variant, NULL);
     candidate.seconds = (double)(g_get_monotonic_time() - begun) / 1e6;
     g_array_append_val(step.variants, candidate);
     return step;

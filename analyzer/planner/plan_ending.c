@@ -26,8 +26,9 @@ typedef struct {
 
 static void make_training_graph(Parts *parts) {
     const MtfPlanEnding *ending = parts->ending;
-    parts->plan->training = mtf_planning_training_graph(ending->written, ending->variant,
-                                                        &parts->division, &parts->error);
+    if (parts->plan->training == NULL)
+        parts->plan->training = mtf_planning_training_graph(ending->written, ending->variant,
+                                                            &parts->division, &parts->error);
     if (parts->plan->training != NULL && ending->file)
         mtf_plan_print_graph(parts->plan);
 }
@@ -39,6 +40,9 @@ static void print_layout(Parts *parts) {
 
 static void predict(Parts *parts) {
     mtf_planning_plan_predict(parts->plan, parts->ending->program, parts->ending->pricer);
+}
+
+static void digest(Parts *parts) {
     parts->plan->program_sha256 = mtf_program_digest(parts->ending->program);
 }
 
@@ -147,8 +151,8 @@ static char *notes_of(const Parts *parts) {
 
 /* Those that take longest come first, so that no thread waits long for the last. */
 static void (*const makers[])(Parts *parts) = {
-    find_next_best, make_training_graph, predict,         pack_as_written,
-    schedule_alone, print_layout,        find_unmeasured,
+    find_next_best, make_training_graph, predict, pack_as_written,
+    schedule_alone, print_layout,        digest,  find_unmeasured,
 };
 
 static void make_part(int i, void *data) {
@@ -160,7 +164,10 @@ MtfPlan *mtf_plan_end(const MtfPlanEnding *ending, MtfGraph *graph, MtfLayout *l
     layout->execution.kept = mtf_step_variant_kept(ending->variant, 0);
     g_autoptr(MtfPlan) plan = mtf_planning_plan_begin(graph, layout, ending->pricer, search);
     g_autoptr(GString) unmeasured = g_string_new(NULL);
-    Parts parts = { .ending = ending, .plan = plan, .unmeasured = unmeasured };
+    plan->training = ending->training;
+    Parts parts = {
+        .ending = ending, .plan = plan, .division = ending->division, .unmeasured = unmeasured
+    };
     mtf_in_parallel(G_N_ELEMENTS(makers), make_part, &parts);
     if (parts.next_best != NULL)
         cJSON_AddItemToObject(plan->search, "next_best", parts.next_best);

@@ -20,7 +20,9 @@ typedef struct {
     const MtfProgram *program; /* what the layout is lowered to */
     const MtfPricer *pricer;
     const MtfPlanAnswer
-        *answer; /* of a search, among whose layouts the next best is looked for; or NULL */
+        *answer;        /* of a search, among whose layouts the next best is looked for; or NULL */
+    MtfGraph *training; /* the plan's graph, which the plan takes over; or NULL: it is made */
+    MtfDivision division; /* of that one */
     int64_t memory_limit; /* bytes of a device that these layouts fit */
     bool notes, file;     /* notes are wanted; the plan is to be written */
 } MtfPlanEnding;

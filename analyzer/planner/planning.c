@@ -184,15 +184,27 @@ static bool execute(MtfGraph *training, const MtfDivision *division, const MtfSt
     return mtf_graph_execute(training, division, kept, n, error);
 }
 
+/* Takes the training graph over. */
+static MtfGraph *executed(MtfGraph *training, const MtfDivision *division,
+                          const MtfStepVariant *variant, GError **error) {
+    g_autoptr(MtfGraph) graph = training;
+    if (!execute(graph, division, variant, error))
+        return NULL;
+    if (variant->fuses)
+        mtf_graph_mark_near(graph, variant->eager);
+    return g_steal_pointer(&graph);
+}
+
 MtfGraph *mtf_planning_executed_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       GError **error) {
     MtfDivision division;
-    g_autoptr(MtfGraph) executed = mtf_planning_training_graph(graph, variant, &division, error);
-    if (executed == NULL || !execute(executed, &division, variant, error))
-        return NULL;
-    if (variant->fuses)
-        mtf_graph_mark_near(executed, variant->eager);
-    return g_steal_pointer(&executed);
+    MtfGraph *training = mtf_planning_training_graph(graph, variant, &division, error);
+    return training != NULL ? executed(training, &division, variant, error) : NULL;
+}
+
+MtfGraph *mtf_planning_execute(const MtfGraph *training, const MtfDivision *division,
+                               const MtfStepVariant *variant, GError **error) {
+    return executed(mtf_graph_copy(training), division, variant, error);
 }
 
 const char *mtf_planning_precision(const MtfGraph *graph) {

@@ -80,9 +80,12 @@ void mtf_planning_warn_short(const MtfGraph *graph, double seconds);
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       MtfDivision *division, GError **error);
 
-/* That graph as the variant runs it (executed_graph.h), which is what is laid out. */
+/* That graph as the variant runs it (executed_graph.h), which is what is laid out; the second from the training
+ * graph, where that is there. */
 MtfGraph *mtf_planning_executed_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       GError **error);
+MtfGraph *mtf_planning_execute(const MtfGraph *training, const MtfDivision *division,
+                               const MtfStepVariant *variant, GError **error);
 
 /* "f64" when some tensor of the graph is float64, else "f32". */
 const char *mtf_planning_precision(const MtfGraph *graph);

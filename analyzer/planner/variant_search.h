@@ -58,10 +58,12 @@ typedef struct {
 } MtfVariantSearchOptions;
 
 typedef struct {
-    GArray *variants; /* MtfStepCandidate: what a step may look like, the most promising first */
-    int considered;   /* of these for the plan; the rest for the frontier alone */
-    int variant;      /* the one that the rest is about */
-    MtfGraph *graph;  /* its training graph; NULL: none was searched */
+    GArray *variants;   /* MtfStepCandidate: what a step may look like, the most promising first */
+    int considered;     /* of these for the plan; the rest for the frontier alone */
+    int variant;        /* the one that the rest is about */
+    MtfGraph *graph;    /* its training graph as it is run; NULL: none was searched */
+    MtfGraph *training; /* before it was divided, where that was kept, or NULL */
+    MtfDivision division; /* of that one */
     MtfPlanAnswer answer;
     MtfLayout *layout;   /* the answer's, settled: its order, buckets and algorithms chosen; or
                             NULL */

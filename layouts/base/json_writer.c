@@ -56,6 +56,13 @@ static void print_key(GString *out, const char *key) {
     g_string_append(out, ": ");
 }
 
+/* printf's "%*s" would take memory of its own for each line. */
+static void begin_line(GString *out, int depth) {
+    g_string_append_c(out, '\n');
+    for (int d = 0; d < depth; d++)
+        g_string_append(out, "  ");
+}
+
 static void print_node(GString *out, const cJSON *node, int depth, int levels) {
     bool container = (cJSON_IsArray(node) || cJSON_IsObject(node)) && node->child != NULL;
     if (!container || depth >= levels) {
@@ -64,14 +71,15 @@ static void print_node(GString *out, const cJSON *node, int depth, int levels) {
     }
     g_string_append_c(out, cJSON_IsArray(node) ? '[' : '{');
     for (const cJSON *child = node->child; child != NULL; child = child->next) {
-        g_string_append_printf(out, "\n%*s", 2 * (depth + 1), "");
+        begin_line(out, depth + 1);
         if (cJSON_IsObject(node))
             print_key(out, child->string);
         print_node(out, child, depth + 1, levels);
         if (child->next != NULL)
             g_string_append_c(out, ',');
     }
-    g_string_append_printf(out, "\n%*s%c", 2 * depth, "", cJSON_IsArray(node) ? ']' : '}');
+    begin_line(out, depth);
+    g_string_append_c(out, cJSON_IsArray(node) ? ']' : '}');
 }
 
 char *mtf_json_print_levels(const cJSON *tree, int levels) {
