@@ -29,14 +29,19 @@ static double hidden_share(const MtfPricer *pricer, const MtfProgram *program, i
 }
 
 /* What sums activations and hides is taken apart with the product beside it: what waits for the sum
- * sees the rest alone. */
-static int64_t duration_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
-    int64_t device = mtf_price_device(pricer, program, index);
+ * sees the rest alone. This is what it does not see. */
+static int64_t taken_apart(const MtfPricer *pricer, const MtfProgram *program, int index) {
     MtfHidden kind = MTF_HIDDEN_DATA;
     double share = communicates(program, index) ? hidden_share(pricer, program, index, &kind) : 0;
-    if (kind == MTF_HIDDEN_TENSOR || kind == MTF_HIDDEN_EXPERT)
-        device -= (int64_t)(share * (double)device);
-    return mtf_program_times(program, index) * device;
+    if (kind != MTF_HIDDEN_TENSOR && kind != MTF_HIDDEN_EXPERT)
+        return 0;
+    int64_t once = (int64_t)(share * (double)mtf_price_device(pricer, program, index));
+    return mtf_program_times(program, index) * once;
+}
+
+static int64_t duration_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
+    return mtf_program_times(program, index) * mtf_price_device(pricer, program, index) -
+           taken_apart(pricer, program, index);
 }
 
 /* How much of a collective's time no kernel runs: what is not hidden, and what kernels beside the rest
@@ -173,7 +178,9 @@ static void schedule_instruction(MtfSchedule *schedule, Clock *clock, int index)
     schedule->starts[index] = start;
     schedule->ends[index] = start + duration;
     schedule->nanoseconds = MAX(schedule->nanoseconds, start + duration);
-    *sum_of(schedule, clock->program, index) += duration;
+    int64_t inside = taken_apart(clock->pricer, clock->program, index);
+    *sum_of(schedule, clock->program, index) += duration + inside;
+    schedule->inside_products += inside;
     mark_operands(clock, instruction, start + duration);
     mark_finish(clock, index, start + duration);
 }
@@ -223,7 +230,8 @@ MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program
     MtfSchedule *schedule = make_schedule(pricer, program, false);
     schedule->exposed_host_copies = exposed_host_copies(pricer, program, schedule);
     int64_t waits = schedule->nanoseconds - schedule->compute - schedule->exposed_host_copies;
-    schedule->exposed = CLAMP(waits - schedule->host, 0, schedule->transfers);
+    schedule->exposed =
+        CLAMP(waits - schedule->host, 0, schedule->transfers - schedule->inside_products);
     schedule->host = waits - schedule->exposed;
     return schedule;
 }

@@ -40,6 +40,7 @@ typedef struct {
     int64_t *starts, *ends;      /* nanoseconds, one an instruction */
     int64_t nanoseconds;         /* of the whole step */
     int64_t compute, transfers;  /* sums over kernels and local copies, and over collectives */
+    int64_t inside_products;     /* of `transfers`: what the software hides there */
     int64_t host_copies;         /* … over copies to and from the host's memory */
     int64_t exposed_host_copies; /* by how much the step would be shorter if they took no time */
     int64_t exposed;             /* of `transfers`: while nothing computes */

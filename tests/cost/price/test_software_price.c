@@ -4,7 +4,9 @@
 #include "analyzer/free/standard_layouts.h"
 #include "analyzer/models/model_family.h"
 #include "analyzer/planner/planning.h"
+#include "cost/price/predict.h"
 #include "cost/price/price.h"
+#include "cost/price/schedule.h"
 #include "cost/price/software_price.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/kernel_work/fusable.h"
@@ -172,12 +174,29 @@ static void a_host_that_waits_for_kernels_takes_its_time_beside_theirs(void **st
     case_clear(&c);
 }
 
+/* The table of collectives and the sum above it tell one time, whatever of it the framework hides in products. */
+static void communication_counts_what_products_hide(void **state) {
+    (void)state;
+    Case c;
+    int64_t alone = 0;
+    case_init(&c, "maxtext");
+    assert_true(c.software->hidden[MTF_HIDDEN_TENSOR] > 0);
+    g_autoptr(GArray) rows = mtf_predict_traffic(&c.pricer, c.program, -1);
+    for (guint i = 0; i < rows->len; i++)
+        alone += g_array_index(rows, MtfTrafficRow, i).nanoseconds;
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&c.pricer, c.program);
+    assert_int_equal(schedule->transfers, alone);
+    assert_in_range(schedule->inside_products, 1, alone - schedule->exposed);
+    case_clear(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(narrow_weights_are_there_where_the_framework_keeps_them),
         cmocka_unit_test(gradients_add_up_in_the_bytes_of_the_framework),
         cmocka_unit_test(messages_are_the_frameworks_own_where_that_is_asked_for),
         cmocka_unit_test(a_host_that_waits_for_kernels_takes_its_time_beside_theirs),
+        cmocka_unit_test(communication_counts_what_products_hide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
