@@ -87,8 +87,8 @@ static void add_doubt(cJSON *object, const MtfPricer *pricer, const MtfProgram *
     const char *widest = widest_share(its, ours, widest_share(ours, its, NULL, &most), &most);
     double longer = step > 0 ? other / step - 1 : 0;
     MtfDoubt doubt;
-    bool near = mtf_doubt_nearest(pricer->machine, mtf_graph_has_experts(program->graph), &doubt) &&
-                fabs(longer) < doubt.error;
+    bool near = mtf_doubt_nearest(pricer->machine, mtf_judged_kind(program->graph), &doubt) &&
+                fabs(longer) < doubt.judged.error;
     g_autofree char *measurement = decider(widest);
     mtf_json_add_number(object, "step_seconds", other);
     mtf_json_add_number(object, "longer", longer);

@@ -141,7 +141,7 @@ static char *notes_of(const Parts *parts) {
     note_order(parts, notes);
     note_buckets(parts, notes);
     g_string_append(notes, parts->unmeasured->str);
-    g_autofree char *doubt = mtf_doubt_format(machine, mtf_graph_has_experts(parts->plan->graph));
+    g_autofree char *doubt = mtf_doubt_format(machine, mtf_judged_kind(parts->plan->graph));
     if (doubt != NULL)
         g_string_append_printf(notes, "doubt          %s\n", doubt);
     return g_string_free(notes, FALSE);

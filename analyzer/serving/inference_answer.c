@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/serving/inference_answer.h"
 
+#include "cost/machine/doubt.h"
 #include "cost/price/predict.h"
+#include "cost/summary/step_summary.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
 
@@ -130,17 +132,18 @@ static void print_as_json(const MtfInferenceRun *run) {
 static void print_phase(const MtfInferenceRun *run, MtfInferKind kind) {
     const MtfInferencePhase *phase = &run->phase[kind];
     g_autofree char *mesh = mtf_mesh_format(&phase->plan->layout->mesh);
-    g_autofree char *step = mtf_seconds_format(phase->step_seconds);
     g_autofree char *weights = mtf_bytes_format((double)phase->weight_bytes);
     g_autofree char *bytes = mtf_bytes_format((double)phase->cache_bytes);
     g_autofree char *caches =
         mtf_inference_run_is_forward(run) ? g_strdup("") : g_strdup_printf(", caches %s", bytes);
+    g_autofree char *summary = mtf_summary_format(phase->plan->predicted);
     g_autofree char *tables = mtf_predicted_format(phase->plan->predicted);
     printf("\n%-15smesh %s, layout %s\n",
            mtf_infer_kind_name(mtf_inference_run_is_forward(run) ? run->kind : kind), mesh,
            mtf_layout_title(phase->plan->layout));
-    printf("%-15s%s for a batch of %" PRId64 "; weights %s%s a device\n", "a step", step,
-           run->sizes.batch, weights, caches);
+    fputs(summary, stdout);
+    printf("%-15sweights %s%s a device, for a batch of %" PRId64 "\n", "keeps", weights, caches,
+           run->sizes.batch);
     fputs(tables, stdout);
 }
 
@@ -244,6 +247,9 @@ static void print_for_people(const MtfInferenceRun *run) {
     else
         printf("context        at most %" PRId64 " tokens an example in this layout\n",
                max_context(run));
+    g_autofree char *doubt = mtf_doubt_format(run->machine, MTF_JUDGED_INFERENCE);
+    if (doubt != NULL)
+        printf("doubt          %s\n", doubt);
     for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
         if (mtf_inference_run_wants(run, (MtfInferKind)kind))
             (run->stages > 1 ? print_stages : print_phase)(run, (MtfInferKind)kind);

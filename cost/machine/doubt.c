@@ -2,6 +2,7 @@
 #include "cost/machine/doubt.h"
 
 #include "layouts/base/json_writer.h"
+#include "layouts/graph/operation_table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,49 +11,69 @@
 /* How sources of a figure that has none begin. */
 #define ASSUMED "an assumption"
 
+MtfJudgedKind mtf_judged_kind(const MtfGraph *graph) {
+    if (graph->loss < 0 && !mtf_graph_is_training(graph))
+        return MTF_JUDGED_INFERENCE;
+    return mtf_graph_has_experts(graph) ? MTF_JUDGED_EXPERTS : MTF_JUDGED_DENSE;
+}
+
 /* The mean over the software's runs on this machine, or on all. */
-static bool software_runs(const MtfMachine *machine, bool here, bool experts, MtfDoubt *doubt) {
+static bool software_runs(const MtfMachine *machine, bool here, MtfJudgedKind kind,
+                          MtfDoubt *doubt) {
     const MtfSoftware *software = machine->software;
     double sum = 0;
-    *doubt = (MtfDoubt){ .machine = here, .software = true, .experts = experts };
+    *doubt = (MtfDoubt){ .machine = here, .software = true, .kind = kind };
     for (guint i = 0; software != NULL && i < software->judged->len; i++) {
         const MtfJudgedRuns *judged = &g_array_index(software->judged, MtfJudgedRuns, i);
-        if (judged->experts != experts || (here && strcmp(judged->machine, machine->name) != 0))
+        if (judged->experts != (kind == MTF_JUDGED_EXPERTS) ||
+            (here && strcmp(judged->machine, machine->name) != 0))
             continue;
-        doubt->runs += judged->runs;
+        doubt->judged.runs += judged->runs;
         sum += (double)judged->runs * judged->error;
     }
-    doubt->error = sum / (double)MAX(doubt->runs, 1);
-    return doubt->runs >= MTF_DOUBT_RUNS;
+    doubt->judged.error = sum / (double)MAX(doubt->judged.runs, 1);
+    return doubt->judged.runs >= MTF_DOUBT_RUNS;
 }
 
-bool mtf_doubt_nearest(const MtfMachine *machine, bool experts, MtfDoubt *doubt) {
+static bool machine_runs(const MtfJudged *judged, MtfJudgedKind kind, MtfDoubt *doubt) {
+    *doubt = (MtfDoubt){ .judged = *judged, .machine = true, .kind = kind };
+    return judged->runs > 0;
+}
+
+bool mtf_doubt_nearest(const MtfMachine *machine, MtfJudgedKind kind, MtfDoubt *doubt) {
     if (machine->curves->len > 0 && machine->judged.runs == 0)
         return false;
-    if ((experts && software_runs(machine, true, true, doubt)) ||
-        software_runs(machine, true, false, doubt))
+    if (kind == MTF_JUDGED_INFERENCE)
+        return machine_runs(&machine->judged_inference, kind, doubt);
+    if (kind == MTF_JUDGED_EXPERTS &&
+        (software_runs(machine, true, kind, doubt) || software_runs(machine, false, kind, doubt)))
         return true;
-    if (machine->judged.runs > 0) {
-        *doubt = (MtfDoubt){ machine->judged.runs, machine->judged.error, true, false, false };
-        return true;
-    }
-    return software_runs(machine, false, false, doubt);
+    return software_runs(machine, true, MTF_JUDGED_DENSE, doubt) ||
+           machine_runs(&machine->judged, MTF_JUDGED_DENSE, doubt) ||
+           software_runs(machine, false, MTF_JUDGED_DENSE, doubt);
 }
 
-char *mtf_doubt_format(const MtfMachine *machine, bool experts) {
+/* Which runs they are: "of this kind", "of models with experts on other machines". */
+static char *runs_text(const MtfMachine *machine, const MtfDoubt *doubt) {
+    const char *kind = doubt->kind == MTF_JUDGED_INFERENCE ? "inference"
+                       : doubt->kind == MTF_JUDGED_EXPERTS ? "models with experts"
+                       : doubt->machine                    ? "this kind"
+                                                           : machine->software->name;
+    return g_strdup_printf("of %s%s", kind, doubt->machine ? "" : " on other machines");
+}
+
+char *mtf_doubt_format(const MtfMachine *machine, MtfJudgedKind kind) {
     MtfDoubt doubt;
-    if (!mtf_doubt_nearest(machine, experts, &doubt))
+    if (!mtf_doubt_nearest(machine, kind, &doubt))
         return machine->curves->len > 0
                    ? NULL
-                   : g_strdup(
-                         "no measured run of this machine was judged: its figures are those of "
-                         "data sheets and benchmarks");
-    g_autofree char *of = doubt.experts ? g_strdup("of models with experts")
-                          : doubt.machine
-                              ? g_strdup("of this kind")
-                              : g_strdup_printf("of %s on other machines", machine->software->name);
-    return g_strdup_printf("runs %s were predicted within %.0f %% on %" PRId64 " published runs",
-                           of, ceil(100 * doubt.error), doubt.runs);
+                   : g_strdup_printf("no measured run %sof this machine was judged: its figures "
+                                     "are those of data sheets and benchmarks",
+                                     kind == MTF_JUDGED_INFERENCE ? "of inference " : "");
+    g_autofree char *of = runs_text(machine, &doubt);
+    return g_strdup_printf("runs %s were predicted within %.0f %% on %" PRId64 " %s runs", of,
+                           ceil(100 * doubt.judged.error), doubt.judged.runs,
+                           kind == MTF_JUDGED_INFERENCE ? "measured" : "published");
 }
 
 static const char *what_was_judged(const MtfDoubt *doubt) {
@@ -61,16 +82,16 @@ static const char *what_was_judged(const MtfDoubt *doubt) {
                                              : "software";
 }
 
-cJSON *mtf_doubt_to_json(const MtfMachine *machine, bool experts) {
+cJSON *mtf_doubt_to_json(const MtfMachine *machine, MtfJudgedKind kind) {
     MtfDoubt doubt;
-    g_autofree char *text = mtf_doubt_format(machine, experts);
-    bool judged = mtf_doubt_nearest(machine, experts, &doubt);
+    g_autofree char *text = mtf_doubt_format(machine, kind);
+    bool judged = mtf_doubt_nearest(machine, kind, &doubt);
     if (text == NULL)
         return NULL;
     cJSON *object = cJSON_CreateObject();
     if (judged) {
-        mtf_json_add_number(object, "error", doubt.error);
-        mtf_json_add_integer(object, "runs", doubt.runs);
+        mtf_json_add_number(object, "error", doubt.judged.error);
+        mtf_json_add_integer(object, "runs", doubt.judged.runs);
     }
     cJSON_AddStringToObject(object, "of", judged ? what_was_judged(&doubt) : "none");
     cJSON_AddStringToObject(object, "text", text);

@@ -311,13 +311,13 @@ static bool read_transport(const MtfJson *root, MtfMachineTransport *transport, 
            mtf_figure_between(&object, "in_training", 1, 10, &transport->in_training, error);
 }
 
-static bool read_judged(const MtfJson *root, MtfMachine *machine, GError **error) {
+static bool read_judged(const MtfJson *root, const char *key, MtfJudged *judged, GError **error) {
     static const char *const keys[] = { "runs", "error", NULL };
     MtfJson object;
-    return !mtf_json_find(root, "judged", &object) ||
+    return !mtf_json_find(root, key, &object) ||
            (mtf_json_keys(&object, keys, error) &&
-            mtf_json_get_integer(&object, "runs", 1, MAX_AXIS_SIZE, &machine->judged.runs, error) &&
-            mtf_figure_between(&object, "error", 0, 10, &machine->judged.error, error));
+            mtf_json_get_integer(&object, "runs", 1, MAX_AXIS_SIZE, &judged->runs, error) &&
+            mtf_figure_between(&object, "error", 0, 10, &judged->error, error));
 }
 
 static bool read_precision(const MtfJson *root, MtfMachine *machine, GError **error) {
@@ -352,11 +352,25 @@ static bool read_software(const MtfJson *root, MtfMachine *machine, GError **err
 }
 
 static bool read_machine(const MtfJson *root, MtfMachine *machine, GError **error) {
-    static const char *const keys[] = {
-        "meshtf_machine",  "name",      "torus",    "levels",  "slices",  "device",    "derates",
-        "message_seconds", "overlap",   "curves",   "sources", "kernels", "transport", "judged",
-        "between_slices",  "precision", "software", NULL
-    };
+    static const char *const keys[] = { "meshtf_machine",
+                                        "name",
+                                        "torus",
+                                        "levels",
+                                        "slices",
+                                        "device",
+                                        "derates",
+                                        "message_seconds",
+                                        "overlap",
+                                        "curves",
+                                        "sources",
+                                        "kernels",
+                                        "transport",
+                                        "judged",
+                                        "between_slices",
+                                        "precision",
+                                        "software",
+                                        "judged_inference",
+                                        NULL };
     return mtf_json_version(root, "meshtf_machine", 1, error) && mtf_json_keys(root, keys, error) &&
            read_name_and_sources(root, machine, error) &&
            read_network(root, &machine->network, error) && read_slices(root, machine, error) &&
@@ -364,9 +378,10 @@ static bool read_machine(const MtfJson *root, MtfMachine *machine, GError **erro
            mtf_kernel_rates_read(root, &machine->kernels, error) &&
            read_transport(root, &machine->transport, error) &&
            read_between_slices(root, &machine->between_slices, error) &&
-           read_judged(root, machine, error) && read_precision(root, machine, error) &&
-           read_overlap(root, machine, error) && read_curves(root, machine, error) &&
-           read_software(root, machine, error);
+           read_judged(root, "judged", &machine->judged, error) &&
+           read_judged(root, "judged_inference", &machine->judged_inference, error) &&
+           read_precision(root, machine, error) && read_overlap(root, machine, error) &&
+           read_curves(root, machine, error) && read_software(root, machine, error);
 }
 
 MtfMachine *mtf_machine_from_json(const MtfJson *where, GError **error) {
@@ -521,6 +536,14 @@ static void add_transport(cJSON *root, const MtfMachine *machine) {
     }
 }
 
+static void add_judged(cJSON *root, const char *key, const MtfJudged *judged) {
+    if (judged->runs == 0)
+        return;
+    cJSON *object = cJSON_AddObjectToObject(root, key);
+    mtf_json_add_integer(object, "runs", judged->runs);
+    mtf_json_add_number(object, "error", judged->error);
+}
+
 cJSON *mtf_machine_to_json(const MtfMachine *machine) {
     cJSON *root = cJSON_CreateObject();
     mtf_json_add_integer(root, "meshtf_machine", 1);
@@ -531,11 +554,8 @@ cJSON *mtf_machine_to_json(const MtfMachine *machine) {
     if (machine->kernels.known)
         cJSON_AddItemToObject(root, "kernels", mtf_kernel_rates_to_json(&machine->kernels));
     add_transport(root, machine);
-    if (machine->judged.runs > 0) {
-        cJSON *judged = cJSON_AddObjectToObject(root, "judged");
-        mtf_json_add_integer(judged, "runs", machine->judged.runs);
-        mtf_json_add_number(judged, "error", machine->judged.error);
-    }
+    add_judged(root, "judged", &machine->judged);
+    add_judged(root, "judged_inference", &machine->judged_inference);
     if (machine->overlap)
         cJSON_AddTrueToObject(root, "overlap");
     if (*machine->precision != '\0')

@@ -38,6 +38,13 @@ typedef struct {
     double latency;
 } MtfSliceNetwork;
 
+/* Runs measured elsewhere that predictions for a machine were judged by, or 0, and the mean of
+ * |predicted / measured - 1|. */
+typedef struct {
+    int64_t runs;
+    double error;
+} MtfJudged;
+
 #define MTF_SLICE_SHAPES_MAX 16
 
 /* Which slices of a torus there are: those listed (any order of axes), and boxes whose sides are all
@@ -70,11 +77,7 @@ typedef struct {
     MtfKernelRates kernels; /* what kernels reach */
     MtfMachineTransport transport;
     MtfSliceNetwork between_slices;
-    struct {
-        int64_t runs; /* measured elsewhere, that predictions for this machine were judged by;
-                         or 0 */
-        double error; /* mean of |predicted / measured - 1| */
-    } judged;
+    MtfJudged judged, judged_inference; /* of training, and of inference */
     char precision[8];     /* that training on it uses where nobody says otherwise, a dtype's short
                               name; "": as the graph has it */
     bool overlap;          /* collectives make progress while kernels run */

@@ -125,7 +125,7 @@ void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram
     cJSON *unaligned = mtf_unaligned_products(pricer, program);
     if (unaligned != NULL)
         cJSON_AddItemToObject(predicted, "unaligned", unaligned);
-    cJSON *doubt = mtf_doubt_to_json(pricer->machine, mtf_graph_has_experts(program->graph));
+    cJSON *doubt = mtf_doubt_to_json(pricer->machine, mtf_judged_kind(program->graph));
     if (doubt != NULL)
         cJSON_AddItemToObject(predicted, "doubt", doubt);
 }

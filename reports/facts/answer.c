@@ -183,7 +183,7 @@ static void add_unaligned(GPtrArray *lines, const MtfStepFacts *facts) {
 }
 
 static char *doubt_text(const MtfStepFacts *facts) {
-    char *doubt = mtf_doubt_format(facts->machine, mtf_graph_has_experts(facts->plan->graph));
+    char *doubt = mtf_doubt_format(facts->machine, mtf_judged_kind(facts->plan->graph));
     return doubt != NULL ? doubt : g_strdup("the machine's kernels and collectives were measured");
 }
 

@@ -86,6 +86,7 @@ run meshtf-run "$work/int8.json" --steps 0 --generate 8 --prompt "int8" --temper
 said=$(tail -n 1 "$work/out")
 claim "such a plan generates" exits 0
 run meshtf-plan search "$work/tiny" --infer decode --context 30 --generate 2 --weights int8 --machine cpu-host --devices 4 -o "$work/int8.json"
+claim "people are told first whether it fits, and what bounds it" says "fits           yes"
 run mpirun -n 4 meshtf-run "$work/int8.json" --steps 0 --generate 8 --prompt "int8" --temperature 0.0001
 claim "on four ranks the same" test "$(tail -n 1 "$work/out")" = "$said"
 run meshtf-plan search "$work/tiny" --infer decode --weights int4 --devices 1

@@ -17,10 +17,10 @@ static void the_nearest_runs_are_those_of_machine_and_software(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = machine_of("a100", "megatron-2021");
     MtfDoubt doubt;
-    assert_true(mtf_doubt_nearest(machine, false, &doubt));
+    assert_true(mtf_doubt_nearest(machine, MTF_JUDGED_DENSE, &doubt));
     assert_true(doubt.machine && doubt.software);
-    assert_int_equal(doubt.runs, 31);
-    g_autofree char *text = mtf_doubt_format(machine, false);
+    assert_int_equal(doubt.judged.runs, 31);
+    g_autofree char *text = mtf_doubt_format(machine, MTF_JUDGED_DENSE);
     assert_string_equal(text, "runs of this kind were predicted within 4 % on 31 published runs");
 }
 
@@ -28,24 +28,30 @@ static void models_with_experts_have_runs_of_their_own(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = machine_of("h100", "megatron-core");
     MtfDoubt dense, routed;
-    assert_true(mtf_doubt_nearest(machine, false, &dense) && !dense.experts);
-    assert_true(mtf_doubt_nearest(machine, true, &routed) && routed.experts);
-    assert_true(routed.runs < dense.runs && routed.error > dense.error);
-    g_autofree char *text = mtf_doubt_format(machine, true);
+    assert_true(mtf_doubt_nearest(machine, MTF_JUDGED_DENSE, &dense) &&
+                dense.kind == MTF_JUDGED_DENSE);
+    assert_true(mtf_doubt_nearest(machine, MTF_JUDGED_EXPERTS, &routed) &&
+                routed.kind == MTF_JUDGED_EXPERTS);
+    assert_true(routed.judged.runs < dense.judged.runs && routed.judged.error > dense.judged.error);
+    g_autofree char *text = mtf_doubt_format(machine, MTF_JUDGED_EXPERTS);
     assert_string_equal(
         text, "runs of models with experts were predicted within 10 % on 24 published runs");
+    g_autoptr(MtfMachine) near = machine_of("h200", "megatron-core");
+    g_autofree char *elsewhere = mtf_doubt_format(near, MTF_JUDGED_EXPERTS);
+    assert_non_null(strstr(elsewhere, "of models with experts on other machines"));
     /* Where none were judged, those of dense models are the nearest. */
     g_autoptr(MtfMachine) other = machine_of("a100", "megatron-2021");
-    assert_true(mtf_doubt_nearest(other, true, &routed) && !routed.experts);
+    assert_true(mtf_doubt_nearest(other, MTF_JUDGED_EXPERTS, &routed) &&
+                routed.kind == MTF_JUDGED_DENSE);
 }
 
 static void else_those_of_the_machine(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = machine_of("a100", "alpa"); /* nothing of alpa was judged */
     MtfDoubt doubt;
-    assert_true(mtf_doubt_nearest(machine, false, &doubt));
+    assert_true(mtf_doubt_nearest(machine, MTF_JUDGED_DENSE, &doubt));
     assert_true(doubt.machine && !doubt.software);
-    assert_int_equal(doubt.runs, machine->judged.runs);
+    assert_int_equal(doubt.judged.runs, machine->judged.runs);
 }
 
 static void else_those_of_the_software_elsewhere(void **state) {
@@ -53,20 +59,33 @@ static void else_those_of_the_software_elsewhere(void **state) {
     g_autoptr(MtfMachine) machine = machine_of("gb200", "megatron-core");
     machine->judged.runs = 0;
     MtfDoubt doubt;
-    assert_true(mtf_doubt_nearest(machine, false, &doubt));
+    assert_true(mtf_doubt_nearest(machine, MTF_JUDGED_DENSE, &doubt));
     assert_true(!doubt.machine && doubt.software);
-    g_autofree char *text = mtf_doubt_format(machine, false);
+    g_autofree char *text = mtf_doubt_format(machine, MTF_JUDGED_DENSE);
     assert_non_null(strstr(text, "of megatron-core on other machines"));
+}
+
+/* What training was predicted within says nothing of prompts and tokens. */
+static void inference_has_runs_of_its_own_or_none(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = machine_of("a100", "meshtf");
+    MtfDoubt doubt;
+    assert_true(mtf_doubt_nearest(machine, MTF_JUDGED_INFERENCE, &doubt));
+    assert_int_equal(doubt.judged.runs, machine->judged_inference.runs);
+    assert_true(doubt.judged.runs != machine->judged.runs);
+    g_autoptr(MtfMachine) other = machine_of("tpu-v5e", "meshtf");
+    g_autofree char *text = mtf_doubt_format(other, MTF_JUDGED_INFERENCE);
+    assert_non_null(strstr(text, "no measured run of inference"));
 }
 
 static void a_measured_machine_has_no_doubt_and_an_unjudged_one_says_so(void **state) {
     (void)state;
     g_autoptr(MtfMachine) machine = machine_of("cpu-cluster", "meshtf");
-    g_autofree char *text = mtf_doubt_format(machine, false);
+    g_autofree char *text = mtf_doubt_format(machine, MTF_JUDGED_DENSE);
     assert_non_null(strstr(text, "no measured run"));
     mtf_machine_add_curve(machine, "allreduce/2", 1, (double[]){ 8 }, (double[]){ 1e-6 });
-    assert_null(mtf_doubt_format(machine, false));
-    assert_null(mtf_doubt_to_json(machine, false));
+    assert_null(mtf_doubt_format(machine, MTF_JUDGED_DENSE));
+    assert_null(mtf_doubt_to_json(machine, MTF_JUDGED_DENSE));
 }
 
 static void assumptions_are_those_that_the_files_call_so(void **state) {
@@ -88,6 +107,7 @@ int main(void) {
         cmocka_unit_test(models_with_experts_have_runs_of_their_own),
         cmocka_unit_test(else_those_of_the_machine),
         cmocka_unit_test(else_those_of_the_software_elsewhere),
+        cmocka_unit_test(inference_has_runs_of_its_own_or_none),
         cmocka_unit_test(a_measured_machine_has_no_doubt_and_an_unjudged_one_says_so),
         cmocka_unit_test(assumptions_are_those_that_the_files_call_so),
     };
