@@ -115,7 +115,8 @@ static bool adds_partials(const Context *context, const MtfLayout *layout, int o
  * variable is the optimizer's master copy, and its result is the weight. */
 static bool casts_weight(const Context *context, int operation) {
     const MtfOperation *op = mtf_graph_operation(context->graph, operation);
-    return op->phase == MTF_PHASE_FORWARD && mtf_operation_row(op->kind)->converts &&
+    bool forward = op->phase == MTF_PHASE_FORWARD || op->origin == MTF_ORIGIN_CLONE;
+    return forward && mtf_operation_row(op->kind)->converts &&
            mtf_graph_tensor(context->graph, op->inputs[0])->source == MTF_SOURCE_VARIABLE;
 }
 
@@ -389,6 +390,8 @@ static int *pieces_of_variables(const Context *context, MtfStandardSharding shar
     for (int o = 0; o < layout->n_operations; o++) {
         const MtfOperation *op = mtf_graph_operation(context->graph, o);
         if (!casts_in_pieces(context, sharding, o))
+            continue;
+        if (op->origin == MTF_ORIGIN_CLONE) /* which is not kept from pass to pass */
             continue;
         cast[op->inputs[0]] = op->outputs[0];
         pieces[op->outputs[0]] =

@@ -61,7 +61,7 @@ static cJSON *verdict_to_json(const MtfVerdict *verdict) {
     add_text_or_null(object, "machine", row->machine);
     add_text_or_null(object, "software", verdict->software);
     cJSON_AddStringToObject(object, "assumed", row->assumed->str);
-    if (expressed && row->run.pp > 1) {
+    if (expressed) {
         mtf_json_add_number(object, "closed_form", verdict->seconds.step);
         add_text_or_null(object, "no_plan", verdict->no_plan);
     }

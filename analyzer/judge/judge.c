@@ -14,7 +14,7 @@
 typedef struct {
     const MtfJudgeOptions *options;
     GHashTable *machines, *software; /* by name; by words */
-    GArray *staged;                  /* Staged */
+    GArray *planned;                 /* Planned */
 } Bench;
 
 static void machine_free(void *machine) {
@@ -106,12 +106,12 @@ static void settle_recomputation(MtfRunRow *row, const MtfMachine *machine,
                            names[row->run.redo]);
 }
 
-/* A run with stages is priced by its plan, where there is one. */
+/* A run is priced by its plan, where there is one. */
 typedef struct {
     MtfVerdict *verdict;
     const MtfMachine *machine;
     const MtfSoftware *software;
-} Staged;
+} Planned;
 
 static void predict(const Bench *bench, MtfVerdict *verdict, const MtfMachine *machine,
                     const MtfSoftware *software) {
@@ -120,33 +120,32 @@ static void predict(const Bench *bench, MtfVerdict *verdict, const MtfMachine *m
     GError *error = NULL;
     if (options->machine_for != NULL)
         other = options->machine_for(options->machine_for_data, verdict->row, machine);
-    Staged staged = { verdict, other != NULL ? other : machine, software };
+    Planned planned = { verdict, other != NULL ? other : machine, software };
     verdict->software = g_strdup(software->name);
     settle_recomputation(verdict->row, machine, software);
     verdict->step =
-        mtf_predict_row(verdict->row, staged.machine, software, &verdict->seconds, &error);
+        mtf_predict_row(verdict->row, planned.machine, software, &verdict->seconds, &error);
     if (isnan(verdict->step)) {
         take_reason(verdict, error);
         return;
     }
     verdict->memory = memory_of(verdict->row, software) / 0x1p30;
-    if (verdict->row->run.pp > 1)
-        g_array_append_val(bench->staged, staged);
+    g_array_append_val(bench->planned, planned);
 }
 
 static void predict_plan(int i, void *data) {
-    const Staged *staged = &g_array_index((GArray *)data, Staged, i);
-    const MtfRunRow *row = staged->verdict->row;
-    MtfMachine placed = *staged->machine;
-    MtfSoftware own = mtf_run_software(&row->run, staged->software);
+    const Planned *planned = &g_array_index((GArray *)data, Planned, i);
+    const MtfRunRow *row = planned->verdict->row;
+    MtfMachine placed = *planned->machine;
+    MtfSoftware own = mtf_run_software(&row->run, planned->software);
     GError *error = NULL;
     set_node_bandwidth(row, &placed);
     placed.software = &own;
     double step = mtf_run_plan_seconds(&row->run, &placed, &error);
     if (!isnan(step))
-        staged->verdict->step = step;
+        planned->verdict->step = step;
     else
-        staged->verdict->no_plan = g_strdup(error->message);
+        planned->verdict->no_plan = g_strdup(error->message);
     g_clear_error(&error);
 }
 
@@ -202,8 +201,8 @@ GPtrArray *mtf_judge(const MtfRunTable *table, const MtfJudgeOptions *options, G
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, machine_free);
     g_autoptr(GHashTable) software =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, software_free);
-    g_autoptr(GArray) staged = g_array_new(FALSE, FALSE, sizeof(Staged));
-    Bench bench = { options, machines, software, staged };
+    g_autoptr(GArray) planned = g_array_new(FALSE, FALSE, sizeof(Planned));
+    Bench bench = { options, machines, software, planned };
     for (guint i = 0; i < table->rows->len; i++) {
         MtfRunRow *row = mtf_run_row_read(table, i, error);
         if (row == NULL)
@@ -218,7 +217,7 @@ GPtrArray *mtf_judge(const MtfRunTable *table, const MtfJudgeOptions *options, G
         if (!judge_row(&bench, mtf_run_table_cell(table, i, "software"), verdict, error))
             return NULL;
     }
-    mtf_in_parallel((int)staged->len, predict_plan, staged);
+    mtf_in_parallel((int)planned->len, predict_plan, planned);
     return g_steal_pointer(&verdicts);
 }
 

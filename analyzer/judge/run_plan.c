@@ -10,15 +10,27 @@
 #include <math.h>
 #include <string.h>
 
-static bool check(const MtfTrainingRun *run, GError **error) {
+/* Whether only attention is run again, of all that selective recomputation may redo. */
+static bool redoes_attention_alone(const MtfSoftware *software) {
+    for (int part = 0; part < MTF_LAYER_PARTS; part++)
+        if (part != MTF_PART_ATTENTION && software->redone[MTF_REDO_SELECTIVE][part] > 0)
+            return false;
+    return true;
+}
+
+static bool check(const MtfTrainingRun *run, const MtfSoftware *software, GError **error) {
     if (run->cp > 1)
         return mtf_input_error(error, "plans here do not split sequences (cp)");
     if (run->narrow)
         return mtf_input_error(error, "plans have no products of 8 bits");
     if (run->slices > 1)
-        return mtf_input_error(error, "plans with stages lie in one slice");
+        return mtf_input_error(error, "plans lie in one slice");
     if (run->sharding == MTF_SHARD_GRADIENTS)
         return mtf_input_error(error, "no layout made by hand is ZeRO-2");
+    if (run->redo == MTF_REDO_SELECTIVE && !redoes_attention_alone(software))
+        return mtf_input_error(error, "plans redo whole layers, or attention alone");
+    if (run->sharding == MTF_SHARD_ALL && software->part_launches > 0)
+        return mtf_input_error(error, "plans launch nothing for each rank's part of a weight");
     return true;
 }
 
@@ -78,7 +90,7 @@ static double price(const MtfTrainingRun *run, const MtfMachine *machine, const 
 
 double mtf_run_plan_seconds(const MtfTrainingRun *run, const MtfMachine *machine, GError **error) {
     MtfMesh mesh;
-    if (!check(run, error) || !mesh_of(run, &mesh, error))
+    if (!check(run, machine->software, error) || !mesh_of(run, &mesh, error))
         return NAN;
     g_autoptr(MtfGraph) graph = mtf_run_graph(run, error);
     return graph != NULL ? price(run, machine, graph, &mesh, error) : NAN;

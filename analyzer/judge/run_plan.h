@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The step of a training run with stages by its plan, which is made and timed as `search --stages` does it, but
- * for the search:
+/* The step of a training run by its plan, which is made and timed as `search` does it, with --stages where the
+ * run has several, but for the search:
  *
  *     sizes ──► graph, cut evenly ──► stages, laid out as the run says ──► programs ──► passes' times
  *                                                                                           │
  *                        step ◄── the schedule, micro-batch by micro-batch, with transfers ◄┘
  *
- * Stages that are alike are priced once. */
+ * Stages that are alike are priced once; a run without stages has one. */
 #ifndef MTF_RUN_PLAN_H
 #define MTF_RUN_PLAN_H
 

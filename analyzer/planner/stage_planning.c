@@ -92,34 +92,14 @@ static double held_bytes(const MtfProgram *program) {
     return bytes;
 }
 
-/* Of what a device does once a step, what runs beside the passes of a micro-batch, `passes`
- * seconds: frameworks sum a layer's gradients when its last backward pass is over, and gather its
- * weights before its first forward pass. That slows the kernels beside them down. */
-static double seconds_beside(const MtfPricer *pricer, const MtfProgram *program,
-                             const MtfSchedule *schedule, double passes) {
-    const MtfSoftware *software = pricer->machine->software;
-    int64_t messages = 0;
-    for (int i = program->n_repeated; software != NULL && i < schedule->length; i++) {
-        const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        if (mtf_instruction_is_collective(instruction) &&
-            mtf_software_hidden_kind(program, instruction) == MTF_HIDDEN_DATA)
-            messages += schedule->ends[i] - schedule->starts[i];
-    }
-    if (messages == 0)
-        return 0;
-    double hidden = fmin(software->hidden[MTF_HIDDEN_DATA], 1) * (double)messages / 1e9;
-    return fmin(hidden, passes) * (1 - fmin(software->contention, 1));
-}
-
 static MtfStageSeconds stage_seconds(const MtfPricer *pricer, const MtfProgram *program) {
     g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
     int forward = MIN(mtf_program_forward(program), program->n_repeated);
     double f = last_end(schedule, 0, forward);
     double i = fmax(f, last_end(schedule, 0, program->weight_gradients));
     double b = fmax(i, last_end(schedule, 0, program->n_repeated));
-    double once = (double)schedule->nanoseconds / 1e9 - b -
-                  mtf_machine_step_seconds(pricer->machine) -
-                  seconds_beside(pricer, program, schedule, b / program->microbatches);
+    double once =
+        (double)schedule->nanoseconds / 1e9 - b - mtf_machine_step_seconds(pricer->machine);
     return (MtfStageSeconds){ .forward = f / program->microbatches,
                               .input_gradient = (i - f) / program->microbatches,
                               .weight_gradient = (b - i) / program->microbatches,

@@ -42,9 +42,12 @@ static double kernel_rate(const MtfPricer *pricer, const MtfInstruction *instruc
     return rate * h / (h + MTF_HALF_RATE_SIDE);
 }
 
-/* Which of a device's rates of passes over memory a class of kernels runs at. */
-static MtfSweep sweep_of(MtfKernelClass class) {
-    switch (class) {
+/* Which of a device's rates of passes over memory a kernel runs at. */
+static MtfSweep sweep_of(const MtfProgram *program, const MtfInstruction *instruction) {
+    if (instruction->kind == MTF_INSTRUCTION_KERNEL &&
+        mtf_graph_operation(program->graph, instruction->operation)->phase == MTF_PHASE_UPDATE)
+        return MTF_SWEEP_UPDATE;
+    switch (instruction->kernel_class) {
     case MTF_CLASS_REDUCTION:
         return MTF_SWEEP_ROWS;
     case MTF_CLASS_GATHER:
@@ -93,13 +96,13 @@ static MtfProductShape product_shape(const MtfPricer *pricer, const MtfInstructi
 
 /* By what kernels of the device reach (kernel_rates.h): a batch of products and the passes beside
  * them, fused attention, or a pass over memory. */
-static double rated_seconds(const MtfPricer *pricer, const MtfInstruction *instruction,
-                            MtfDtype dtype, double traffic) {
+static double rated_seconds(const MtfPricer *pricer, const MtfProgram *program,
+                            const MtfInstruction *instruction, MtfDtype dtype, double traffic) {
     const MtfKernelRates *rates = &pricer->machine->kernels;
     const MtfProductWork *work = &instruction->products;
     MtfPeaks peaks = mtf_machine_peaks(pricer->machine, mtf_dtype_short_name(dtype));
     if (work->calls <= 0 || instruction->flops <= 0)
-        return mtf_sweep_seconds(rates, &peaks, sweep_of(instruction->kernel_class), traffic);
+        return mtf_sweep_seconds(rates, &peaks, sweep_of(program, instruction), traffic);
     if (work->form == MTF_PRODUCT_ATTENTION || work->form == MTF_PRODUCT_ATTENTION_GRAD)
         return mtf_software_attention_seconds(pricer->machine, instruction, &peaks, traffic);
     MtfProductShape shape = product_shape(pricer, instruction, (double)mtf_dtype_bytes(dtype));
@@ -147,7 +150,7 @@ static double kernel_seconds(const MtfPricer *pricer, const MtfProgram *program,
     double launch =
         launch_seconds(pricer, program, instruction) + cast_seconds(pricer, program, instruction);
     if (pricer->machine->kernels.known)
-        return launch + rated_seconds(pricer, instruction, dtype, traffic);
+        return launch + rated_seconds(pricer, program, instruction, dtype, traffic);
     if (instruction->flops <= 0)
         return moving + launch;
     double computing = instruction->flops / kernel_rate(pricer, instruction, dtype);

@@ -17,46 +17,74 @@ static bool communicates(const MtfProgram *program, int index) {
     return mtf_instruction_collective_kind(instruction, &kind);
 }
 
-/* Of a collective, the share that runs beside kernels under the machine's software; all of it
- * without one. */
-static double hidden_share(const MtfPricer *pricer, const MtfProgram *program, int index,
-                           MtfHidden *kind) {
-    const MtfSoftware *software = pricer->machine->software;
-    if (software == NULL)
-        return 1;
-    *kind = mtf_software_hidden_kind(program, mtf_program_instruction(program, index));
-    return fmin(software->hidden[*kind], 1);
+/* ---- How long instructions take ---------------------------------------------------------------- */
+
+/* Of the program's instructions: what the device takes for each, once, and what of a kind of communication
+ * is seen under a software profile. */
+typedef struct {
+    int64_t *device;
+    double shown[MTF_HIDDENS];
+} Durations;
+
+/* What a step has of each kind of communication, and the kernels that a framework runs beside it: those of
+ * both passes, or, for what is exchanged once a step, of one micro-batch's. */
+typedef struct {
+    int64_t messages[MTF_HIDDENS], kernels, last_kernels;
+} Work;
+
+static MtfHidden kind_of(const MtfProgram *program, int index) {
+    return mtf_software_hidden_kind(program, mtf_program_instruction(program, index));
 }
 
-/* What sums activations and hides is taken apart with the product beside it: what waits for the sum
- * sees the rest alone. This is what it does not see. */
-static int64_t taken_apart(const MtfPricer *pricer, const MtfProgram *program, int index) {
-    MtfHidden kind = MTF_HIDDEN_DATA;
-    double share = communicates(program, index) ? hidden_share(pricer, program, index, &kind) : 0;
-    if (kind != MTF_HIDDEN_TENSOR && kind != MTF_HIDDEN_EXPERT)
-        return 0;
-    int64_t once = (int64_t)(share * (double)mtf_price_device(pricer, program, index));
-    return mtf_program_times(program, index) * once;
+static void add_work(const MtfProgram *program, int index, int64_t device, Work *work) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
+    int64_t all = mtf_program_times(program, index) * device;
+    if (communicates(program, index))
+        work->messages[kind_of(program, index)] += all;
+    else if (!mtf_instruction_travels(program, index) && op->phase <= MTF_PHASE_BACKWARD) {
+        work->kernels += all;
+        work->last_kernels += index < program->n_repeated ? all / program->microbatches : all;
+    }
 }
 
-static int64_t duration_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
-    return mtf_program_times(program, index) * mtf_price_device(pricer, program, index) -
-           taken_apart(pricer, program, index);
-}
-
-/* How much of a collective's time no kernel runs: what is not hidden, and what kernels beside the rest
- * lose to it. */
-static int64_t blocked_time(const MtfPricer *pricer, const MtfProgram *program, int index,
-                            int64_t duration) {
-    MtfHidden kind = MTF_HIDDEN_DATA;
-    const MtfSoftware *software = pricer->machine->software;
-    double share = hidden_share(pricer, program, index, &kind);
+/* Sums of activations, and tokens on their way to experts, hide in the products that they are taken apart
+ * with. Gradients and weights travel beside whatever kernels there are, and slow those down meanwhile. */
+static double shown_share(const MtfMachine *machine, const Work *work, MtfHidden kind) {
+    double hidden = fmin(machine->software->hidden[kind], 1);
+    int64_t kernels = kind == MTF_HIDDEN_DATA ? work->last_kernels : work->kernels;
     if (kind == MTF_HIDDEN_TENSOR || kind == MTF_HIDDEN_EXPERT)
-        return duration;
-    if (software != NULL)
-        share *= 1 - fmin(software->contention, 1);
-    return duration - (int64_t)(share * (double)duration);
+        return 1 - hidden;
+    if (!machine->overlap || work->messages[kind] == 0)
+        return 1;
+    hidden = fmin(hidden, (double)kernels / (double)work->messages[kind]);
+    return 1 - hidden * (1 - fmin(machine->software->contention, 1));
 }
+
+static Durations find_durations(const MtfPricer *pricer, const MtfProgram *program) {
+    int n = mtf_program_length(program);
+    bool as_it_stands = pricer->machine->software == NULL;
+    Durations durations = { .device = g_new(int64_t, n + 1) };
+    Work work = { 0 };
+    for (int i = 0; i < n; i++) {
+        durations.device[i] = mtf_price_device(pricer, program, i);
+        if (!as_it_stands)
+            add_work(program, i, durations.device[i], &work);
+    }
+    for (int kind = 0; kind < MTF_HIDDENS; kind++)
+        durations.shown[kind] =
+            as_it_stands ? 1 : shown_share(pricer->machine, &work, (MtfHidden)kind);
+    return durations;
+}
+
+static int64_t duration_of(const Durations *durations, const MtfProgram *program, int index) {
+    int64_t device = durations->device[index];
+    if (communicates(program, index))
+        device = (int64_t)(durations->shown[kind_of(program, index)] * (double)device);
+    return mtf_program_times(program, index) * device;
+}
+
+/* ---- What runs beside what --------------------------------------------------------------------- */
 
 /* Which of the two engines that copy to the host and back an instruction takes, a bit each. */
 static unsigned engines_of(const MtfProgram *program, int index) {
@@ -78,6 +106,7 @@ static unsigned links_of(const MtfPricer *pricer, const MtfProgram *program, int
 typedef struct {
     const MtfPricer *pricer;
     const MtfProgram *program;
+    Durations durations;
     int64_t *written, *read; /* one a storage: when the last writer, and the last reader, is done */
     int64_t *over;           /* one an instruction: when the collectives that must be over
                                 before it are */
@@ -128,10 +157,10 @@ static int64_t start_kernel(Clock *clock, int64_t ready, int64_t duration) {
     return clock->kernel_start;
 }
 
-/* The first part of a collective that no kernel runs beside. */
-static void block_kernels(Clock *clock, int64_t start, int64_t blocked) {
-    if (blocked > 0)
-        clock->kernel_end = MAX(clock->kernel_end, start) + blocked;
+/* What is seen of a collective under a software profile: no kernel runs beside it. */
+static void block_kernels(Clock *clock, int64_t start, int64_t duration) {
+    if (clock->pricer->machine->software != NULL)
+        clock->kernel_end = MAX(clock->kernel_end, start) + duration;
 }
 
 static int64_t start_transfer(Clock *clock, unsigned links, int64_t ready, int64_t duration) {
@@ -165,7 +194,7 @@ static void schedule_instruction(MtfSchedule *schedule, Clock *clock, int index)
     bool transfers = mtf_instruction_travels(clock->program, index);
     bool beside = transfers && clock->pricer->machine->overlap;
     bool free = clock->copies_are_free && engines_of(clock->program, index) != 0;
-    int64_t duration = free ? 0 : duration_of(clock->pricer, clock->program, index);
+    int64_t duration = free ? 0 : duration_of(&clock->durations, clock->program, index);
     int64_t ready = operands_ready(clock, index), start;
     if (beside)
         start =
@@ -173,14 +202,14 @@ static void schedule_instruction(MtfSchedule *schedule, Clock *clock, int index)
     else
         start = start_kernel(clock, ready, duration);
     if (beside && communicates(clock->program, index))
-        block_kernels(clock, start, blocked_time(clock->pricer, clock->program, index, duration));
+        block_kernels(clock, start, duration);
     clock->launched += mtf_program_times(clock->program, index) * launched_by(clock, index);
     schedule->starts[index] = start;
     schedule->ends[index] = start + duration;
     schedule->nanoseconds = MAX(schedule->nanoseconds, start + duration);
-    int64_t inside = taken_apart(clock->pricer, clock->program, index);
-    *sum_of(schedule, clock->program, index) += duration + inside;
-    schedule->inside_products += inside;
+    int64_t all = mtf_program_times(clock->program, index) * clock->durations.device[index];
+    *sum_of(schedule, clock->program, index) += free ? 0 : all;
+    schedule->hidden += free ? 0 : all - duration;
     mark_operands(clock, instruction, start + duration);
     mark_finish(clock, index, start + duration);
 }
@@ -201,6 +230,7 @@ static MtfSchedule *make_schedule(const MtfPricer *pricer, const MtfProgram *pro
                                   bool copies_are_free) {
     MtfSchedule *schedule = g_new0(MtfSchedule, 1);
     Clock clock = { .pricer = pricer, .program = program, .copies_are_free = copies_are_free };
+    clock.durations = find_durations(pricer, program);
     clock.written = g_new0(int64_t, program->buffers->len + 1);
     clock.read = g_new0(int64_t, program->buffers->len + 1);
     schedule->length = mtf_program_length(program);
@@ -212,6 +242,7 @@ static MtfSchedule *make_schedule(const MtfPricer *pricer, const MtfProgram *pro
     schedule->nanoseconds = MAX(schedule->nanoseconds, MAX(clock.kernel_end, clock.launched));
     schedule->host = beside_program(pricer, schedule->nanoseconds);
     schedule->nanoseconds += schedule->host;
+    g_free(clock.durations.device);
     g_free(clock.written);
     g_free(clock.read);
     g_free(clock.over);
@@ -231,7 +262,7 @@ MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program
     schedule->exposed_host_copies = exposed_host_copies(pricer, program, schedule);
     int64_t waits = schedule->nanoseconds - schedule->compute - schedule->exposed_host_copies;
     schedule->exposed =
-        CLAMP(waits - schedule->host, 0, schedule->transfers - schedule->inside_products);
+        CLAMP(waits - schedule->host, 0, schedule->transfers - schedule->hidden);
     schedule->host = waits - schedule->exposed;
     return schedule;
 }
@@ -246,11 +277,12 @@ void mtf_schedule_free(MtfSchedule *schedule) {
 
 double mtf_schedule_most_hidden(const MtfMachine *machine) {
     const MtfSoftware *software = machine->software;
-    double left_out = software == NULL ? 0
-                                       : fmax(software->hidden[MTF_HIDDEN_TENSOR],
-                                              software->hidden[MTF_HIDDEN_EXPERT]);
-    double shown = fmax(0, 1 - left_out), engines = machine->host_bandwidth > 0 ? 2 : 0;
-    return machine->overlap ? 1 + engines + machine->network.axes / shown : 1 / shown;
+    double engines = machine->overlap && machine->host_bandwidth > 0 ? 2 : 0;
+    if (software == NULL)
+        return 1 + engines + (machine->overlap ? machine->network.axes : 0);
+    double left_out =
+        fmax(software->hidden[MTF_HIDDEN_TENSOR], software->hidden[MTF_HIDDEN_EXPERT]);
+    return 1 / fmax(0, 1 - left_out) + (machine->overlap ? 2 : 0) + engines;
 }
 
 /* ---- Checking -------------------------------------------------------------------------------- */
@@ -286,8 +318,10 @@ static bool check_pair(const MtfPricer *pricer, const MtfProgram *program,
 
 bool mtf_schedule_check(const MtfPricer *pricer, const MtfProgram *program,
                         const MtfSchedule *schedule, GError **error) {
+    Durations durations = find_durations(pricer, program);
+    g_autofree int64_t *device = durations.device;
     for (int i = 0; i < schedule->length; i++) {
-        if (schedule->ends[i] - schedule->starts[i] != duration_of(pricer, program, i))
+        if (schedule->ends[i] - schedule->starts[i] != duration_of(&durations, program, i))
             return mtf_failure(error, "instruction %d does not take its time", i);
         if (schedule->starts[i] < 0 || schedule->ends[i] > schedule->nanoseconds)
             return mtf_failure(error, "instruction %d is outside the step", i);

@@ -23,9 +23,14 @@
  * Copies between the device's memory and the host's run beside both on such a machine, by the same
  * rules: one after the other in each direction, as if that were a link.
  *
- * A software profile (software_price.h) says what share of a collective runs beside kernels: of those
- * of gradients and weights the rest blocks kernels first, sums of activations are shorter by that
- * share. The host launches in order and runs ahead; an instruction starts no sooner than that.
+ * A software profile (software_price.h) says what share of a collective frameworks run beside kernels,
+ * wherever the program has it: of gradients, which travel beside the last micro-batch, and of weights in
+ * pieces, which travel beside all passes, no more than those have kernels, which they slow down; of sums of
+ * activations the share is taken apart with the product beside it. What is left runs alone:
+ *
+ *     seen = messages - (1 - contention) min(share x messages, kernels)
+ *
+ * The host launches in order and runs ahead; an instruction starts no sooner than that.
  *
  * An instruction that every micro-batch runs appears once, as long
  * as all its repetitions together, so that sums over instructions are sums over the step; the
@@ -40,7 +45,7 @@ typedef struct {
     int64_t *starts, *ends;      /* nanoseconds, one an instruction */
     int64_t nanoseconds;         /* of the whole step */
     int64_t compute, transfers;  /* sums over kernels and local copies, and over collectives */
-    int64_t inside_products;     /* of `transfers`: what the software hides there */
+    int64_t hidden;              /* of `transfers`: what the software hides */
     int64_t host_copies;         /* … over copies to and from the host's memory */
     int64_t exposed_host_copies; /* by how much the step would be shorter if they took no time */
     int64_t exposed;             /* of `transfers`: while nothing computes */
@@ -55,10 +60,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfSchedule, mtf_schedule_free)
 
 /* The largest ratio of a program's additive cost to the length of its schedule, on any mesh of the machine:
  * kernels run one at a time, and so do copies to the host, copies from it, and the collectives on each of the
- * network's n axes; a software profile hides a share h of the time of sums of activations or of tokens sent to
- * experts:
+ * network's n axes:
  *
- *     cost = kernels + copies + collectives <= length + 2 length + n length / (1 - h)
+ *     cost = kernels + copies + collectives <= length + 2 length + n length
+ *
+ * Under a software profile what is seen of collectives runs alone: a share h of sums of activations and of
+ * tokens sent to experts is not, nor more of gradients and of weights than there are kernels:
+ *
+ *     cost <= kernels + copies + seen / (1 - h) + 2 kernels <= (1 / (1 - h) + 2 + 2) length
  *
  * INFINITY where all of that is left out. */
 double mtf_schedule_most_hidden(const MtfMachine *machine);

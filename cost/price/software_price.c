@@ -2,6 +2,7 @@
 #include "cost/price/software_price.h"
 
 #include "cost/price/price.h"
+#include "layouts/graph/microbatches.h"
 #include "layouts/graph/operation_table.h"
 
 #include <math.h>
@@ -9,6 +10,9 @@
 /* Of the reference (software_price.h). */
 static const double reference_passes[MTF_PASSES] = { 16, 22 };
 static const double reference_kernels[MTF_PASSES] = { 9, 14 };
+
+/* Bytes that Adam reads and writes a parameter there: four numbers, and three of them again. */
+static const double reference_update = 28;
 
 /* Products of a decoder layer; their launches are counted as those of other kernels. */
 static const double reference_products[MTF_PASSES] = { 5, 10 };
@@ -125,15 +129,19 @@ double mtf_software_traffic(const MtfSoftware *software, const MtfProgram *progr
     const MtfOperation *op = operation_of(program, instruction);
     bool swept = instruction->kernel_class == MTF_CLASS_ELEMENTWISE ||
                  instruction->kernel_class == MTF_CLASS_REDUCTION;
+    if (software == NULL || instruction->kind != MTF_INSTRUCTION_KERNEL)
+        return instruction->traffic_bytes;
     if (is_eager(software, program, instruction) && instruction->kernel_class != MTF_CLASS_MATMUL)
         return eager_traffic(software, program, instruction);
     if (copies_weight(software, program, instruction))
         return 0;
-    if (software != NULL && software->accumulate_bytes > 0 &&
-        mtf_operation_row(op->kind)->accumulates)
+    if (software->accumulate_bytes > 0 && mtf_operation_row(op->kind)->accumulates)
         return software->accumulate_bytes * elements_of(program, instruction->outputs[0]);
-    if (software == NULL || !swept || op->phase > MTF_PHASE_BACKWARD)
+    if (!swept)
         return instruction->traffic_bytes;
+    if (op->phase > MTF_PHASE_BACKWARD)
+        return instruction->traffic_bytes *
+               (op->phase == MTF_PHASE_UPDATE ? software->update_bytes / reference_update : 1);
     double near = bytes_of(program, instruction->inputs, instruction->n_inputs, op->near_inputs) +
                   bytes_of(program, instruction->outputs, instruction->n_outputs, op->near_outputs);
     return fmax(instruction->traffic_bytes - near, 0) * passes_share(software, pass_of(op));
@@ -258,11 +266,32 @@ double mtf_software_attention_seconds(const MtfMachine *machine, const MtfInstru
     return fmax(mtf_sweep_seconds(&machine->kernels, peaks, MTF_SWEEP_ELEMENTWISE, bytes), seconds);
 }
 
+/* Whether a micro-batch's share of a gradient is brought to where the sum over micro-batches is. */
+static bool adds_gradient(const MtfProgram *program, const MtfInstruction *instruction) {
+    return operation_of(program, instruction)->phase == MTF_PHASE_BACKWARD &&
+           mtf_operation_accumulates(program->graph, instruction->operation);
+}
+
+/* Whether the variable that a gradient is of is in pieces on those axes. */
+static bool shards_variable(const MtfProgram *program, const MtfInstruction *instruction) {
+    const MtfTensor *tensor = mtf_reshard_tensor(program, instruction);
+    int gradient = mtf_graph_operation(program->graph, tensor->producer)->outputs[0];
+    int variable = mtf_graph_gradient_of(program->graph, gradient);
+    if (variable < 0)
+        return false;
+    const MtfPlacement *kept = &program->layout->tensors[variable];
+    for (int a = 0; a < program->layout->mesh.n_axes; a++)
+        if (instruction->reshard.axes >> a & 1 && kept->axis[a] < 0)
+            return false;
+    return true;
+}
+
 static bool sums_gradients(const MtfProgram *program, const MtfInstruction *instruction) {
     MtfCollectiveKind kind;
     return mtf_instruction_collective_kind(instruction, &kind) &&
            (kind == MTF_ALLREDUCE || kind == MTF_REDUCE_SCATTER) &&
-           mtf_reshard_tensor(program, instruction)->memory == MTF_MEMORY_GRADIENT;
+           (mtf_reshard_tensor(program, instruction)->memory == MTF_MEMORY_GRADIENT ||
+            adds_gradient(program, instruction));
 }
 
 /* New values of variables, which every rank is to have whole. */
@@ -297,7 +326,11 @@ MtfHidden mtf_software_hidden_kind(const MtfProgram *program, const MtfInstructi
         mtf_operation_row(mtf_graph_operation(program->graph, tensor->producer)->kind)->converts &&
         mtf_graph_operation(program->graph, tensor->producer)->near_inputs != 0;
     if (tensor->memory == MTF_MEMORY_GRADIENT || op->phase > MTF_PHASE_BACKWARD)
-        return MTF_HIDDEN_DATA;
+        return tensor->memory == MTF_MEMORY_GRADIENT && shards_variable(program, instruction)
+                   ? MTF_HIDDEN_SHARDED
+                   : MTF_HIDDEN_DATA;
+    if (adds_gradient(program, instruction))
+        return MTF_HIDDEN_SHARDED;
     if (tensor->source == MTF_SOURCE_VARIABLE || copy)
         return MTF_HIDDEN_SHARDED;
     return mtf_reshard_row(instruction->reshard.kind)->exchanges ? MTF_HIDDEN_EXPERT

@@ -5,6 +5,7 @@
  *                (kernel_work/fusable.h); the rest is read and written as often as the profile says
  *                of a decoder layer, over as often as such a kernel would; where it calls its library
  *                operation by operation, all does (layouts/kernel_work/eager.h)
+ *                and an update moves the profile's bytes a parameter where Adam of float32 moves 28
  *     attention  by scores where the profile has no fused kernel
  *     host       what the host takes to launch a kernel or a collective; nothing inside of loops that
  *                a library runs in one call, whose kernels the device starts one after the other

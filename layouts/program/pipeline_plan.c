@@ -69,7 +69,7 @@ static bool check_order(const MtfPipelineOrder *order, const MtfGraph *graph, GE
         return mtf_input_error(error, "the order has %s, but \"%s\" %s",
                                trains ? "forward passes only" : "backward passes", graph->name,
                                trains ? "is trained" : "has no loss");
-    if (trains && microbatches < 2)
+    if (trains && stages > 1 && microbatches < 2)
         return mtf_input_error(error,
                                "a pipeline needs two micro-batches or more: the batch of \"%s\" is "
                                "worked through in one piece",

@@ -209,8 +209,9 @@ static void what_software_adds_to_a_step_is_no_communication(void **state) {
     }
 }
 
-/* Three axes (a chip's two cores, 16 x 16 chips): beside the kernels as much again on each, and of sums of
- * activations what is left after a profile hid half of them, 1 + 3 / 0.5 times the length in all. */
+/* Three axes (a chip's two cores, 16 x 16 chips): beside the kernels as much again on each. Where a profile hides
+ * half of the sums of activations, kernels and twice what is left of sums come to 2 lengths, and as many kernels
+ * again hide gradients, and weights: 4 in all. */
 static void no_step_hides_more_of_its_cost_than_is_said(void **state) {
     (void)state;
     for (guint32 seed = 1; seed <= 100; seed++) {
@@ -219,9 +220,9 @@ static void no_step_hides_more_of_its_cost_than_is_said(void **state) {
         c.machine->software = mtf_software_load("megatron-core", NULL);
         c.machine->software->hidden[MTF_HIDDEN_TENSOR] = 0.5;
         c.machine->software->hidden[MTF_HIDDEN_EXPERT] = 0.25;
-        assert_true(mtf_schedule_most_hidden(c.machine) == 7);
+        assert_true(mtf_schedule_most_hidden(c.machine) == 4);
         g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&c.pricer, c.program);
-        assert_true(mtf_price_program(&c.pricer, c.program) <= 7 * schedule->nanoseconds);
+        assert_true(mtf_price_program(&c.pricer, c.program) <= 4 * schedule->nanoseconds);
         c.machine->overlap = false;
         assert_true(mtf_schedule_most_hidden(c.machine) == 2);
         g_autoptr(MtfSchedule) alone = mtf_schedule_new(&c.pricer, c.program);

@@ -12,14 +12,17 @@
 #include "layouts/kernel_work/fusable.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* A tiny GPT in bfloat16, its layers redone, four micro-batches, on data:2;model:2 by Megatron's split with ZeRO-1. */
+/* A tiny GPT in bfloat16, its layers redone, four micro-batches, on data:2;model:2 by Megatron's split with ZeRO-1
+ * or ZeRO-3. */
 typedef struct {
     MtfGraph *graph;
     MtfMachine *machine;
     MtfSoftware *software; /* the machine's */
     MtfPricer pricer;
+    MtfLayout *layout;
     MtfProgram *program;
 } Case;
 
@@ -36,7 +39,7 @@ static MtfGraph *executed_graph(void) {
     return graph;
 }
 
-static void case_init(Case *c, const char *software) {
+static void sharded_case_init(Case *c, const char *software, MtfStandardSharding sharding) {
     MtfMesh mesh;
     c->graph = executed_graph();
     c->machine = mtf_machine_load("a100", NULL);
@@ -46,14 +49,19 @@ static void case_init(Case *c, const char *software) {
     assert_true(mtf_pricer_init(&c->pricer, c->machine, &mesh, NULL));
     g_autoptr(MtfFreeProblem) problem =
         mtf_free_problem_new(c->graph, &mesh, &c->pricer, NULL, 0, NULL);
-    int style = mtf_standard_style(MTF_STANDARD_TENSOR, MTF_STANDARD_ZERO_1, 2);
+    int style = mtf_standard_style(MTF_STANDARD_TENSOR, sharding, 2);
     g_autoptr(MtfStandardLayout) standard = mtf_standard_layout(problem, style);
-    g_autoptr(MtfLayout) layout = mtf_free_problem_layout(problem, standard->choice);
-    c->program = mtf_lower(c->graph, layout);
+    c->layout = mtf_free_problem_layout(problem, standard->choice);
+    c->program = mtf_lower(c->graph, c->layout);
+}
+
+static void case_init(Case *c, const char *software) {
+    sharded_case_init(c, software, MTF_STANDARD_ZERO_1);
 }
 
 static void case_clear(Case *c) {
     mtf_program_free(c->program);
+    mtf_layout_free(c->layout);
     mtf_graph_free(c->graph);
     mtf_machine_free(c->machine);
 }
@@ -186,7 +194,74 @@ static void communication_counts_what_products_hide(void **state) {
         alone += g_array_index(rows, MtfTrafficRow, i).nanoseconds;
     g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&c.pricer, c.program);
     assert_int_equal(schedule->transfers, alone);
-    assert_in_range(schedule->inside_products, 1, alone - schedule->exposed);
+    assert_in_range(schedule->hidden, 1, alone - schedule->exposed);
+    case_clear(&c);
+}
+
+/* Over `data` gradients are scattered in every micro-batch, in the framework's type, and weights gathered in the
+ * products' two bytes, where layers are redone, too. */
+static void weights_in_pieces_are_exchanged_in_every_pass(void **state) {
+    (void)state;
+    Case c;
+    int scattered = 0, gathered = 0, redone = 0;
+    sharded_case_init(&c, "megatron-core", MTF_STANDARD_ZERO_3);
+    c.software->own_messages = true;
+    for (int i = 0; i < c.program->n_repeated; i++) {
+        const MtfInstruction *instruction = instruction_at(&c, i);
+        MtfCollectiveKind kind;
+        if (!mtf_instruction_collective_kind(instruction, &kind) || instruction->reshard.axes != 1)
+            continue;
+        const MtfTensor *tensor = mtf_reshard_tensor(c.program, instruction);
+        bool part = g_str_has_prefix(tensor->name, "part/");
+        if (!part && kind != MTF_ALLGATHER)
+            continue;
+        assert_int_equal(mtf_software_hidden_kind(c.program, instruction), MTF_HIDDEN_SHARDED);
+        assert_int_equal(tensor->dtype, MTF_BF16);
+        assert_true(mtf_software_sent_share(c.software, c.program, instruction) == 1);
+        scattered += part;
+        gathered += !part;
+        redone += g_str_has_prefix(tensor->name, "recompute/");
+    }
+    assert_true(scattered > 0 && gathered > 0 && redone > 0);
+    case_clear(&c);
+}
+
+/* Nanoseconds of the passes' kernels in one micro-batch, and of what is exchanged once a step. */
+static void find_beside(const Case *c, int64_t *kernels, int64_t *messages) {
+    *kernels = *messages = 0;
+    for (int i = 0; i < mtf_program_length(c->program); i++) {
+        int64_t device = mtf_price_device(&c->pricer, c->program, i);
+        if (mtf_instruction_is_collective(instruction_at(c, i)))
+            *messages += i < c->program->n_repeated ? 0 : device;
+        else if (operation_at(c, i)->phase <= MTF_PHASE_BACKWARD)
+            *kernels += device;
+    }
+}
+
+static int64_t step_of(const Case *c) {
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&c->pricer, c->program);
+    assert_int_equal(schedule->transfers + schedule->compute,
+                     mtf_price_program(&c->pricer, c->program));
+    return schedule->nanoseconds;
+}
+
+/* Gradients and new weights travel beside the last micro-batch, as far as that has kernels. */
+static void gradients_travel_beside_the_kernels_of_one_micro_batch(void **state) {
+    (void)state;
+    Case c;
+    int64_t kernels, messages;
+    case_init(&c, "megatron-core");
+    c.software->host_seconds = c.software->host_collective_seconds = c.software->contention = 0;
+    c.software->hidden[MTF_HIDDEN_TENSOR] = c.software->hidden[MTF_HIDDEN_DATA] = 0;
+    find_beside(&c, &kernels, &messages);
+    int64_t bare = step_of(&c);
+    c.software->hidden[MTF_HIDDEN_DATA] = 1;
+    assert_true(llabs(bare - step_of(&c) - MIN(kernels, messages)) <=
+                mtf_program_length(c.program));
+    c.software->hidden[MTF_HIDDEN_DATA] = 0.5 * (double)MIN(kernels, messages) / (double)messages;
+    c.software->contention = 0.5;
+    assert_true(llabs(bare - step_of(&c) - MIN(kernels, messages) / 4) <=
+                mtf_program_length(c.program));
     case_clear(&c);
 }
 
@@ -195,6 +270,8 @@ int main(void) {
         cmocka_unit_test(narrow_weights_are_there_where_the_framework_keeps_them),
         cmocka_unit_test(gradients_add_up_in_the_bytes_of_the_framework),
         cmocka_unit_test(messages_are_the_frameworks_own_where_that_is_asked_for),
+        cmocka_unit_test(weights_in_pieces_are_exchanged_in_every_pass),
+        cmocka_unit_test(gradients_travel_beside_the_kernels_of_one_micro_batch),
         cmocka_unit_test(a_host_that_waits_for_kernels_takes_its_time_beside_theirs),
         cmocka_unit_test(communication_counts_what_products_hide),
     };
