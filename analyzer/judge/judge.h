@@ -16,9 +16,9 @@ typedef struct {
     char *software;        /* of the profile that it was priced for; NULL where none was */
     double step;           /* predicted seconds; 0 where the row has a reason */
     MtfRunSeconds seconds; /* in closed form, what they go to; 0 likewise */
-    char *
-        no_plan; /* why the run is predicted in closed form too; NULL: it is by its plan (run_plan.h) */
-    double memory; /* predicted GiB of the fullest device; 0 likewise */
+    char *no_plan;         /* why it is predicted in closed form, too; NULL: it is by its plan
+                      (run_plan.h) */
+    double memory;         /* predicted GiB of the fullest device; 0 likewise */
 } MtfVerdict;
 
 /* A machine for a row in place of the library's of that name; NULL: that one. */

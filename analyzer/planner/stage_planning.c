@@ -57,6 +57,7 @@ void mtf_stage_planner_init(MtfStagePlanner *planner, const MtfPlanSearchOptions
                             double seconds) {
     *planner = (MtfStagePlanner){ .search = *search,
                                   .seconds = seconds,
+                                  .paths = mtf_known_paths_new(),
                                   .known = g_ptr_array_new_with_free_func(known_free),
                                   .ahead = g_ptr_array_new_with_free_func(search_free) };
 }
@@ -64,6 +65,7 @@ void mtf_stage_planner_init(MtfStagePlanner *planner, const MtfPlanSearchOptions
 void mtf_stage_planner_clear(MtfStagePlanner *planner) {
     g_ptr_array_unref(planner->known);
     g_ptr_array_unref(planner->ahead);
+    mtf_known_paths_unref(planner->paths);
 }
 
 void mtf_stage_planner_next_row(MtfStagePlanner *planner, const MtfStageTask *tasks, int n) {
@@ -265,11 +267,11 @@ static void price_task(Search *own) {
     if (!mtf_pricer_init(&own->pricer, planner->search.machine, mesh, &own->error))
         return;
     g_autoptr(MtfFreeProblem) problem =
-        mtf_free_problem_new(task->graph, mesh, &own->pricer, NULL, 0, &own->error);
-    if (problem == NULL)
-        return;
-    mtf_free_problem_set_stage(problem, &task->execution);
-    g_autoptr(MtfStandardLayout) standard = mtf_standard_layout(problem, *planner->style);
+        mtf_free_problem_new_sharing(task->graph, mesh, &own->pricer, planner->paths);
+    if (problem != NULL)
+        mtf_free_problem_set_stage(problem, &task->execution);
+    g_autoptr(MtfStandardLayout) standard =
+        problem != NULL ? mtf_standard_layout(problem, *planner->style) : NULL;
     if (standard == NULL) {
         mtf_failure(&own->error, "stage %d has no layout of that kind", own->task);
         return;

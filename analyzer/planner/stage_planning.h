@@ -11,6 +11,7 @@
 #ifndef MTF_STAGE_PLANNING_H
 #define MTF_STAGE_PLANNING_H
 
+#include "analyzer/free/known_paths.h"
 #include "analyzer/layout_search/plan_search.h"
 #include "analyzer/planner/planning.h"
 
@@ -36,6 +37,7 @@ typedef struct {
     const int *style;            /* of the standard layout that stages are given; NULL: they are
                                     searched */
     bool prices_only;            /* as of MtfPipelineRequest */
+    MtfKnownPaths *paths;        /* of stages that are only priced, on the style's mesh */
     int row;
     GPtrArray *known; /* of what was searched */
     const MtfStageTask *tasks;

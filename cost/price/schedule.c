@@ -261,8 +261,7 @@ MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program
     MtfSchedule *schedule = make_schedule(pricer, program, false);
     schedule->exposed_host_copies = exposed_host_copies(pricer, program, schedule);
     int64_t waits = schedule->nanoseconds - schedule->compute - schedule->exposed_host_copies;
-    schedule->exposed =
-        CLAMP(waits - schedule->host, 0, schedule->transfers - schedule->hidden);
+    schedule->exposed = CLAMP(waits - schedule->host, 0, schedule->transfers - schedule->hidden);
     schedule->host = waits - schedule->exposed;
     return schedule;
 }
