@@ -26,6 +26,39 @@
 /* An inlined helper of such functions. */
 #define MTF_INLINE static inline __attribute__((always_inline))
 
+/* For loops over vectors that are written as such: what a function's registers hold must be known where it is
+ * compiled, since compilers keep larger vectors in memory and put them together element by element. A file of
+ * such loops (.inc) is included for lines of 64 bytes, for halves and for quarters of them; what mtf_vector_bytes
+ * says is called. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__clang__) && \
+    !defined(__AVX2__)
+#define MTF_UNIT_OF_LINES __attribute__((target("arch=x86-64-v4")))
+#define MTF_UNIT_OF_HALVES __attribute__((target("arch=x86-64-v3")))
+#define MTF_HAS_LINES                                                            \
+    (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") && \
+     __builtin_cpu_supports("avx512dq"))
+#define MTF_HAS_HALVES                                                  \
+    (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && \
+     __builtin_cpu_supports("bmi2"))
+#else /* as all is compiled */
+#define MTF_UNIT_OF_LINES
+#define MTF_UNIT_OF_HALVES
+#if defined(__AVX512VL__)
+#define MTF_HAS_LINES 1
+#else
+#define MTF_HAS_LINES 0
+#endif
+#if defined(__AVX2__)
+#define MTF_HAS_HALVES 1
+#else
+#define MTF_HAS_HALVES 0
+#endif
+#endif
+
+MTF_INLINE int mtf_vector_bytes(void) {
+    return MTF_HAS_LINES ? 64 : MTF_HAS_HALVES ? 32 : 16;
+}
+
 /* Says that the turns of the following loop do not depend on each other: an output is either an
  * input's very memory, read and written at the same element, or elsewhere. */
 #if defined(__clang__)

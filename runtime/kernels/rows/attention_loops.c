@@ -9,15 +9,6 @@
 #define LANES MTF_ATTENTION_LANES
 #define AHEAD 8 /* rows that are asked for before they are read */
 
-/* Of 64 bytes, where half as many vectors do the same work. */
-static bool registers_hold_lines(void) {
-#if defined(__x86_64__) && !defined(__clang__)
-    return __builtin_cpu_supports("avx512f") != 0;
-#else
-    return false;
-#endif
-}
-
 #define T float
 #define NAME(name) name##_f32
 #include "runtime/kernels/rows/attention_loops.inc"
