@@ -175,6 +175,8 @@ static const char *scan_token(Scan *scan) {
     return NULL;
 }
 
+#define INVALID "this is not valid JSON"
+
 static void locate(const char *text, const char *end, int *line, int *column) {
     *line = *column = 1;
     for (const char *c = text; c < end; c++) {
@@ -191,6 +193,15 @@ static bool fail_at(const char *name, const char *text, const char *at, const ch
     return mtf_input_error(error, "%s:%d:%d: %s", name, line, column, sentence);
 }
 
+/* Where the text before a token is wrong already, or NULL: a text that is no JSON at all offends first there. */
+static const char *wrong_before(const char *text, const char *token) {
+    const char *end = text;
+    cJSON *root = cJSON_ParseWithLengthOpts(text, (size_t)(token - text), &end, 0);
+    bool wrong = root == NULL && end + 1 < token;
+    cJSON_Delete(root);
+    return wrong ? end : NULL;
+}
+
 /* Checks every token; `*open` tells whether brackets still wait to be closed at the end. */
 static bool check_tokens(const char *name, const char *text, gsize length, bool *open,
                          GError **error) {
@@ -200,7 +211,10 @@ static bool check_tokens(const char *name, const char *text, gsize length, bool 
                                (size_t)(invalid - text));
     Scan scan = { .at = text, .end = text + length };
     while (scan.at < scan.end) {
-        const char *offence = scan_token(&scan);
+        const char *token = scan.at, *offence = scan_token(&scan);
+        const char *earlier = offence != NULL ? wrong_before(text, token) : NULL;
+        if (earlier != NULL)
+            return fail_at(name, text, earlier, INVALID, error);
         if (offence != NULL)
             return fail_at(name, text, scan.at, offence, error);
     }
@@ -222,7 +236,7 @@ static cJSON *parse_checked(const char *name, const char *text, gsize length, GE
     fail_at(name, text, end,
             root != NULL ? "text follows the end of the JSON value"
             : cut        ? "the JSON text ends too early"
-                         : "this is not valid JSON",
+                         : INVALID,
             error);
     cJSON_Delete(root);
     return NULL;

@@ -276,6 +276,13 @@ static void a_number_of_64_characters_is_refused(void **state) {
 static void a_syntax_error_names_line_and_column(void **state) {
     (void)state;
     assert_refused("{\n  \"a\": 1,\n  \"b\": x\n}", "f.json:3:8: this is not valid JSON");
+    /* The first wrong byte, whatever else is wrong behind it. */
+    assert_refused("name: x\nvalue: \001", "f.json:1:1: this is not valid JSON");
+    assert_refused("a = -\nb = \"x\ny\"", "f.json:1:1: this is not valid JSON");
+    assert_refused("[1, 2 3, \"x\ny\"]", "f.json:1:7: this is not valid JSON");
+    assert_refused("[1, -]", "f.json:1:5: this is not a JSON number");
+    assert_refused("[1, \"x\ny\"]",
+                   "f.json:1:7: a control character stands in a string (a quote may be missing)");
 }
 
 static void cut_off_text_is_an_error(void **state) {
