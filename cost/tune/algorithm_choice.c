@@ -35,46 +35,58 @@ bool mtf_algorithm_choice_check(const char *wanted, GError **error) {
  * one calibration to the next. */
 #define MEASURED_GAIN 0.9
 
-/* What counts for the choice: measurements are compared with measurements, formulas with formulas. */
-static bool seconds_for_choice(const MtfPricer *pricer, MtfExchangeAlgorithm algorithm,
+/* What counts for the choice: measurements are compared with measurements, else what the program will be priced
+ * at, if there is a formula. */
+static bool seconds_for_choice(const MtfPricer *pricer, const MtfProgram *program, int index,
                                const MtfGroupCollective *exchange, double *seconds) {
-    if (!mtf_measures_collective(pricer->machine, exchange->kind))
-        return mtf_exchange_seconds(&pricer->map, algorithm, exchange, seconds);
-    bool measured =
-        mtf_exchange_measured(pricer->machine, &pricer->map, algorithm, exchange, seconds);
-    if (measured && algorithm == MTF_EXCHANGE_DIRECT)
-        *seconds *= MEASURED_GAIN;
-    return measured;
+    MtfExchangeAlgorithm algorithm = mtf_program_instruction(program, index)->algorithm;
+    if (mtf_measures_collective(pricer->machine, exchange->kind)) {
+        bool measured =
+            mtf_exchange_measured(pricer->machine, &pricer->map, algorithm, exchange, seconds);
+        if (measured && algorithm == MTF_EXCHANGE_DIRECT)
+            *seconds *= MEASURED_GAIN;
+        return measured;
+    }
+    if (algorithm != MTF_EXCHANGE_DIRECT &&
+        !mtf_exchange_seconds(&pricer->map, algorithm, exchange, seconds))
+        return false;
+    *seconds = (double)mtf_price_device(pricer, program, index) / 1e9;
+    return true;
 }
 
-/* The cheapest that has a price; direct where none has. */
-static int cheapest(const MtfPricer *pricer, const MtfProgram *program, int index) {
-    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+/* Gives a collective the cheapest that has a price; direct where none has. What goes directly is priced as the best
+ * there is, so that an algorithm that is as good is named. */
+static void take_cheapest(const MtfPricer *pricer, MtfProgram *program, int index) {
+    MtfInstruction *instruction = mtf_program_instruction(program, index);
     MtfCollectiveKind kind;
     double least = INFINITY, seconds = 0;
     int best = MTF_EXCHANGE_DIRECT;
     if (instruction->kind != MTF_INSTRUCTION_RESHARD ||
         !mtf_reshard_collective_kind(instruction->reshard.kind, &kind))
-        return best;
+        return;
     MtfGroupCollective exchange = { .kind = kind,
                                     .axes = instruction->reshard.axes,
                                     .bytes = mtf_instruction_message_bytes(instruction) };
-    for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++)
+    for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++) {
+        instruction->algorithm = (MtfExchangeAlgorithm)a;
         if (mtf_instruction_takes_algorithm(program, index, (MtfExchangeAlgorithm)a) &&
-            seconds_for_choice(pricer, (MtfExchangeAlgorithm)a, &exchange, &seconds) &&
-            seconds < least) {
+            seconds_for_choice(pricer, program, index, &exchange, &seconds) &&
+            (seconds < least || (seconds == least && best == MTF_EXCHANGE_DIRECT))) {
             least = seconds;
             best = a;
         }
-    return best;
+    }
+    instruction->algorithm = (MtfExchangeAlgorithm)best;
 }
 
 static void choose_cheapest(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer) {
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     int n = mtf_program_length(program);
     unsigned char *algorithms = g_new0(unsigned char, n);
-    for (int i = 0; i < n; i++)
-        algorithms[i] = (unsigned char)cheapest(pricer, program, i);
+    for (int i = 0; i < n; i++) {
+        take_cheapest(pricer, program, i);
+        algorithms[i] = (unsigned char)mtf_program_instruction(program, i)->algorithm;
+    }
     mtf_layout_set_algorithms(layout, algorithms, n);
 }
 

@@ -28,7 +28,8 @@ bool mtf_algorithm_choice_check(const char *wanted, GError **error);
 
 /* Gives the collectives of a settled layout algorithms: that one wherever it applies, random ones,
  * or the cheapest on the pricer's machine of those that can be executed; where the machine's
- * collectives are measured, of those whose tables it has. NULL and "direct" change nothing. */
+ * collectives are measured, of those whose tables it has. Where they are not, what goes directly is priced
+ * as the best there is, and others are named where they are as good. NULL and "direct" change nothing. */
 void mtf_layout_choose_algorithms(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
                                   const char *wanted);
 
