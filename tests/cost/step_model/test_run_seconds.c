@@ -119,10 +119,12 @@ static void uneven_stages_are_counted_as_frameworks_cut_them(void **state) {
 static void profiles_are_known_by_the_longest_word(void **state) {
     (void)state;
     g_autoptr(MtfSoftware) core = mtf_software_match("NeMo/megatron-core + TE", NULL);
-    g_autoptr(MtfSoftware) old = mtf_software_match("megatron-deepspeed (2023), 1F1B", NULL);
+    g_autoptr(MtfSoftware) old = mtf_software_match("megatron-deepspeed, 1F1B", NULL);
+    g_autoptr(MtfSoftware) later = mtf_software_match("megatron-deepspeed (2023), 1F1B", NULL);
     g_autoptr(MtfSoftware) xla = mtf_software_match("maxtext/xla (2023), scanned layers", NULL);
     assert_string_equal(core->name, "megatron-core");
     assert_string_equal(old->name, "megatron-deepspeed");
+    assert_string_equal(later->name, "megatron-2022");
     assert_string_equal(xla->name, "maxtext-2023");
     assert_null(mtf_software_match("abacus", NULL));
 }
