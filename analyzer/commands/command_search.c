@@ -148,6 +148,8 @@ static bool check_proof(const Options *o, GError **error) {
 
 static bool check_counts(Options *o, GError **error) {
     return mtf_option_count("--devices", &o->devices, error) &&
+           (o->devices <= MTF_MAX_MESH_SIZE ||
+            mtf_option_between("--devices", o->devices, 1, MTF_MAX_MESH_SIZE, error)) &&
            mtf_option_count("--batch", &o->batch, error) &&
            mtf_option_count("--length", &o->length, error) &&
            mtf_option_count("--context", &o->context, error) &&

@@ -6,8 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define MAX_PROCESSORS (INT64_C(1) << 24)
-
 bool mtf_pairs_parse(const char *text, const char *what, char ***firsts, char ***seconds,
                      GError **error) {
     g_autoptr(GStrvBuilder) first_builder = g_strv_builder_new();
@@ -47,11 +45,11 @@ static bool add_axis(MtfMesh *mesh, const char *name, const char *size_text, GEr
                                "mesh: an axis name holds no control character and is UTF-8 text");
     if (mtf_mesh_axis(mesh, name) >= 0)
         return mtf_input_error(error, "mesh: axis \"%s\" is given twice", name);
-    if (!g_ascii_string_to_signed(size_text, 10, -1, MAX_PROCESSORS, &size, NULL) || size == 0)
+    if (!g_ascii_string_to_signed(size_text, 10, -1, MTF_MAX_MESH_SIZE, &size, NULL) || size == 0)
         return mtf_input_error(error,
                                "mesh: the size \"%s\" of axis \"%s\" is not a number from 1 to "
                                "%" PRId64 " (or -1 for what is left of the devices)",
-                               size_text, name, MAX_PROCESSORS);
+                               size_text, name, MTF_MAX_MESH_SIZE);
     MtfMeshAxis *axis = &mesh->axes[mesh->n_axes++];
     g_strlcpy(axis->name, name, sizeof axis->name);
     axis->size = (int)size;
@@ -69,8 +67,9 @@ static bool fill_rest(MtfMesh *mesh, int64_t devices, GError **error) {
             open = &mesh->axes[a];
         else
             product *= mesh->axes[a].size;
-        if (product > MAX_PROCESSORS)
-            return mtf_input_error(error, "mesh: more than %" PRId64 " processors", MAX_PROCESSORS);
+        if (product > MTF_MAX_MESH_SIZE)
+            return mtf_input_error(error, "mesh: more than %" PRId64 " processors",
+                                   MTF_MAX_MESH_SIZE);
     }
     if (open == NULL)
         return devices <= 0 || product == devices ||
@@ -78,8 +77,8 @@ static bool fill_rest(MtfMesh *mesh, int64_t devices, GError **error) {
                                devices);
     if (devices <= 0)
         return mtf_input_error(error, "mesh: size -1 of axis \"%s\" needs --devices", open->name);
-    if (devices > MAX_PROCESSORS)
-        return mtf_input_error(error, "mesh: more than %" PRId64 " processors", MAX_PROCESSORS);
+    if (devices > MTF_MAX_MESH_SIZE)
+        return mtf_input_error(error, "mesh: more than %" PRId64 " processors", MTF_MAX_MESH_SIZE);
     if (devices % product != 0)
         return mtf_input_error(error, "mesh: %" PRId64 " devices are not a multiple of %" PRId64,
                                devices, product);

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #define MTF_MAX_MESH_AXES 8
+#define MTF_MAX_MESH_SIZE (INT64_C(1) << 24) /* processors */
 #define MTF_MAX_AXIS_NAME 32
 
 typedef struct {
@@ -33,7 +34,7 @@ typedef struct {
 /* Reads Mesh-TensorFlow's syntax: "rows:4;cols:2"; `,` `.` and spaces separate as well as `;`. One
  * size may be -1 when `devices` > 0: it becomes what is left of `devices`. Fails on an unknown
  * form, a name given twice or with control characters, a size below 1, more than MTF_MAX_MESH_AXES
- * axes or more than 2^24 processors. The empty text is the mesh of one processor. */
+ * axes or more than MTF_MAX_MESH_SIZE processors. The empty text is the mesh of one processor. */
 bool mtf_mesh_parse(const char *text, int64_t devices, MtfMesh *mesh, GError **error);
 
 /* "rows:4;cols:2", which parses again; free with g_free. */

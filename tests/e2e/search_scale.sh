@@ -28,6 +28,9 @@ claim "a slice that does not exist is bad input" bad_input
 claim "the sentence names the largest" says_error "6144 devices a slice"
 run meshtf-plan search "$work/g.json" --devices 100000000 --machine tpu-v4
 claim "so are as many devices as no machine has" bad_input
+run meshtf-plan search transformer-small --devices 100000000 --machine h100
+claim "and more than a mesh holds, where the machine has no end" bad_input
+claim "which are told how many may be" says_error "16777216"
 
 run meshtf-plan search "$work/g.json" --mesh 'a:256' --machine tpu-v4 --precision bf16 --microbatches 6 --recompute layers --gap 0.02 --json
 claim "the 96 layers of GPT-3 are planned" exits 0
