@@ -6,52 +6,72 @@
 #include "analyzer/solver/search/neighbourhoods.h"
 #include "analyzer/solver/search/width_move.h"
 
+#include <math.h>
 #include <string.h>
 
 #define LARGE_MOVES 3      /* before what they come to is repaired and improved, */
 #define MOST_ENTRIES 3e4   /* of one of their tables, */
 #define LEAST_PRICE 0.9    /* and their prices: the bound's times this */
-#define MOST_PRICE 1.05    /* to this */
+#define MOST_PRICE 1.05    /* to this, times what moves before taught, */
+#define LEARNING 2.0       /* of the share of the room that was overfull or left, */
+#define MOST_LESSON 1.25   /* this at most from one try */
+#define MOST_LEARNED 10.0  /* and from all */
 #define LEAST_WORK 2000000 /* in neighbourhoods between large moves; */
-#define MOST_WORK 64000000 /* more where they are what improves */
+#define MOST_WORK 64000000 /* more while they gain more in their time; */
+#define NEWEST 0.1         /* weight of the newest look in what either gains */
 
 typedef struct Improver {
     MtfImprovers *all;
     MtfNeighbourhoods *search;
     MtfLocalSearch *local;
     GRand *rand;
-    int tries;    /* of large moves */
-    int64_t work; /* in neighbourhoods between them */
+    int tries;                  /* of large moves */
+    int64_t work;               /* in neighbourhoods between them */
+    double far_gain, near_gain; /* in a microsecond, on average */
     int *values;
-    int *trial, *other; /* scratch */
-    double *prices;     /* likewise */
-    bool better;
-    GThread *thread; /* NULL: not at work */
+    int64_t cost;     /* of them */
+    int *decoded;     /* what the bound made last, */
+    bool has_decoded; /* if it made anything */
+    double *prices;   /* of the bound */
+    double *learned;  /* [rows] times those: prices at which its moves fit */
+    double *priced;   /* scratch: of one move */
+    int *trial;       /* likewise */
+    int64_t *use;     /* likewise */
+    GThread *thread;
 } Improver;
 
 struct MtfImprovers {
     const MtfCore *core;
     int count;
     Improver *each;
-    int *values;  /* what they begin with */
-    int *decoded; /* what the bound made, and whether it made anything */
+    MtfSearchControl control; /* cancelled when they are to end */
+    GMutex lock;              /* of what follows */
+    int *values;              /* the best of all */
+    int64_t cost;             /* of them */
+    bool found;               /* by an improver, and not taken yet */
+    int *decoded;
     bool has_decoded;
     double *prices;
-    MtfSearchControl control; /* cancelled when they are to stop */
 };
 
 static void improver_init(Improver *improver, MtfImprovers *all, guint64 seed) {
     const MtfCore *core = all->core;
-    gsize count = (gsize)core->node_count + 1;
+    gsize count = (gsize)core->node_count + 1, rows = (gsize)core->rows + 1;
     *improver = (Improver){ .all = all,
                             .search = mtf_neighbourhoods_new(core, seed),
                             .local = mtf_local_search_new(core, seed),
                             .rand = g_rand_new_with_seed((guint32)(seed ^ (seed >> 32))),
                             .work = LEAST_WORK,
                             .values = g_new0(int, count),
+                            .cost = INT64_MAX,
+                            .decoded = g_new0(int, count),
+                            .prices = g_new0(double, rows),
+                            .learned = g_new(double, rows),
+                            .priced = g_new0(double, rows),
                             .trial = g_new0(int, count),
-                            .other = g_new0(int, count),
-                            .prices = g_new0(double, core->rows + 1) };
+                            .use = g_new0(int64_t, rows) };
+    for (gsize r = 0; r < rows; r++)
+        improver->learned[r] = 1;
 }
 
 static void improver_clear(Improver *improver) {
@@ -60,121 +80,195 @@ static void improver_clear(Improver *improver) {
     mtf_local_search_free(improver->local);
     g_rand_free(improver->rand);
     g_free(improver->values);
-    g_free(improver->trial);
-    g_free(improver->other);
+    g_free(improver->decoded);
     g_free(improver->prices);
-}
-
-MtfImprovers *mtf_improvers_new(const MtfCore *core, int count, guint64 seed) {
-    MtfImprovers *all = g_new0(MtfImprovers, 1);
-    all->core = core;
-    all->count = count;
-    all->each = g_new0(Improver, count + 1);
-    all->values = g_new0(int, core->node_count + 1);
-    all->decoded = g_new0(int, core->node_count + 1);
-    all->prices = g_new0(double, core->rows + 1);
-    for (int i = 0; i < count; i++)
-        improver_init(&all->each[i], all, seed + (guint64)i);
-    return all;
-}
-
-void mtf_improvers_free(MtfImprovers *all) {
-    if (all == NULL)
-        return;
-    for (int i = 0; i < all->count; i++)
-        improver_clear(&all->each[i]);
-    g_free(all->each);
-    g_free(all->values);
-    g_free(all->decoded);
-    g_free(all->prices);
-    g_free(all);
+    g_free(improver->learned);
+    g_free(improver->priced);
+    g_free(improver->trial);
+    g_free(improver->use);
 }
 
 static void copy_values(const MtfImprovers *all, const int *from, int *to) {
     memcpy(to, from, (gsize)all->core->node_count * sizeof *to);
 }
 
-void mtf_improvers_set(MtfImprovers *all, const int *values, const int *decoded,
-                       const double *prices) {
+static void copy_prices(const MtfImprovers *all, const double *from, double *to) {
+    memcpy(to, from, (gsize)all->core->rows * sizeof *to);
+}
+
+/* Takes over values where they are cheaper. */
+static bool keep_cheaper(MtfImprovers *all, const int *values) {
+    int64_t cost = mtf_core_cost(all->core, values);
+    if (cost >= all->cost)
+        return false;
     copy_values(all, values, all->values);
+    all->cost = cost;
+    return true;
+}
+
+void mtf_improvers_tell(MtfImprovers *all, const int *values, const int *decoded,
+                        const double *prices) {
+    g_mutex_lock(&all->lock);
+    if (keep_cheaper(all, values))
+        all->found = false;
     all->has_decoded = decoded != NULL;
     if (decoded != NULL)
         copy_values(all, decoded, all->decoded);
-    memcpy(all->prices, prices, (gsize)all->core->rows * sizeof *prices);
+    copy_prices(all, prices, all->prices);
+    g_mutex_unlock(&all->lock);
 }
 
-static void prepare(Improver *improver) {
-    copy_values(improver->all, improver->all->values, improver->values);
-    improver->better = false;
+/* What the others and the bound have come to. */
+static void hear(Improver *improver) {
+    MtfImprovers *all = improver->all;
+    g_mutex_lock(&all->lock);
+    if (all->cost < improver->cost)
+        copy_values(all, all->values, improver->values);
+    improver->cost = MIN(improver->cost, all->cost);
+    improver->has_decoded = all->has_decoded;
+    copy_values(all, all->decoded, improver->decoded);
+    copy_prices(all, all->prices, improver->prices);
+    g_mutex_unlock(&all->lock);
+}
+
+static void tell(Improver *improver) {
+    MtfImprovers *all = improver->all;
+    g_mutex_lock(&all->lock);
+    all->found |= keep_cheaper(all, improver->values);
+    g_mutex_unlock(&all->lock);
 }
 
 /* ---- Large moves ----------------------------------------------------------------------------- */
 
 static void move_far(Improver *improver, int count, const int *others, int *values) {
     for (int i = 0; i < count && !mtf_search_is_over(&improver->all->control); i++)
-        mtf_width_move(improver->all->core, improver->rand, improver->prices, MOST_ENTRIES, others,
+        mtf_width_move(improver->all->core, improver->rand, improver->priced, MOST_ENTRIES, others,
                        values);
 }
 
-/* Large moves from the best choice or, every other time, from what the bound made last, whose better
- * parts the best choice then takes over; repaired and improved. Returns whether it got cheaper. */
-static bool try_far(Improver *improver) {
+/* The bound's prices are right for what it mixes; choices are whole, and those that large moves reach at
+ * these prices may all be overfull, or all leave room. So prices follow from what moves came to. */
+static void learn_prices(Improver *improver) {
     const MtfImprovers *all = improver->all;
-    bool decoded = all->has_decoded && improver->tries++ % 2 == 1;
-    double factor = g_rand_double_range(improver->rand, LEAST_PRICE, MOST_PRICE);
-    for (int r = 0; r < all->core->rows; r++)
-        improver->prices[r] = factor * all->prices[r];
-    copy_values(all, improver->values, improver->trial);
-    if (decoded) {
-        copy_values(all, all->decoded, improver->other);
-        move_far(improver, LARGE_MOVES, NULL, improver->other);
-        move_far(improver, LARGE_MOVES, improver->other, improver->trial);
+    mtf_core_use(all->core, improver->trial, improver->use);
+    for (int r = 0; r < all->core->rows; r++) {
+        double room = fmax(1, (double)all->core->capacity[r]);
+        double excess = ((double)improver->use[r] - room) / room;
+        double lesson = CLAMP(1 + LEARNING * excess, 1 / MOST_LESSON, MOST_LESSON);
+        improver->learned[r] = CLAMP(improver->learned[r] * lesson, 1 / MOST_LEARNED, MOST_LEARNED);
     }
-    move_far(improver, LARGE_MOVES, NULL, improver->trial);
-    if (mtf_search_is_over(&all->control) ||
-        !mtf_local_search_improve(improver->local, improver->trial) ||
-        mtf_core_cost(all->core, improver->trial) >= mtf_core_cost(all->core, improver->values))
-        return false;
-    copy_values(all, improver->trial, improver->values);
-    return true;
 }
 
-/* Large moves and neighbourhoods in turn; these get more of the time where they alone improve. */
-static gpointer improve_until_stopped(gpointer data) {
-    Improver *improver = data;
+/* Large moves from the best choice or, every other time, from what the bound made last, whose better
+ * parts the best choice then takes over; repaired and improved, and kept where that is cheaper. */
+static void try_far(Improver *improver) {
+    const MtfImprovers *all = improver->all;
+    bool decoded = improver->has_decoded && improver->tries++ % 2 == 1;
+    double factor = g_rand_double_range(improver->rand, LEAST_PRICE, MOST_PRICE);
+    for (int r = 0; r < all->core->rows; r++)
+        improver->priced[r] = factor * improver->learned[r] * improver->prices[r];
+    copy_values(all, improver->values, improver->trial);
+    if (decoded) {
+        move_far(improver, LARGE_MOVES, NULL, improver->decoded);
+        move_far(improver, LARGE_MOVES, improver->decoded, improver->trial);
+    }
+    move_far(improver, LARGE_MOVES, NULL, improver->trial);
+    if (mtf_search_is_over(&all->control))
+        return;
+    learn_prices(improver);
+    if (!mtf_local_search_improve(improver->local, improver->trial))
+        return;
+    int64_t cost = mtf_core_cost(all->core, improver->trial);
+    if (cost >= improver->cost)
+        return;
+    copy_values(all, improver->trial, improver->values);
+    improver->cost = cost;
+}
+
+static void note_gain(double *average, int64_t gain, gint64 begin) {
+    double time = fmax(1, (double)(g_get_monotonic_time() - begin));
+    *average = (1 - NEWEST) * *average + NEWEST * (double)gain / time;
+}
+
+/* Large moves, then neighbourhoods, which get more of the time while they gain more in theirs. */
+static void improve(Improver *improver) {
     MtfImprovers *all = improver->all;
-    while (!mtf_search_is_over(&all->control)) {
-        bool far = try_far(improver);
-        bool near = mtf_neighbourhoods_improve(improver->search, all->prices, improver->work,
-                                               improver->values, &all->control);
-        improver->better |= far || near;
-        if (near && !far)
-            improver->work = MIN(2 * improver->work, MOST_WORK);
-        else if (far && !near)
-            improver->work = MAX(improver->work / 2, LEAST_WORK);
+    int64_t first = improver->cost;
+    gint64 begin = g_get_monotonic_time();
+    try_far(improver);
+    note_gain(&improver->far_gain, first - improver->cost, begin);
+    int64_t second = improver->cost;
+    begin = g_get_monotonic_time();
+    if (mtf_neighbourhoods_improve(improver->search, improver->prices, improver->work,
+                                   improver->values, &all->control))
+        improver->cost = mtf_core_cost(all->core, improver->values);
+    note_gain(&improver->near_gain, second - improver->cost, begin);
+    if (improver->near_gain > improver->far_gain)
+        improver->work = MIN(2 * improver->work, MOST_WORK);
+    else if (improver->near_gain < improver->far_gain)
+        improver->work = MAX(improver->work / 2, LEAST_WORK);
+    if (improver->cost < first)
+        tell(improver);
+}
+
+static gpointer improve_until_ended(gpointer data) {
+    Improver *improver = data;
+    while (!mtf_search_is_over(&improver->all->control)) {
+        hear(improver);
+        improve(improver);
     }
     return NULL;
 }
 
-void mtf_improvers_begin(MtfImprovers *all) {
+/* ---- For the caller -------------------------------------------------------------------------- */
+
+MtfImprovers *mtf_improvers_begin(const MtfCore *core, int count, guint64 seed, const int *values,
+                                  const double *prices) {
+    MtfImprovers *all = g_new0(MtfImprovers, 1);
+    all->core = core;
+    all->count = count;
+    all->each = g_new0(Improver, count + 1);
+    all->values = g_new0(int, core->node_count + 1);
+    all->cost = INT64_MAX;
+    all->decoded = g_new0(int, core->node_count + 1);
+    all->prices = g_new0(double, core->rows + 1);
+    g_mutex_init(&all->lock);
     mtf_search_control_init(&all->control, 0);
-    for (int i = 0; i < all->count; i++) {
-        prepare(&all->each[i]);
-        all->each[i].thread = g_thread_new("improver", improve_until_stopped, &all->each[i]);
+    mtf_improvers_tell(all, values, NULL, prices);
+    for (int i = 0; i < count; i++) {
+        improver_init(&all->each[i], all, seed + (guint64)i);
+        all->each[i].thread = g_thread_new("improver", improve_until_ended, &all->each[i]);
     }
+    return all;
 }
 
-const int *mtf_improvers_end(MtfImprovers *all) {
-    const int *best = NULL;
+bool mtf_improvers_take(MtfImprovers *all, int *values) {
+    g_mutex_lock(&all->lock);
+    bool found = all->found;
+    if (found)
+        copy_values(all, all->values, values);
+    all->found = false;
+    g_mutex_unlock(&all->lock);
+    return found;
+}
+
+void mtf_improvers_end(MtfImprovers *all) {
     mtf_search_cancel(&all->control);
-    for (int i = 0; i < all->count; i++) {
-        Improver *improver = &all->each[i];
-        if (improver->thread != NULL)
-            g_thread_join(g_steal_pointer(&improver->thread));
-        bool cheaper =
-            improver->better && (best == NULL || mtf_core_cost(all->core, improver->values) <
-                                                     mtf_core_cost(all->core, best));
-        best = cheaper ? improver->values : best;
-    }
-    return best;
+    for (int i = 0; i < all->count; i++)
+        if (all->each[i].thread != NULL)
+            g_thread_join(g_steal_pointer(&all->each[i].thread));
+}
+
+void mtf_improvers_free(MtfImprovers *all) {
+    if (all == NULL)
+        return;
+    mtf_improvers_end(all);
+    for (int i = 0; i < all->count; i++)
+        improver_clear(&all->each[i]);
+    g_mutex_clear(&all->lock);
+    g_free(all->each);
+    g_free(all->values);
+    g_free(all->decoded);
+    g_free(all->prices);
+    g_free(all);
 }

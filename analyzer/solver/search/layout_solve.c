@@ -140,6 +140,7 @@ static void run_rounds(MtfSolver *solver) {
         if (solver->options->work > 0 && (rounds >= solver->options->work || is_stale(solver)))
             break;
     } while (!mtf_solver_is_good_enough(solver) && !mtf_solver_is_over(solver));
+    mtf_solver_end_improving(solver);
     if (solver->choice == NULL && !solver->proven && rounds < HARD_ROUNDS)
         try_smallest_values(solver);
     if (solver->choice == NULL && !solver->proven)

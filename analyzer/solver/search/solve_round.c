@@ -267,24 +267,31 @@ static double *base_prices(const MtfSolver *solver) {
     return list;
 }
 
-/* Where time is limited every further thread improves the best choice until the caller is done; else
- * so much work is done whatever the threads. */
-static bool begin_improving(MtfSolver *solver) {
-    bool limited = mtf_search_has_deadline(&solver->control);
-    if (!mtf_solver_may_use(solver, MTF_METHOD_NEIGHBOURHOODS) || !solver->based ||
-        solver->options->threads < 2 || !limited || mtf_solver_is_over(solver))
-        return false;
+/* Where time is limited every further thread improves the best choice; else so much work is done whatever the
+ * threads. */
+static bool may_improve(const MtfSolver *solver) {
+    return mtf_solver_may_use(solver, MTF_METHOD_NEIGHBOURHOODS) && solver->based &&
+           solver->options->threads > 1 && mtf_search_has_deadline(&solver->control) &&
+           !mtf_solver_is_over(solver);
+}
+
+static void tell_improvers(MtfSolver *solver) {
+    if (!may_improve(solver))
+        return;
     g_autofree double *prices = base_prices(solver);
     if (solver->improvers == NULL)
-        solver->improvers =
-            mtf_improvers_new(solver->base, solver->options->threads - 1, solver->options->seed);
+        solver->improvers = mtf_improvers_begin(solver->base, solver->options->threads - 1,
+                                                solver->options->seed, solver->base_values, prices);
     if (solver->job_ready)
         mtf_core_lift_steps(solver->core, solver->core->trail->len, solver->base_steps, solver->job,
                             solver->base_trial);
-    mtf_improvers_set(solver->improvers, solver->base_values,
-                      solver->job_ready ? solver->base_trial : NULL, prices);
-    mtf_improvers_begin(solver->improvers);
-    return true;
+    mtf_improvers_tell(solver->improvers, solver->base_values,
+                       solver->job_ready ? solver->base_trial : NULL, prices);
+}
+
+static void take_improved(MtfSolver *solver) {
+    if (solver->improvers != NULL && mtf_improvers_take(solver->improvers, solver->base_trial))
+        mtf_solver_offer_base_values(solver, solver->base_trial);
 }
 
 /* Whether the best choice is worth another look that the rounds do not take by themselves. */
@@ -305,12 +312,6 @@ static void look_near(MtfSolver *solver) {
     if (mtf_neighbourhoods_improve(solver->near, prices, NEAR_WORK, solver->base_trial,
                                    &solver->control))
         mtf_solver_offer_base_values(solver, solver->base_trial);
-}
-
-static void end_improving(MtfSolver *solver) {
-    const int *values = mtf_improvers_end(solver->improvers);
-    if (values != NULL)
-        mtf_solver_offer_base_values(solver, values);
 }
 
 /* Probes a core that is small enough for it, and where that left little before, not until it is
@@ -523,12 +524,18 @@ void mtf_solver_begin_rounds(MtfSolver *solver) {
 }
 
 void mtf_solver_round(MtfSolver *solver) {
-    bool improving = begin_improving(solver);
+    tell_improvers(solver);
     if (should_look_near(solver))
         look_near(solver);
     run_round(solver);
-    if (improving)
-        end_improving(solver);
+    take_improved(solver);
+}
+
+void mtf_solver_end_improving(MtfSolver *solver) {
+    if (solver->improvers == NULL)
+        return;
+    mtf_improvers_end(solver->improvers);
+    take_improved(solver);
 }
 
 void mtf_solver_last_job(MtfSolver *solver) {

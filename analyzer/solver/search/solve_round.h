@@ -13,6 +13,9 @@ void mtf_solver_begin_rounds(MtfSolver *solver);
 /* Runs one, with the improvers beside it if it has any; what it found is in the solver. */
 void mtf_solver_round(MtfSolver *solver);
 
+/* Waits for the improvers and takes over what they found since the last round. */
+void mtf_solver_end_improving(MtfSolver *solver);
+
 /* Hands the values decoded last to the next round's local search. */
 void mtf_solver_queue_job(MtfSolver *solver);
 

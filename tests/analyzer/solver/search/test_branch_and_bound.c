@@ -12,6 +12,7 @@
 
 #define ROUNDS 1500
 #define MAX_NODES 16
+#define WAITS 20 /* of half a millisecond: on a busy machine threads begin late */
 
 static MtfBranching *new_branching(const MtfCore *core, GRand *rand, double *weights) {
     MtfMessages *messages = mtf_messages_new(core);
@@ -71,17 +72,21 @@ static void improvers_end_legal_and_cheaper(void **state) {
             if (mtf_core_allows(core, start))
                 break;
         }
-        if (!mtf_core_allows(core, start))
+        if (!mtf_core_allows(core, start) || mtf_core_cost(core, start) == optimum)
             continue;
         g_autofree double *price = g_new0(double, core->rows + 1);
-        g_autoptr(MtfImprovers) improvers = mtf_improvers_new(core, 2, (guint64)round);
-        mtf_improvers_set(improvers, start, round % 3 == 0 ? start : NULL, price);
-        mtf_improvers_begin(improvers);
-        g_usleep(500);
-        const int *better = mtf_improvers_end(improvers);
-        improved += better != NULL;
-        if (better == NULL)
+        g_autoptr(MtfImprovers) improvers =
+            mtf_improvers_begin(core, 2, (guint64)round, start, price);
+        mtf_improvers_tell(improvers, start, round % 3 == 0 ? start : NULL, price);
+        int better[MAX_NODES];
+        bool found = false;
+        for (int waits = 0; waits < WAITS && !found; waits++) {
+            g_usleep(500);
+            found = mtf_improvers_take(improvers, better);
+        }
+        if (!found)
             continue;
+        improved++;
         assert_true(mtf_core_allows(core, better));
         assert_true(mtf_core_cost(core, better) < mtf_core_cost(core, start));
         assert_true(mtf_core_cost(core, better) >= optimum);
@@ -89,10 +94,34 @@ static void improvers_end_legal_and_cheaper(void **state) {
     assert_true(improved > ROUNDS / 20);
 }
 
+/* Of an optimum that they are told nothing comes back, whatever they had found before. */
+static void improvers_take_over_what_they_are_told(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(43);
+    int told = 0;
+    for (int round = 0; round < ROUNDS / 20; round++) {
+        g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
+        MtfInt128 optimum = 0;
+        int choice[MAX_NODES], values[MAX_NODES];
+        if (!mtf_test_exhaustive_search(problem, &optimum, choice))
+            continue;
+        g_autoptr(MtfCore) core = mtf_core_new(problem);
+        g_autofree double *price = g_new0(double, core->rows + 1);
+        g_autoptr(MtfImprovers) improvers =
+            mtf_improvers_begin(core, 2, (guint64)round, choice, price);
+        mtf_improvers_tell(improvers, choice, choice, price);
+        mtf_improvers_end(improvers);
+        assert_false(mtf_improvers_take(improvers, values));
+        told++;
+    }
+    assert_true(told > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(branching_ends_with_the_optimum_or_with_nothing),
         cmocka_unit_test(improvers_end_legal_and_cheaper),
+        cmocka_unit_test(improvers_take_over_what_they_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
