@@ -47,10 +47,11 @@ typedef MtfSkinny Piece;
 #undef VECTORS
 
 void mtf_skinny_widened(const MtfSkinny *piece, MtfDtype dtype, const MtfProgressHook *progress) {
-    int bytes = mtf_vector_bytes();
-    (bytes == 64   ? multiply_of_lines
-     : bytes == 32 ? multiply_of_halves
-                   : multiply_of_quarters)(piece, dtype, progress);
+    /* Of 16, 32 and 64 bytes. */
+    static void (*const multiply[])(const MtfSkinny *, MtfDtype, const MtfProgressHook *) = {
+        multiply_of_quarters, multiply_of_halves, multiply_of_lines
+    };
+    multiply[mtf_vector_bytes() / 32](piece, dtype, progress);
 }
 
 /* One row waits for memory either way. */
