@@ -49,6 +49,8 @@ static const Case cases[] = {
     { 3, 300, 100, 4, 1, 1, false, 0.5, 0, 0, 0, true, 0.3 },
     { 3, 70, 600, 3, 0, 2, false, 0.5, 0, 0, 0, true, 0.3 },
     { 3, 70, 600, 3, 0, 2, false, 0.5, 0, 0, 3, true, 0.3 },
+    { 2, 700, 700, 3, 1, 3, false, 0.5, 0, 100, 2, false, 0 },
+    { 3, 65, 530, 2, 1, 2, false, -0.7, 0, 40, 3, false, 0 },
 };
 
 static MtfGraph *make_graph(const Case *c, MtfDtype dtype) {
