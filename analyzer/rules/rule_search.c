@@ -346,6 +346,7 @@ static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, M
     search->answer->stopped |= attempt.tables == NULL;
     if (attempt.tables != NULL) {
         attempt.program = mtf_rule_program_new(attempt.tables);
+        attempt.program->drafts = search->options->draft;
         if (search->options->draft)
             attempt.program->work /= DRAFT_SHARE;
         done = step(&attempt, error);

@@ -322,9 +322,11 @@ bool mtf_rule_program_smallest(MtfRuleProgram *program, const MtfIlpOptions *opt
         *solution = (MtfRuleSolution){ MTF_ILP_OPTIMAL, g_steal_pointer(&rules), bytes, bytes };
         return true;
     }
-    if (!solve_program(program, true, 0, options, solution, error))
+    bool found = bytes < INT64_MAX - 1;
+    *solution = (MtfRuleSolution){ .status = MTF_ILP_STOPPED };
+    if (!(program->drafts && found) && !solve_program(program, true, 0, options, solution, error))
         return false;
-    if (solution->rules == NULL && bytes < INT64_MAX - 1) {
+    if (solution->rules == NULL && found) {
         solution->rules = g_steal_pointer(&rules);
         solution->status = MTF_ILP_FEASIBLE;
     }

@@ -16,6 +16,7 @@ typedef struct {
     GPtrArray *excluded;         /* MtfRules: assignments that may not be found again */
     double work;                 /* what the next solution may take, as MtfIlpOptions has it */
     int nodes;                   /* what a search over the dimensions may look at */
+    bool drafts;                 /* rules are only where another search begins */
 } MtfRuleProgram;
 
 typedef struct {
@@ -38,7 +39,8 @@ void mtf_rule_program_exclude(MtfRuleProgram *program, const MtfRules *rules);
 bool mtf_rule_program_cheapest(MtfRuleProgram *program, int64_t limit, const MtfIlpOptions *options,
                                MtfRuleSolution *solution, GError **error);
 
-/* The rules that need least memory, as modelled. */
+/* The rules that need least memory, as modelled; of drafts those of the search over the dimensions, if it
+ * finds any, without a bound where it does not end. */
 bool mtf_rule_program_smallest(MtfRuleProgram *program, const MtfIlpOptions *options,
                                MtfRuleSolution *solution, GError **error);
 
