@@ -5,6 +5,7 @@
 #include "analyzer/cuts/cut_planning.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/training/batch_dimension.h"
+#include "cost/summary/step_summary.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
@@ -429,6 +430,7 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
     bool differ = form->recompute_of_stage != NULL;
     g_autofree char *seconds = mtf_seconds_format(step);
     g_autofree char *recompute = recomputation_text(search);
+    g_autofree char *summary = mtf_summary_format(pipeline->predicted);
     g_autoptr(GString) parts = g_string_new(NULL);
     mtf_step_variant_say_parts(parts, form);
     mtf_planning_print_machine(mtf_pipeline_stage(pipeline, 0)->precision, search->machine,
@@ -440,6 +442,7 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
            mtf_graph_has_batch_statistics(pipeline->graph)
                ? ", batch statistics of each micro-batch"
                : "");
+    fputs(summary, stdout);
     print_all_stages(pipeline, differ);
     print_delays(pipeline);
     printf("step           %s, of which %.1f %% is the bubble\n", seconds, 100 * bubble);
@@ -448,6 +451,9 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
         printf("               with %s it takes %s\n", one->string, other);
     }
     print_one_mesh(cJSON_GetObjectItem(pipeline->predicted, "one_mesh"), step);
+    const char *doubt = mtf_json_text_of(cJSON_GetObjectItem(pipeline->predicted, "doubt"), "text");
+    if (*doubt != '\0')
+        printf("doubt          %s\n", doubt);
     print_proof(search->answer.cut, o->megatron);
 }
 

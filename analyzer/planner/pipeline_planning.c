@@ -5,6 +5,7 @@
 #include "analyzer/training/stage_cut.h"
 #include "cost/machine/machine.h"
 #include "cost/pipeline/pipeline_schedule.h"
+#include "cost/summary/pipeline_summary.h"
 #include "cost/transfer/route_price.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -246,7 +247,7 @@ static double end_of_step(const MtfPipelinePlan *pipeline, const MtfStageSeconds
 }
 
 static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
-                    const MtfStageSeconds *seconds) {
+                    const MtfStageSeconds *seconds, int64_t memory_limit) {
     mtf_pipeline_choose_transfers(pipeline, machine);
     g_autofree MtfRoutePrice *prices = mtf_pipeline_transfer_prices(pipeline, machine);
     g_autofree MtfStageTimes *times = stage_times(pipeline, machine, seconds, prices);
@@ -264,6 +265,7 @@ static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
     cJSON *list = cJSON_AddArrayToObject(pipeline->predicted, "stages");
     for (int s = 0; s < (int)pipeline->stages->len; s++)
         cJSON_AddItemToArray(list, stage_prediction(pipeline, s, &seconds[s], &times[s]));
+    mtf_pipeline_summary_add(pipeline, machine, memory_limit);
 }
 
 /* What all stages divide, what each of them recomputes, and of what graph they were made. */
@@ -298,7 +300,7 @@ static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, MtfStageP
     g_autofree MtfStageSeconds *seconds = g_new0(MtfStageSeconds, pipeline->split->graphs->len);
     if (!plan_stages(pipeline, request, planner, seconds, error))
         return NULL;
-    predict(pipeline, request->search.machine, seconds);
+    predict(pipeline, request->search.machine, seconds, request->search.memory_limit);
     bool done = request->prices_only || set_execution(pipeline, cut, &request->form, error);
     return done ? g_steal_pointer(&pipeline) : NULL;
 }

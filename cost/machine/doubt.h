@@ -35,6 +35,7 @@ typedef struct {
     MtfJudgedKind kind;
 } MtfDoubt;
 
+/* Inference where there is neither a loss nor a step that changes what is trained. */
 MtfJudgedKind mtf_judged_kind(const MtfGraph *graph);
 
 /* The nearest judged runs to those of a kind. False where there are none, and for a machine whose kernels or

@@ -273,7 +273,15 @@ static void judge_state(const View *view, MtfParallelism *p) {
 
 /* ---- Words ------------------------------------------------------------------------------------- */
 
-static bool has_tokens(const MtfGraph *graph) {
+static bool attends(const MtfOperation *op) {
+    return mtf_operation_row(op->kind)->products == MTF_PRODUCTS_ATTENTION;
+}
+
+/* Whether there is a context: tokens are read, or attended to, as in stages behind the first. */
+static bool has_positions(const MtfGraph *graph) {
+    for (int o = 0; o < (int)graph->operations->len; o++)
+        if (attends(mtf_graph_operation(graph, o)))
+            return true;
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
         if (tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TOKENS)
@@ -291,7 +299,7 @@ MtfParallelism mtf_parallelism(const MtfGraph *graph, const MtfLayout *layout) {
     note_splits(&view);
     judge_axes(&view, &p);
     p.sequence_parallel = splits_sequence(&view, &p);
-    p.spatial = !has_tokens(graph);
+    p.spatial = !has_positions(graph);
     judge_state(&view, &p);
     return p;
 }

@@ -22,6 +22,9 @@
 void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram *program,
                      int64_t memory_limit);
 
+/* Where what a line says begins, behind its word. */
+#define MTF_SUMMARY_COLUMN 15
+
 /* The members as lines for people, "" where `predicted` has none; free with g_free. */
 char *mtf_summary_format(const cJSON *predicted);
 

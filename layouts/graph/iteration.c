@@ -218,7 +218,7 @@ double mtf_share_causal(const MtfAttributes *a, const MtfIteration *iteration,
     if (a->causal == 0)
         return 1;
     int parts = a->parts >= 0 ? index_of(iteration, a->parts) : -1;
-    bool own = a->striped != 0 || a->turn == (double)iteration->index[parts].size;
+    bool own = a->striped != 0 || (parts >= 0 && a->turn == (double)iteration->index[parts].size);
     if (a->turn > 0 && !own)
         return share_of_turn(a, iteration, sizes);
     int query = index_of(iteration, a->query);

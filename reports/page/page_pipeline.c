@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "reports/page/page_pipeline.h"
 
+#include "cost/summary/step_summary.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/pipeline/pipeline_text.h"
@@ -21,6 +22,22 @@ static double fullest(const MtfPipelineFacts *facts) {
     for (int domain = 0; domain < facts->pipeline->order->ranks; domain++)
         most = MAX(most, mtf_pipeline_domain_bytes(facts, domain));
     return most;
+}
+
+/* The lines that the search says first, each a word and what there is to say. */
+static void add_summary(GString *page, const cJSON *predicted) {
+    g_autofree char *summary = mtf_summary_format(predicted);
+    g_auto(GStrv) lines = g_strsplit(summary, "\n", -1);
+    const char *doubt =
+        mtf_json_text_of(cJSON_GetObjectItemCaseSensitive(predicted, "doubt"), "text");
+    g_string_append(page, *summary != '\0' ? "<dl class=\"card\">" : "");
+    for (char **line = lines; *line != NULL && **line != '\0'; line++) {
+        g_autofree char *word = g_strchomp(g_strndup(*line, MTF_SUMMARY_COLUMN));
+        mtf_markup(page, "<dt>%s</dt><dd>%s</dd>", word, *line + MTF_SUMMARY_COLUMN);
+    }
+    if (*doubt != '\0')
+        mtf_markup(page, "<dt>doubt</dt><dd>%s</dd>", doubt);
+    g_string_append(page, *summary != '\0' ? "</dl>" : "");
 }
 
 /* Why there are stages at all, where the search compared. */
@@ -53,6 +70,7 @@ static void add_answer(GString *page, const MtfPipelineFacts *facts) {
     mtf_page_number(page, bubble, "of a domain's time is bubble");
     mtf_page_number(page, memory, of_limit);
     g_string_append(page, "</div>");
+    add_summary(page, pipeline->predicted);
     mtf_markup(page,
                "<p>%d stages on %d domains of %d devices in all, %d micro-batches, schedule "
                "<b>%s</b>.</p>",

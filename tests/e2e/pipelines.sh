@@ -85,6 +85,8 @@ claim "1F1B on eight stages does not fit" exits 3
 # shellcheck disable=SC2086
 run meshtf-plan search "$work/deep.json" $deep --schedule auto
 claim "a schedule that holds less is found" says "schedule v-min"
+claim "what it is in the field's words" says "parallelism    pipeline parallel"
+claim "and that it fits" says "fits           yes"
 
 # The embedding of the transformer is read by the first and the last stage.
 # The sizes are split into words on purpose.
@@ -96,6 +98,9 @@ plan tied-2x2 "$transformer" $sizes --mesh rows:2 --microbatches 4 --precision f
 train tied-2x2 4 --data LICENSE
 claim "stages of two ranks with a tied embedding give the losses of the whole" same "$work/tied.metrics" "$work/tied-2x2.metrics" 1e-10
 claim "and the norms that are clipped" same_norms "$work/tied.metrics" "$work/tied-2x2.metrics"
+claim "their plan says what the model does as that of the whole" test "$(jq .predicted.model_flops "$work/tied-2x2.json")" = "$(jq .predicted.model_flops "$work/tied.json")"
+claim "in as many tokens" test "$(jq .predicted.items_per_step "$work/tied-2x2.json")" = "$(jq .predicted.items_per_step "$work/tied.json")"
+claim "and where the step goes, all of it" jq -e '.predicted | ((.shares | add) / .step_seconds - 1) | fabs < 1e-9' "$work/tied-2x2.json"
 claim "every rank's collectives are those of its programs" says "every rank's calls and bytes equal its programs'"
 claim "their memory and transfers are those of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
 run mpirun -n 4 meshtf-run "$work/tied-2x2.json" --steps 6 --metrics "$work/by-mpi.metrics" --data LICENSE --only-mpi
