@@ -567,6 +567,13 @@ static MtfPlan *search_one_mesh(Run *run, const char *path, GError **error) {
                : NULL;
 }
 
+/* Whether no mesh of all devices lies on the machine, whose slices of other sizes stages may have. */
+static bool has_no_slice(const Run *run) {
+    MtfNetwork slice;
+    return run->machine != NULL &&
+           !mtf_machine_slice(run->machine, run->options->devices, &slice, NULL);
+}
+
 /* Beside the best stages the plan without any; the one with the shorter step is kept. Stages come first:
  * what they take soon shows that one mesh of all devices is hopeless, where it is. */
 static bool search_both(Run *run, MtfPipelineFind *find, const char *path, GError **error) {
@@ -579,12 +586,14 @@ static bool search_both(Run *run, MtfPipelineFind *find, const char *path, GErro
         return finish(run, plan, error);
     bool excused = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT) ||
                    g_error_matches(cause, MTF_ERROR, MTF_ERROR_FAILED); /* or stopped */
-    if (plan == NULL && (run->pipeline_seconds <= 0 || !excused)) {
+    bool unlaid = plan == NULL && has_no_slice(run);
+    if (plan == NULL && (run->pipeline_seconds <= 0 || !(excused || unlaid))) {
         g_propagate_error(error, cause);
         return false;
     }
     g_clear_error(&cause);
-    mtf_pipeline_find_beside(find, seconds, run->found.given_up);
+    if (!unlaid)
+        mtf_pipeline_find_beside(find, seconds, run->found.given_up);
     return mtf_pipeline_find_finish(find, error);
 }
 

@@ -22,9 +22,11 @@ static void add_size(GArray *sizes, int64_t size) {
         g_array_insert_val(sizes, at, size);
 }
 
-/* Halves of the devices down to what `units` units can use. */
+/* Halves of the devices down to what `units` units can use; and one, with which slices add up to any number. */
 static void list_any(const MtfCutRequest *request, int units, GArray *sizes) {
     int64_t size = request->devices;
+    if (!is_slice(request, size))
+        add_size(sizes, 1);
     for (int i = 0; i < MOST_SIZES; i++) {
         add_size(sizes, size);
         if (size % 2 != 0 || request->devices / size >= units)

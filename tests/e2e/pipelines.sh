@@ -376,6 +376,8 @@ claim "and says what the step takes without" says "without stages $alone a step"
 claim "as its page does" grep -q "Without stages a step takes $alone" "$work/page/index.html"
 run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages auto --memory 64KiB
 claim "where nothing fits the limit that would do is said" says_error "the smallest limit found that would do"
+run meshtf-plan search "$mlp" --machine tpu-v4 --devices 7 --stages auto
+claim "stages add up to devices that are no slice" says "stages on 7 devices, schedule"
 run meshtf-plan search "$mlp" --machine cpu-host --mesh rows:2 --stages auto
 claim "auto wants the devices" bad_input
 

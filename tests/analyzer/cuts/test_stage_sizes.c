@@ -43,6 +43,14 @@ static void where_there_is_no_such_slice_its_neighbours_are_taken(void **state) 
     assert_sizes("tpu-v4", 12, 5, "1 4 8");
 }
 
+/* 4 + 1 + 1, or 4 + 1 + 1 + 1: any number of stages. */
+static void slices_add_up_to_devices_that_are_none(void **state) {
+    (void)state;
+    assert_sizes("tpu-v4", 6, 0, "1 4");
+    assert_sizes("tpu-v4", 7, 0, "1 4");
+    assert_sizes("tpu-v4", 8, 0, "1 4 8");
+}
+
 static void slices_that_do_not_add_up_are_refused_with_numbers_that_do(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
@@ -66,6 +74,7 @@ int main(void) {
         cmocka_unit_test(where_there_is_no_such_slice_its_neighbours_are_taken),
         cmocka_unit_test(sizes_next_to_a_share_are_there_where_others_do_not_add_up),
         cmocka_unit_test(each_stage_has_a_device),
+        cmocka_unit_test(slices_add_up_to_devices_that_are_none),
         cmocka_unit_test(slices_that_do_not_add_up_are_refused_with_numbers_that_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
