@@ -275,7 +275,8 @@ static double hopeless_seconds(const MtfPlanSearch *search, const MtfMeshAttempt
 }
 
 /* Searches the problem in `work` rounds (0: as the search says), unless that turns out to be hopeless: costing
- * no less than `hopeless`. */
+ * no less than `hopeless`. Other rivals hear of its bounds as well, but for those of
+ * a first look, since another mesh may do better. */
 static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt, int64_t hopeless,
                            int work, GError **error) {
     GError *cause = NULL;
@@ -290,6 +291,7 @@ static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
         part.listener = search->control != NULL ? search->control->listener : NULL;
         part.rival = &rival;
         part.slack = 1;
+        part.also = work == 0 ? search->control : NULL;
         options.control = &part;
     }
     if (mtf_search_accompanied(search, attempt, &options, false, &attempt->free, &cause)) {
@@ -349,16 +351,20 @@ MtfMeshAttempt *mtf_mesh_attempt(const MtfPlanSearch *search, const MtfMesh *mes
 /* Rounds in which a bound may show that a mesh is hopeless: the first is what it mostly takes. */
 #define HOPELESS_WORK 2
 
-bool mtf_mesh_is_hopeless(const MtfPlanSearch *search, const MtfMesh *mesh) {
+bool mtf_mesh_is_hopeless(const MtfPlanSearch *search, const MtfMesh *mesh, int64_t *least) {
     g_autoptr(MtfMeshAttempt) attempt = attempt_new();
     attempt->mesh = *mesh;
+    *least = 0;
     if (!mtf_pricer_init(&attempt->pricer, search->options->machine, mesh, NULL) ||
         !pose_problem(search, attempt, NULL))
         return false;
     gather_incumbents(search, attempt, NULL);
     int64_t hopeless = hopeless_cost(search, attempt);
-    return hopeless < INT64_MAX && search_problem(search, attempt, hopeless, HOPELESS_WORK, NULL) &&
-           attempt->hopeless;
+    bool is_hopeless = hopeless < INT64_MAX &&
+                       search_problem(search, attempt, hopeless, HOPELESS_WORK, NULL) &&
+                       attempt->hopeless;
+    *least = attempt->free.bound;
+    return is_hopeless;
 }
 
 MtfLayout *mtf_mesh_attempt_layout(const MtfPlanSearch *search, const MtfMeshAttempt *attempt) {

@@ -21,6 +21,7 @@ typedef struct {
     const MtfPlanSearchOptions *options;
     MtfRuleAnswer *in_order; /* of all meshes */
     MtfSearchControl *control;
+    const GArray *bounds; /* int64_t: no layout of each mesh, laid in order, costs less */
 } MtfPlanSearch;
 
 /* One mesh, laid one way. */
@@ -47,8 +48,9 @@ void mtf_mesh_attempt_free(MtfMeshAttempt *attempt);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfMeshAttempt, mtf_mesh_attempt_free)
 
 /* Whether a bound says at once, beside a rival, that the mesh laid in order has no shorter step than that, if
- * no more of it is hidden than of layouts made by hand which fit. */
-bool mtf_mesh_is_hopeless(const MtfPlanSearch *search, const MtfMesh *mesh);
+ * no more of it is hidden than of layouts made by hand which fit. `*least`: what its layouts cost at least, as far as
+ * that is found out on the way. */
+bool mtf_mesh_is_hopeless(const MtfPlanSearch *search, const MtfMesh *mesh, int64_t *least);
 
 /* A copy of the best layout; there must be one. */
 MtfLayout *mtf_mesh_attempt_layout(const MtfPlanSearch *search, const MtfMeshAttempt *attempt);

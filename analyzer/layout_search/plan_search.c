@@ -156,6 +156,8 @@ static bool search_meshes(const MtfPlanSearch *search, MtfMeshAttempt **best, in
     for (guint i = 0; i < ranked->len && (i == 0 || !mtf_plan_search_is_late(search)); i++) {
         int index = g_array_index(ranked, int, i);
         const MtfMesh *mesh = &g_array_index(search->meshes, MtfMesh, index);
+        if (*best != NULL && g_array_index(search->bounds, int64_t, index) >= (*best)->cost)
+            continue;
         if (!search_mesh(search, mesh, best, error))
             return false;
         ++*count;
@@ -168,17 +170,21 @@ static bool search_meshes(const MtfPlanSearch *search, MtfMeshAttempt **best, in
 /* More meshes are compared by their rules before any is looked at. */
 #define MOST_HOPELESS 8
 
-/* The meshes that are not hopeless beside the rival by a first bound: of others not even the rules matter. Large graphs
- * take long to pose, and come with the one mesh that few of their layers have chosen. */
-static GArray *list_hopeful(const MtfPlanSearch *search) {
+/* The meshes that are not hopeless beside the rival by a first bound, and to `bounds` (int64_t) theirs: of others not
+ * even the rules matter. Large graphs take long to pose, and come with the one mesh that few of their layers have
+ * chosen. */
+static GArray *list_hopeful(const MtfPlanSearch *search, GArray *bounds) {
     const MtfPlanSearchOptions *options = search->options;
     bool asked = options->by_bound && options->rival_seconds > 0 && !options->rules_only &&
                  !mtf_plan_search_is_large(search) && search->meshes->len <= MOST_HOPELESS;
     GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
     for (guint i = 0; i < search->meshes->len; i++) {
         const MtfMesh *mesh = &g_array_index(search->meshes, MtfMesh, i);
-        if (!asked || !mtf_mesh_is_hopeless(search, mesh))
-            g_array_append_val(meshes, *mesh);
+        int64_t least = 0;
+        if (asked && mtf_mesh_is_hopeless(search, mesh, &least))
+            continue;
+        g_array_append_val(meshes, *mesh);
+        g_array_append_val(bounds, least);
     }
     return meshes;
 }
@@ -289,11 +295,14 @@ bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
     if (merged != NULL)
         own.frontier = own.settles =
             0; /* its bounds would be those of the merges, as its layouts are */
-    MtfPlanSearch search = { graph, merged != NULL ? merged->searched : meshes, &own, &in_order,
-                             options->control };
-    g_autoptr(GArray) hopeful = list_hopeful(&search);
+    MtfPlanSearch search = {
+        graph, merged != NULL ? merged->searched : meshes, &own, &in_order, options->control, NULL
+    };
+    g_autoptr(GArray) bounds = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    g_autoptr(GArray) hopeful = list_hopeful(&search, bounds);
     answer->hopeless = hopeful->len == 0;
     search.meshes = hopeful;
+    search.bounds = bounds;
     bool done = answer->hopeless ||
                 (mtf_first_rules(&search, &in_order, error) && search_on(&search, answer, error));
     mtf_rule_answer_clear(&in_order);

@@ -9,6 +9,7 @@
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/training/batch_dimension.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A variant that might fit, and what its best rules cost when memory is no matter. */
@@ -334,8 +335,17 @@ static int compare_candidates(gconstpointer left, gconstpointer right) {
     return a->variant.microbatches - b->variant.microbatches;
 }
 
+/* Whether two variants are all that is searched. */
+static bool has_few_tries(const Variants *variants) {
+    const GArray *list = variants->candidates;
+    return list->len > 0 && !variants->options->rules_only &&
+           g_array_index(list, MtfStepCandidate, 0).graph->operations->len >
+               (guint)variants->options->few_tries;
+}
+
 /* Memory is what asks for variants, and the order knows nothing of it: where weights are in pieces, each micro-batch
- * gathers them and scatters their gradients. Behind a first in several, the cheapest in fewer comes next. */
+ * gathers them and scatters their gradients. Behind a first in several, the cheapest in fewer comes next, where others
+ * that promise as much would not be searched. */
 static void bring_forward_fewer_microbatches(GArray *candidates) {
     int most = candidates->len > 0
                    ? g_array_index(candidates, MtfStepCandidate, 0).variant.microbatches
@@ -357,7 +367,7 @@ static bool consider_all(Variants *variants, GError **error) {
         (!settled && !consider_lines(variants, error)))
         return false;
     g_array_sort(variants->candidates, compare_candidates);
-    if (!variants->options->rules_only)
+    if (has_few_tries(variants))
         bring_forward_fewer_microbatches(variants->candidates);
     for (guint i = MTF_VARIANTS_AT_ONCE; i < variants->candidates->len; i++)
         g_clear_pointer(&g_array_index(variants->candidates, MtfStepCandidate, i).prices,
@@ -365,6 +375,13 @@ static bool consider_all(Variants *variants, GError **error) {
     if (variants->candidates->len == 0)
         g_array_append_val(variants->candidates, variants->smallest);
     return true;
+}
+
+double mtf_step_candidate_promise(const MtfStepCandidate *candidate, const MtfStepCandidate *other,
+                                  int64_t bound) {
+    bool known = other != NULL && other->cost > 0 && bound > 0;
+    double share = known ? fmin(1, (double)bound / (double)other->cost) : 1;
+    return share * (double)candidate->cost;
 }
 
 GArray *mtf_step_variants(const MtfStepVariantsOptions *options, GError **error) {

@@ -42,7 +42,8 @@ typedef struct {
     const char *const *pins;    /* as of the rule search */
     const char *const *forbids; /* … */
     bool rules_only;            /* free layouts are not searched */
-    MtfSearchControl *control;  /* or NULL */
+    int few_tries; /* operations of a step above which the first two alone are searched */
+    MtfSearchControl *control; /* or NULL */
 } MtfStepVariantsOptions;
 
 typedef struct {
@@ -56,6 +57,12 @@ typedef struct {
     MtfGraph *graph;     /* its training graph, for whoever wants to take it; or NULL */
     MtfRulePrices *prices; /* of that graph's rules, likewise, of those that promise most */
 } MtfStepCandidate;
+
+/* Nanoseconds that a candidate promises to cost beside another that was searched, or NULL: as much as its rules, less
+ * what free layouts save of the other's, which cost `bound` at least (0: not known). What memory adds to the other
+ * one's cost, this one may not need. */
+double mtf_step_candidate_promise(const MtfStepCandidate *candidate, const MtfStepCandidate *other,
+                                  int64_t bound);
 
 /* The candidates (MtfStepCandidate), the most promising first, at least one. When none can fit it
  * is the one that needs least. Fails when a variant that the user asks for cannot be made. */

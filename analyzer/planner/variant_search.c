@@ -14,17 +14,20 @@
 
 /* ---- All variants --------------------------------------------------------------------------------- */
 
-/* Whether a variant is worth a search after `after` variants that did not fit worse: the next one always,
- * and others whose rules would be cheaper than what was found if memory were no matter; where those that promise
- * most were given up, no others. */
+/* Whether a variant is worth a search after `after` variants that did not fit worse: the next one always, and others
+ * that promise to cost less than what was found; where those that promise most were given up, no others. */
 static bool is_promising(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best,
                          int variant, int after) {
     const MtfStepCandidate *candidate = &g_array_index(best->variants, MtfStepCandidate, variant);
     bool large = best->graph != NULL && best->graph->operations->len > MTF_LARGE_OPERATIONS;
     bool lost = best->given_up && mtf_variant_cost(best) == INT64_MAX;
+    bool found = mtf_variant_cost(best) < INT64_MAX;
+    const MtfStepCandidate *other =
+        found ? &g_array_index(best->variants, MtfStepCandidate, best->variant) : NULL;
+    double promised = mtf_step_candidate_promise(candidate, other, best->answer.free.bound);
     return after <= MORE_VARIANTS ||
            (!large && !lost && candidate->cost > 0 &&
-            candidate->cost < MIN(mtf_variant_cost(best), mtf_variants_rival_cost(options)));
+            promised < (double)MIN(mtf_variant_cost(best), mtf_variants_rival_cost(options)));
 }
 
 /* The variant from `first` on that needs least memory. */
@@ -178,6 +181,7 @@ static GArray *find_variants(const MtfVariantSearchOptions *options, GError **er
                                         .pins = options->pins,
                                         .forbids = options->forbids,
                                         .rules_only = options->rules_only,
+                                        .few_tries = MTF_LARGE_OPERATIONS,
                                         .control = &part };
     mtf_search_tell_phase(options->control, "comparing step variants");
     return mtf_step_variants(&variants, error);

@@ -95,14 +95,17 @@ void mtf_search_tell_found(MtfSearchControl *control, int64_t cost) {
     } while (!atomic_compare_exchange_weak(&control->cost, &known, cost));
 }
 
-void mtf_search_tell_guess(MtfSearchControl *control, double guess) {
-    if (control == NULL)
-        return;
+static void raise_bound(MtfSearchControl *control, double bound) {
     double known = control->bound;
     do {
-        if (!(guess > known))
+        if (!(bound > known))
             return;
-    } while (!atomic_compare_exchange_weak(&control->bound, &known, guess));
+    } while (!atomic_compare_exchange_weak(&control->bound, &known, bound));
+}
+
+void mtf_search_tell_guess(MtfSearchControl *control, double guess) {
+    for (; control != NULL; control = control->also)
+        raise_bound(control, guess);
 }
 
 void mtf_search_tell_bound(MtfSearchControl *control, double cost, double bound) {

@@ -27,16 +27,17 @@ typedef struct {
 
 typedef struct MtfSearchControl {
     const struct MtfSearchControl *whole; /* that this is a part of; NULL: none */
-    double seconds;                       /* from beginning to deadline; 0: none */
-    gint64 deadline;                      /* monotonic microseconds; G_MAXINT64: none */
-    bool (*interrupted)(void);            /* by the user; NULL: never */
-    const MtfSearchListener *listener;    /* NULL: nobody */
-    const _Atomic int64_t *rival; /* what another search found costs, INT64_MAX: nothing yet;
+    struct MtfSearchControl *also; /* is told the same bounds, which hold for it, too; or NULL */
+    double seconds;                /* from beginning to deadline; 0: none */
+    gint64 deadline;               /* monotonic microseconds; G_MAXINT64: none */
+    bool (*interrupted)(void);     /* by the user; NULL: never */
+    const MtfSearchListener *listener; /* NULL: nobody */
+    const _Atomic int64_t *rival;      /* what another search found costs, INT64_MAX: nothing yet;
                                      this one is abandoned when its bound is */
-    double slack;                 /* this many times that; `rival` NULL: no other search */
-    _Atomic bool cancelled;       /* mtf_search_cancel */
-    _Atomic int64_t cost;         /* of the best that was told found; INT64_MAX: none */
-    _Atomic double bound;         /* the most that a bound was told or guessed to be; 0: none */
+    double slack;                      /* this many times that; `rival` NULL: no other search */
+    _Atomic bool cancelled;            /* mtf_search_cancel */
+    _Atomic int64_t cost;              /* of the best that was told found; INT64_MAX: none */
+    _Atomic double bound; /* the most that a bound was told or guessed to be; 0: none */
 } MtfSearchControl;
 
 /* A search of at most `seconds` seconds of wall-clock time, 0: without a limit. */

@@ -144,6 +144,18 @@ static void behind_several_microbatches_come_fewer(void **state) {
     assert_true(moved > 0);
 }
 
+/* Where rules cost 60 and free layouts half at least, others promise half of what their rules cost. Where memory makes
+ * free layouts cost more than rules do without it, or nothing is known, they promise no less than their rules. */
+static void a_variant_promises_what_free_layouts_save_of_another(void **state) {
+    (void)state;
+    MtfStepCandidate searched = { .cost = 60 }, near = { .cost = 70 }, far = { .cost = 80 };
+    assert_true(mtf_step_candidate_promise(&near, &searched, 30) == 35);
+    assert_true(mtf_step_candidate_promise(&far, &searched, 30) == 40);
+    assert_true(mtf_step_candidate_promise(&near, &searched, 65) == 70);
+    assert_true(mtf_step_candidate_promise(&near, &searched, 0) == 70);
+    assert_true(mtf_step_candidate_promise(&near, NULL, 0) == 70);
+}
+
 static void when_none_can_fit_the_smallest_is_left(void **state) {
     const Setup *setup = *state;
     g_autoptr(GArray) variants = forms_within(setup, 1000);
@@ -222,6 +234,7 @@ int main(void) {
         cmocka_unit_test(with_room_for_all_the_step_is_done_in_one_piece),
         cmocka_unit_test(forms_that_cannot_fit_are_left_out),
         cmocka_unit_test(behind_several_microbatches_come_fewer),
+        cmocka_unit_test(a_variant_promises_what_free_layouts_save_of_another),
         cmocka_unit_test(when_none_can_fit_the_smallest_is_left),
         cmocka_unit_test(rules_get_as_many_microbatches_as_they_need),
         cmocka_unit_test(what_the_user_asks_for_is_not_questioned),

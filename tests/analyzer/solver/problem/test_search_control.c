@@ -71,6 +71,24 @@ static void a_better_rival_ends_a_search_and_its_parts(void **state) {
     assert_false(mtf_search_is_beaten(&own, INT64_MAX));
 }
 
+/* A part that is about the same problem ends with its whole when either has a rival. */
+static void bounds_of_a_part_may_hold_for_the_whole(void **state) {
+    (void)state;
+    MtfSearchControl rival, own, part;
+    mtf_search_control_init(&rival, 0);
+    mtf_search_control_init(&own, 0);
+    mtf_search_control_init_part(&part, &own, 0);
+    own.rival = &rival.cost;
+    own.slack = 1;
+    part.also = &own;
+    mtf_search_tell_found(&rival, 100);
+    mtf_search_tell_bound(&part, INFINITY, 99);
+    assert_false(mtf_search_is_abandoned(&part));
+    mtf_search_tell_bound(&part, INFINITY, 100);
+    assert_true(mtf_search_is_beaten(&own, 100));
+    assert_true(mtf_search_is_abandoned(&part));
+}
+
 typedef struct {
     const char *phase;
     double cost, bound;
@@ -109,6 +127,7 @@ int main(void) {
         cmocka_unit_test(a_part_ends_with_the_whole_and_by_its_own_time),
         cmocka_unit_test(without_time_a_part_has_no_deadline_either),
         cmocka_unit_test(a_better_rival_ends_a_search_and_its_parts),
+        cmocka_unit_test(bounds_of_a_part_may_hold_for_the_whole),
         cmocka_unit_test(a_listener_hears_of_the_search_and_not_of_its_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
