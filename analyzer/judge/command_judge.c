@@ -64,9 +64,8 @@ static cJSON *verdict_to_json(const MtfVerdict *verdict) {
     if (expressed) {
         mtf_json_add_number(object, "closed_form", verdict->seconds.step);
         add_text_or_null(object, "no_plan", verdict->no_plan);
-    }
-    if (expressed)
         cJSON_AddItemToObject(object, "seconds", seconds_to_json(&verdict->seconds));
+    }
     add_memory(object, verdict);
     return object;
 }
