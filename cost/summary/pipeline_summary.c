@@ -2,6 +2,7 @@
 #include "cost/summary/pipeline_summary.h"
 
 #include "cost/machine/doubt.h"
+#include "cost/summary/step_summary.h"
 #include "layouts/base/json_writer.h"
 
 #include <math.h>
@@ -59,23 +60,15 @@ static int stage_of_items(const MtfPipelinePlan *pipeline) {
 }
 
 static void add_speed(const MtfPipelinePlan *pipeline) {
-    cJSON *object = pipeline->predicted;
     int reader = stage_of_items(pipeline);
-    double step = mtf_json_number_of(object, "step_seconds", 0), flops = 0;
-    double items = stage_number(pipeline, reader, "items_per_step");
-    double peak = stage_number(pipeline, 0, "peak_flops_per_second");
+    MtfStepSpeed speed = { .precision = mtf_json_text_of(stage_at(pipeline, 0), "precision"),
+                           .items = mtf_json_text_of(stage_at(pipeline, reader), "items"),
+                           .items_per_step = stage_number(pipeline, reader, "items_per_step"),
+                           .peak = stage_number(pipeline, 0, "peak_flops_per_second"),
+                           .devices = mtf_pipeline_devices(pipeline) };
     for (int s = 0; s < pipeline->order->stages; s++)
-        flops += stage_number(pipeline, s, "model_flops");
-    double rate = step > 0 ? flops / step / mtf_pipeline_devices(pipeline) : 0;
-    cJSON_AddStringToObject(object, "precision",
-                            mtf_json_text_of(stage_at(pipeline, 0), "precision"));
-    cJSON_AddStringToObject(object, "items", mtf_json_text_of(stage_at(pipeline, reader), "items"));
-    mtf_json_add_number(object, "items_per_step", items);
-    mtf_json_add_number(object, "items_per_second", step > 0 ? items / step : 0);
-    mtf_json_add_number(object, "model_flops", flops);
-    mtf_json_add_number(object, "mfu", peak > 0 ? rate / peak : 0);
-    mtf_json_add_number(object, "flops_per_second_per_device", rate);
-    mtf_json_add_number(object, "peak_flops_per_second", peak);
+        speed.model_flops += stage_number(pipeline, s, "model_flops");
+    mtf_summary_add_speed(pipeline->predicted, &speed);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------ */

@@ -69,21 +69,30 @@ static const char *precision_of(const MtfGraph *graph) {
     return mtf_dtype_short_name(MTF_F32);
 }
 
+void mtf_summary_add_speed(cJSON *predicted, const MtfStepSpeed *speed) {
+    double step = mtf_json_number_of(predicted, "step_seconds", 0);
+    double rate = step > 0 ? speed->model_flops / step / (double)speed->devices : 0;
+    cJSON_AddStringToObject(predicted, "precision", speed->precision);
+    cJSON_AddStringToObject(predicted, "items", speed->items);
+    mtf_json_add_number(predicted, "items_per_step", speed->items_per_step);
+    mtf_json_add_number(predicted, "items_per_second", step > 0 ? speed->items_per_step / step : 0);
+    mtf_json_add_number(predicted, "model_flops", speed->model_flops);
+    mtf_json_add_number(predicted, "mfu", speed->peak > 0 ? rate / speed->peak : 0);
+    mtf_json_add_number(predicted, "flops_per_second_per_device", rate);
+    mtf_json_add_number(predicted, "peak_flops_per_second", speed->peak);
+}
+
 static void add_speed(cJSON *object, const MtfPricer *pricer, const MtfProgram *program) {
     const MtfGraph *graph = program->graph;
     const char *precision = precision_of(graph), *items;
-    double step = mtf_json_number_of(object, "step_seconds", 0), flops = model_flops(graph);
     double count = items_of(graph, &items);
-    double peak = mtf_machine_peak_flops(pricer->machine, precision);
-    double rate = step > 0 ? flops / step / mtf_mesh_size(&program->layout->mesh) : 0;
-    cJSON_AddStringToObject(object, "precision", precision);
-    cJSON_AddStringToObject(object, "items", items);
-    mtf_json_add_number(object, "items_per_step", count);
-    mtf_json_add_number(object, "items_per_second", step > 0 ? count / step : 0);
-    mtf_json_add_number(object, "model_flops", flops);
-    mtf_json_add_number(object, "mfu", peak > 0 ? rate / peak : 0);
-    mtf_json_add_number(object, "flops_per_second_per_device", rate);
-    mtf_json_add_number(object, "peak_flops_per_second", peak);
+    MtfStepSpeed speed = { .precision = precision,
+                           .items = items,
+                           .items_per_step = count,
+                           .model_flops = model_flops(graph),
+                           .peak = mtf_machine_peak_flops(pricer->machine, precision),
+                           .devices = mtf_mesh_size(&program->layout->mesh) };
+    mtf_summary_add_speed(object, &speed);
 }
 
 static void add_shares(cJSON *object, const MtfPricer *pricer, const MtfProgram *program) {

@@ -22,6 +22,17 @@
 void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram *program,
                      int64_t memory_limit);
 
+/* How fast a plan of one mesh or of several is, in the terms above. */
+typedef struct {
+    const char *precision, *items;
+    double items_per_step, model_flops;
+    double peak; /* of a device, floating-point operations a second */
+    int64_t devices;
+} MtfStepSpeed;
+
+/* Adds "precision" to "peak_flops_per_second" of the members above; `predicted` has "step_seconds". */
+void mtf_summary_add_speed(cJSON *predicted, const MtfStepSpeed *speed);
+
 /* Where what a line says begins, behind its word. */
 #define MTF_SUMMARY_COLUMN 15
 
