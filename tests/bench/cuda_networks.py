@@ -109,7 +109,8 @@ def train(name, batch, how):
         step()
     seconds = statistics.median(step() for _ in range(12))
     length = {"bert bert-large": 512, "lstm-lm 2x512": 128}.get(name, "-")
-    say("train", *name.split(), batch, length, how, f"{seconds:.5f}", f"{torch.cuda.max_memory_allocated() / 2 ** 30:.1f}")
+    say("train", *name.split(), batch, length, how, f"{seconds:.5f}", f"{torch.cuda.max_memory_allocated() / 2 ** 30:.2f}",
+        f"{torch.cuda.max_memory_reserved() / 2 ** 30:.2f}")
 
 
 def seconds_of(call, times=20):
@@ -204,7 +205,7 @@ if len(sys.argv) > 1:
     torch.set_default_device("cuda")
     generate(sys.argv[2]) if sys.argv[1] == "generate" else train(sys.argv[1], int(sys.argv[2]), sys.argv[3])
 else:
-    say("what", "family", "preset", "batch", "length", "how", "seconds", "GiB")
+    say("what", "family", "preset", "batch", "length", "how", "seconds", "GiB", "reserved")
     for run in [("generate", name) for name in LLAMAS] + [(name, str(batch), "eager") for name, batch in RUNS] + \
             [(name, str(batch), "compiled") for name, batch in RUNS if name in COMPILED and batch != 64 or name == "vit vit-l16"]:
         subprocess.run([sys.executable, __file__, *run], check=True)

@@ -4,7 +4,9 @@
 
     python3 tests/bench/cuda_steps.py "h100 (700 W)" > mine.tsv && meshtf-plan judge mine.tsv
 
-Weights and AdamW (fused) in float32, products in bfloat16, gradients clipped, layers compiled; a process a model."""
+Weights and AdamW (fused) in float32, products in bfloat16, gradients clipped, layers compiled unless the name says eager; a process
+a model, or the one named after the hardware. Memory is what the allocator reserves, as torchtitan says it; notes say what is allocated
+at most, and in each phase of a step: before it, forward, backward and in the update."""
 import statistics
 import subprocess
 import sys
@@ -20,6 +22,19 @@ MODELS = {
     "qwen3-30b-4l": (4, 2048, 32, 4, 128, 768, 1, 32000, 4096, 2, 128, 8, "none"),
     "gptoss-2l": (2, 2880, 64, 8, 64, 2880, 1, 32000, 4096, 2, 32, 4, "none"),
     "gpt-350m": (24, 1024, 16, 16, 64, 4096, 0, 50257, 2048, 4, 0, 0, "none"),
+    "mixtral-1l": (1, 4096, 32, 8, 128, 14336, 1, 32000, 4096, 2, 8, 2, "none"),
+    "llama1b-full": (16, 2048, 16, 16, 128, 5632, 1, 32000, 2048, 8, 0, 0, "full"),
+    "gpt2-small-full": (12, 768, 12, 12, 64, 3072, 0, 50257, 1024, 16, 0, 0, "full"),
+    "gpt-350m-full": (24, 1024, 16, 16, 64, 4096, 0, 50257, 2048, 4, 0, 0, "full"),
+    "llama8b-4l-1k": (4, 4096, 32, 8, 128, 14336, 1, 32000, 1024, 8, 0, 0, "none"),
+    "llama8b-4l-16k": (4, 4096, 32, 8, 128, 14336, 1, 32000, 16384, 1, 0, 0, "none"),
+    "llama8b-4l-32k-full": (4, 4096, 32, 8, 128, 14336, 1, 32000, 32768, 1, 0, 0, "full"),
+    "gpt2-small-4b": (12, 768, 12, 12, 64, 3072, 0, 50257, 1024, 4, 0, 0, "none"),
+    "gpt2-small-4k": (12, 768, 12, 12, 64, 3072, 0, 50257, 4096, 4, 0, 0, "none"),
+    "llama8b-4l-eager": (4, 4096, 32, 8, 128, 14336, 1, 32000, 4096, 2, 0, 0, "none"),
+    "llama1b-eager": (16, 2048, 16, 16, 128, 5632, 1, 32000, 2048, 8, 0, 0, "none"),
+    "gpt2-small-eager": (12, 768, 12, 12, 64, 3072, 0, 50257, 1024, 16, 0, 0, "none"),
+    "gpt-350m-eager": (24, 1024, 16, 16, 64, 4096, 0, 50257, 2048, 4, 0, 0, "none"),
 }
 COLUMNS = (
     "id source hardware devices device_topology model layers d_model heads kv_heads d_head d_ff gated_ffn vocab seq_len global_batch "
@@ -27,13 +42,17 @@ COLUMNS = (
     "memory_GiB_per_device notes").split()
 
 
-def row(hardware, name, seconds, memory):
+def compiled(name):
+    return not name.endswith("-eager")
+
+
+def row(hardware, name, seconds, reserved, allocated):
     import torch
     layers, width, heads, kv, features, inner, gated, vocab, length, batch, experts, chosen, recompute = MODELS[name]
     values = [name, "tests/bench/cuda_steps.py", hardware, 1, "one device", name, layers, width, heads, kv, features, inner, gated, vocab,
               length, batch, batch, 1, 1, 1, 1, 1, 1, "ddp", 0, recompute, "bf16 compute, fp32 weights + Adam",
-              f"pytorch {torch.__version__}, layers compiled", "s_per_step", f"{seconds:.4f}", f"{memory:.1f}",
-              "trust A" + (f"; MoE {experts} experts top-{chosen}, dropless" if experts else "")]
+              f"pytorch {torch.__version__}, layers compiled" if compiled(name) else f"eager pytorch {torch.__version__}",
+              "s_per_step", f"{seconds:.4f}", f"{reserved:.2f}", f"trust A; {allocated}" + (f"; MoE {experts} experts top-{chosen}, dropless" if experts else "")]
     return "\t".join(str(value) for value in values)
 
 
@@ -133,29 +152,44 @@ def measure(hardware, name):
             return F.cross_entropy(F.linear(self.norm(x), self.head.to(half)).float().flatten(0, 1), targets.flatten())
 
     model = Model()
-    for layer in model.layers:
-        layer.compile(dynamic=False)
+    if compiled(name):
+        for layer in model.layers:
+            layer.compile(dynamic=False)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     text = torch.randint(0, vocab, (batch, length + 1))
+
+    def update():
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
 
     def step():
         begin = time.time()
         model(text[:, :-1], text[:, 1:]).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        update()
         torch.cuda.synchronize()
         return time.time() - begin
+
+    def peak(phase):
+        torch.cuda.reset_peak_memory_stats()
+        result = phase()
+        torch.cuda.synchronize()
+        peaks.append(torch.cuda.max_memory_allocated() / 2 ** 30)
+        return result
 
     for _ in range(3):
         step()
     seconds = statistics.median(step() for _ in range(10))
-    print(row(hardware, name, seconds, torch.cuda.max_memory_reserved() / 2 ** 30), flush=True)
+    reserved, peaks = torch.cuda.max_memory_reserved() / 2 ** 30, [torch.cuda.memory_allocated() / 2 ** 30]
+    peak(peak(lambda: model(text[:, :-1], text[:, 1:])).backward)
+    peak(update)
+    allocated = f"allocated {max(peaks):.2f} GiB, by phase " + " ".join(f"{x:.2f}" for x in peaks)
+    print(row(hardware, name, seconds, reserved, allocated), flush=True)
 
 
-if len(sys.argv) == 3:
+if __name__ == "__main__" and len(sys.argv) == 3:
     measure(*sys.argv[1:])
-else:
+elif __name__ == "__main__":
     print("\t".join(COLUMNS), flush=True)
     for model in MODELS:
         subprocess.run([sys.executable, __file__, sys.argv[1], model], check=True)
