@@ -5,6 +5,7 @@
 #include "analyzer/planner/planning.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/solver/search/layout_solve.h"
+#include "cost/summary/pipeline_summary.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
@@ -29,7 +30,9 @@ typedef struct {
 
 typedef struct {
     const Options *options;
-    MtfPlan *plan;
+    MtfPipelinePlan *pipeline;
+    int stage;           /* that holds what is explained */
+    const MtfPlan *plan; /* of that stage */
     MtfMachine *machine;
     MtfPricer pricer;
     MtfFreeProblem *problem;
@@ -46,13 +49,28 @@ static void explanation_clear(Explanation *e) {
     g_free(e->choice);
     mtf_free_problem_free(e->problem);
     mtf_machine_free(e->machine);
-    mtf_plan_free(e->plan);
+    mtf_pipeline_plan_free(e->pipeline);
+}
+
+/* The stage that computes it, or the first that has such a tensor; 0 where none does. */
+static int find_stage(const MtfPipelinePlan *pipeline, const char *name) {
+    int has = 0;
+    for (int s = (int)pipeline->stages->len - 1; s >= 0; s--) {
+        const MtfGraph *graph = mtf_pipeline_stage(pipeline, s)->graph;
+        if (mtf_graph_find_operation(graph, name) >= 0)
+            return s;
+        if (mtf_graph_find_tensor(graph, name) >= 0)
+            has = s;
+    }
+    return has;
 }
 
 static bool prepare(Explanation *e, const char *path, const char *name, GError **error) {
-    e->plan = mtf_plan_load(path, error);
-    if (e->plan == NULL)
+    e->pipeline = mtf_pipeline_plan_load_any(path, error);
+    if (e->pipeline == NULL)
         return false;
+    e->stage = find_stage(e->pipeline, name);
+    e->plan = mtf_pipeline_stage(e->pipeline, e->stage);
     e->machine = mtf_planning_plan_machine(e->plan, path, error);
     const MtfLayout *layout = e->plan->layout;
     if (e->machine == NULL ||
@@ -170,9 +188,26 @@ static void print_anew(const Explanation *e) {
            more >= 0 ? "longer " : "cheaper", text, at_least);
 }
 
+/* Where the stage is, and how much of the step its devices work: a step follows those that work longest. */
+static void print_stage(const Explanation *e) {
+    const MtfPipelinePlan *p = e->pipeline;
+    int domain = p->order->rank_of_stage[e->stage];
+    int first = mtf_pipeline_first_device(p, domain);
+    g_autofree char *place = mtf_pipeline_place_format(
+        first, mtf_pipeline_first_device(p, domain + 1) - 1, &e->plan->layout->mesh);
+    g_autofree char *own = mtf_seconds_format(mtf_pipeline_work_seconds(p, domain));
+    g_autofree char *longest =
+        mtf_seconds_format(mtf_pipeline_work_seconds(p, mtf_pipeline_busiest_domain(p)));
+    g_autofree char *step = mtf_seconds_format(mtf_json_number_of(p->predicted, "step_seconds", 0));
+    printf("stage %d (of 0 to %d), %s: they work %s of a step's %s, those that work longest %s\n",
+           e->stage, p->order->stages - 1, place, own, step, longest);
+}
+
 static void print_for_people(const Explanation *e) {
     g_autofree char *chosen =
         mtf_free_problem_strategy_format(e->problem, e->node, e->choice[e->node]);
+    if (!mtf_pipeline_is_whole(e->pipeline))
+        print_stage(e);
     printf(
         "%s runs as %s\nwith everything else as it is, the cost (of all kernels and collectives, none hidden) would be\n",
         mtf_free_problem_node_name(e->problem, e->node), chosen);
@@ -206,6 +241,8 @@ static void print_as_json(const Explanation *e) {
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "name", mtf_free_problem_node_name(e->problem, e->node));
     cJSON_AddStringToObject(object, "strategy", chosen);
+    if (!mtf_pipeline_is_whole(e->pipeline))
+        mtf_json_add_integer(object, "stage", e->stage);
     cJSON *list = cJSON_AddArrayToObject(object, "alternatives");
     for (guint i = 0; i < e->alternatives->len; i++) {
         const MtfAlternative *a = &g_array_index(e->alternatives, MtfAlternative, i);

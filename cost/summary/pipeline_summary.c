@@ -92,7 +92,7 @@ static void add_memory(const MtfPipelinePlan *pipeline, const MtfMachine *machin
 
 /* ---- Shares ------------------------------------------------------------------------------------ */
 
-static double work_of(const MtfPipelinePlan *pipeline, int domain) {
+double mtf_pipeline_work_seconds(const MtfPipelinePlan *pipeline, int domain) {
     double seconds = 0;
     for (int s = 0; s < pipeline->order->stages; s++)
         if (pipeline->order->rank_of_stage[s] == domain)
@@ -100,10 +100,11 @@ static double work_of(const MtfPipelinePlan *pipeline, int domain) {
     return seconds;
 }
 
-static int busiest_domain(const MtfPipelinePlan *pipeline) {
+int mtf_pipeline_busiest_domain(const MtfPipelinePlan *pipeline) {
     int busiest = 0;
     for (int domain = 1; domain < pipeline->order->ranks; domain++)
-        if (work_of(pipeline, domain) > work_of(pipeline, busiest))
+        if (mtf_pipeline_work_seconds(pipeline, domain) >
+            mtf_pipeline_work_seconds(pipeline, busiest))
             busiest = domain;
     return busiest;
 }
@@ -152,7 +153,7 @@ static GArray *domain_shares(const MtfPipelinePlan *pipeline, int domain) {
 }
 
 static void add_shares(const MtfPipelinePlan *pipeline) {
-    g_autoptr(GArray) shares = domain_shares(pipeline, busiest_domain(pipeline));
+    g_autoptr(GArray) shares = domain_shares(pipeline, mtf_pipeline_busiest_domain(pipeline));
     cJSON_AddStringToObject(pipeline->predicted, "bound_by",
                             shares->len > 0 ? g_array_index(shares, Share, 0).name : "nothing");
     cJSON *list = cJSON_AddObjectToObject(pipeline->predicted, "shares");

@@ -16,4 +16,9 @@
 void mtf_pipeline_summary_add(MtfPipelinePlan *pipeline, const MtfMachine *machine,
                               int64_t memory_limit);
 
+/* What the devices of a domain work in a step, without any wait, and the domain that works longest; of a plan
+ * whose stages have predictions. */
+double mtf_pipeline_work_seconds(const MtfPipelinePlan *pipeline, int domain);
+int mtf_pipeline_busiest_domain(const MtfPipelinePlan *pipeline);
+
 #endif

@@ -495,13 +495,17 @@ MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error
     return g_steal_pointer(&pipeline);
 }
 
+static bool is_pipeline(const MtfJson *root) {
+    MtfJson found;
+    return cJSON_IsObject(root->node) && mtf_json_find(root, "meshtf_pipeline_plan", &found);
+}
+
 bool mtf_pipeline_plan_is(const char *path) {
     g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, NULL);
-    MtfJson found;
     if (document == NULL)
         return false;
     MtfJson root = mtf_json_root(document);
-    return cJSON_IsObject(root.node) && mtf_json_find(&root, "meshtf_pipeline_plan", &found);
+    return is_pipeline(&root);
 }
 
 MtfPipelinePlan *mtf_pipeline_plan_load(const char *path, GError **error) {
@@ -510,6 +514,17 @@ MtfPipelinePlan *mtf_pipeline_plan_load(const char *path, GError **error) {
         return NULL;
     MtfJson root = mtf_json_root(document);
     return mtf_pipeline_plan_from_json(&root, error);
+}
+
+MtfPipelinePlan *mtf_pipeline_plan_load_any(const char *path, GError **error) {
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
+    if (document == NULL)
+        return NULL;
+    MtfJson root = mtf_json_root(document);
+    if (is_pipeline(&root))
+        return mtf_pipeline_plan_from_json(&root, error);
+    MtfPlan *plan = mtf_plan_from_json(&root, error);
+    return plan != NULL ? mtf_pipeline_plan_whole(plan) : NULL;
 }
 
 /* ---- Writing ------------------------------------------------------------------------------- */

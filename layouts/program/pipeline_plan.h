@@ -86,6 +86,9 @@ bool mtf_pipeline_plan_is(const char *path);
  * with one sentence. */
 MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error);
 MtfPipelinePlan *mtf_pipeline_plan_load(const char *path, GError **error);
+
+/* The same of a plan with or without stages: the latter becomes a pipeline of one (mtf_pipeline_plan_whole). */
+MtfPipelinePlan *mtf_pipeline_plan_load_any(const char *path, GError **error);
 bool mtf_pipeline_plan_save(const MtfPipelinePlan *pipeline, const char *path, GError **error);
 
 /* The digest of all stages' programs, of the order and of how transfers go; free with g_free. */

@@ -491,7 +491,7 @@ static const char *const plan_keys[] = {
     "execution",   "predicted", "search", "program_sha256", "software", NULL,
 };
 
-static MtfPlan *read_plan(const MtfJson *root, GError **error) {
+MtfPlan *mtf_plan_from_json(const MtfJson *root, GError **error) {
     MtfJson pipeline;
     int64_t version;
     MtfExecution execution = { 0 };
@@ -530,7 +530,7 @@ MtfPlan *mtf_plan_load(const char *path, GError **error) {
     if (document == NULL)
         return NULL;
     MtfJson root = mtf_json_root(document);
-    return read_plan(&root, error);
+    return mtf_plan_from_json(&root, error);
 }
 
 MtfLayout *mtf_plan_layout_load(const char *path, const MtfGraph *graph, const MtfKept *kept,
@@ -556,7 +556,7 @@ MtfPlan *mtf_plan_parse(const char *name, const char *text, gsize length, GError
     if (document == NULL)
         return NULL;
     MtfJson root = mtf_json_root(document);
-    return read_plan(&root, error);
+    return mtf_plan_from_json(&root, error);
 }
 
 /* ---- writing ---- */

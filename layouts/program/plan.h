@@ -34,6 +34,7 @@ MtfGraph *mtf_plan_graph_read(const MtfJson *where, GError **error);
 
 /* Reads a plan. The graph holds no composites, and the layout is legal. */
 MtfPlan *mtf_plan_load(const char *path, GError **error);
+MtfPlan *mtf_plan_from_json(const MtfJson *root, GError **error);
 
 /* The same from `length` bytes of `text`; `name` stands for the file in messages. */
 MtfPlan *mtf_plan_parse(const char *name, const char *text, gsize length, GError **error);

@@ -84,12 +84,9 @@ MtfStageRun *mtf_stage_run_new(MtfPipelinePlan *pipeline, int rank, GError **err
 
 /* A plan without stages may be looked at by any number of ranks. */
 static MtfPipelinePlan *load_plan(const char *path, int ranks, GError **error) {
-    if (!mtf_pipeline_plan_is(path)) {
-        MtfPlan *plan = mtf_plan_load(path, error);
-        return plan != NULL ? mtf_pipeline_plan_whole(plan) : NULL;
-    }
-    g_autoptr(MtfPipelinePlan) pipeline = mtf_pipeline_plan_load(path, error);
-    if (pipeline == NULL || !check_ranks(pipeline, path, ranks, error))
+    g_autoptr(MtfPipelinePlan) pipeline = mtf_pipeline_plan_load_any(path, error);
+    if (pipeline == NULL ||
+        (!mtf_pipeline_is_whole(pipeline) && !check_ranks(pipeline, path, ranks, error)))
         return NULL;
     return g_steal_pointer(&pipeline);
 }

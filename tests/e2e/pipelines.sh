@@ -215,7 +215,12 @@ sed 's/"schedule": *"1f1b"/"schedule": 7/' "$work/2-1f1b.json" >"$work/wrong.jso
 run meshtf-plan check "$work/wrong.json"
 claim "and a wrong one refused" bad_input
 run meshtf-plan explain "$work/2-1f1b.json" w1
-claim "commands for other plans say what this one is" says_error "is the plan of a pipeline"
+claim "a variable of a stage is explained, with the stage" says "stage 0 (of 0 to 1), device 0: they work "
+claim "and what else would cost" says "longer  with"
+run meshtf-plan explain "$work/2-1f1b.json" loss --json
+claim "the last operation is that of the last stage" says '"stage": 1'
+run meshtf-plan explain "$work/2-1f1b.json" nowhere
+claim "an operation of no stage is bad input" bad_input
 run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 3
 claim "micro-batches that do not divide the batch are bad input" bad_input
 run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --schedule frobnicate --microbatches 4
