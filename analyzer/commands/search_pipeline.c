@@ -483,8 +483,12 @@ static void add_cut(cJSON *object, const MtfCutPlan *cut) {
     }
 }
 
+/* The members of a plan without stages, "machine", "search" and "predicted", and beside them again those of
+ * "predicted". */
 static void print_as_json(const Search *search, const MtfPipelinePlan *pipeline) {
     cJSON *object = cJSON_Duplicate(pipeline->predicted, true);
+    const MtfCutPlan *cut = search->answer.cut;
+    cJSON_AddStringToObject(object, "machine", search->machine->name);
     cJSON_AddStringToObject(object, "schedule", pipeline->schedule);
     mtf_json_add_integer(object, "microbatches", pipeline->order->microbatches);
     if (mtf_graph_has_batch_statistics(pipeline->graph))
@@ -492,6 +496,12 @@ static void print_as_json(const Search *search, const MtfPipelinePlan *pipeline)
     g_autofree char *recompute = recomputation_text(search);
     cJSON_AddStringToObject(object, "recompute", recompute);
     mtf_step_variant_add_parts(object, &search->answer.variant);
+    cJSON *of = mtf_pipeline_find_to_json(search);
+    mtf_json_add_integer(of, "memory_limit", search->request.search.memory_limit);
+    if (cut != NULL)
+        mtf_json_add_number(of, "gap", 1 - cut->bound / cut->seconds);
+    cJSON_AddItemToObject(object, "search", of);
+    cJSON_AddItemReferenceToObject(object, "predicted", pipeline->predicted);
     mtf_json_say(object);
 }
 

@@ -211,6 +211,8 @@ run meshtf-plan search "$mlp" --machine a100 --software megatron-core --devices 
     --microbatches 4 --json
 claim "what the host adds to a step comes once, not with every part of a domain" sh -c \
     "jq -e '.step_seconds > 0.05 and .step_seconds < 0.1 and all(.stages[]; .once_seconds < 0.01)' '$work/out'"
+claim "what a search prints has the members of one without stages" \
+    jq -e '.machine == "a100" and .predicted.step_seconds == .step_seconds and .search.stages == 4 and .search.memory_limit > 0' "$work/out"
 sed 's/"schedule": *"1f1b"/"schedule": 7/' "$work/2-1f1b.json" >"$work/wrong.json"
 run meshtf-plan check "$work/wrong.json"
 claim "and a wrong one refused" bad_input
