@@ -56,10 +56,8 @@ static bool check_bias(const Check *check, int k, GError **error) {
         if (x->dims[i] == a->dimension || mtf_shape_find(q, x->dims[i]) < 0)
             return fail(check, error, "input \"%s\" has dimension \"%s\", which scores lack",
                         input(check, k)->name, dim_name(check, x->dims[i]));
-    return (a->softcap == 0 && a->factor != 0) ||
-           fail(
-               check, error,
-               "scores that have something added take no \"softcap\", and their \"factor\" is not 0");
+    return a->factor != 0 ||
+           fail(check, error, "where something is added to scores \"factor\" is not 0");
 }
 
 /* All that is added, inputs `first` and on. */

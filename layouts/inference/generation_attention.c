@@ -69,6 +69,21 @@ int mtf_make_mask(MtfMaking *m, const MtfOperation *op, int *inputs) {
     return hide_later(m, op, "", a->memory, inputs[0]);
 }
 
+/* softcap tanh(scores / softcap), under the name of `op`. */
+static int cap_scores(MtfMaking *m, const MtfOperation *op, int scores) {
+    double cap = op->attributes.softcap;
+    MtfEmission shrink = { op->name, "/shrunk", MTF_OP_SCALE, MTF_NO_ATTRIBUTES, NULL, false, 0 };
+    MtfEmission bend = { op->name, "/bent", MTF_OP_TANH, MTF_NO_ATTRIBUTES, NULL, false, 0 };
+    MtfEmission grow = { op->name, "/capped", MTF_OP_SCALE, MTF_NO_ATTRIBUTES, NULL, false, 0 };
+    if (cap == 0 || scores < 0)
+        return scores;
+    shrink.attributes.factor = 1 / cap;
+    grow.attributes.factor = cap;
+    int shrunk = mtf_making_emit(m, &shrink, 1, &scores);
+    int bent = mtf_making_emit(m, &bend, 1, &shrunk);
+    return mtf_making_emit(m, &grow, 1, &bent);
+}
+
 /* The scores of attention with something added, and their softmax: [batch, heads, length, memory]. */
 static int biased_shares(MtfMaking *m, const MtfOperation *op, const int *inputs) {
     const MtfAttributes *a = &op->attributes;
@@ -89,7 +104,7 @@ static int biased_shares(MtfMaking *m, const MtfOperation *op, const int *inputs
     scale.attributes.factor = a->factor;
     softmax.attributes.dimension = a->memory;
     int products = mtf_making_emit(m, &product, 2, inputs),
-        scores = mtf_making_emit(m, &scale, 1, &products);
+        scores = cap_scores(m, op, mtf_making_emit(m, &scale, 1, &products));
     int biased =
         mtf_making_emit(m, &add, op->n_inputs - 2, (int[]){ scores, inputs[3], inputs[4] });
     int seen = hide_later(m, op, "/causal", a->memory, biased);
@@ -102,8 +117,8 @@ static int make_biased_attention(MtfMaking *m, const MtfOperation *op, const int
     for (int k = 0; k < op->n_inputs; k++)
         if (inputs[k] < 0)
             return -1;
-    if (a->softcap != 0 || a->window != 0) {
-        mtf_making_fail(m, op, "has a bias beside a cap or a window");
+    if (a->window != 0) {
+        mtf_making_fail(m, op, "has a bias beside a window");
         return -1;
     }
     MtfShape out = *mtf_making_shape(m, inputs[0]);

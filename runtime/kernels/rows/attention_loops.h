@@ -53,7 +53,7 @@ typedef struct {
     void (*scale)(void *out, const void *in, double factor, int64_t n);
     void (*softmax_gradient)(void *scores, void *gradients, const MtfSoftmaxGradient *gradient,
                              int64_t n);
-    void (*capped_softmax_gradient)(void *scores, void *gradients,
+    void (*capped_softmax_gradient)(void *scores, void *gradients, void *added,
                                     const MtfSoftmaxGradient *gradient, int64_t n);
     void (*copy)(const MtfAttentionTarget *out, const MtfAttentionRows *in, double factor);
     void (*transpose)(const MtfAttentionTarget *out, const MtfAttentionRows *in);

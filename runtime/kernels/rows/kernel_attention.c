@@ -537,7 +537,18 @@ static void attend(const Attention *a, int64_t query) {
         finish_row(a, &b, &s, row);
 }
 
-/* Turns the scores into probabilities, and their gradients by the shares into those by the scores. */
+/* Adds `by` times the gradients of a query's scores to that of its bias, if it has one. */
+static void add_bias_gradient(const Attention *a, const Block *b, int64_t row, char *gradients,
+                              double by) {
+    Seen seen = keys_in_window(a, b, row);
+    int64_t at = a->bias_gradient_at + (b->query + row) * a->bias_gradient_stride + b->key;
+    if (a->bias_gradient != NULL)
+        a->loops->add(mtf_operand_at(a->bias_gradient, at + seen.from),
+                      element(a, gradients, 0, 0, seen.from), by, seen.to - seen.from);
+}
+
+/* Turns the scores into probabilities, and their gradients by the shares into those by the scores: where a bias
+ * is added before they are scaled, these are `factor` times those of the bias. */
 static void softmax_gradient_row(const Attention *a, const Block *b, double dot, int64_t row) {
     char *scores = block_row(a, a->scores, b, row), *ds = block_row(a, a->ds, b, row);
     Seen seen = keys_in_window(a, b, row);
@@ -548,29 +559,29 @@ static void softmax_gradient_row(const Attention *a, const Block *b, double dot,
         return;
     }
     MtfSoftmaxGradient gradient = { lse, dot, a->factor, a->softcap };
+    double added[MTF_ATTENTION_KEYS]; /* of the type of scratch */
     uint8_t keep[MTF_ATTENTION_KEYS];
     if (a->rate > 0) {
         draw_kept(a, b, row, seen, keep);
         drop(a, ds, seen, keep);
     }
-    add_biases(a, b, scores, row, 1 / a->factor);
-    (a->softcap > 0 ? a->loops->capped_softmax_gradient
-                    : a->loops->softmax_gradient)(scores, ds, &gradient, whole_lanes(seen.to));
+    int64_t lanes = whole_lanes(seen.to);
+    if (a->softcap > 0) {
+        a->loops->fill(added, 0, 0, lanes);
+        add_biases(a, b, (char *)added, row, 1);
+        a->loops->capped_softmax_gradient(scores, ds, added, &gradient, lanes);
+        add_bias_gradient(a, b, row, (char *)added, 1);
+    } else {
+        add_biases(a, b, scores, row, 1 / a->factor);
+        a->loops->softmax_gradient(scores, ds, &gradient, lanes);
+        add_bias_gradient(a, b, row, ds, 1 / a->factor);
+    }
     if (a->rate > 0)
         drop(a, scores, seen, keep);
     a->loops->fill(scores, 0, 0, seen.from);
     a->loops->fill(ds, 0, 0, seen.from);
     a->loops->fill(scores, 0, seen.to, b->stride);
     a->loops->fill(ds, 0, seen.to, b->stride);
-}
-
-/* Adds the gradients of a query's scores to that of its bias: they are `factor` times as large. */
-static void add_bias_gradient(const Attention *a, const Block *b, int64_t row) {
-    Seen seen = keys_in_window(a, b, row);
-    int64_t at = a->bias_gradient_at + (b->query + row) * a->bias_gradient_stride + b->key;
-    a->loops->add(mtf_operand_at(a->bias_gradient, at + seen.from),
-                  element(a, block_row(a, a->ds, b, row), 0, 0, seen.from), 1 / a->factor,
-                  seen.to - seen.from);
 }
 
 /* do.o of each query of a block, whose rows of do are packed. Rows of o are, for the moment, where
@@ -596,8 +607,6 @@ static void attend_back(const Attention *a, int64_t query) {
         score(a, &b, a->ds, a->do_rows, a->values_transposed);
         for (int64_t row = 0; row < b.n_queries; row++)
             softmax_gradient_row(a, &b, dots[row], row);
-        for (int64_t row = 0; a->bias_gradient != NULL && row < b.n_queries; row++)
-            add_bias_gradient(a, &b, row);
         accumulate_transposed(a, &b, a->dv, a->scores, a->do_rows);
         accumulate_transposed(a, &b, a->dk, a->ds, a->query_rows);
         accumulate_output(a, &b, a->result_rows, a->ds, a->keys_packed);

@@ -227,7 +227,7 @@ static void attention(void **state) {
 static void attention_with_a_bias(void **state) {
     (void)state;
     static const char *const biases[] = { "d", "bd", "abd" };
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 24; i++) {
         MtfBuilder b = start();
         int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac");
         int v = op(&b, MTF_OP_TANH, "v", NULL, k, -1), bias = variable(&b, "bias", biases[i % 3]);
@@ -236,7 +236,8 @@ static void attention_with_a_bias(void **state) {
         b.attributes.dimension = C;
         b.attributes.factor = 0.7;
         b.attributes.causal = i / 3 % 2;
-        b.attributes.rate = i / 6 * 0.3;
+        b.attributes.rate = i / 6 % 2 * 0.3;
+        b.attributes.softcap = i / 12 * 0.8;
         int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 4, (int[]){ q, k, v, bias });
         g_autoptr(MtfGraph) graph = finish(&b, y);
         mtf_test_check_gradients(graph);

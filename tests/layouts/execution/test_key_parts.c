@@ -18,6 +18,7 @@ static const struct {
 } cases[] = {
     { 5, "", "" },
     { 5, "", ", 'w'" },
+    { 5, ", 'softcap': 0.8", ", 'w'" },
     { 12, ", 'causal': 1", "" },
     { 12, ", 'causal': 1, 'window': 3", "" },
     { 12, ", 'causal': 1, 'window': 7, 'softcap': 0.8", "" },

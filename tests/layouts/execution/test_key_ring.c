@@ -34,6 +34,7 @@ static const struct {
     { 12, "", ", 'c', 'u'" },
     { 24, "", ", 'u', 'c'" },
     { 12, ", 'causal': 1", ", 'w', 'c'" },
+    { 12, ", 'causal': 1, 'softcap': 0.8", ", 'w', 'c'" },
     { 24, ", 'dropout': 0.3", "" },
     { 12, ", 'causal': 1, 'window': 7, 'dropout': 0.3", "" },
     { 12, ", 'causal': 1, 'dropout': 0.3, 'stream': 'other'", ", 'u'" },

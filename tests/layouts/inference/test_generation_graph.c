@@ -62,8 +62,7 @@ static void carry_over(MtfReference *to, const MtfReference *from) {
 }
 
 /* Reads `pieces[0]`, then pieces[1] … tokens, the second example one token less in the first. */
-static void generates_like_the_whole(const char *config, const int *pieces, int context) {
-    g_autoptr(MtfGraph) graph = mtf_test_model(config, BATCH, LENGTH);
+static void graph_generates_like_the_whole(const MtfGraph *graph, const int *pieces, int context) {
     g_autofree double *expected = whole_scores(graph);
     g_autoptr(MtfReference) before = NULL;
     g_autoptr(GPtrArray) made = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_graph_free);
@@ -104,6 +103,11 @@ static void generates_like_the_whole(const char *config, const int *pieces, int 
     }
 }
 
+static void generates_like_the_whole(const char *config, const int *pieces, int context) {
+    g_autoptr(MtfGraph) graph = mtf_test_model(config, BATCH, LENGTH);
+    graph_generates_like_the_whole(graph, pieces, context);
+}
+
 static void token_by_token_it_is_the_whole_text(void **state) {
     (void)state;
     for (gsize i = 0; i < G_N_ELEMENTS(configs); i++)
@@ -114,6 +118,21 @@ static void prompts_of_different_lengths_are_read_in_pieces(void **state) {
     (void)state;
     for (gsize i = 0; i < G_N_ELEMENTS(configs); i++)
         generates_like_the_whole(configs[i], (int[]){ 3, 1, 2, 0 }, 8);
+}
+
+/* BLOOM adds a slope of distances. */
+static void scores_are_capped_before_something_is_added(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph =
+        mtf_test_model("{'model_type': 'bloom', " COMMON "'hidden_size': 8, 'n_layer': 2, "
+                       "'n_head': 2}",
+                       BATCH, LENGTH);
+    for (int o = 0; o < (int)graph->operations->len; o++)
+        if (mtf_graph_operation(graph, o)->kind == MTF_OP_ATTENTION) {
+            assert_int_equal(mtf_graph_operation(graph, o)->n_inputs, 4);
+            mtf_graph_operation(graph, o)->attributes.softcap = 0.3;
+        }
+    graph_generates_like_the_whole(graph, (int[]){ 3, 1, 2, 0 }, 8);
 }
 
 static void what_cannot_generate_is_told(void **state) {
@@ -141,6 +160,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(token_by_token_it_is_the_whole_text),
         cmocka_unit_test(prompts_of_different_lengths_are_read_in_pieces),
+        cmocka_unit_test(scores_are_capped_before_something_is_added),
         cmocka_unit_test(what_cannot_generate_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

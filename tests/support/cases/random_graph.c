@@ -293,7 +293,7 @@ static int draw_attention(Draw *draw) {
                   .kind = MTF_OP_RENAME, .n_inputs = 1, .inputs = &q, .attributes = attributes });
     int v = emit_unary(draw, MTF_OP_TANH, k);
     MtfShape scores = { 2, { attributes.query, attributes.memory } };
-    bool biased = attributes.softcap == 0 && below(draw, 2) == 0;
+    bool biased = below(draw, 2) == 0;
     int bias = biased ? add_variable(draw, &scores) : -1;
     return emit(draw, (MtfNewOperation){ .kind = MTF_OP_ATTENTION,
                                          .n_inputs = biased ? 4 : 3,

@@ -155,12 +155,13 @@ void mtf_reference_attention_grad(Point *p) {
                 continue;
             double share = exp(score - value_at(p, in[4]));
             double kept = kept_share(p, rest);
-            double slope = p->a->factor * growth * share *
-                           (kept * over_features(p, in[5], in[2]) - over_features(p, in[5], in[3]));
+            double slope =
+                share * (kept * over_features(p, in[5], in[2]) - over_features(p, in[5], in[3]));
             if (p->operation->n_outputs > 3)
                 p->reference
                     ->values[out[3]][offset_of(p, &mtf_graph_tensor(graph, out[3])->shape)] +=
-                    slope / p->a->factor;
+                    slope;
+            slope *= p->a->factor * growth;
             for (int64_t f = 0; f < size_of(p, p->a->dimension); f++) {
                 p->coordinate[p->a->dimension] = f;
                 int64_t query = offset_of(p, &mtf_graph_tensor(graph, in[0])->shape);

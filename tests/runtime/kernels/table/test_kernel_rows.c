@@ -421,8 +421,6 @@ static MtfAttributes make_attributes(const Case *c) {
         a.softcap = chance(c, 0.5) ? 0.3 : 0;
         a.window =
             (cached || a.causal == 1) && chance(c, 0.5) ? g_rand_int_range(c->rand, 1, 6) : 0;
-        if (strchr(c->row->inputs, 'B') != NULL)
-            a.softcap = a.window = 0;
     }
     add_routing(c, &a);
     static const double exponents[] = { -1, 2, 3, 0.5 };
