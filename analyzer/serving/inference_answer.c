@@ -69,6 +69,7 @@ static cJSON *pipeline_to_json(const MtfInferencePipeline *pipeline) {
         mtf_json_add_number(stage, "transfer_seconds", pipeline->transfer_seconds[s]);
         cJSON_AddItemToArray(stages, stage);
     }
+    cJSON_AddItemReferenceToObject(object, "predicted", pipeline->plan->predicted);
     return object;
 }
 
@@ -151,9 +152,11 @@ static void print_stages(const MtfInferenceRun *run, MtfInferKind kind) {
     const MtfInferencePipeline *p = &run->pipeline[kind];
     g_autofree char *step = mtf_seconds_format(p->step_seconds);
     g_autofree char *slowest = mtf_seconds_format(p->slowest_seconds);
+    g_autofree char *summary = mtf_summary_format(p->plan->predicted);
     printf("\n%-15s%d stages; a step %s for a batch of %" PRId64 ", the slowest stage %s\n",
            mtf_infer_kind_name(mtf_inference_run_is_forward(run) ? run->kind : kind), p->stages,
            step, run->sizes.batch, slowest);
+    fputs(summary, stdout);
     for (int s = 0; s < p->stages; s++) {
         const MtfInferencePhase *phase = &p->phases[s];
         const MtfLayout *layout = phase->plan->layout;

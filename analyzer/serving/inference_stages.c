@@ -2,6 +2,7 @@
 #include "analyzer/serving/inference_stages.h"
 
 #include "analyzer/planner/pipeline_planning.h"
+#include "cost/summary/pipeline_summary.h"
 #include "cost/transfer/route_price.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/inference/generation_stages.h"
@@ -39,7 +40,7 @@ static void sum_up(MtfInferencePipeline *p, const MtfMachine *machine) {
     }
 }
 
-static void predict(MtfInferencePipeline *p) {
+static void predict(MtfInferencePipeline *p, const MtfPlanSearchOptions *options) {
     p->plan->predicted = cJSON_CreateObject();
     mtf_json_add_number(p->plan->predicted, "step_seconds", p->step_seconds);
     mtf_json_add_number(p->plan->predicted, "slowest_seconds", p->slowest_seconds);
@@ -50,6 +51,7 @@ static void predict(MtfInferencePipeline *p) {
         mtf_json_add_number(stage, "transfer_seconds", p->transfer_seconds[s]);
         cJSON_AddItemToArray(list, stage);
     }
+    mtf_pipeline_summary_add(p->plan, options->machine, options->memory_limit);
 }
 
 bool mtf_inference_pipeline_search(MtfGraph *graph, const GArray *meshes,
@@ -72,7 +74,7 @@ bool mtf_inference_pipeline_search(MtfGraph *graph, const GArray *meshes,
         }
     }
     sum_up(pipeline, options->machine);
-    predict(pipeline);
+    predict(pipeline, options);
     return true;
 }
 

@@ -328,7 +328,9 @@ void mtf_graph_add_update(MtfGraph *graph, int variable, int value) {
 bool mtf_graph_is_training(const MtfGraph *graph) {
     for (guint i = 0; i < graph->updates->len; i++) {
         const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
-        if (!mtf_graph_tensor(graph, update->variable)->frozen)
+        const MtfTensor *variable = mtf_graph_tensor(graph, update->variable);
+        bool kept = variable->memory == MTF_MEMORY_CACHE || variable->memory == MTF_MEMORY_OUTPUT;
+        if (!variable->frozen && !kept)
             return true;
     }
     return false;

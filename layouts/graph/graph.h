@@ -382,7 +382,7 @@ int mtf_graph_add_operation(MtfGraph *graph, const MtfNewOperation *operation, G
 void mtf_graph_add_update(MtfGraph *graph, int variable, int value);
 
 /* Whether the graph is a training graph: it updates what is trained. A forward graph may assign to
- * frozen variables. */
+ * frozen variables, caches and outputs. */
 bool mtf_graph_is_training(const MtfGraph *graph);
 
 /* Says that the block `name` is unrolled `count` times; the name is copied. */

@@ -76,6 +76,8 @@ claim "two stages for one batch: 9.96 ms within 1 %" near "$(number step_seconds
 claim "the slowest stage has half of it, within 5 %" near "$(number slowest_seconds)" 0.00498 0.05
 claim "tokens of one batch" near "$(number tokens_per_second)" "$(awk -v s="$(number step_seconds)" 'BEGIN { print 1 / s }')" 1e-4
 claim "and of a batch in each stage" near "$(number full_tokens_per_second)" "$(awk -v s="$(number slowest_seconds)" 'BEGIN { print 1 / s }')" 1e-4
+claim "stages say how they split, what fits, and how far predictions of inference were off" jq -e '.predicted |
+    (.parallelism | startswith("pipeline parallel 2")) and .fits and .items_per_step == 1 and (.doubt.text | test("inference"))' "$work/out"
 
 # Of one device: 256x64 embeddings and 5 norms of 64 in float32; in int8 two layers of 64x64 + 2 64x32 + 64x64 + 3 64x128 and a
 # head of 256x64; in float32 the scales of their 512 and 256 output channels. In all 162 048 bytes.
