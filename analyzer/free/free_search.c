@@ -277,6 +277,14 @@ static bool is_settled(const Search *search) {
            !mtf_search_is_abandoned(search->options->control);
 }
 
+/* A limit below the present one by what the choice is missing, or by a multiple of that: so much that the choice
+ * breaks it, which would be found again otherwise. */
+static int64_t lower_limit(const Search *search, const int *choice, int64_t missing) {
+    int64_t limit = mtf_layout_problem_limit(search->limited);
+    int64_t peak = (int64_t)mtf_layout_problem_evaluate(search->limited, choice).peak;
+    return limit - missing * ((limit - peak) / missing + 1);
+}
+
 static bool solve_until_it_fits(Search *search, GError **error) {
     int64_t limit = search->options->memory_limit;
     for (int round = 0; round <= MTF_FREE_TIGHTENINGS; round++) {
@@ -294,7 +302,7 @@ static bool solve_until_it_fits(Search *search, GError **error) {
         int64_t missing = take_choice(search, solution->choice);
         if (missing == 0 || search->answer->too_slow)
             return true;
-        limit -= missing;
+        limit = lower_limit(search, solution->choice, missing);
         if (limit < 0 || mtf_search_is_over(search->options->control))
             return true;
     }

@@ -202,9 +202,12 @@ bool mtf_mesh_attempt_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *at
 }
 
 /* Of a wide problem repeated layers laid out alike are searched for first, in the time of one layer: what is
- * found is a good layout to begin with. Of large graphs the draft does so. */
-static bool attempt_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt, GError **error) {
-    if (mtf_plan_search_is_large(search) || mtf_mesh_attempt_entries(attempt) < MTF_WIDE_ENTRIES)
+ * found is a good layout to begin with. Of large graphs the draft does so; and where a bound may say that all is
+ * hopeless, that is found out in less time without. */
+static bool attempt_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt, int64_t hopeless,
+                          GError **error) {
+    if (mtf_plan_search_is_large(search) || hopeless < INT64_MAX ||
+        mtf_mesh_attempt_entries(attempt) < MTF_WIDE_ENTRIES)
         return true;
     return mtf_mesh_attempt_find_alike(search, attempt, error);
 }
@@ -318,8 +321,9 @@ static bool attempt_free_layouts(const MtfPlanSearch *search, MtfMeshAttempt *at
         return false;
     gather_incumbents(search, attempt, known);
     tell_posed(search);
-    if (!attempt_alike(search, attempt, error) ||
-        !search_problem(search, attempt, hopeless_cost(search, attempt), 0, error))
+    int64_t hopeless = hopeless_cost(search, attempt);
+    if (!attempt_alike(search, attempt, hopeless, error) ||
+        !search_problem(search, attempt, hopeless, 0, error))
         return false;
     if (attempt->hopeless)
         attempt->cost = INT64_MAX;

@@ -58,6 +58,39 @@ static void few_rounds_under_a_tightened_limit_prove_the_same(void **state) {
     mtf_free_setup_clear(&setup);
 }
 
+static int64_t modelled_peak(const MtfFreeSetup *setup, const MtfLayout *layout) {
+    const MtfLayoutProblem *problem = mtf_free_problem_get(setup->problem);
+    g_autofree int *choice = g_new(int, mtf_layout_problem_node_count(problem));
+    assert_true(mtf_free_problem_choice(setup->problem, layout, choice));
+    return (int64_t)mtf_layout_problem_evaluate(problem, choice).peak;
+}
+
+/* Where packing adds much and a byte of it is missing, the limit is lowered below what the solution needs by the
+ * problem's own count at once: a byte lower it would be found again, time after time. */
+static void a_lowered_limit_finds_no_solution_again(void **state) {
+    (void)state;
+    MtfFreeSetup setup;
+    mtf_free_setup_init(&setup, tiny_graph(), "rows:4");
+    MtfFreeAnswer found = search(&setup, INT64_MAX, 0);
+    int64_t limit = found.arena_bytes;
+    int padded = 0;
+    for (int i = 0; i < LIMITS && padded == 0 && found.layout != NULL; i++) {
+        int64_t packed = found.arena_bytes - modelled_peak(&setup, found.layout);
+        if (packed > MTF_FREE_TIGHTENINGS) {
+            MtfFreeAnswer below = search(&setup, found.arena_bytes - 1, 0);
+            padded += below.tightenings > 0;
+            assert_true(below.tightenings < MTF_FREE_TIGHTENINGS);
+            mtf_free_answer_clear(&below);
+        }
+        mtf_free_answer_clear(&found);
+        limit = (int64_t)(LOWER * (double)limit);
+        found = search(&setup, limit, 0);
+    }
+    assert_true(padded > 0);
+    mtf_free_answer_clear(&found);
+    mtf_free_setup_clear(&setup);
+}
+
 static MtfFreeAnswer search_beside(const MtfFreeSetup *setup, double hopeless_seconds) {
     MtfFreeSearchOptions options = {
         .memory_limit = INT64_MAX, .work = 20, .gap = 0.001, .hopeless_seconds = hopeless_seconds
@@ -91,6 +124,7 @@ static void a_hopeless_solution_is_no_answer(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_rounds_under_a_tightened_limit_prove_the_same),
+        cmocka_unit_test(a_lowered_limit_finds_no_solution_again),
         cmocka_unit_test(a_hopeless_solution_is_no_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
