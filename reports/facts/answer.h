@@ -11,7 +11,8 @@ typedef struct {
     char *text;
 } MtfAnswerLine;
 
-/* The lines (MtfAnswerLine *), always in the same order; free with g_ptr_array_unref. */
+/* The lines (MtfAnswerLine *), always in the same order, without those that say nothing of this plan; free
+ * with g_ptr_array_unref. */
 GPtrArray *mtf_answer_lines(const MtfStepFacts *facts);
 
 /* Figures of the plan's machine and software that no source gives (cost/machine/doubt.h), strings; free

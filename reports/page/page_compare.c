@@ -154,10 +154,33 @@ static void add_memory(const Comparison *c) {
 
 /* ---- Figures ------------------------------------------------------------------------------- */
 
+static gboolean has_word(const void *line, const void *word) {
+    return g_str_equal(((const MtfAnswerLine *)line)->word, word);
+}
+
+/* Adds to `rows` the lines that only this plan has, each behind the one that it follows here. */
+static void merge_rows(GPtrArray *rows, const GPtrArray *lines) {
+    guint at = 0;
+    for (guint i = 0; i < lines->len; i++) {
+        MtfAnswerLine *line = g_ptr_array_index(lines, i);
+        if (!g_ptr_array_find_with_equal_func(rows, line->word, has_word, &at))
+            g_ptr_array_insert(rows, (int)at, line);
+        at++;
+    }
+}
+
+static void add_answer(const Comparison *c, GPtrArray *lines, const char *word) {
+    guint at;
+    bool there = g_ptr_array_find_with_equal_func(lines, word, has_word, &at);
+    mtf_markup(c->page, "<td>%s</td>",
+               there ? ((MtfAnswerLine *)g_ptr_array_index(lines, at))->text : "–");
+}
+
 static void add_answers(const Comparison *c) {
-    GPtrArray *lines[MTF_COMPARED_MAX] = { mtf_answer_lines(c->plans[0].facts) };
-    for (int p = 1; p < c->n; p++)
-        lines[p] = mtf_answer_lines(c->plans[p].facts);
+    g_autoptr(GPtrArray) rows = g_ptr_array_new();
+    GPtrArray *lines[MTF_COMPARED_MAX];
+    for (int p = 0; p < c->n; p++)
+        merge_rows(rows, lines[p] = mtf_answer_lines(c->plans[p].facts));
     g_string_append(c->page, "<div class=\"wide\"><table class=\"answers\"><thead><tr><th></th>");
     for (int p = 0; p < c->n; p++)
         mtf_markup(c->page, "<th>%c <span class=\"mono\">%s</span></th>", letter(p),
@@ -171,12 +194,11 @@ static void add_answers(const Comparison *c) {
         mtf_markup(c->page, "<td><b>%.3g ×</b> the time of a step</td>",
                    (double)c->plans[p].facts->schedule->nanoseconds / MAX(first, 1));
     g_string_append(c->page, "</tr>\n");
-    for (guint i = 0; i < lines[0]->len; i++) {
-        mtf_markup(c->page, "<tr><td>%s</td>",
-                   ((MtfAnswerLine *)g_ptr_array_index(lines[0], i))->word);
+    for (guint i = 0; i < rows->len; i++) {
+        const char *word = ((MtfAnswerLine *)g_ptr_array_index(rows, i))->word;
+        mtf_markup(c->page, "<tr><td>%s</td>", word);
         for (int p = 0; p < c->n; p++)
-            mtf_markup(c->page, "<td>%s</td>",
-                       ((MtfAnswerLine *)g_ptr_array_index(lines[p], i))->text);
+            add_answer(c, lines[p], word);
         g_string_append(c->page, "</tr>\n");
     }
     g_string_append(c->page, "</tbody></table></div>");

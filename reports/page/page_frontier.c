@@ -118,10 +118,10 @@ static Range with_margin(const Range *range) {
     return (Range){ range->low - margin, range->high + margin };
 }
 
-/* The distance of ticks: 1, 2 or 5 times a power of ten of a unit, so that there are five to
- * twelve. */
-static double tick_distance(const Range *range, double unit) {
-    double rough = (range->high - range->low) / 6 / unit;
+/* The distance of ticks: 1, 2 or 5 times a power of ten of a unit, so that there are at least so many and
+ * seldom more than twice as many. */
+static double tick_distance(const Range *range, double unit, int least) {
+    double rough = (range->high - range->low) / (least + 1) / unit;
     double power = pow(10, floor(log10(rough)));
     return unit * (rough >= 5 * power ? 5 * power : rough >= 2 * power ? 2 * power : power);
 }
@@ -132,7 +132,7 @@ static double unit_of(const Range *bytes) {
 }
 
 static void draw_scales(GString *page, const Range *bytes, const Range *seconds) {
-    double distance = tick_distance(seconds, 1);
+    double distance = tick_distance(seconds, 1, 5);
     for (double i = ceil(seconds->low / distance); i * distance <= seconds->high; i++) {
         g_autofree char *text = mtf_seconds_format(i * distance);
         double y = y_of(seconds, i * distance);
@@ -141,7 +141,8 @@ static void draw_scales(GString *page, const Range *bytes, const Range *seconds)
                    "y=\"%.1f\" text-anchor=\"end\">%s</text>",
                    LEFT, y, WIDTH, LEFT - 8, y + 4, text);
     }
-    distance = tick_distance(bytes, unit_of(bytes));
+    /* Their labels are wide and stand side by side. */
+    distance = tick_distance(bytes, unit_of(bytes), 2);
     for (double i = ceil(bytes->low / distance); i * distance <= bytes->high; i++) {
         g_autofree char *text = mtf_bytes_format(i * distance);
         double x = x_of(bytes, i * distance);

@@ -177,6 +177,29 @@ static void plans_side_by_side_tell_what_differs(void **state) {
     clear_found(&found);
 }
 
+/* Lines that only one of the plans has stand in their places, whichever comes first. */
+static void a_line_of_one_plan_is_beside_nothing_of_the_other(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) one = mtf_test_small_plan("rows:2", "batch:rows");
+    g_autoptr(MtfPlan) two = mtf_test_small_plan("rows:2", "batch:rows");
+    cJSON_Delete(two->search);
+    two->search = cJSON_Parse("{\"pipeline\": {\"stages\": 1}}");
+    g_autoptr(MtfStepFacts) first = mtf_step_facts_new(one, NULL);
+    g_autoptr(MtfStepFacts) second = mtf_step_facts_new(two, NULL);
+    for (int turn = 0; turn < 2; turn++) {
+        const MtfComparedPlan plans[] = { { "a.json", turn == 0 ? first : second },
+                                          { "b.json", turn == 0 ? second : first } };
+        g_autofree char *page = mtf_page_compare(plans, 2);
+        Found found = found_in(page);
+        const char *stages = strstr(found.text->str, "stages"), *doubt = strstr(stages, "doubt");
+        assert_true(
+            g_str_has_prefix(stages, turn == 0 ? "stages–none: no cut" : "stagesnone: no cut"));
+        assert_true(doubt != NULL && strstr(doubt, "none: no cut") == NULL);
+        assert_int_equal(times_found(page, "<tr><td>doubt</td>"), 1);
+        clear_found(&found);
+    }
+}
+
 /* One step of 3 s on two ranks against microseconds predicted; the plan's step has one allreduce.
  */
 static void ranks_stand_under_their_prediction(void **state) {
@@ -230,6 +253,23 @@ static void the_frontier_is_drawn_where_it_was_searched(void **state) {
     clear_found(&found);
 }
 
+/* Seven labels of "1007.00 MiB" have room below the chart. */
+static void labels_of_memory_stand_apart(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
+    g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
+    for (int high = 105; high < 400; high += 5) {
+        g_autofree char *search = g_strdup_printf(
+            "{\"incumbents\": [{\"name\": \"other\", \"memory_bytes\": %.0f, \"step_seconds\": %.17g}]}",
+            (double)facts->arena->bytes * high / 100, (double)facts->schedule->nanoseconds / 1e9);
+        cJSON_Delete(plan->search);
+        plan->search = cJSON_Parse(search);
+        g_autofree char *page = page_of(plan, NULL);
+        int labels = times_found(page, "y=\"336\" text-anchor=\"middle\"");
+        assert_in_range(labels, 2, 8);
+    }
+}
+
 static char *dot_of(const MtfPlan *plan) {
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
     g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
@@ -256,7 +296,9 @@ int main(void) {
         cmocka_unit_test(a_run_stands_beside_its_prediction),
         cmocka_unit_test(ranks_stand_under_their_prediction),
         cmocka_unit_test(plans_side_by_side_tell_what_differs),
+        cmocka_unit_test(a_line_of_one_plan_is_beside_nothing_of_the_other),
         cmocka_unit_test(the_frontier_is_drawn_where_it_was_searched),
+        cmocka_unit_test(labels_of_memory_stand_apart),
         cmocka_unit_test(the_drawing_is_the_same_bytes_each_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
