@@ -59,7 +59,9 @@ static void add_answer(GString *page, const MtfPipelineFacts *facts) {
     const MtfPipelinePlan *pipeline = facts->pipeline;
     const MtfPipelineOrder *order = pipeline->order;
     g_autofree char *step = mtf_seconds_format(facts->step_seconds);
-    g_autofree char *bubble = g_strdup_printf("%.1f %%", 100 * facts->run->bubble);
+    double apart = mtf_json_number_of(pipeline->predicted, "slowest_seconds", 0); /* of inference */
+    g_autofree char *second = apart > 0 ? mtf_seconds_format(apart)
+                                        : g_strdup_printf("%.1f %%", 100 * facts->run->bubble);
     g_autofree char *memory = mtf_bytes_format(fullest(facts));
     g_autofree char *limit = mtf_bytes_format(facts->limit);
     g_autofree char *of_limit = facts->limit > 0
@@ -67,15 +69,17 @@ static void add_answer(GString *page, const MtfPipelineFacts *facts) {
                                     : g_strdup("on the fullest device");
     g_string_append(page, "<div class=\"numbers\">");
     mtf_page_number(page, step, "step time, predicted");
-    mtf_page_number(page, bubble, "of a domain's time is bubble");
+    mtf_page_number(page, second,
+                    apart > 0 ? "from batch to batch with one in each stage"
+                              : "of a domain's time is bubble");
     mtf_page_number(page, memory, of_limit);
     g_string_append(page, "</div>");
     add_summary(page, pipeline->predicted);
     mtf_markup(page,
-               "<p>%d stages on %d domains of %d devices in all, %d micro-batches, schedule "
+               "<p>%d stages on %d domains of %d devices in all, %d micro-batch%s, schedule "
                "<b>%s</b>.</p>",
                order->stages, order->ranks, mtf_pipeline_devices(pipeline), order->microbatches,
-               pipeline->schedule);
+               order->microbatches == 1 ? "" : "es", pipeline->schedule);
     add_one_mesh(page, cJSON_GetObjectItemCaseSensitive(pipeline->predicted, "one_mesh"),
                  facts->step_seconds);
 }

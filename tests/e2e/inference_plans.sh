@@ -260,6 +260,8 @@ claim "the number of stages is searched for" exits 0
 claim "it is that of most tokens" [ "$(jq '(.tried | max_by(.tokens_per_second)) | .stages == 2' "$work/out")" = true ]
 jq -r '.tried[] | "\(.stages) \(.tokens_per_second)"' "$work/out" >"$work/tried"
 claim "the plan has them" [ "$(jq '.stages | length' "$work/any.json")" = 2 ]
+run meshtf-plan report "$work/any.json" -o "$work/stages"
+claim "its page says how often batches come out" grep -q "from batch to batch with one in each stage" "$work/stages/index.html"
 while read -r stages tokens; do
     run meshtf-plan search "$work/small" --infer decode --context 24 --machine "$work/hosts.json" --devices 4 --memory 400KiB --stages "$stages" --json
     claim "$stages asked for give as many" [ "$(jq .tokens_per_second "$work/out")" = "$tokens" ]
