@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /* Compiles a function once for each vector unit and picks one when the program starts. Only for
- * loops of minima and comparisons, whose results are the same on all of them. */
+ * loops of minima, comparisons and sums term by term, whose results are the same on all of them. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__clang__)
 #define MTF_FOR_EACH_UNIT \

@@ -201,20 +201,50 @@ static int find_in(const Table *table, int node) {
     return -1;
 }
 
+/* One loop over a factor and the costs: so many entries, so far apart in the factor. */
+typedef struct {
+    gsize count, step;
+} Loop;
+
+/* The loops over a turn's costs, the inner one last, as few as do: two are one where the factor's entries lie
+ * as evenly. Returns how many. */
+static int join_loops(const Move *move, const Turn *turn, const gsize *steps, Loop *loops) {
+    int rank = turn->rest.rank, count = 0;
+    for (int i = 0; i <= rank; i++) {
+        int node = i < rank ? turn->rest.scope[i] : turn->node;
+        Loop loop = { (gsize)choices(move, node), steps[i] };
+        if (count > 0 && loops[count - 1].step == loop.step * loop.count)
+            loop.count *= loops[--count].count;
+        loops[count++] = loop;
+    }
+    return count;
+}
+
+static void add_run(const double *restrict factor, const Loop *loop, double *restrict costs) {
+    if (loop->step == 1)
+        for (gsize p = 0; p < loop->count; p++)
+            costs[p] += factor[p];
+    else
+        for (gsize p = 0; p < loop->count; p++)
+            costs[p] += factor[p * loop->step];
+}
+
 /* Adds a factor to the costs [choices of the scope][choices of the node]; its entries lie steps[i] apart
  * along the scope's node i, and steps[rank] along the node itself. */
+MTF_FOR_EACH_UNIT
 static void add_factor(const Move *move, const Turn *turn, const double *factor, const gsize *steps,
                        double *costs) {
-    int rank = turn->rest.rank, count = choices(move, turn->node);
-    g_autofree int *at = g_new0(int, rank + 1);
-    for (int i = rank; i >= 0;) {
-        for (int p = 0; p < count; p++)
-            *costs++ += factor[(gsize)p * steps[rank]];
-        for (i = rank - 1; i >= 0; i--) {
-            factor += steps[i];
-            if (++at[i] < choices(move, turn->rest.scope[i]))
+    g_autofree Loop *loops = g_new(Loop, turn->rest.rank + 1);
+    int inner = join_loops(move, turn, steps, loops) - 1;
+    g_autofree gsize *at = g_new0(gsize, inner + 1);
+    for (int i = inner; i >= 0;) {
+        add_run(factor, &loops[inner], costs);
+        costs += loops[inner].count;
+        for (i = inner - 1; i >= 0; i--) {
+            factor += loops[i].step;
+            if (++at[i] < loops[i].count)
                 break;
-            factor -= steps[i] * (gsize)at[i];
+            factor -= loops[i].step * at[i];
             at[i] = 0;
         }
     }
@@ -285,30 +315,38 @@ static void take_best(const Move *move, Turn *turn, const double *costs) {
     turn->rest.costs = g_new(double, entries);
     for (gsize i = 0; i < entries; i++, costs += count) {
         int best = own;
+        double least = costs[own];
         for (int p = 0; p < count; p++)
-            if (costs[p] < costs[best])
+            if (costs[p] < least) {
                 best = p;
+                least = costs[p];
+            }
         turn->best[i] = (uint16_t)best;
-        turn->rest.costs[i] = costs[best];
+        turn->rest.costs[i] = least;
     }
 }
 
-/* Nodes of a scope that were kept later are no part of the table; what is left is due at the first turn. */
+/* Nodes of a scope that were kept later are no part of the table; of what is left, the node at whose turn it is
+ * due comes last, and before it those of later and later turns, so that a table and the costs it is added to
+ * have their entries in the same order. */
 static void settle_scope(const Move *move, Table *rest) {
     int rank = 0;
-    for (int i = 0; i < rest->rank; i++)
-        if (move->turn[rest->scope[i]] != KEPT)
-            rest->scope[rank++] = rest->scope[i];
+    for (int i = 0; i < rest->rank; i++) {
+        int node = rest->scope[i], at = rank;
+        if (move->turn[node] == KEPT)
+            continue;
+        for (; at > 0 && move->turn[rest->scope[at - 1]] < move->turn[node]; at--)
+            rest->scope[at] = rest->scope[at - 1];
+        rest->scope[at] = node;
+        rank++;
+    }
     rest->rank = rank;
 }
 
 static void hand_on(Move *move, Table *rest) {
     if (rest->rank == 0)
         return;
-    int first = rest->scope[0];
-    for (int i = 1; i < rest->rank; i++)
-        if (move->turn[rest->scope[i]] < move->turn[first])
-            first = rest->scope[i];
+    int first = rest->scope[rest->rank - 1];
     if (move->due[first] == NULL)
         move->due[first] = g_ptr_array_new();
     g_ptr_array_add(move->due[first], rest);
