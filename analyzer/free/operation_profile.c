@@ -13,6 +13,7 @@ struct MtfOperationProfiles {
     int n_pins;
     const int *updated_variable;
     const MtfMesh *mesh;
+    bool by_parts; /* strategies by parts alone, whose costs are those of kernels without margins */
     GHashTable *known; /* signature -> MtfOperationProfile */
 };
 
@@ -114,7 +115,7 @@ static void price_strategy(const MtfOperationProfiles *profiles, Pricing *pricin
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         int64_t price = mtf_price_instruction(profiles->pricer, program, i);
         if (instruction->kind == MTF_INSTRUCTION_KERNEL ||
-            mtf_reshard_row(instruction->reshard.kind)->margins)
+            (!profiles->by_parts && mtf_reshard_row(instruction->reshard.kind)->margins))
             profile->costs[s] += mtf_program_times(program, i) * price;
         for (int k = 0; k < op->n_outputs; k++)
             if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
@@ -127,8 +128,10 @@ static void price_strategy(const MtfOperationProfiles *profiles, Pricing *pricin
 static MtfOperationProfile *profile_new(const MtfOperationProfiles *profiles, int operation) {
     const MtfOperation *op = mtf_graph_operation(profiles->graph, operation);
     MtfOperationProfile *profile = g_new0(MtfOperationProfile, 1);
-    profile->strategies = mtf_strategies(profiles->graph, profiles->mesh, operation, profiles->pins,
-                                         profiles->n_pins);
+    profile->strategies = profiles->by_parts
+                              ? mtf_strategies_by_parts(profiles->graph, profiles->mesh, operation)
+                              : mtf_strategies(profiles->graph, profiles->mesh, operation,
+                                               profiles->pins, profiles->n_pins);
     int n = (int)profile->strategies->len;
     profile->n_inputs = op->n_inputs;
     profile->n_outputs = op->n_outputs;
@@ -204,4 +207,22 @@ const MtfOperationProfile *mtf_operation_profile(MtfOperationProfiles *profiles,
         g_hash_table_insert(profiles->known, g_steal_pointer(&key), profile);
     }
     return profile;
+}
+
+static int64_t least_cost(const MtfOperationProfile *profile) {
+    int64_t least = profile->costs[0];
+    for (guint s = 1; s < profile->strategies->len; s++)
+        least = MIN(least, profile->costs[s]);
+    return least;
+}
+
+int64_t mtf_operations_least(const MtfGraph *graph, const MtfMesh *mesh, const MtfPricer *pricer) {
+    g_autofree int *updated = mtf_graph_next_values(graph);
+    g_autoptr(MtfOperationProfiles) profiles =
+        mtf_operation_profiles_new(graph, mesh, pricer, updated, NULL, 0);
+    profiles->by_parts = true;
+    int64_t sum = 0;
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        sum += least_cost(mtf_operation_profile(profiles, i));
+    return sum;
 }

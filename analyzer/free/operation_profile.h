@@ -39,6 +39,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfOperationProfiles, mtf_operation_profiles_free)
  */
 const MtfOperationProfile *mtf_operation_profile(MtfOperationProfiles *profiles, int operation);
 
+/* Nanoseconds of a step's kernels at least, each operation's cut as suits it best and nothing exchanged: no free
+ * layout of the mesh costs less. Takes little on meshes of many axes, too. */
+int64_t mtf_operations_least(const MtfGraph *graph, const MtfMesh *mesh, const MtfPricer *pricer);
+
 /* The index of a placement in a list of MtfPlacement, or -1; the same after adding it at the end
  * where it is missing. */
 int mtf_placements_find(const GArray *placements, const MtfPlacement *placement);

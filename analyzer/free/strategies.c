@@ -61,16 +61,23 @@ static int axis_choices(const Enumeration *e, int axis, int8_t *choices) {
     return kept;
 }
 
+/* How many parts each index is cut into. */
+static void count_parts(const Enumeration *e, const MtfStrategy *strategy,
+                        int64_t parts[MTF_MAX_INDEXES]) {
+    for (int i = 0; i < MTF_MAX_INDEXES; i++)
+        parts[i] = 1;
+    for (int a = 0; a < e->mesh->n_axes; a++)
+        if (strategy->axis[a] >= 0)
+            parts[strategy->axis[a]] *= e->mesh->axes[a].size;
+}
+
 /* Whether no index is cut into more parts than it has points. */
 static bool is_sensible(const Enumeration *e, const MtfStrategy *strategy) {
-    for (int i = 0; i < e->iteration.n; i++) {
-        int64_t parts = 1;
-        for (int a = 0; a < e->mesh->n_axes; a++)
-            if (strategy->axis[a] == i)
-                parts *= e->mesh->axes[a].size;
-        if (parts > 1 && !mtf_index_splits(&e->iteration.index[i], parts))
+    int64_t parts[MTF_MAX_INDEXES];
+    count_parts(e, strategy, parts);
+    for (int i = 0; i < e->iteration.n; i++)
+        if (parts[i] > 1 && !mtf_index_splits(&e->iteration.index[i], parts[i]))
             return false;
-    }
     return true;
 }
 
@@ -95,5 +102,32 @@ GArray *mtf_strategies(const MtfGraph *graph, const MtfMesh *mesh, int operation
         if (is_sensible(&e, &strategy))
             g_array_append_val(strategies, strategy);
     }
+    return strategies;
+}
+
+/* Adds what becomes of a strategy when one more axis splits an index, unless as many parts are known. */
+static void split_further(const Enumeration *e, MtfStrategy strategy, int axis, int index,
+                          GHashTable *known, GArray *strategies) {
+    int64_t parts[MTF_MAX_INDEXES];
+    strategy.axis[axis] = (int8_t)index;
+    count_parts(e, &strategy, parts);
+    if (mtf_index_splits(&e->iteration.index[index], parts[index]) &&
+        g_hash_table_add(known, g_bytes_new(parts, sizeof parts)))
+        g_array_append_val(strategies, strategy);
+}
+
+GArray *mtf_strategies_by_parts(const MtfGraph *graph, const MtfMesh *mesh, int operation) {
+    Enumeration e = { .graph = graph, .mesh = mesh, .operation = operation };
+    mtf_operation_iteration(graph, operation, &e.iteration);
+    g_autoptr(GHashTable) known =
+        g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
+    GArray *strategies = g_array_new(FALSE, FALSE, sizeof(MtfStrategy));
+    MtfStrategy whole = mtf_strategy_duplicated();
+    g_array_append_val(strategies, whole);
+    for (int a = 0; a < mesh->n_axes; a++)
+        for (int s = (int)strategies->len - 1; s >= 0; s--)
+            for (int i = 0; i < e.iteration.n; i++)
+                split_further(&e, g_array_index(strategies, MtfStrategy, s), a, i, known,
+                              strategies);
     return strategies;
 }

@@ -19,4 +19,9 @@ typedef struct {
 GArray *mtf_strategies(const MtfGraph *graph, const MtfMesh *mesh, int operation,
                        const MtfPin *pins, int n_pins);
 
+/* Of all strategies one for each way to cut the indexes into parts, whatever the axes: what the time of a kernel
+ * depends on. There are far fewer of those on many axes (six of 2, and five indexes: 462 of 46,656).
+ */
+GArray *mtf_strategies_by_parts(const MtfGraph *graph, const MtfMesh *mesh, int operation);
+
 #endif

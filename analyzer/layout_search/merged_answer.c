@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/layout_search/merged_answer.h"
 
+#include "analyzer/free/operation_profile.h"
 #include "cost/price/schedule.h"
 #include "cost/tune/order_search.h"
 #include "cost/tune/program_mapping.h"
@@ -200,7 +201,7 @@ static void take_cheapest(const Expansion *expansion, MtfPlanAnswer *answer, Exp
         .layout = cheapest.layout,
         .cost = cheapest.cost,
         .bound = MIN(cheapest.cost,
-                     mtf_price_floor(&expansion->pricer, expansion->graph, expansion->mesh)),
+                     mtf_operations_least(expansion->graph, expansion->mesh, &expansion->pricer)),
         .arena_bytes = cheapest.arena_bytes,
         .step_seconds = cheapest.step_seconds,
         .method = g_strdup("axes merged to three; the work alone is the bound"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/layout_search/plan_answer.h"
 
+#include "analyzer/free/operation_profile.h"
 #include "layouts/base/json_writer.h"
 
 void mtf_plan_answer_clear(MtfPlanAnswer *answer) {
@@ -34,7 +35,8 @@ void mtf_plan_answer_bound_by_work(MtfPlanAnswer *answer, const MtfGraph *graph)
     MtfFreeAnswer *found = &answer->free;
     if (found->layout == NULL || found->bound > 0)
         return;
-    found->bound = MIN(found->cost, mtf_price_floor(&answer->pricer, graph, &found->layout->mesh));
+    found->bound =
+        MIN(found->cost, mtf_operations_least(graph, &found->layout->mesh, &answer->pricer));
     g_free(found->method);
     found->method = g_strdup("the work alone is the bound");
 }

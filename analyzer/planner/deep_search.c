@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/planner/deep_search.h"
 
+#include "analyzer/free/operation_profile.h"
 #include "analyzer/planner/memory_bound.h"
 #include "analyzer/rewriting/deep_layout.h"
 #include "analyzer/rewriting/shallow_graph.h"
@@ -183,8 +184,8 @@ static void settle_or_price_work(int i, void *data) {
     if (i == 0)
         mtf_variant_answer_tune(s->one, s->step);
     else
-        s->floor = mtf_price_floor(&s->step->answer.pricer, s->step->graph,
-                                   &s->step->answer.free.layout->mesh);
+        s->floor = mtf_operations_least(s->step->graph, &s->step->answer.free.layout->mesh,
+                                        &s->step->answer.pricer);
 }
 
 /* Takes the layout for the cheapest, with its figures there; false where it does not fit. */
