@@ -18,7 +18,7 @@ claim "the types are told" test -n "$types"
 run $python $models write "$work" $types
 
 # made TYPE RANKS: what an encoder-decoder makes of a source that fills its places, and of one that does not, which
-# PyTorch reads without what fills up its row; are_made compares all at once, since PyTorch starts slowly.
+# PyTorch reads without what fills up its row; are_made compares all at once.
 made() {
     for source in 'Hello world' 'Hello'; do
         run mpirun -n "$2" meshtf-run "$work/$1/p$2.json" --data "$work/$1/in-tokens.npy" --init "$work/$1" \
@@ -69,6 +69,7 @@ for type in $types; do
         esac
     done
 done
+are_alike
 are_expected
 are_made
 done_testing

@@ -64,6 +64,8 @@ done
 for type in deepseek_v3-fp8 llama-gptq; do
     logits $type 1
 done
+logits gpt2 1
+are_alike
 
 # Plans of inference: logits of every token that is generated, with weights as they are and in eight bits.
 for n in 1 3; do
@@ -87,10 +89,10 @@ for prompt in '*+' '*+,-./' '*+,-./01*+'; do
 done
 are_expected
 
-# What is wrong with a folder is said.
+# What is wrong with a folder is said, by one rank as by three.
 folder=$work/gpt2
 refuse() { # CLAIM SENTENCE
-    run mpirun -n 4 meshtf-run "$folder/p4.json" --data "$folder/in-tokens.npy" --init "$work/bad" --steps 1
+    run meshtf-run "$folder/p1.json" --data "$folder/in-tokens.npy" --init "$work/bad" --steps 1
     claim "$1 is bad input" exits 2
     claim "$1: the sentence says what" says_error "$2"
     rm -f "$work/bad"/*

@@ -2,7 +2,7 @@
 """Tiny random models in the layout in which Hugging Face publishes them, and what they compute.
 
     python3 tests/support/published/published_models.py write DIR TYPE…      (no TYPE: all in floats but some; they are printed)
-    python3 tests/support/published/published_models.py compare DIR RUN      logits of DIR with those of a run
+    python3 tests/support/published/published_models.py compare LIST         logits of runs: a line "RUN DIR" for each, with a tab
     python3 tests/support/published/published_models.py same DIR DIR         names, types, shapes and bytes
     python3 tests/support/published/published_models.py made DIR N SOURCE…   the N bytes that an encoder-decoder makes of each source
     python3 tests/support/published/published_models.py behind LIST          runs that generated: a line "RUN PROMPT float|int8
@@ -2062,7 +2062,7 @@ def write(folder, kind):
     numpy.save(os.path.join(folder, "logits.npy"), logits.numpy())
 
 
-def compare(folder, run):
+def compare(run, folder):
     """Whether every example's logits are those of the model to 1e-4 of the largest."""
     wanted = numpy.load(os.path.join(folder, "logits.npy"))
     got = numpy.load(run)
@@ -2094,7 +2094,7 @@ def same(folder, written):
 def all_read(folder, out):
     """Leaves a file beside each model whose logits are alike, and one where the weights written to OUT are."""
     for model in sorted(os.path.dirname(path) for path in glob.glob(os.path.join(folder, "*", "got.npy"))):
-        for alike, name in ((compare(model, os.path.join(model, "got.npy")), "logits-alike"),
+        for alike, name in ((compare(os.path.join(model, "got.npy"), model), "logits-alike"),
                             (same(model, os.path.join(model, out)), "weights-alike")):
             if alike:
                 open(os.path.join(model, name), "w").close()
@@ -2191,12 +2191,12 @@ def is_behind(run, prompt, weights_in, folder, weights_of=None):
     return apart < 1e-4
 
 
-def behind(path):
+def rename_wrong(path, is_right):
     """Renames the runs of a list that are wrong; one that is not there is wrong, too."""
     with open(path) as lines:
         runs = [line.rstrip("\n").split("\t") for line in lines]
     for run, *rest in runs:
-        if os.path.exists(run) and not is_behind(run, *rest):
+        if os.path.exists(run) and not is_right(run, *rest):
             os.rename(run, run + ".wrong")
     return len(runs) > 0
 
@@ -2210,13 +2210,13 @@ def main():
             print(kind)
         return True
     if command == "compare":
-        return compare(folder, rest[0])
+        return rename_wrong(folder, compare)
     if command == "made":
         return made_all(folder, int(rest[0]))
     if command == "adapted":
         return adapted(folder, *rest)
     if command == "behind":
-        return behind(folder)
+        return rename_wrong(folder, is_behind)
     if command == "all-read":
         return all_read(folder, rest[0])
     return same(folder, rest[0])

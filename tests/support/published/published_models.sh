@@ -26,11 +26,20 @@ reads() {
     claim "$type: $ranks ranks read it" exits 0
 }
 
-# logits TYPE RANKS: the same, and they are PyTorch's.
+# logits TYPE RANKS: the same, and they are PyTorch's; are_alike compares all at once, since PyTorch starts slowly.
 logits() {
     reads "$@"
-    run $python $models compare "$folder" "$folder/got.npy"
-    claim "$type: logits on $ranks ranks are PyTorch's" exits 0
+    cp "$folder/got.npy" "$folder-on-$ranks.npy"
+    printf '%s\t%s\n' "$folder-on-$ranks.npy" "$folder" >>"$work/read"
+}
+
+are_alike() {
+    run $python $models compare "$work/read"
+    claim "logits are compared with PyTorch" exits 0
+    while IFS='	' read -r got _; do
+        claim "${got##*/}: its logits are PyTorch's" test -f "$got"
+    done <"$work/read"
+    rm "$work/read"
 }
 
 # generates TYPE RANKS CONTEXT TOKENS PROMPT RUN: logits of that many tokens behind a prompt, the highest each time, in RUN.
@@ -43,8 +52,7 @@ generates() {
     expect "$6" "$5" float "$work/$1"
 }
 
-# expect RUN PROMPT float|int8 MODEL [WEIGHTS]: logits that are_expected compares with PyTorch's, all at once, since PyTorch starts
-# slowly.
+# expect RUN PROMPT float|int8 MODEL [WEIGHTS]: logits that are_expected compares with PyTorch's, likewise.
 expect() {
     printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4${5:+	$5}" >>"$work/expected"
 }
