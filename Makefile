@@ -17,14 +17,14 @@ ONLY ?=
 V ?=
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
-CFLAGS_release := -O2 -g
+CFLAGS_release := -O2
 CFLAGS_debug := -Og -g -DMTF_DEBUG
 SANITIZE := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 CFLAGS_asan := -O1 -g -DMTF_DEBUG -fno-omit-frame-pointer $(SANITIZE)
 LDFLAGS_asan := $(SANITIZE)
 $(if $(CFLAGS_$(BUILD)),,$(error BUILD=$(BUILD) is not one of release, debug, asan))
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS_$(BUILD)) $(ARCH:%=-march=%) -I. -MMD -MP $(CFLAGS)
-ALL_LDFLAGS = $(if $(LTO),-fno-lto) $(LDFLAGS_$(BUILD)) $(LDFLAGS)
+ALL_LDFLAGS = $(LDFLAGS_$(BUILD)) $(LDFLAGS)
 
 # Kernels are loops over plain arrays, worth a vector unit. errno and floating-point traps are of no
 # use to them, and a product and its sum may be rounded once where the processor can; the order of
@@ -57,14 +57,9 @@ levels = $(1)/*/$(2) $(1)/*/*/$(2) $(1)/*/*/*/$(2)
 sources = $(filter-out $(MAINS),$(wildcard $(call levels,$(1),*.c)))
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
-# meshtf-plan is optimised as one program, which takes a tenth off its searches. The objects hold
-# plain code as well, for the other programs and the tests, which link sooner that way.
-LTO_release := $(if $(findstring gcc,$(CC)),-flto=auto -ffat-lto-objects)
-LTO := $(LTO_$(BUILD))
-
-CFLAGS_layouts := $(BASE_CFLAGS) $(LTO)
-CFLAGS_cost := $(BASE_CFLAGS) $(LTO)
-CFLAGS_analyzer := $(BASE_CFLAGS) $(LTO)
+CFLAGS_layouts := $(BASE_CFLAGS)
+CFLAGS_cost := $(BASE_CFLAGS)
+CFLAGS_analyzer := $(BASE_CFLAGS)
 CFLAGS_reports := $(BASE_CFLAGS) $(CGRAPH_CFLAGS)
 CFLAGS_runtime := $(BASE_CFLAGS) $(MPI_CFLAGS) $(BLAS_CFLAGS) $(PNG_CFLAGS) $(HTTP_CFLAGS)
 CFLAGS_tests := $(BASE_CFLAGS) $(CGRAPH_CFLAGS) $(MPI_CFLAGS) $(BLAS_CFLAGS) $(PNG_CFLAGS)
@@ -72,7 +67,8 @@ CFLAGS_tests := $(BASE_CFLAGS) $(CGRAPH_CFLAGS) $(MPI_CFLAGS) $(BLAS_CFLAGS) $(P
 # How test programs run MPI: as root if need be, more ranks than cores, no pinning (two runs may
 # share the machine), ranks that wait give way, and plain shared memory, since containers often
 # forbid one process to read another; Open MPI looks for no network, which takes a launch a fifth of a
-# second, and hwloc for no devices, which takes four ranks 0.07 seconds of processors. One BLAS thread a rank. Open MPI's own leaks are listed in
+# second, hwloc for no devices, which takes four ranks 0.07 seconds of processors, and Open MPI for no
+# collectives but those it would take here, 0.03. One BLAS thread a rank. Open MPI's own leaks are listed in
 # tests/lsan.supp by library, which needs the slow, exact unwinder. A warning of GLib is our bug.
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
@@ -82,6 +78,7 @@ export OMPI_MCA_mpi_yield_when_idle := 1
 export OMPI_MCA_btl_vader_single_copy_mechanism := none
 export OMPI_MCA_pml := ob1
 export OMPI_MCA_btl := self,vader
+export OMPI_MCA_coll := basic,libnbc,self,tuned
 export PMIX_MCA_gds := hash
 export HWLOC_COMPONENTS := -linuxio,-pci
 export OPENBLAS_NUM_THREADS := 1
@@ -108,15 +105,22 @@ $(1): FORCE
 	@mkdir -p $$(@D)
 	@printf '%s\n' "$$$$MTF_STAMP" | cmp -s - $$@ || printf '%s\n' "$$$$MTF_STAMP" >$$@
 endef
-FLAGS = $(CC) $(ALL_CFLAGS) $(LTO) $(KERNEL_CFLAGS) $(CFLAGS_tests) $(ALL_LDFLAGS) $(BASE_LIBS)
+FLAGS = $(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $(CFLAGS_tests) $(ALL_LDFLAGS) $(BASE_LIBS)
 $(eval $(call stamp,$(B)/flags,$$(if $$(BASE_CFLAGS),$$(FLAGS),$$(error libraries are missing: run `make deps` first))))
 $(foreach r,$(ROOMS),$(eval $(call stamp,$(B)/$(r).sources,$(call sources,$(r)))))
 
+# To read GLib's headers is a quarter of compiling a file, so gcc reads them once, into prelude.h.gch, which kernels,
+# with options of their own, pass over. ccache keeps nothing that was compiled so: it goes without.
+PRELUDE := $(if $(findstring gcc,$(CC)),$(if $(findstring ccache,$(realpath $(shell command -v $(CC)))),,$(B)/prelude.h))
+$(eval $(call stamp,$(B)/prelude.h,\#include <glib.h>))
+$(B)/prelude.h.gch: $(B)/prelude.h $(B)/flags
+	$(Q)$(CC) $(ALL_CFLAGS) $(BASE_CFLAGS) -MD -x c-header -o $@ $<
+
 define compile
-$(B)/$(1)/%.o: $(1)/%.c $(B)/flags
+$(B)/$(1)/%.o: $(1)/%.c $(B)/flags $(PRELUDE:%=%.gch)
 	@mkdir -p $$(@D)
 	@$(if $(V),,echo "  CC $$<")
-	$(Q)$$(CC) $$(ALL_CFLAGS) $$(CFLAGS_$(1)) $$(if $$(findstring kernel,$$<),$$(KERNEL_CFLAGS)) -c -o $$@ $$<
+	$(Q)$$(CC) $$(ALL_CFLAGS) $$(CFLAGS_$(1)) $$(if $$(findstring kernel,$$<),$$(KERNEL_CFLAGS)) $(PRELUDE:%=-include %) -c -o $$@ $$<
 endef
 $(foreach r,$(ROOMS) tests,$(eval $(call compile,$(r))))
 
@@ -140,7 +144,7 @@ $(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 endef
 archives = $(foreach r,$(1),$(B)/lib$(r).a)
 $(B)/meshtf-plan: $(B)/analyzer/commands/meshtf_plan.o $(call archives,analyzer cost layouts)
-	$(LINK) $(CFLAGS_$(BUILD)) $(LTO) -lglpk $(BASE_LIBS)
+	$(LINK) -lglpk $(BASE_LIBS)
 $(B)/meshtf-report: $(B)/reports/page/meshtf_report.o $(call archives,reports cost layouts)
 	$(LINK) $(CGRAPH_LIBS) $(BASE_LIBS)
 $(B)/meshtf-run: $(B)/runtime/session/meshtf_run.o $(call archives,runtime cost layouts)
@@ -160,9 +164,8 @@ $(eval $(call stamp,$(B)/support.sources,$(TEST_SUPPORT)))
 $(B)/libsupport.a: $(call objects,$(TEST_SUPPORT)) $(B)/support.sources
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
-# A release holds some 270 test programs, and most of linking one is to write its symbols for debuggers,
-# which other builds keep; gold, where it is, takes half of the rest.
-TEST_LDFLAGS_release := -Wl,--strip-debug $(if $(shell command -v ld.gold),-fuse-ld=gold)
+# There are some 270 test programs, and gold, where it is, takes half of the time to link one.
+TEST_LDFLAGS_release := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 BENCHES := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
 $(TESTS) $(BENCHES): $(B)/%: $(B)/%.o $(B)/libsupport.a $(call archives,reports runtime analyzer cost layouts)
 	$(LINK) $(TEST_LDFLAGS_$(BUILD)) -Wl,--as-needed -lcmocka -lglpk $(CGRAPH_LIBS) $(MPI_LIBS) $(BLAS_LIBS) $(PNG_LIBS) $(HTTP_LIBS) $(BASE_LIBS)
