@@ -24,6 +24,7 @@
 #define QUOTIENT_SHARE 0.5     /* or at this share of the wanted gap; */
 #define QUOTIENT_LOOK 30       /* and this many steps closed less of the distance than */
 #define QUOTIENT_RISE 0.05     /* this */
+#define REST_STEPS 3           /* on all layers, of what came to rest on the quotient */
 #define ALIKE_LAYERS 8         /* that repeat, from which on they are looked for alike first; */
 #define ALIKE_NODES 500        /* and nodes, below which all is solved soon anyway */
 #define ALIKE_ROUNDS 24        /* of that search, at most, */
@@ -56,10 +57,12 @@ static bool has_settled(const MtfSolver *solver, double last, double guess) {
                                   : guess - last < QUOTIENT_GAP * QUOTIENT_RISE * fabs(guess);
 }
 
-/* Where layers repeat, messages and prices begin on a quotient of them. */
-static void run_on_quotient(MtfSolver *solver) {
+/* Where layers repeat, messages and prices begin on a quotient of them. Whether they came to rest there, too far
+ * from the best choice. */
+static bool run_on_quotient(MtfSolver *solver) {
     if (!mtf_dual_quotient(solver->dual))
-        return;
+        return false;
+    bool settled = false;
     double last = -INFINITY;
     for (int i = 1; i <= QUOTIENT_STEPS && !mtf_solver_is_over(solver); i++) {
         if (mtf_dual_step(solver->dual, solver->values))
@@ -69,14 +72,16 @@ static void run_on_quotient(MtfSolver *solver) {
             break;
         if (i % QUOTIENT_LOOK != 0)
             continue;
-        if (has_settled(solver, last, mtf_dual_guess(solver->dual)))
+        settled = has_settled(solver, last, mtf_dual_guess(solver->dual));
+        if (settled)
             break;
         last = mtf_dual_guess(solver->dual);
     }
     if (mtf_solver_is_abandoned(solver))
-        return;
+        return false;
     mtf_dual_expand(solver->dual);
     mtf_solver_queue_job(solver);
+    return settled;
 }
 
 /* The value whose memory is least over all rows. */
@@ -110,8 +115,13 @@ static void try_smallest_values(MtfSolver *solver) {
         mtf_solver_offer_values(solver, values);
 }
 
-/* Whether the gap has hardly changed for many rounds; for few where each goes over so much that it takes
- * seconds, as layers by the thousand do. */
+/* What a round counts for: more where it goes over so much that it takes seconds, as layers by the thousand do. */
+static int round_weight(const MtfSolver *solver) {
+    return 1 + (int)(mtf_core_size(solver->core).entries / ROUND_ENTRIES) +
+           mtf_layout_problem_node_count(solver->problem) / ROUND_NODES;
+}
+
+/* Whether the gap has hardly changed for many rounds. */
 static bool is_stale(MtfSolver *solver) {
     double gap = mtf_solver_gap(solver);
     if (isinf(gap) || gap < STALE_GAP * solver->noted_gap) {
@@ -119,17 +129,29 @@ static bool is_stale(MtfSolver *solver) {
         solver->stale_rounds = 1;
         return false;
     }
-    solver->stale_rounds += 1 + (int)(mtf_core_size(solver->core).entries / ROUND_ENTRIES) +
-                            mtf_layout_problem_node_count(solver->problem) / ROUND_NODES;
+    solver->stale_rounds += round_weight(solver);
     return solver->stale_rounds > STALE_ROUNDS;
+}
+
+/* Where one round would be stale by itself, what came to rest on the quotient gets a few steps on all layers, which
+ * say what it proves of them. False where there are rounds to come. */
+static bool prove_at_rest(MtfSolver *solver) {
+    if (solver->options->work == 0 || solver->choice == NULL ||
+        round_weight(solver) <= STALE_ROUNDS)
+        return false;
+    for (int i = 0; i < REST_STEPS && !mtf_solver_is_over(solver); i++)
+        mtf_dual_step(solver->dual, solver->values);
+    mtf_solver_raise_bound(solver, mtf_dual_prove(solver->dual), "message passing");
+    tell_progress(solver);
+    return true;
 }
 
 static void run_rounds(MtfSolver *solver) {
     solver->dual = mtf_dual_new(solver->core);
     if (solver->prices.count > 0)
         mtf_dual_set_prices(solver->dual, &solver->prices);
-    run_on_quotient(solver);
-    if (mtf_solver_is_abandoned(solver))
+    bool settled = run_on_quotient(solver);
+    if (mtf_solver_is_abandoned(solver) || (settled && prove_at_rest(solver)))
         return;
     int64_t rounds = 0;
     do {
