@@ -46,10 +46,15 @@ static double known_step(const MtfPlanSearch *search, const MtfMeshAttempt *best
 
 bool mtf_best_loses(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
     const MtfPlanSearchOptions *options = search->options;
-    bool drafted =
-        mtf_plan_search_is_large(search) && best->free.bound == 0 && options->frontier == 0;
-    return drafted && may_prove(search, best) &&
-           !mtf_variant_race_wins(options->race, options->runner, known_step(search, best));
+    if (options->race == NULL || options->frontier > 0 || best->free.layout == NULL)
+        return false;
+    if (mtf_plan_search_is_large(search))
+        return best->free.bound == 0 && may_prove(search, best) &&
+               !mtf_variant_race_wins(options->race, options->runner, known_step(search, best));
+    if (!options->by_bound)
+        return false;
+    mtf_variant_race_enter(options->race, options->runner, known_step(search, best));
+    return mtf_variant_race_trails(options->race, options->runner);
 }
 
 /* Whether the best answer is to be proven better than it is: a draft; and where the user sets no gap,

@@ -8,7 +8,8 @@
 #include "analyzer/layout_search/plan_answer.h"
 
 /* Of a large graph's variants that are searched at once the drafts race: whether another one's is faster, so
- * that no more need be done with this one. Waits until theirs are known. */
+ * that no more need be done with this one. Waits until theirs are known. Of smaller graphs (but those whose searches
+ * are over soon) whether what was found trails, as far as is known by now. */
 bool mtf_best_loses(const MtfPlanSearch *search, const MtfMeshAttempt *best);
 
 /* Goes on where the search of the best answer ended, where that is worth it. */

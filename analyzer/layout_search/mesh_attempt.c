@@ -201,12 +201,24 @@ bool mtf_mesh_attempt_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *at
     return true;
 }
 
+/* Of what is hopeless, the share that a first look's bound comes to where more rounds are likely to say that it is. */
+#define NEARLY_HOPELESS 0.9
+
+/* What a first look has said that layouts of this mesh cost at least. */
+static int64_t first_bound(const MtfPlanSearch *search, const MtfMesh *mesh) {
+    for (guint i = 0; search->bounds != NULL && i < search->bounds->len; i++)
+        if (mtf_mesh_equal(&g_array_index(search->meshes, MtfMesh, i), mesh))
+            return g_array_index(search->bounds, int64_t, i);
+    return 0;
+}
+
 /* Of a wide problem repeated layers laid out alike are searched for first, in the time of one layer: what is
- * found is a good layout to begin with. Of large graphs the draft does so; and where a bound may say that all is
- * hopeless, that is found out in less time without. */
+ * found is a good layout to begin with. Of large graphs the draft does so; and where a bound is likely to say that all
+ * is hopeless, it does in less time without. */
 static bool attempt_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt, int64_t hopeless,
                           GError **error) {
-    if (mtf_plan_search_is_large(search) || hopeless < INT64_MAX ||
+    int64_t least = attempt->in_order ? first_bound(search, &attempt->mesh) : 0;
+    if (mtf_plan_search_is_large(search) || (double)least > NEARLY_HOPELESS * (double)hopeless ||
         mtf_mesh_attempt_entries(attempt) < MTF_WIDE_ENTRIES)
         return true;
     return mtf_mesh_attempt_find_alike(search, attempt, error);

@@ -3,7 +3,9 @@
  *
  *     posing   each poses its problem when the one before it has posed its own: posing takes two threads
  *              half as long as one, and what the first finds may end the second
- *     proof    the one with the shortest step is proven, the others' bounds stay unknown
+ *     proof    of large graphs the one with the shortest step is proven, the others' bounds stay unknown
+ *     end      of others one whose step is found to trail is left as it is: what is done to a plan in the end
+ *              (layers alike, lower limits, proof) saves all of them about as much
  *
  * Who waits gives the processor back to whoever else has work (in_parallel.h). NULL is a race with
  * nobody: there is nothing to wait for, and all is won. */
@@ -39,5 +41,9 @@ void mtf_variant_race_enter(MtfVariantRace *race, int own, double step_seconds);
 
 /* The same, and waits until all are told; whether `own` has the shortest step. Of equals the first wins. */
 bool mtf_variant_race_wins(MtfVariantRace *race, int own, double step_seconds);
+
+/* Whether the step that `own` told trails what another has told, as far as is known by now: by more than an end saves.
+ * Nobody is waited for, so that one which trails may have gone on; when all have ended all say the same. */
+bool mtf_variant_race_trails(MtfVariantRace *race, int own);
 
 #endif

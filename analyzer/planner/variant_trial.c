@@ -39,6 +39,7 @@ typedef struct Trial {
     MtfVariantRace *race; /* with the variants that are searched beside it; or NULL */
     int runner;           /* its number there */
     int64_t known;        /* what the variant beside it starts from; INT64_MAX: nothing */
+    bool trails;          /* what it found before its end trailed what another did */
     bool done;
     GError *error;
 } Trial;
@@ -278,7 +279,16 @@ static bool exceeds_host(const MtfVariantSearchOptions *options, MtfVariantAnswe
     return !mtf_variant_host_holds(options->machine, (double)arena->host_bytes);
 }
 
-/* Keeps the better plan. That of a variant which was searched beside another is given up where that
+static bool has_plan(const Trial *trial) {
+    return trial->done && trial->found.answer.found;
+}
+
+/* Whether it would have been left if the one that it trails had been known in time. Large graphs wait for that. */
+static bool is_left(const Trial *trial) {
+    return trial->trails && trial->found.graph->operations->len <= MTF_LARGE_OPERATIONS;
+}
+
+/* Keeps the better plan. That of a variant which was searched beside another is given up, or left, where that
  * would have been done if it had been searched later, so that nothing depends on which ended first.
  */
 static bool judge_trial(Trial *trial, MtfVariantAnswer *best, GError **error) {
@@ -293,7 +303,7 @@ static bool judge_trial(Trial *trial, MtfVariantAnswer *best, GError **error) {
         g_propagate_error(error, g_steal_pointer(&trial->error));
         return false;
     }
-    if (!trial->done || beaten || !is_better(&trial->found, best) ||
+    if (!trial->done || beaten || is_left(trial) || !is_better(&trial->found, best) ||
         (best->graph != NULL && exceeds_host(trial->options, &trial->found)))
         return true;
     mtf_variant_clear_found(best);
@@ -318,10 +328,13 @@ bool mtf_variants_try(const MtfVariantSearchOptions *options, MtfVariantAnswer *
     }
     trials[0].control.rival = &known;
     mtf_in_parallel(count, search_trial, trials);
+    for (int i = 0; i < count; i++)
+        trials[i].trails = has_plan(&trials[count - 1 - i]) && mtf_variant_race_trails(&race, i);
     mtf_variant_race_clear(&race);
     for (int i = 0; i < count; i++) {
+        bool left = is_left(&trials[i]);
         done = done && judge_trial(&trials[i], best, error);
-        *after += best->given_up || mtf_variant_cost(best) < INT64_MAX;
+        *after += left || best->given_up || mtf_variant_cost(best) < INT64_MAX;
         trial_clear(&trials[i]);
     }
     return done;

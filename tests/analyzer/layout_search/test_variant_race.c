@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/layout_search/variant_race.h"
+
+#include <math.h>
+
+/* A step trails one that is 3 % shorter, not one that is 1 % shorter, which an end may save. */
+static void a_step_trails_another_that_is_much_shorter(void **state) {
+    (void)state;
+    const struct {
+        double other;
+        bool trails;
+    } cases[] = {
+        { 97, true }, { 99, false }, { 100, false }, { 120, false }, { INFINITY, false }
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        MtfVariantRace race;
+        mtf_variant_race_init(&race, 2);
+        mtf_variant_race_enter(&race, 1, 100);
+        assert_false(mtf_variant_race_trails(&race, 1)); /* the other is not known yet */
+        mtf_variant_race_enter(&race, 0, cases[i].other);
+        assert_int_equal(mtf_variant_race_trails(&race, 1), cases[i].trails);
+        mtf_variant_race_enter(&race, 1, 50); /* what an end has saved changes nothing */
+        assert_int_equal(mtf_variant_race_trails(&race, 1), cases[i].trails);
+        mtf_variant_race_clear(&race);
+    }
+}
+
+/* Who has no step trails nobody: it is kept where nothing fits. */
+static void no_step_trails_none(void **state) {
+    (void)state;
+    MtfVariantRace race;
+    mtf_variant_race_init(&race, 2);
+    mtf_variant_race_enter(&race, 0, INFINITY);
+    mtf_variant_race_enter(&race, 1, 100);
+    assert_false(mtf_variant_race_trails(&race, 0));
+    assert_false(mtf_variant_race_trails(&race, 1));
+    assert_false(mtf_variant_race_trails(NULL, 0));
+    mtf_variant_race_clear(&race);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_trails_another_that_is_much_shorter),
+        cmocka_unit_test(no_step_trails_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
