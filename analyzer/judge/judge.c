@@ -88,6 +88,13 @@ static double memory_of(const MtfRunRow *row, const MtfSoftware *software) {
     return mtf_run_memory(&row->run, &own).total;
 }
 
+/* What tables say: the device's, or what the allocator reserved. */
+static double reported_memory(const MtfRunRow *row, const MtfSoftware *software) {
+    MtfSoftware own = mtf_run_software(&row->run, software);
+    MtfRunMemory memory = mtf_run_memory(&row->run, &own);
+    return own.kept.reserved ? memory.reserved : memory.total;
+}
+
 /* The worst error of predicted memory (tests/bench/judge.txt, 14 %): a run that was done is not called
  * impossible for less. */
 #define MEMORY_DOUBT 1.15
@@ -129,7 +136,7 @@ static void predict(const Bench *bench, MtfVerdict *verdict, const MtfMachine *m
         take_reason(verdict, error);
         return;
     }
-    verdict->memory = memory_of(verdict->row, software) / 0x1p30;
+    verdict->memory = reported_memory(verdict->row, software) / 0x1p30;
     g_array_append_val(bench->planned, planned);
 }
 

@@ -133,9 +133,22 @@ static bool read_parameters(const MtfJson *root, MtfSoftware *software, GError *
            mtf_figure_not_negative(&object, "accumulate", &software->accumulate_bytes, error);
 }
 
+/* What is not said of gates, copies and gradients that come and go. */
+static bool read_kept_besides(const MtfJson *object, MtfSoftware *software, GError **error) {
+    MtfJson place;
+    software->kept.gated = 1.5 * software->kept.inner;
+    software->kept.comes_and_goes = mtf_json_find(object, "unfit", &place);
+    return read_optional(object, "gated", &software->kept.gated, error) &&
+           read_optional(object, "copies", &software->kept.copies, error) &&
+           read_optional(object, "unfit", &software->kept.unfit, error) &&
+           mtf_json_optional_boolean(object, "reserved", &software->kept.reserved, error);
+}
+
 static bool read_kept(const MtfJson *root, MtfSoftware *software, GError **error) {
-    static const char *const keys[] = { "slack", "context", "scores",   "layer", "inner",
-                                        "heads", "logits",  "offloads", NULL };
+    static const char *const keys[] = { "slack",  "context",  "scores", "layer",
+                                        "inner",  "gated",    "heads",  "logits",
+                                        "copies", "offloads", "unfit",  "reserved",
+                                        NULL };
     MtfJson object;
     return mtf_json_get(root, "kept_bytes", &object, error) &&
            mtf_json_keys(&object, keys, error) &&
@@ -146,7 +159,8 @@ static bool read_kept(const MtfJson *root, MtfSoftware *software, GError **error
            mtf_figure_not_negative(&object, "inner", &software->kept.inner, error) &&
            mtf_figure_not_negative(&object, "heads", &software->kept.heads, error) &&
            mtf_figure_not_negative(&object, "logits", &software->kept.logits, error) &&
-           mtf_json_get_boolean(&object, "offloads", &software->kept.offloads, error);
+           mtf_json_get_boolean(&object, "offloads", &software->kept.offloads, error) &&
+           read_kept_besides(&object, software, error);
 }
 
 static bool read_gathers(const MtfJson *root, MtfSoftware *software, GError **error) {

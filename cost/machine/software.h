@@ -109,9 +109,15 @@ typedef struct {
         double scores;        /* bytes kept of a score where attention is not fused */
         double layer;         /* bytes kept of an input's element: norms, residuals, dropout */
         double inner;         /* likewise of the inner width */
-        double heads;         /* of queries, keys, values */
+        double gated;         /* and of one that is gated (half as much again) */
+        double heads;         /* of queries, keys, values and what attention makes of them */
         double logits;        /* of a logit */
+        double copies;        /* of a parameter that products read in a narrower type (0) */
         bool offloads;        /* what selective recomputation keeps lies with the host */
+        bool comes_and_goes;  /* gradients stand only while activations have gone */
+        double unfit;         /* then the share of the smaller of the two that the allocator holds
+                                 beside the larger, since its blocks are cut for the other */
+        bool reserved;        /* its runs tell what the allocator reserved, without the context */
     } kept;
     GArray *judged; /* MtfJudgedRuns */
     cJSON *written; /* the object it was read from */

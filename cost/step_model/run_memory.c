@@ -6,6 +6,7 @@
 /* Elements of one layer's tensors on a device, for one micro-batch. */
 typedef struct {
     double input, whole_input, inner, heads, scores;
+    double inner_bytes; /* kept of an element of the inner width */
 } LayerElements;
 
 static LayerElements elements_of(const MtfTrainingRun *run, const MtfSoftware *software) {
@@ -13,10 +14,11 @@ static LayerElements elements_of(const MtfTrainingRun *run, const MtfSoftware *s
     double tokens = run->micro * (double)model->length / (double)run->cp, t = (double)run->tp;
     double rows = model->experts > 0 ? tokens * (double)model->chosen * model->capacity : tokens;
     bool split = run->sequence_parallel || software->sequence_split;
-    double heads = (double)(model->heads + 2 * model->kv_heads) * (double)model->head_width;
+    double heads = 2 * (double)(model->heads + model->kv_heads) * (double)model->head_width;
     LayerElements e = { .whole_input = tokens * (double)model->width };
     e.input = e.whole_input / (split ? t : 1);
-    e.inner = rows * (double)model->inner / t * (model->gated ? 1.5 : 1);
+    e.inner = rows * (double)model->inner / t;
+    e.inner_bytes = model->gated ? software->kept.gated : software->kept.inner;
     e.heads = tokens * heads / t;
     e.scores = run->micro * (double)model->heads / t * (double)model->length / (double)run->cp *
                (double)model->length;
@@ -26,7 +28,7 @@ static LayerElements elements_of(const MtfTrainingRun *run, const MtfSoftware *s
 /* All that the backward pass of a layer reads. */
 static double layer_bytes(const LayerElements *e, const MtfSoftware *software) {
     double scores = software->fused_attention ? 0 : software->kept.scores * e->scores;
-    return software->kept.layer * e->input + software->kept.inner * e->inner +
+    return software->kept.layer * e->input + e->inner_bytes * e->inner +
            software->kept.heads * e->heads + scores;
 }
 
@@ -39,7 +41,7 @@ static double kept_bytes(const MtfTrainingRun *run, const LayerElements *e,
         return 0;
     return (redone[MTF_PART_SWEEPS] > 0 ? 2 * e->input : 0) +
            (1 - redone[MTF_PART_SWEEPS]) * software->kept.layer * e->input +
-           (1 - redone[MTF_PART_UP]) * software->kept.inner * e->inner +
+           (1 - redone[MTF_PART_UP]) * e->inner_bytes * e->inner +
            (1 - redone[MTF_PART_QUERIES]) * software->kept.heads * e->heads +
            (1 - redone[MTF_PART_ATTENTION]) * scores;
 }
@@ -90,6 +92,8 @@ static double shared_out(const MtfTrainingRun *run, StageParameters own) {
     return own.dense / group + own.experts / fmax(copies, 1);
 }
 
+/* Parameters, and what is at work beside what a layer redoes: whole weights and gradients of one that
+ * is gathered. */
 static void add_parameters(const MtfTrainingRun *run, const MtfSoftware *software,
                            MtfRunMemory *memory) {
     StageParameters own = stage_parameters(run);
@@ -104,20 +108,51 @@ static void add_parameters(const MtfTrainingRun *run, const MtfSoftware *softwar
         memory->working += own.layer * (2 * software->weight_bytes + software->reduce_bytes);
 }
 
+/* Weights in the type that products read, which the backward pass reads again: of the layers but those
+ * that are redone, and of the head. */
+static double copies_bytes(const MtfTrainingRun *run, const MtfSoftware *software) {
+    StageParameters own = stage_parameters(run);
+    double tables = mtf_run_embedding_parameters(&run->model) / (double)run->tp;
+    double layers = own.dense + own.experts - (run->pp == 1 ? 2 * tables : 0);
+    double copied = (run->redo == MTF_REDO_FULL ? 0 : layers) + tables;
+    return run->sharding == MTF_SHARD_ALL ? 0 : software->kept.copies * copied;
+}
+
+/* Gradients come as activations go. Most stands either where the loss is derived, with all that is kept,
+ * or at the end, with all gradients and the embedding's as products made it, or before that one in the
+ * first layer; and of the other, whose blocks have other sizes, the allocator holds a share as well. */
+static void add_phases(const MtfTrainingRun *run, const MtfSoftware *software, double logits,
+                       MtfRunMemory *memory) {
+    double tables = mtf_run_embedding_parameters(&run->model) / (double)run->tp;
+    double loss = memory->kept + logits, last = memory->working;
+    if (run->sharding != MTF_SHARD_ALL)
+        last = fmax(last - software->gradient_bytes * tables, software->kept.copies * tables);
+    double end = memory->gradients + last;
+    memory->beside = software->kept.unfit * fmin(loss, end);
+    memory->working = fmax(loss, end) - memory->kept - memory->gradients;
+}
+
 MtfRunMemory mtf_run_memory(const MtfTrainingRun *run, const MtfSoftware *software) {
     MtfRunMemory memory = { 0 };
     LayerElements e = elements_of(run, software);
     double vocab = (double)run->model.vocab / (double)run->tp;
     double tokens = e.whole_input / (double)run->model.width;
     double redone = layer_bytes(&e, software) - kept_bytes(run, &e, software);
+    double logits = run->pp == 1 ? tokens * vocab * software->kept.logits : 0;
     add_parameters(run, software, &memory);
-    memory.kept = layers_in_flight(run) * kept_bytes(run, &e, software);
+    memory.kept = layers_in_flight(run) * kept_bytes(run, &e, software) +
+                  copies_bytes(run, software);
     memory.working += fmax(redone, 0);
-    if (run->pp == 1)
-        memory.working = fmax(memory.working, tokens * vocab * software->kept.logits);
+    if (software->kept.comes_and_goes)
+        add_phases(run, software, logits, &memory);
+    else
+        memory.working = fmax(memory.working, logits);
     double sum =
         memory.weights + memory.gradients + memory.optimizer + memory.kept + memory.working;
-    memory.beside = sum * software->kept.slack + software->kept.context_bytes;
+    if (!software->kept.comes_and_goes)
+        memory.beside = sum * software->kept.slack;
+    memory.reserved = sum + memory.beside;
+    memory.beside += software->kept.context_bytes;
     memory.total = sum + memory.beside;
     return memory;
 }

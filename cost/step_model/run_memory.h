@@ -13,9 +13,10 @@
 
 #include "cost/step_model/training_run.h"
 
-/* Bytes; they add up to `total`. */
+/* Bytes; they add up to `total`, of which the allocator has `reserved`. Where gradients come as
+ * activations go, `working` is what most of both together is more or less than their sum. */
 typedef struct {
-    double weights, gradients, optimizer, kept, working, beside, total;
+    double weights, gradients, optimizer, kept, working, beside, total, reserved;
 } MtfRunMemory;
 
 /* Bytes by kind on the run's fullest device, as the framework keeps them. */

@@ -99,12 +99,56 @@ static void schedules_keep_micro_batches_in_flight(void **state) {
     assert_true(fabs(memory_of(&run).kept / (12 * 2 * one) - 1) < 1e-9);
 }
 
+/* One step of PyTorch with float32 weights on an H100 (tests/golden/h100/memory.tsv): layers, width, heads,
+ * those of keys, inner width, whether it is gated, vocabulary, length, batch, recomputation, and the GiB that
+ * are given out at most. Backward passes of the last two are fullest at their end. */
+static const struct {
+    int64_t layers, width, heads, keys, inner, gated, vocab, length, batch;
+    MtfRedo redo;
+    double allocated;
+} measured[] = {
+    { 16, 2048, 16, 16, 5632, 1, 32000, 2048, 8, MTF_REDO_NONE, 34.63 },
+    { 16, 2048, 16, 16, 5632, 1, 32000, 2048, 8, MTF_REDO_FULL, 17.82 },
+    { 12, 768, 12, 12, 3072, 0, 50257, 1024, 16, MTF_REDO_NONE, 15.91 },
+    { 24, 1024, 16, 16, 4096, 0, 50257, 2048, 4, MTF_REDO_FULL, 9.72 },
+    { 4, 4096, 32, 8, 14336, 1, 32000, 4096, 2, MTF_REDO_NONE, 21.92 },
+    { 4, 4096, 32, 8, 14336, 1, 32000, 16384, 1, MTF_REDO_NONE, 29.24 },
+    { 4, 4096, 32, 8, 14336, 1, 32000, 4096, 2, MTF_REDO_FULL, 17.53 },
+    { 2, 8192, 64, 8, 28672, 1, 32000, 4096, 1, MTF_REDO_NONE, 33.87 },
+};
+
+static void steps_of_pytorch_hold_what_was_measured(void **state) {
+    (void)state;
+    g_autoptr(MtfSoftware) software = mtf_software_load("pytorch", NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(measured); i++) {
+        MtfTrainingRun run = { .devices = 1, .tp = 1, .pp = 1, .vp = 1, .cp = 1, .ep = 1 };
+        run.dp = run.slices = 1;
+        run.batch = run.micro = (double)measured[i].batch;
+        run.redo = measured[i].redo;
+        run.model = (MtfModelSizes){ .layers = measured[i].layers,
+                                     .width = measured[i].width,
+                                     .heads = measured[i].heads,
+                                     .kv_heads = measured[i].keys,
+                                     .inner = measured[i].inner,
+                                     .gated = measured[i].gated != 0,
+                                     .vocab = measured[i].vocab,
+                                     .length = measured[i].length,
+                                     .capacity = 1 };
+        run.model.head_width = measured[i].width / measured[i].heads;
+        MtfRunMemory memory = mtf_run_memory(&run, software);
+        double allocated = (memory.total - memory.beside) / 0x1p30;
+        assert_true(fabs(allocated / measured[i].allocated - 1) < 0.025);
+        assert_true(memory.reserved + software->kept.context_bytes == memory.total);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_keep_what_the_formulas_say),
         cmocka_unit_test(sharding_shares_out_what_its_stage_says),
         cmocka_unit_test(schedules_keep_micro_batches_in_flight),
         cmocka_unit_test(state_of_experts_is_shared_by_those_that_have_the_same),
+        cmocka_unit_test(steps_of_pytorch_hold_what_was_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
