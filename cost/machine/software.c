@@ -175,8 +175,13 @@ static bool read_gathers(const MtfJson *root, MtfSoftware *software, GError **er
            mtf_json_fail(&place, error, "%g is less than 1", software->gathers);
 }
 
-static bool read_batch_norm(const MtfJson *root, MtfSoftware *software, GError **error) {
+/* What kernels for pictures lose that the framework has of its own. */
+static bool read_picture_kernels(const MtfJson *root, MtfSoftware *software, GError **error) {
+    MtfJson place;
     software->batch_norm_share = 1;
+    if (mtf_json_find(root, "pooling", &place) &&
+        !read_passes(root, "pooling", software->pooled, error))
+        return false;
     return mtf_figure_between(root, "batch_norm", 0.01, 1, &software->batch_norm_share, error);
 }
 
@@ -236,6 +241,7 @@ static bool read_software(const MtfJson *root, MtfSoftware *software, GError **e
                                         "pads",
                                         "eager",
                                         "batch_norm",
+                                        "pooling",
                                         "narrow_weights",
                                         NULL };
     return mtf_json_version(root, "meshtf_software", 1, error) &&
@@ -251,7 +257,7 @@ static bool read_software(const MtfJson *root, MtfSoftware *software, GError **e
            mtf_json_optional_boolean(root, "narrow_weights", &software->narrow_weights, error) &&
            mtf_json_optional_boolean(root, "pads", &software->pads, error) &&
            mtf_json_optional_boolean(root, "eager", &software->eager, error) &&
-           read_batch_norm(root, software, error) &&
+           read_picture_kernels(root, software, error) &&
            mtf_figure_not_negative(root, "contention", &software->contention, error) &&
            mtf_figure_not_negative(root, "spread", &software->spread, error);
 }

@@ -68,6 +68,8 @@ typedef struct {
     double host_seconds;             /* that the host takes to launch a kernel */
     double host_kernels[MTF_PASSES]; /* that a layer's pass launches */
     bool eager; /* calls its library operation by operation (layouts/kernel_work/eager.h) */
+    double pooled[MTF_PASSES]; /* float32 operations in whose time its pools take an element of a
+                                  window (0) */
     double batch_norm_share; /* of the machine's rate of rows, that norms over a batch reach (1) */
     bool loops_at_once; /* the host calls a loop of recurrent cells once, not each of its kernels */
     double host_collective_seconds; /* to launch one, and to wait for its ranks */

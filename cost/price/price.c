@@ -102,7 +102,8 @@ static double rated_seconds(const MtfPricer *pricer, const MtfProgram *program,
     const MtfProductWork *work = &instruction->products;
     MtfPeaks peaks = mtf_machine_peaks(pricer->machine, mtf_dtype_short_name(dtype));
     if (work->calls <= 0 || instruction->flops <= 0)
-        return mtf_sweep_seconds(rates, &peaks, sweep_of(program, instruction), traffic);
+        return fmax(mtf_sweep_seconds(rates, &peaks, sweep_of(program, instruction), traffic),
+                    mtf_software_pooling_seconds(pricer->machine, program, instruction));
     if (work->form == MTF_PRODUCT_ATTENTION || work->form == MTF_PRODUCT_ATTENTION_GRAD)
         return mtf_software_attention_seconds(pricer->machine, instruction, &peaks, traffic);
     MtfProductShape shape = product_shape(pricer, instruction, (double)mtf_dtype_bytes(dtype));

@@ -80,6 +80,19 @@ static double eager_traffic(const MtfSoftware *software, const MtfProgram *progr
     return fmax(bytes, 0) / (marks->over_batch ? software->batch_norm_share : 1);
 }
 
+double mtf_software_pooling_seconds(const MtfMachine *machine, const MtfProgram *program,
+                                    const MtfInstruction *instruction) {
+    const MtfSoftware *software = machine->software;
+    if (software == NULL || instruction->kind != MTF_INSTRUCTION_KERNEL)
+        return 0;
+    const MtfOperation *op = operation_of(program, instruction);
+    if (mtf_operation_row(op->kind)->windows == MTF_WINDOWS_NONE ||
+        instruction->kernel_class != MTF_CLASS_REDUCTION)
+        return 0;
+    MtfPeaks peaks = mtf_machine_peaks(machine, mtf_dtype_short_name(MTF_F32));
+    return instruction->flops * software->pooled[pass_of(op)] / peaks.flops;
+}
+
 bool mtf_software_leaves_out(const MtfSoftware *software, const MtfProgram *program,
                              const MtfInstruction *instruction) {
     return is_eager(software, program, instruction) &&

@@ -32,6 +32,11 @@ double mtf_software_traffic(const MtfSoftware *software, const MtfProgram *progr
 int mtf_software_kernels(const MtfSoftware *software, const MtfProgram *program,
                          const MtfInstruction *instruction);
 
+/* Seconds in which a pool's kernel takes the elements of its windows one by one; 0 where none is or the
+ * profile's kernels are as fast as memory. */
+double mtf_software_pooling_seconds(const MtfMachine *machine, const MtfProgram *program,
+                                    const MtfInstruction *instruction);
+
 /* Bytes that casts beside the instruction move. */
 double mtf_software_cast_bytes(const MtfSoftware *software, const MtfProgram *program,
                                const MtfInstruction *instruction);

@@ -17,9 +17,10 @@ claim "compiled steps of ResNet-50, ViT and BERT are predicted within 15 %" with
 claim "prompts of Llama are predicted within 15 %" within 0.85 1.15 5 '$1 == "prefill"'
 # Of 32768 positions PyTorch reads a cache of shared keys by one processor a head.
 claim "tokens of Llama are predicted within 18 %" within 0.82 1.18 6 '$1 == "decode" && $4 < 32768'
-# Without the compiler each call of the library is a kernel of its own. Of many small ones the step is the host's: 94
-# convolutions of Inception take 59 ms here and 60 on an H100, and a batch of 64 pictures 34 and 21 ms.
-claim "eager steps are predicted within 26 %" within 0.74 1.26 9 '$5 == "eager" && $2 != "inception3" && !($2 == "resnet-50" && $3 == 64)'
+# Without the compiler each call of the library is a kernel of its own, and pools take their windows element by element. Of many
+# small kernels the step is the host's: a batch of 64 pictures takes 34 ms here, and 21 and 40 on two days of an H100.
+claim "eager steps are predicted within 26 %" within 0.74 1.26 10 '$5 == "eager" && !($2 == "resnet-50" && $3 == 64)'
+claim "and Inception, a third of which is pools, within 15 %" within 0.85 1.15 1 '$2 == "inception3"'
 
 # band_is_said MACHINE: whether the profile says how well all its eager steps there were predicted.
 band_is_said() {
