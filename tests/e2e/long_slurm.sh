@@ -14,7 +14,7 @@ done
 cluster=$work/cluster
 mkdir -p "$cluster/munge" "$cluster/saved" "$cluster/spool"
 chmod 755 "$work" # munge asks for a socket that all reach
-export SLURM_CONF=$cluster/slurm.conf
+export SLURM_CONF="$cluster/slurm.conf"
 cat >"$SLURM_CONF" <<CONF
 ClusterName=here
 SlurmctldHost=$(hostname -s)
