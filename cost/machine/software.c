@@ -145,10 +145,9 @@ static bool read_kept_besides(const MtfJson *object, MtfSoftware *software, GErr
 }
 
 static bool read_kept(const MtfJson *root, MtfSoftware *software, GError **error) {
-    static const char *const keys[] = { "slack",  "context",  "scores", "layer",
-                                        "inner",  "gated",    "heads",  "logits",
-                                        "copies", "offloads", "unfit",  "reserved",
-                                        NULL };
+    static const char *const keys[] = { "slack", "context",  "scores", "layer",  "inner",
+                                        "gated", "heads",    "logits", "copies", "offloads",
+                                        "unfit", "reserved", NULL };
     MtfJson object;
     return mtf_json_get(root, "kept_bytes", &object, error) &&
            mtf_json_keys(&object, keys, error) &&

@@ -140,8 +140,8 @@ MtfRunMemory mtf_run_memory(const MtfTrainingRun *run, const MtfSoftware *softwa
     double redone = layer_bytes(&e, software) - kept_bytes(run, &e, software);
     double logits = run->pp == 1 ? tokens * vocab * software->kept.logits : 0;
     add_parameters(run, software, &memory);
-    memory.kept = layers_in_flight(run) * kept_bytes(run, &e, software) +
-                  copies_bytes(run, software);
+    memory.kept =
+        layers_in_flight(run) * kept_bytes(run, &e, software) + copies_bytes(run, software);
     memory.working += fmax(redone, 0);
     if (software->kept.comes_and_goes)
         add_phases(run, software, logits, &memory);
