@@ -92,8 +92,8 @@ static double shared_out(const MtfTrainingRun *run, StageParameters own) {
     return own.dense / group + own.experts / fmax(copies, 1);
 }
 
-/* Parameters, and what is at work beside what a layer redoes: whole weights and gradients of one that
- * is gathered. */
+/* Parameters, and what is at work beside what a layer redoes: weights and gradients of one that is
+ * gathered. */
 static void add_parameters(const MtfTrainingRun *run, const MtfSoftware *software,
                            MtfRunMemory *memory) {
     StageParameters own = stage_parameters(run);

@@ -559,7 +559,6 @@ static void softmax_gradient_row(const Attention *a, const Block *b, double dot,
         return;
     }
     MtfSoftmaxGradient gradient = { lse, dot, a->factor, a->softcap };
-    double added[MTF_ATTENTION_KEYS]; /* of the type of scratch */
     uint8_t keep[MTF_ATTENTION_KEYS];
     if (a->rate > 0) {
         draw_kept(a, b, row, seen, keep);
@@ -567,6 +566,7 @@ static void softmax_gradient_row(const Attention *a, const Block *b, double dot,
     }
     int64_t lanes = whole_lanes(seen.to);
     if (a->softcap > 0) {
+        double added[MTF_ATTENTION_KEYS]; /* of the type of scratch */
         a->loops->fill(added, 0, 0, lanes);
         add_biases(a, b, (char *)added, row, 1);
         a->loops->capped_softmax_gradient(scores, ds, added, &gradient, lanes);
