@@ -24,6 +24,10 @@ int mtf_operand_find(const MtfOperand *operand, int dim) {
     return -1;
 }
 
+int64_t mtf_operand_size_along(const MtfOperand *operand, int dim) {
+    return operand->size[mtf_operand_find(operand, dim)];
+}
+
 int64_t mtf_operand_stride(const MtfOperand *operand, int position) {
     int64_t stride = 1;
     for (int i = operand->rank - 1; i > position; i--)

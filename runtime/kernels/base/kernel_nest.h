@@ -77,9 +77,10 @@ int64_t mtf_nest_still(const MtfNest *nest, int first, int last);
 int64_t mtf_operand_elements(const MtfOperand *operand);
 void mtf_operand_clear(const MtfOperand *operand, int64_t first, int64_t n);
 
-/* The position of `dim` among the operand's dimensions, or -1; and the distance in elements of two
- * neighbours along the dimension at `position`. */
+/* The position of `dim` among the operand's dimensions, or -1; its size, of one that is there; and the
+ * distance in elements of two neighbours along the dimension at `position`. */
 int mtf_operand_find(const MtfOperand *operand, int dim);
+int64_t mtf_operand_size_along(const MtfOperand *operand, int dim);
 int64_t mtf_operand_stride(const MtfOperand *operand, int position);
 
 /* The position of the one dimension of `whole` that `part` lacks: a table's vocabulary, the logits'

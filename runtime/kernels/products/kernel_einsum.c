@@ -88,7 +88,7 @@ static void run_rewrite(const Action *a, const MtfOperand *operands, const MtfKe
 static void run_clear(const Action *a, const MtfOperand *operands, const MtfKernelCall *call) {
     const MtfOperand *out = &operands[a->out];
     (void)call;
-    memset(out->data, 0, (size_t)(mtf_operand_elements(out) * mtf_dtype_bytes(out->dtype)));
+    mtf_operand_clear(out, 0, mtf_operand_elements(out));
 }
 
 static void run_products(const Action *a, const MtfOperand *operands, const MtfKernelCall *call) {

@@ -8,8 +8,6 @@
 #include "runtime/kernels/base/kernel_random.h"
 #include "runtime/kernels/rows/attention_loops.h"
 
-#include <string.h>
-
 #define LANES MTF_ATTENTION_LANES
 
 /* The operands of the nest over examples and heads; only the first five going forward. */
@@ -86,10 +84,6 @@ static int64_t whole_lanes(int64_t n) {
 }
 
 /* ---- Operands and scratch ------------------------------------------------------------------ */
-
-static int64_t size_along(const MtfOperand *operand, int dim) {
-    return operand->size[mtf_operand_find(operand, dim)];
-}
 
 static int64_t begin_along(const MtfOperand *operand, int dim) {
     return operand->begin[mtf_operand_find(operand, dim)];
@@ -184,9 +178,9 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
     a->progress = call->progress;
     a->element_bytes = mtf_dtype_bytes(mtf_dtype_wide(q->dtype));
     a->narrow = mtf_operand_is_narrow(q);
-    a->queries = size_along(q, attributes->query);
-    a->keys = size_along(k, attributes->memory);
-    a->features = size_along(q, attributes->dimension);
+    a->queries = mtf_operand_size_along(q, attributes->query);
+    a->keys = mtf_operand_size_along(k, attributes->memory);
+    a->features = mtf_operand_size_along(q, attributes->dimension);
     a->key_lanes = whole_lanes(a->keys);
     a->feature_lanes = whole_lanes(a->features);
     a->first_query = begin_along(q, attributes->query);
@@ -776,10 +770,6 @@ static void cached_attention_kernel(const MtfKernelCall *call) {
     each_head(&a);
 }
 
-static void clear(const MtfOperand *out) {
-    memset(out->data, 0, (size_t)(mtf_operand_elements(out) * mtf_dtype_bytes(out->dtype)));
-}
-
 /* Memory that no head of this processor reads still has a gradient here: 0. A bias's adds up over all that
  * share it. */
 static void attention_grad_kernel(const MtfKernelCall *call) {
@@ -791,9 +781,9 @@ static void attention_grad_kernel(const MtfKernelCall *call) {
     take_biases(&a, call, 6);
     attention_init(&a, call);
     for (int k = 1; k < 3 && mtf_operand_elements(&in[4]) == 0; k++)
-        clear(&out[k]);
+        mtf_operand_clear(&out[k], 0, mtf_operand_elements(&out[k]));
     if (a.bias_gradient != NULL)
-        clear(a.bias_gradient);
+        mtf_operand_clear(a.bias_gradient, 0, mtf_operand_elements(a.bias_gradient));
     each_head(&a);
 }
 

@@ -167,8 +167,8 @@ static void slots_kernel(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0], *in = call->inputs;
     bool gated = call->operation->n_inputs > 1;
     Group g = { .attributes = a,
-                .tokens = out->size[mtf_operand_find(out, a->dimension)],
-                .choices = out->size[mtf_operand_find(out, a->choices)],
+                .tokens = mtf_operand_size_along(out, a->dimension),
+                .choices = mtf_operand_size_along(out, a->choices),
                 .experts = mtf_graph_size(call->graph, a->experts),
                 .capacity = a->capacity < 0 ? -1 : mtf_graph_size(call->graph, a->capacity),
                 .chosen = column_of(&in[0], a),
