@@ -67,7 +67,8 @@ CFLAGS_tests := $(BASE_CFLAGS) $(CGRAPH_CFLAGS) $(MPI_CFLAGS) $(BLAS_CFLAGS) $(P
 # How test programs run MPI: as root if need be, more ranks than cores, no pinning (two runs may
 # share the machine), ranks that wait give way, and plain shared memory, since containers often
 # forbid one process to read another; Open MPI looks for no network, which takes a launch a fifth of a
-# second, hwloc for no devices, which takes four ranks 0.07 seconds of processors, and Open MPI for no
+# second, hwloc for no devices, which takes four ranks 0.07 seconds of processors, nor for its plugins, which
+# load what draws on screens and counts in graphics cards, 0.03, and Open MPI for no
 # collectives but those it would take here, 0.03. One BLAS thread a rank. Open MPI's own leaks are listed in
 # tests/lsan.supp by library, which needs the slow, exact unwinder. A warning of GLib is our bug.
 export OMPI_ALLOW_RUN_AS_ROOT := 1
@@ -81,6 +82,7 @@ export OMPI_MCA_btl := self,vader
 export OMPI_MCA_coll := basic,libnbc,self,tuned
 export PMIX_MCA_gds := hash
 export HWLOC_COMPONENTS := -linuxio,-pci
+export HWLOC_PLUGINS_PATH := /nonexistent
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export ASAN_OPTIONS := fast_unwind_on_malloc=0:detect_leaks=1
