@@ -126,14 +126,18 @@ static int widen(MtfAssembly *m, int x) {
     return m->d_embed == m->d_model ? x : mtf_assembly_linear(m, &linear, x);
 }
 
+static int norm_embedding(MtfAssembly *m, int x) {
+    return mtf_assembly_norm(m, "embedding_norm", m->stack->names.embedding_norm, m->d_embed, x);
+}
+
 static int embed(MtfAssembly *m, int table, int tokens) {
     MtfShape shape = embedded_shape(m);
     int rows = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "embed", &shape, table, tokens);
     int scaled = mtf_assembly_scale(m, "embed_scaled", m->n->embedding_scale, hide_some(m, rows));
     bool early = m->n->widened_first;
-    int x =
-        mtf_assembly_norm(m, "embedding_norm", m->stack->names.embedding_norm, m->d_embed,
-                          add_token_types(m, add_positions(m, early ? widen(m, scaled) : scaled)));
+    int x = early ? widen(m, scaled) : scaled;
+    x = m->stack->norm_tokens ? add_positions(m, norm_embedding(m, x))
+                              : norm_embedding(m, add_token_types(m, add_positions(m, x)));
     int dropped = mtf_parts_dropout(m->p, "embed_dropped", m->n->dropout.embeddings, x);
     return early ? dropped : widen(m, dropped);
 }
@@ -214,8 +218,12 @@ static int build_layer(MtfAssembly *m, const char *block, int x, int source) {
 
 /* The stack's layers on x; `source` is the encoder's result, or -1. */
 static int build_stack(MtfAssembly *m, const char *block, int x, int source) {
-    if (m->stack->buckets > 0 || m->stack->alibi)
-        m->buckets = m->stack->alibi ? mtf_assembly_alibi(m) : mtf_assembly_buckets(m);
+    if (m->stack->buckets > 0)
+        mtf_assembly_tell_distances(m);
+    if (m->stack->alibi)
+        m->buckets = mtf_assembly_alibi(m);
+    else if (m->stack->buckets > 0 && !m->stack->buckets_by_layer)
+        m->buckets = mtf_assembly_buckets(m);
     bool both_sides = !m->stack->causal && m->stack->window_rule != MTF_WINDOW_NONE;
     int64_t reach = both_sides ? m->stack->window : m->stack->chunk;
     if (reach > 0 && reach < m->positions)

@@ -42,7 +42,7 @@ typedef struct {
     const char *before_attention, *on_attention, *after_attention; /* norms */
     const char *before_ffn, *on_ffn, *after_ffn;
     const char *cross_q, *cross_k, *cross_v, *cross_o, *before_cross, *after_cross;
-    const char *buckets;                         /* table of relative positions, in layer 0 */
+    const char *buckets; /* table of relative positions, behind the layer's prefix where each has one */
     const char *sinks;                           /* each head's score of nothing; its whole name */
     const char *final_norm;                      /* with its own prefix */
     const char *positions;                       /* likewise */
@@ -103,6 +103,7 @@ typedef struct {
     bool temper_all;
     double temper;
     bool first_unnormed; /* layer 0 has no norm before attention */
+    bool norm_tokens;    /* the norm of embeddings is of tokens alone, before positions are added */
     MtfWindowRule window_rule;
     int64_t window_from;
     MtfLayerSet window_layers;
@@ -129,6 +130,7 @@ typedef struct {
     int rotary_divided; /* pairs that `rotary_short` and, for long texts, `rotary_long` divide; 0: none */
     double rotary_short[MTF_MOST_PAIRS], rotary_long[MTF_MOST_PAIRS];
     int64_t buckets, max_distance;                /* of relative positions; 0: none */
+    bool buckets_by_layer;                        /* each layer has a table of them */
     int64_t experts, experts_per_token, d_expert; /* experts 0: none */
     int64_t d_shared;    /* width of what all tokens go through beside experts; 0: nothing */
     int64_t sparse_step; /* one layer in `sparse_step` has experts; those of the mask have none */

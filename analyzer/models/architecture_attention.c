@@ -247,7 +247,9 @@ static void own_heads(MtfAssembly *m, const Names *names, int x, int heads[3]) {
 }
 
 /* What is added to the scores of the layer beside its mask, or -1. */
-static int added(const MtfAssembly *m) {
+static int added(MtfAssembly *m) {
+    if (m->stack->buckets_by_layer)
+        return mtf_assembly_buckets(m);
     bool looks_near = m->stack->chunk > 0 ? !is_straight(m) : has_window(m);
     return m->near >= 0 && looks_near ? m->near : m->buckets;
 }

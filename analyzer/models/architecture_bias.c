@@ -192,27 +192,40 @@ static int told_distances(MtfAssembly *m) {
     return mtf_parts_apply(m->p, MTF_OP_MINIMUM, "ids", NULL, near, most);
 }
 
+static int told_dimension(MtfAssembly *m) {
+    const MtfStack *s = m->stack;
+    return mtf_assembly_dimension(m, s->causal ? "distances" : "distances_both_ways",
+                                  told_ahead(s) + s->max_distance + 1);
+}
+
+static void enter_positions(MtfAssembly *m) {
+    mtf_parts_enter(m->p, m->stack->causal ? "decoder_positions" : "positions");
+}
+
+void mtf_assembly_tell_distances(MtfAssembly *m) {
+    enter_positions(m);
+    int bucket = buckets_of(m, told_dimension(m));
+    m->p->b.has_dtype = true;
+    m->p->b.dtype = MTF_I32;
+    m->bucket_ids = mtf_parts_apply(m->p, MTF_OP_CAST, "bucket_ids", NULL, bucket, -1);
+    m->distances = told_distances(m);
+    mtf_parts_leave(m->p);
+}
+
 /* The table's rows are looked up for each distance, and these for each pair of positions, so that what is as
  * large as scores is looked up once, and its gradient added up by distances first. */
 int mtf_assembly_buckets(MtfAssembly *m) {
     const MtfStack *s = m->stack;
     int rows = mtf_assembly_dimension(m, "buckets", s->buckets);
-    int distances = mtf_assembly_dimension(m, s->causal ? "distances" : "distances_both_ways",
-                                           told_ahead(s) + s->max_distance + 1);
-    mtf_parts_enter(m->p, s->causal ? "decoder_positions" : "positions");
-    MtfShape table_shape = MTF_SHAPE(rows, m->heads);
+    enter_positions(m);
+    MtfShape table_shape = MTF_SHAPE(rows, m->heads), told = MTF_SHAPE(m->heads, told_dimension(m));
     int table =
         mtf_assembly_variable(m, "table", s->names.buckets, &table_shape, MTF_INIT_NORMAL,
                               m->n->spread > 0 ? m->n->spread : 1 / sqrt((double)m->n->d_model));
-    int bucket = buckets_of(m, distances);
-    m->p->b.has_dtype = true;
-    m->p->b.dtype = MTF_I32;
-    int ids = mtf_parts_apply(m->p, MTF_OP_CAST, "bucket_ids", NULL, bucket, -1);
-    MtfShape told = MTF_SHAPE(m->heads, distances);
-    int by_distance = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "by_distance", &told, table, ids);
+    int by_distance =
+        mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "by_distance", &told, table, m->bucket_ids);
     MtfShape shape = MTF_SHAPE(m->heads, m->length, m->memory_length);
-    int bias =
-        mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "bias", &shape, by_distance, told_distances(m));
+    int bias = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "bias", &shape, by_distance, m->distances);
     mtf_parts_leave(m->p);
     return bias;
 }

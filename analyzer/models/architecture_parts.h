@@ -21,6 +21,8 @@ typedef struct {
     int heads, group, d_kv; /* of the stack; group is -1 where each query head has its keys */
     double residual_spread; /* of weights whose products the residual stream adds up */
     int buckets; /* bias of the stack's scores by positions, relative ones or those of memory; or -1 */
+    int bucket_ids, distances; /* the bucket of each distance that is told, and that between each
+                                  query and memory */
     int segments, places; /* of packed rows: which piece a position is of, and where in it; or -1 */
     int position_table;   /* the last one; or -1 */
     int routing_loss;     /* of all layers with experts so far; or -1 */
@@ -138,7 +140,9 @@ void mtf_assembly_pool(MtfAssembly *m, int x);
 /* Sound, bands of a spectrum over time, as places of the encoder (architecture_signals.c). */
 int mtf_assembly_speech(MtfAssembly *m);
 
-/* The bias of the stack's scores by relative positions [heads, queries, memory] (architecture_bias.c). */
+/* The distances of the stack's positions and their buckets, and the bias of scores by them, by a table of its own
+ * [heads, queries, memory] (architecture_bias.c). */
+void mtf_assembly_tell_distances(MtfAssembly *m);
 int mtf_assembly_buckets(MtfAssembly *m);
 
 /* 0 where a query looks within the stack's window on both sides or its chunk, -1e30 elsewhere [queries,

@@ -61,7 +61,7 @@ for type in $types; do
             run meshtf-plan search "$work/$type" --infer decode --devices "$ranks" --machine cpu-host -o "$work/x.json"
             claim "$type: it does not generate, and says so" bad_input
             ;;
-        t5 | mt5 | switch_transformers | bart | plbart | mbart | blenderbot | pegasus | marian | m2m_100) logits "$type" "$ranks" && made "$type" "$ranks" ;;
+        t5 | mt5 | umt5 | switch_transformers | bart | plbart | mbart | blenderbot | blenderbot-small | pegasus | marian | m2m_100) logits "$type" "$ranks" && made "$type" "$ranks" ;;
         whisper) logits "$type" "$ranks" && hears "$type" "$ranks" ;;
         *)
             generates "$type" "$ranks" 16 6 '*+,-./01' "$work/$type-$ranks.npy"

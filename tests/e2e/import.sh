@@ -241,6 +241,8 @@ count siglip-base 92884224 '{"model_type":"siglip","vision_config":{"model_type"
 # Published counts and a bias of each token, which files keep and nobody trains; M2M100 has none.
 count bart-base $((139420416 + 50265)) '{"model_type":"bart","d_model":768,"encoder_layers":6,"decoder_layers":6,"encoder_attention_heads":12,
     "decoder_attention_heads":12,"encoder_ffn_dim":3072,"decoder_ffn_dim":3072,"normalize_before":false,"normalize_embedding":true}'
+count umt5-small 306601984 '{"model_type":"umt5","vocab_size":256384,"tie_word_embeddings":false}'
+count blenderbot_small-90M $((87508992 + 54944)) '{"model_type":"blenderbot-small","vocab_size":54944,"scale_embedding":true}'
 count bart-large $((406291456 + 50265)) '{"model_type":"bart"}'
 count m2m100-418m 483905536 '{"model_type":"m2m_100","vocab_size":128112,"activation_function":"relu"}'
 count pegasus-large $((568699904 + 96103)) '{"model_type":"pegasus","vocab_size":96103,"encoder_layers":16,"decoder_layers":16}'

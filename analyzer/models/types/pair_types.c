@@ -121,6 +121,15 @@ static void read_mt5(MtfConfig *c, MtfArchitecture *n) {
     read_t5_sizes(c, n, &(T5Sizes){ 250112, 8, 6, 1024, "gated-gelu", false });
 }
 
+/* UMT5: mT5 whose layers each have a table of positions. */
+static void read_umt5(MtfConfig *c, MtfArchitecture *n) {
+    read_t5_sizes(c, n, &(T5Sizes){ 250112, 8, 6, 1024, "gated-gelu", true });
+    n->encoder.buckets_by_layer = n->decoder.buckets_by_layer = true;
+    n->encoder.names.buckets = n->decoder.names.buckets =
+        "layer.0.SelfAttention.relative_attention_bias";
+    mtf_type_ignore(c, (const char *const[]){ "scalable_attention", NULL });
+}
+
 /* ---- Experts --------------------------------------------------------------------------------- */
 
 /* The losses that balance experts are added while training where a config says so. */
@@ -322,6 +331,14 @@ static void read_blenderbot(MtfConfig *c, MtfArchitecture *n) {
     read_kin(c, n, &(Kin){ 8008, 2560, 128, { 24, 32, 10240 }, true, false, false, false });
 }
 
+/* BART whose decoder norms tokens before it adds their positions. */
+static void read_blenderbot_small(MtfConfig *c, MtfArchitecture *n) {
+    read_kin(c, n, &(Kin){ 50265, 512, 512, { 8, 16, 2048 }, false, true, false, false });
+    n->decoder.norm_tokens = true;
+    mtf_type_ignore(c, (const char *const[]){ "do_blenderbot_90_layernorm", "extra_layer_norm",
+                                              "layernorm_variant", NULL });
+}
+
 static void read_pegasus(MtfConfig *c, MtfArchitecture *n) {
     read_kin(c, n, &(Kin){ 50265, 1024, 1024, { 12, 16, 4096 }, true, false, true, false });
 }
@@ -363,11 +380,13 @@ static void read_whisper(MtfConfig *c, MtfArchitecture *n) {
 const MtfArchitectureType mtf_pair_types[] = {
     { "t5", read_t5 },
     { "mt5", read_mt5 },
+    { "umt5", read_umt5 },
     { "switch_transformers", read_switch },
     { "bart", read_bart },
     { "plbart", read_plbart },
     { "mbart", read_mbart },
     { "blenderbot", read_blenderbot },
+    { "blenderbot-small", read_blenderbot_small },
     { "pegasus", read_pegasus },
     { "marian", read_marian },
     { "m2m_100", read_m2m_100 },

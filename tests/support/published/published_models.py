@@ -1456,13 +1456,13 @@ def t5(w, c, tokens, read=None):
 
     def stack(name, layers, text, source):
         x, place = table[text], torch.arange(len(text))
-        bias_table = w(f"{name}.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
-                       c["relative_attention_num_buckets"], n, scale=0.7)
         which = t5_bucket(place[None, :] - place[:, None], source is None,
                           c["relative_attention_num_buckets"], c["relative_attention_max_distance"])
-        bias = bias_table[which].permute(2, 0, 1)
         for i in range(layers):
             p = f"{name}.block.{i}.layer."
+            if i == 0 or c["model_type"] == "umt5":
+                bias = w(p + "0.SelfAttention.relative_attention_bias.weight",
+                         c["relative_attention_num_buckets"], n, scale=0.7)[which].permute(2, 0, 1)
             y = norm(p + "0.layer_norm", x)
             x = x + attention(p + "0.SelfAttention.", y, y, bias, source is not None)
             if source is not None:
@@ -1635,7 +1635,7 @@ def bart(w, c, tokens, read=None):
     act = {"gelu": gelu, "relu": torch.relu, "swish": torch.nn.functional.silu}[c["activation_function"]]
     table = w("model.shared.weight", c["vocab_size"], h, scale=0.5)
     first = 2 if kind in ("bart", "plbart", "mbart", "m2m_100") else 0
-    norm_first = kind not in ("bart", "plbart", "marian")
+    norm_first = kind not in ("bart", "plbart", "marian", "blenderbot-small")
 
     def norm(name, x):
         return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), w(name + ".bias", h, scale=0.2), 1e-5)
@@ -1655,9 +1655,13 @@ def bart(w, c, tokens, read=None):
         return x + branch(norm(name, x)) if norm_first else norm(name, x + branch(x))
 
     def stack(name, text, source):
-        x = table[text] * (math.sqrt(h) if c.get("scale_embedding") else 1) + places(name, len(text))
-        if kind in ("bart", "plbart", "mbart"):
-            x = norm(f"model.{name}.layernorm_embedding", x)
+        x = table[text] * (math.sqrt(h) if c.get("scale_embedding") else 1)
+        if kind == "blenderbot-small" and source is not None:
+            x = norm(f"model.{name}.layernorm_embedding", x) + places(name, len(text))
+        elif kind in ("bart", "plbart", "mbart", "blenderbot-small"):
+            x = norm(f"model.{name}.layernorm_embedding", x + places(name, len(text)))
+        else:
+            x = x + places(name, len(text))
         for i in range(c[name + "_layers"]):
             p, heads = f"model.{name}.layers.{i}.", c[name + "_attention_heads"]
             x = part(p + "self_attn_layer_norm", x, lambda y: attention(p + "self_attn.", y, y, heads, source is not None))
@@ -1962,6 +1966,7 @@ MODELS = {
                   "attn_config": {"alibi": True, "alibi_bias_max": 8, "clip_qkv": 1.5, "qk_ln": False, "attn_impl": "torch"}}),
     "t5": (t5, T5),
     "mt5": (t5, {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
+    "umt5": (t5, {**T5, "num_decoder_layers": 2, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "scalable_attention": True}),
     "t5-gated": (t5, {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
                       "relative_attention_num_buckets": 16}),
     "t5-new": (t5, {**T5, "feed_forward_proj": "gated-gelu", "scale_decoder_outputs": False, "dtype": "float32"}),
@@ -1975,6 +1980,7 @@ MODELS = {
     "plbart": (bart, {**BART, "scale_embedding": True}),
     "mbart": (bart, {**BART, "scale_embedding": True, "activation_function": "relu"}),
     "blenderbot": (bart, {**BART, "scale_embedding": True}),
+    "blenderbot-small": (bart, {**BART, "scale_embedding": True, "layernorm_variant": "xlm", "do_blenderbot_90_layernorm": True}),
     "pegasus": (bart, {**BART, "scale_embedding": True, "activation_function": "relu"}),
     "marian": (bart, {**BART, "scale_embedding": True, "activation_function": "swish", "static_position_embeddings": True,
                       "decoder_vocab_size": 256, "share_encoder_decoder_embeddings": True}),
@@ -2000,7 +2006,7 @@ MODELS = {
 
 def type_of(kind):
     """The model type of a variant, "t5" of "t5-new"."""
-    return kind if kind in BERT_KIN or kind == "openai-gpt" else kind.split("-")[0]
+    return kind if kind in BERT_KIN or kind in ("openai-gpt", "blenderbot-small") else kind.split("-")[0]
 
 
 def write_words(folder, vocabulary, begins, ends):
