@@ -294,10 +294,10 @@ static MtfPlan *plan_of(Run *run, GError **error) {
         mtf_incumbents_drop_unmeasured(found->answer.incumbents);
     cJSON *search_json = mtf_plan_answer_to_json(&found->answer, limit);
     mtf_search_add_variants(search_json, found);
+    cJSON_DeleteItemFromObjectCaseSensitive(search_json, "frontier"); /* of one variant */
     if (found->frontier != NULL)
-        cJSON_ReplaceItemInObjectCaseSensitive(
-            search_json, "frontier",
-            mtf_variant_frontier_to_json(found->frontier, found->variants));
+        cJSON_AddItemToObject(search_json, "frontier",
+                              mtf_variant_frontier_to_json(found->frontier, found->variants));
     if (run->pipeline != NULL)
         cJSON_AddItemToObject(search_json, "pipeline", g_steal_pointer(&run->pipeline));
     MtfPlanEnding ending = {

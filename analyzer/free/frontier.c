@@ -6,31 +6,50 @@
 #define MIB (INT64_C(1) << 20)
 #define GIB (INT64_C(1) << 30)
 
+/* Searches beside those of the points asked for: of the least and the most limit, and under the user's. */
+#define UNLISTED 3
+
 typedef struct {
     MtfFreeProblem *problem;
     MtfFreeSearchOptions options;
     MtfIncumbents *pool;
     GArray *points;
+    int searches;            /* to come, at most: time is divided among them */
     int64_t unlimited_bound; /* whatever the memory */
 } Sweep;
 
-/* Searches under one limit and adds what is found to the pool. `answer` must be cleared. */
+/* Searches under one limit and adds what is found to the pool; in time that is up nothing is. `answer` must be
+ * cleared. */
 static bool search_under(Sweep *sweep, int64_t limit, MtfFreeAnswer *answer, GError **error) {
-    sweep->options.memory_limit = limit;
-    sweep->options.incumbents = sweep->pool;
-    if (!mtf_free_search(sweep->problem, &sweep->options, answer, error))
-        return false;
+    GError *cause = NULL;
+    MtfFreeSearchOptions options = sweep->options;
+    MtfSearchControl part;
+    mtf_search_control_init_share(&part, options.control, 1.0 / MAX(1, sweep->searches--));
+    part.listener = options.control != NULL ? options.control->listener : NULL;
+    options.control = mtf_search_has_deadline(options.control) ? &part : options.control;
+    options.memory_limit = limit;
+    options.incumbents = sweep->pool;
+    if (!mtf_free_search(sweep->problem, &options, answer, &cause)) {
+        if (mtf_search_is_over(options.control))
+            g_clear_error(&cause);
+        else
+            g_propagate_error(error, cause);
+        return cause == NULL;
+    }
     const MtfIncumbent *known = mtf_incumbents_best(sweep->pool, limit);
     if (answer->layout != NULL && (known == NULL || answer->cost < known->cost))
         mtf_incumbents_add(sweep->pool, MTF_FREE_LAYOUT, answer->layout);
     return true;
 }
 
-/* The least limit that would do, as far as is known; 0 when that is not known. */
+/* The least limit that would do, as far as is known, or as one layout is known to do; 0: neither. */
 static bool find_least(Sweep *sweep, int64_t *least, GError **error) {
     MtfFreeAnswer answer;
     bool done = search_under(sweep, 1, &answer, error);
     *least = answer.limit_enough;
+    const MtfIncumbent *smallest = mtf_incumbents_smallest(sweep->pool);
+    if (*least == 0 && smallest != NULL)
+        *least = smallest->arena_bytes;
     mtf_free_answer_clear(&answer);
     return done;
 }
@@ -115,7 +134,11 @@ static void compute_points(Sweep *sweep) {
 GArray *mtf_frontier(MtfFreeProblem *problem, const MtfFreeSearchOptions *options, int n,
                      MtfIncumbents *pool, GError **error) {
     g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(MtfFrontierPoint));
-    Sweep sweep = { .problem = problem, .options = *options, .pool = pool, .points = points };
+    Sweep sweep = { .problem = problem,
+                    .options = *options,
+                    .pool = pool,
+                    .points = points,
+                    .searches = n + UNLISTED };
     int64_t least = 0, most = 0;
     g_assert(n >= 2);
     if (!find_least(&sweep, &least, error) || !find_most(&sweep, &most, error))

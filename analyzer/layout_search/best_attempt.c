@@ -176,6 +176,7 @@ bool mtf_best_frontier(const MtfPlanSearch *search, MtfMeshAttempt *best, GArray
         return true;
     mtf_best_add(best, best->free.layout);
     MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, best);
+    options.control = search->options->control; /* the search until now had a share of the time */
     *frontier =
         mtf_frontier(best->problem, &options, search->options->frontier, best->incumbents, error);
     if (*frontier == NULL)

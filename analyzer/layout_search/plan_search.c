@@ -19,6 +19,9 @@
 #define MOST_MAPPINGS 20000
 #define MAPPING_ROUNDS 2
 
+/* Of --seconds, what a search with a frontier takes until that. */
+#define FRONTIER_BEGINS 0.4
+
 /* ---- One mesh after another -------------------------------------------------------------------- */
 
 /* Replaces `*best` by the other attempt where that is cheaper. */
@@ -295,9 +298,15 @@ bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
     if (merged != NULL)
         own.frontier = own.settles =
             0; /* its bounds would be those of the merges, as its layouts are */
-    MtfPlanSearch search = {
-        graph, merged != NULL ? merged->searched : meshes, &own, &in_order, options->control, NULL
-    };
+    MtfSearchControl begins;
+    mtf_search_control_init_share(&begins, options->control, FRONTIER_BEGINS);
+    begins.listener = options->control != NULL ? options->control->listener : NULL;
+    bool shares = own.frontier > 0 && mtf_search_has_deadline(options->control);
+    MtfPlanSearch search = { .graph = graph,
+                             .meshes = merged != NULL ? merged->searched : meshes,
+                             .options = &own,
+                             .in_order = &in_order,
+                             .control = shares ? &begins : options->control };
     g_autoptr(GArray) bounds = g_array_new(FALSE, FALSE, sizeof(int64_t));
     g_autoptr(GArray) hopeful = list_hopeful(&search, bounds);
     answer->hopeless = hopeful->len == 0;

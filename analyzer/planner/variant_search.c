@@ -9,6 +9,10 @@
 /* Of --seconds, for comparing variants of the step. */
 #define VARIANT_SHARE 0.3
 
+/* Of --seconds, for the plan where a frontier follows; and of what is left then, for its variant's frontier. */
+#define PLAN_SHARE 0.35
+#define OWN_FRONTIER_SHARE 0.3
+
 /* Variants that are searched after one that fits, at least; and at most for large graphs. */
 #define MORE_VARIANTS 1
 
@@ -76,11 +80,24 @@ static const FrontierKind frontier_kinds[] = {
     { MTF_RECOMPUTE_LAYERS, MTF_OFFLOAD_LAYERS, false },
 };
 
-/* Adds what another variant's frontier has; one that cannot be made has nothing. Its layers are alike, unless
- * they must not be: then it is found in the time of one. */
-static void add_variant(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
-                        const MtfStepVariant *variant, GArray *points) {
+/* A search in a share of the time that is left, heard by the same listener. */
+static MtfVariantSearchOptions in_share(const MtfVariantSearchOptions *options, double share,
+                                        MtfSearchControl *part) {
     MtfVariantSearchOptions own = *options;
+    if (!mtf_search_has_deadline(options->control))
+        return own;
+    mtf_search_control_init_share(part, options->control, share);
+    part->listener = options->control->listener;
+    own.control = part;
+    return own;
+}
+
+/* Adds what another variant's frontier has, found in a share of the time; one that cannot be made has nothing. Its
+ * layers are alike, unless they must not be: then it is found in the time of one. */
+static void add_variant(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                        const MtfStepVariant *variant, double share, GArray *points) {
+    MtfSearchControl part;
+    MtfVariantSearchOptions own = in_share(options, share, &part);
     MtfStepCandidate candidate = { .variant = *variant };
     g_array_append_val(best->variants, candidate);
     MtfVariantAnswer found = { .variants = best->variants,
@@ -120,11 +137,10 @@ static GArray *frontier_counts(const MtfVariantSearchOptions *options) {
     return counts;
 }
 
-/* Adds the variants of a kind that may be searched; where the user says what waits with the host, so it
- * does in all of them. */
-static void add_kind(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
-                     const MtfStepVariant *chosen, const FrontierKind *kind, const GArray *counts,
-                     GArray *points) {
+/* Lists the variants (MtfStepVariant) of a kind that may be searched; where the user says what waits with the
+ * host, so it does in all of them. */
+static void list_kind(const MtfVariantSearchOptions *options, const MtfStepVariant *chosen,
+                      const FrontierKind *kind, const GArray *counts, GArray *others) {
     bool any = options->offload == MTF_OFFLOADS;
     if (!any && kind->offload != MTF_OFFLOAD_NONE)
         return;
@@ -134,26 +150,53 @@ static void add_kind(const MtfVariantSearchOptions *options, MtfVariantAnswer *b
         variant.recomputed_layers = 0;
         variant.offload = any ? kind->offload : chosen->offload;
         variant.microbatches = g_array_index(counts, int, i);
-        if (may_vary(options, chosen, &variant) && !mtf_variants_stopped(options))
-            add_variant(options, best, &variant, points);
+        if (may_vary(options, chosen, &variant))
+            g_array_append_val(others, variant);
     }
+}
+
+/* Searches the chosen variant with its frontier, in a share of the time; where that was too short for as cheap a
+ * layout as is known, that stays. */
+static bool add_chosen(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                       GArray *points, GError **error) {
+    MtfSearchControl part;
+    MtfVariantSearchOptions own = in_share(options, OWN_FRONTIER_SHARE, &part);
+    MtfVariantAnswer again = { .variants = best->variants, .variant = best->variant };
+    GError *cause = NULL;
+    bool done = mtf_variant_search_frontier(&own, &again, &cause);
+    bool excused = mtf_search_is_over(own.control);
+    if (done && again.answer.frontier != NULL)
+        mtf_variant_points_add(points, again.answer.frontier, again.variant);
+    if (done && (!excused || mtf_variant_cost(&again) <= mtf_variant_cost(best))) {
+        again.considered = best->considered;
+        mtf_variant_clear_found(best);
+        *best = again;
+    } else {
+        mtf_variant_clear_found(&again);
+    }
+    if (done || excused)
+        g_clear_error(&cause);
+    else
+        g_propagate_error(error, cause);
+    return done || excused;
 }
 
 /* The frontier of the chosen variant, and joined with those of others. */
 static bool add_frontier(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
                          GError **error) {
     MtfStepVariant chosen = g_array_index(best->variants, MtfStepCandidate, best->variant).variant;
-    int considered = best->considered;
-    if (!mtf_variant_search_frontier(options, best, error))
-        return false;
-    if (best->answer.frontier == NULL)
-        return true;
-    best->considered = considered;
     g_autoptr(GArray) counts = frontier_counts(options);
+    g_autoptr(GArray) others = g_array_new(FALSE, FALSE, sizeof(MtfStepVariant));
     g_autoptr(GArray) points = mtf_variant_points_new();
-    mtf_variant_points_add(points, best->answer.frontier, best->variant);
+    if (!add_chosen(options, best, points, error))
+        return false;
+    if (points->len == 0)
+        return true;
     for (size_t k = 0; k < G_N_ELEMENTS(frontier_kinds); k++)
-        add_kind(options, best, &chosen, &frontier_kinds[k], counts, points);
+        list_kind(options, &chosen, &frontier_kinds[k], counts, others);
+    for (guint i = 0; i < others->len && !mtf_search_is_over(options->control); i++)
+        add_variant(options, best, &g_array_index(others, MtfStepVariant, i),
+                    1.0 / (others->len - i), points);
     best->frontier = mtf_variant_frontier(points, options->frontier, options->memory_limit);
     return true;
 }
@@ -162,7 +205,8 @@ static bool add_frontier(const MtfVariantSearchOptions *options, MtfVariantAnswe
 
 static GArray *find_variants(const MtfVariantSearchOptions *options, GError **error) {
     MtfSearchControl part;
-    mtf_search_control_init_share(&part, options->control, VARIANT_SHARE);
+    double share = options->frontier > 0 ? PLAN_SHARE * VARIANT_SHARE : VARIANT_SHARE;
+    mtf_search_control_init_share(&part, options->control, share);
     MtfStepVariantsOptions variants = { .written = options->written,
                                         .machine = options->machine,
                                         .meshes = options->meshes,
@@ -197,8 +241,11 @@ bool mtf_variant_search(const MtfVariantSearchOptions *options, MtfVariantAnswer
     if (answer->variants == NULL)
         return false;
     gint64 start = g_get_monotonic_time();
-    bool done = search_variants(options, answer, error) &&
-                mtf_variants_search_further(options, answer, error);
+    MtfSearchControl part;
+    MtfVariantSearchOptions first =
+        options->frontier > 0 ? in_share(options, PLAN_SHARE, &part) : *options;
+    bool done = search_variants(&first, answer, error) &&
+                mtf_variants_search_further(&first, answer, error);
     answer->considered = (int)answer->variants->len;
     done = done && (options->frontier == 0 || mtf_variant_cost(answer) == INT64_MAX ||
                     add_frontier(options, answer, error));

@@ -353,23 +353,11 @@ bool mtf_variants_try_another(const MtfVariantSearchOptions *options, MtfVariant
     return mtf_variants_try(&own, best, (int)best->variants->len - 1, 1, &after, error);
 }
 
-/* Gives the search of a trial as many seconds as the whole had. */
-static void begin_again(Trial *trial) {
-    const MtfSearchControl *given = trial->options->control;
-    MtfSearchControl *control = &trial->control;
-    if (given == NULL)
-        return;
-    mtf_search_control_init(control, given->seconds);
-    control->interrupted = given->interrupted;
-    control->listener = given->listener;
-}
-
 bool mtf_variant_search_frontier(const MtfVariantSearchOptions *options, MtfVariantAnswer *found,
                                  GError **error) {
     Trial trial;
     mtf_variant_clear_found(found);
     trial_init(&trial, options, found, found->variant);
-    begin_again(&trial);
     bool done = search_variant(&trial, options->frontier, error);
     *found = trial.found;
     trial.found = (MtfVariantAnswer){ 0 };

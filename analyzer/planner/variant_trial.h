@@ -40,7 +40,7 @@ bool mtf_variants_try_another(const MtfVariantSearchOptions *options, MtfVariant
                               const MtfStepCandidate *candidate, const MtfGraph *like,
                               GError **error);
 
-/* Searches the found variant again, now with its frontier, in as many seconds as the whole had. */
+/* Searches the found variant again, now with its frontier. */
 bool mtf_variant_search_frontier(const MtfVariantSearchOptions *options, MtfVariantAnswer *found,
                                  GError **error);
 

@@ -22,6 +22,11 @@ merged=$(price '"merged": {.*')
 claim "it costs no more there" test "$(price "")" -le "$merged"
 claim "and no layout made by hand is faster there" sh -c "! grep -q '\"longer\":-' '$work/out'"
 
+begun=$(date +%s)
+run meshtf-plan search "$work/demo.json" --mesh 'rows:2;cols:2' --frontier 3 --seconds 1
+claim "a frontier is found in the time of all its searches" test $(($(date +%s) - begun)) -le 3
+claim "with points" says "memory limit "
+
 run meshtf-plan model gpt --preset gpt3-175b --batch 1536 -o "$work/g.json"
 run meshtf-plan search "$work/g.json" --devices 8192 --machine tpu-v5p --precision bf16
 claim "a slice that does not exist is bad input" bad_input
