@@ -152,8 +152,8 @@ static MtfGraph *make_training_graph(const MtfGraph *graph, const MtfStepVariant
 }
 
 /* Dimensions keep their numbers when a graph is differentiated. */
-static bool find_division(const MtfGraph *graph, const MtfStepVariant *variant,
-                          MtfDivision *division, GError **error) {
+bool mtf_planning_division(const MtfGraph *graph, const MtfStepVariant *variant,
+                           MtfDivision *division, GError **error) {
     *division = (MtfDivision){ .microbatches = MAX(1, variant->microbatches),
                                .batch = -1,
                                .ring = variant->ring,
@@ -169,7 +169,7 @@ static bool find_division(const MtfGraph *graph, const MtfStepVariant *variant,
 
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       MtfDivision *division, GError **error) {
-    return find_division(graph, variant, division, error)
+    return mtf_planning_division(graph, variant, division, error)
                ? make_training_graph(graph, variant, error)
                : NULL;
 }

@@ -80,6 +80,10 @@ void mtf_planning_warn_short(const MtfGraph *graph, double seconds);
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       MtfDivision *division, GError **error);
 
+/* That division alone, which graphs as written and as trained have alike. */
+bool mtf_planning_division(const MtfGraph *graph, const MtfStepVariant *variant,
+                           MtfDivision *division, GError **error);
+
 /* That graph as the variant runs it (executed_graph.h), which is what is laid out; the second from the training
  * graph, where that is there. */
 MtfGraph *mtf_planning_executed_graph(const MtfGraph *graph, const MtfStepVariant *variant,

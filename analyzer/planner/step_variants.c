@@ -25,6 +25,8 @@ typedef enum { CANNOT_FIT, MIGHT_FIT, IMPOSSIBLE } Outcome;
 typedef struct {
     const MtfStepVariantsOptions *options;
     int devices;
+    MtfGraph *training; /* what all variants run */
+    double seconds;     /* that it took to be made */
     GArray *counts;     /* int: of micro-batches, ascending */
     GArray *candidates; /* MtfStepCandidate */
     MtfStepCandidate smallest;
@@ -47,9 +49,11 @@ static MtfStepVariant make_variant(const MtfStepVariantsOptions *options, int mi
                              .eager = mtf_software_is_eager(options->machine->software) };
 }
 
-static MtfGraph *graph_of(const MtfStepVariantsOptions *options, const MtfStepVariant *variant,
-                          GError **error) {
-    return mtf_planning_executed_graph(options->written, variant, error);
+static MtfGraph *graph_of(const Variants *variants, const MtfStepVariant *variant, GError **error) {
+    MtfDivision division;
+    return mtf_planning_division(variants->options->written, variant, &division, error)
+               ? mtf_planning_execute(variants->training, &division, variant, error)
+               : NULL;
 }
 
 /* ---- What there is to choose from ------------------------------------------------------------ */
@@ -155,6 +159,10 @@ static void price_rules(const Variants *variants, Trial *trial, int64_t limit, b
     trial->priced = true;
 }
 
+static double seconds_since(gint64 begun) {
+    return (double)(g_get_monotonic_time() - begun) / 1e6;
+}
+
 static void note_smallest(MtfStepCandidate *smallest, const MtfStepCandidate *candidate) {
     if (candidate->least_bytes >= smallest->least_bytes)
         return;
@@ -167,9 +175,9 @@ static void note_smallest(MtfStepCandidate *smallest, const MtfStepCandidate *ca
 static Outcome make_trial(const Variants *variants, MtfStepVariant variant, Trial *trial,
                           GError **error) {
     gint64 begun = g_get_monotonic_time();
-    g_autoptr(MtfGraph) graph = graph_of(variants->options, &variant, error);
+    g_autoptr(MtfGraph) graph = graph_of(variants, &variant, error);
     *trial = (Trial){ .candidate = { .variant = variant } };
-    trial->candidate.seconds = (double)(g_get_monotonic_time() - begun) / 1e6;
+    trial->candidate.seconds = variants->seconds + seconds_since(begun);
     if (graph == NULL)
         return IMPOSSIBLE;
     trial->candidate.least_bytes = mtf_memory_bound(graph, variants->devices);
@@ -210,8 +218,8 @@ static Outcome take_unsplit(Variants *variants, Trial *trial) {
     return variants->unsplit_outcome;
 }
 
-/* Whether some rule layout of a variant is modelled to fit. */
-static bool rules_may_fit(const Variants *variants, guint count, int recompute) {
+/* Whether some rule layout of a variant is modelled to fit: its trial is kept in `first` then. */
+static bool rules_may_fit(const Variants *variants, guint count, int recompute, Trial *first) {
     Trial trial;
     bool fits =
         make_trial(variants, variant_of(variants, count, recompute), &trial, NULL) == MIGHT_FIT;
@@ -219,18 +227,24 @@ static bool rules_may_fit(const Variants *variants, guint count, int recompute) 
         price_rules(variants, &trial, variants->options->memory_limit, false);
         fits = trial.arena_bytes < INT64_MAX;
     }
-    trial_clear(&trial);
+    if (fits) {
+        trial_clear(first);
+        *first = trial;
+    } else {
+        trial_clear(&trial);
+    }
     return fits;
 }
 
-/* Where a line begins: more micro-batches need less, so the first that fit are found by bisection. */
-static guint first_count(const Variants *variants, int recompute) {
+/* Where a line begins: more micro-batches need less, so the first that fit are found by bisection. `first` is their
+ * trial, where it was made. */
+static guint first_count(const Variants *variants, int recompute, Trial *first) {
     guint low = 0, high = variants->counts->len - 1;
     if (!variants->options->rules_only)
         return 0;
     while (low < high) {
         guint middle = (low + high) / 2;
-        if (rules_may_fit(variants, middle, recompute))
+        if (rules_may_fit(variants, middle, recompute, first))
             high = middle;
         else
             low = middle + 1;
@@ -245,8 +259,10 @@ static void fill_line(int recompute, void *data) {
     line->smallest.least_bytes = INT64_MAX;
     if (!is_allowed(variants->options, recompute))
         return;
-    guint first = first_count(variants, recompute);
-    for (guint i = first; i < variants->counts->len && line->count < most_trials(line); i++) {
+    guint first = first_count(variants, recompute, &line->trials[0]);
+    if (line->trials[0].priced)
+        note_smallest(&line->smallest, &line->trials[line->count++].candidate);
+    for (guint i = first + (guint)line->count; i < variants->counts->len && line->count < most_trials(line); i++) {
         if (line->count > 0 && mtf_search_is_over(variants->options->control))
             return;
         Trial *trial = &line->trials[line->count];
@@ -297,6 +313,13 @@ static bool consider_lines(Variants *variants, GError **error) {
 /* The variant that was asked for, or the one without any: it must exist. */
 static bool make_unsplit(Variants *variants, GError **error) {
     MtfStepVariant variant = variant_of(variants, 0, (int)first_recompute(variants->options));
+    MtfDivision division;
+    gint64 begun = g_get_monotonic_time();
+    variants->training =
+        mtf_planning_training_graph(variants->options->written, &variant, &division, error);
+    if (variants->training == NULL)
+        return false;
+    variants->seconds = seconds_since(begun);
     variants->unsplit_outcome = make_trial(variants, variant, &variants->unsplit, error);
     return variants->unsplit_outcome != IMPOSSIBLE;
 }
@@ -399,5 +422,6 @@ GArray *mtf_step_variants(const MtfStepVariantsOptions *options, GError **error)
     else if (done)
         done = consider_all(&variants, error);
     trial_clear(&variants.unsplit);
+    mtf_graph_free(variants.training);
     return done ? g_steal_pointer(&candidates) : NULL;
 }
