@@ -13,6 +13,8 @@
 
 /* Spins before a waiting rank lets others run: about 20 us. */
 #define SPINS 20000
+#define YIELDS 200             /* of a rank that waits, before it sleeps: */
+#define SLEEP_MICROSECONDS 50L /* no longer than the kernel's timers are late */
 
 /* The counters of one set of axes, on a cache line of their own. */
 typedef struct {
@@ -179,7 +181,10 @@ void mtf_host_window_pause(const MtfHostWindow *window, int spins) {
     if (spins < window->spins)
         return;
     mtf_progress_hook_run(window->idle);
-    sched_yield();
+    if (spins < window->spins + YIELDS)
+        sched_yield();
+    else
+        g_usleep(SLEEP_MICROSECONDS);
 }
 
 void mtf_host_window_wait(const MtfHostWindow *window, const MtfWindowGroup *group, MtfStage stage,

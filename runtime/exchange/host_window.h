@@ -47,7 +47,7 @@ uint64_t mtf_host_window_pass(MtfHostWindow *window, unsigned axes, MtfStage sta
 /* What is called while this rank waits, so that what it owes others by MPI goes on; borrowed, NULL: nothing. */
 void mtf_host_window_set_idle(MtfHostWindow *window, const MtfProgressHook *idle);
 
-/* Called again and again by who waits for another: spins at first, then lets others run. */
+/* Called again and again by who waits for another: spins at first, then lets others run, then sleeps. */
 void mtf_host_window_pause(const MtfHostWindow *window, int spins);
 
 /* Whether all have passed the stage that often; the other returns when they have. */

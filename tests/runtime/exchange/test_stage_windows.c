@@ -7,6 +7,8 @@
 #include "runtime/exchange/stage_windows.h"
 #include "tests/support/mpi_verdict.h"
 
+#include <time.h>
+
 #define WORDS 1000
 #define TIMES 3000
 
@@ -69,6 +71,24 @@ static void what_is_offered_stays_until_all_have_taken_it(void **state) {
     assert_true(mtf_verdict());
 }
 
+/* A processor is left to whoever is waited for, where ranks outnumber cores, and to others. */
+static void a_rank_that_waits_long_sleeps(void **state) {
+    (void)state;
+    Shared s;
+    shared_init(&s);
+    clock_t before = clock();
+    if (rank == 0) {
+        g_usleep(300000);
+        offer(&s, 0);
+    } else {
+        take(&s, 0);
+        double busy = (double)(clock() - before) / CLOCKS_PER_SEC;
+        mtf_expect(busy < 0.1, "rank %d was busy for %.3f s", rank, busy);
+    }
+    shared_clear(&s);
+    assert_true(mtf_verdict());
+}
+
 static void a_cell_is_free_at_first_and_once_it_is_taken(void **state) {
     (void)state;
     MtfStageCell cell = { 0 };
@@ -83,6 +103,7 @@ static void a_cell_is_free_at_first_and_once_it_is_taken(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_offered_stays_until_all_have_taken_it),
+        cmocka_unit_test(a_rank_that_waits_long_sleeps),
         cmocka_unit_test(a_cell_is_free_at_first_and_once_it_is_taken),
     };
     control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
