@@ -8,9 +8,6 @@
 
 #include <string.h>
 
-/* Making code takes milliseconds; fewer multiply-adds than this in all are not worth it. */
-#define LEAST_WORK (INT64_C(1) << 16)
-
 /* Left terms that lie column by column, and few rows, go a stretch of the sums at a time: as a
  * whole the lines of their operands, when far apart, push each other out of the cache. Every
  * stretch reads the result again, so a wide one wants fewer. Of many rows and columns so much at a
@@ -69,7 +66,7 @@ static bool suits(const MtfContraction *plan, MtfDtype type) {
         if (plan->outer[i].sums)
             return false;
     if (plan->n_outer + 2 > DNNL_MAX_NDIMS ||
-        work_of_one(plan) * (double)count_products(plan) < LEAST_WORK)
+        work_of_one(plan) * (double)count_products(plan) < MTF_LEAST_ONEDNN_WORK)
         return false;
     if (type == MTF_BF16)
         return mtf_onednn_multiplies_bfloat16();

@@ -212,8 +212,15 @@ static MtfProductWay best_of(const double rate[MTF_PRODUCT_WAYS]) {
     return (MtfProductWay)best;
 }
 
+static bool is_small(const MtfProductCase *shape) {
+    return shape->type == MTF_F32 &&
+           shape->turns * shape->m * shape->n * shape->k < MTF_LEAST_ONEDNN_WORK;
+}
+
 static MtfProductWay best_by_table(const MtfProductCase *shape) {
     double rate[MTF_PRODUCT_WAYS];
+    if (is_small(shape))
+        return MTF_WAY_OPENBLAS;
     for (int way = 0; way < MTF_PRODUCT_WAYS; way++)
         rate[way] = mtf_product_rate(libraries(), shape, (MtfProductWay)way);
     return best_of(rate);

@@ -2,6 +2,7 @@
 /* Which way multiplies (kernel_products.h): the one with the highest rate, by
  *
  *     a trial        of this very shape (--trial), if there was one; else
+ *     OpenBLAS       where there is little to do, since oneDNN makes its code first; else
  *     the table      product_rates.inc: measured rates of every way at sides of 1, 16, 128 and 1024,
  *                    for each set of instructions of oneDNN and family of OpenBLAS's kernels
  *

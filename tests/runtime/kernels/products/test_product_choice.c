@@ -98,6 +98,22 @@ static void old_kernels_of_openblas_give_way_to_onednn(void **state) {
                 2 * mtf_product_rate(&libraries, &shape, MTF_WAY_OPENBLAS));
 }
 
+/* Where there is little to do oneDNN's code is not made, though the table has it faster. */
+static void small_products_are_openblas_s(void **state) {
+    (void)state;
+    const char *const letters[] = { "ab", "bc", "ac" };
+    const MtfDtype types[] = { MTF_F32, MTF_F32, MTF_F32 };
+    assert_true(mtf_product_choice_use("sse avx2", NULL));
+    for (int64_t side = 20; side <= 80; side += 20) {
+        const int64_t size[] = { side, side, side, 1 };
+        MtfContraction plan = plan_of(letters, size, MTF_F32);
+        MtfProductWay order[MTF_PRODUCT_WAYS];
+        mtf_product_choice(&plan, types, order);
+        assert_int_equal(order[0] == MTF_WAY_OPENBLAS, side <= 40);
+    }
+    assert_true(mtf_product_choice_use(NULL, NULL));
+}
+
 /* Every way comes once, whatever the shape. */
 static void every_way_is_in_the_order(void **state) {
     (void)state;
@@ -185,6 +201,7 @@ int main(void) {
         cmocka_unit_test(bfloat16_is_never_much_slower_than_float32),
         cmocka_unit_test(the_processors_own_bfloat16_is_used_where_it_is_fast),
         cmocka_unit_test(old_kernels_of_openblas_give_way_to_onednn),
+        cmocka_unit_test(small_products_are_openblas_s),
         cmocka_unit_test(every_way_is_in_the_order),
         cmocka_unit_test(a_trial_is_kept_and_passed_on),
         cmocka_unit_test(a_text_decides),
