@@ -84,7 +84,8 @@ void mtf_search_add_variants(cJSON *object, const MtfVariantAnswer *found) {
         cJSON *item = cJSON_CreateObject();
         mtf_json_add_integer(item, "microbatches", candidate->variant.microbatches);
         mtf_step_variant_add_kept(item, &candidate->variant);
-        mtf_json_add_integer(item, "unlimited_rule_cost", candidate->cost);
+        if (candidate->cost > 0)
+            mtf_json_add_integer(item, "unlimited_rule_cost", candidate->cost);
         mtf_json_add_integer(item, "least_bytes", candidate->least_bytes);
         cJSON_AddItemToArray(list, item);
     }

@@ -193,6 +193,7 @@ static Outcome make_trial(const Variants *variants, MtfStepVariant variant, Tria
 typedef struct {
     Trial trials[MTF_VARIANTS_A_CHOICE]; /* the first numbers of micro-batches that might fit */
     int count;
+    int next; /* to be priced */
     MtfStepCandidate smallest;
 } Line;
 
@@ -262,7 +263,8 @@ static void fill_line(int recompute, void *data) {
     guint first = first_count(variants, recompute, &line->trials[0]);
     if (line->trials[0].priced)
         note_smallest(&line->smallest, &line->trials[line->count++].candidate);
-    for (guint i = first + (guint)line->count; i < variants->counts->len && line->count < most_trials(line); i++) {
+    for (guint i = first + (guint)line->count;
+         i < variants->counts->len && line->count < most_trials(line); i++) {
         if (line->count > 0 && mtf_search_is_over(variants->options->control))
             return;
         Trial *trial = &line->trials[line->count];
@@ -277,11 +279,59 @@ static void fill_line(int recompute, void *data) {
     }
 }
 
-static void price_trial(int i, void *data) {
+/* Whether two variants are all that is searched, of a step with such a graph. */
+static bool has_few_tries(const Variants *variants, const MtfGraph *graph) {
+    return !variants->options->rules_only &&
+           graph->operations->len > (guint)variants->options->few_tries;
+}
+
+static void price_within_limit(int i, void *data) {
     const Lines *lines = data;
-    const MtfStepVariantsOptions *options = lines->variants->options;
     price_rules(lines->variants, g_ptr_array_index(lines->trials, (guint)i),
-                options->rules_only ? options->memory_limit : INT64_MAX, false);
+                lines->variants->options->memory_limit, false);
+}
+
+static void price_next(int recompute, void *data) {
+    Lines *lines = data;
+    Line *line = &lines->lines[recompute];
+    if (line->next < line->count)
+        price_rules(lines->variants, &line->trials[line->next], INT64_MAX, false);
+    line->next++;
+}
+
+/* What the last that was priced of a line costs; INT64_MAX: not known, or it is passed. */
+static int64_t last_cost(const Line *line) {
+    int64_t cost = line->next <= line->count && line->next > 0
+                       ? line->trials[line->next - 1].candidate.cost
+                       : 0;
+    return cost > 0 ? cost : INT64_MAX;
+}
+
+static int cheapest_line(const Lines *lines) {
+    int cheapest = 0;
+    for (int recompute = 1; recompute < MTF_RECOMPUTES; recompute++)
+        if (last_cost(&lines->lines[recompute]) < last_cost(&lines->lines[cheapest]))
+            cheapest = recompute;
+    return cheapest;
+}
+
+/* Memory apart more micro-batches cost more, so lines are merged as far as the order is asked for: behind the cheapest
+ * comes the next of its line, or the first of another. */
+static void merge_lines(Lines *lines) {
+    const Trial *first = g_ptr_array_index(lines->trials, 0);
+    int known = has_few_tries(lines->variants, first->candidate.graph) ? MTF_VARIANTS_AT_ONCE
+                                                                       : MTF_VARIANTS_A_CHOICE;
+    mtf_in_parallel(MTF_RECOMPUTES, price_next, lines);
+    for (int i = 1; i < known; i++)
+        price_next(cheapest_line(lines), lines);
+}
+
+/* Under the limit more micro-batches may cost less, since less must be cut: all are priced. */
+static void price_trials(Lines *lines) {
+    if (lines->variants->options->rules_only)
+        mtf_in_parallel((int)lines->trials->len, price_within_limit, lines);
+    else if (lines->trials->len > 0)
+        merge_lines(lines);
 }
 
 static bool take_trials(const Lines *lines, GArray *candidates, GError **error) {
@@ -306,7 +356,7 @@ static bool consider_lines(Variants *variants, GError **error) {
         for (int i = 0; i < line->count; i++)
             g_ptr_array_add(trials, &line->trials[i]);
     }
-    mtf_in_parallel((int)trials->len, price_trial, &lines);
+    price_trials(&lines);
     return take_trials(&lines, variants->candidates, error);
 }
 
@@ -346,7 +396,7 @@ static bool consider_unsplit(Variants *variants, bool *settled, GError **error) 
     return true;
 }
 
-/* The cheapest first. Those that there was no time to price come last, and of them first what needs least
+/* The cheapest first. Those that were not priced come last, and of them first what needs least
  * memory: it is the likeliest to fit. */
 static int compare_candidates(gconstpointer left, gconstpointer right) {
     const MtfStepCandidate *a = left, *b = right;
@@ -356,14 +406,6 @@ static int compare_candidates(gconstpointer left, gconstpointer right) {
     if (a_cost == INT64_MAX && a->least_bytes != b->least_bytes)
         return a->least_bytes < b->least_bytes ? -1 : 1;
     return a->variant.microbatches - b->variant.microbatches;
-}
-
-/* Whether two variants are all that is searched. */
-static bool has_few_tries(const Variants *variants) {
-    const GArray *list = variants->candidates;
-    return list->len > 0 && !variants->options->rules_only &&
-           g_array_index(list, MtfStepCandidate, 0).graph->operations->len >
-               (guint)variants->options->few_tries;
 }
 
 /* Memory is what asks for variants, and the order knows nothing of it: where weights are in pieces, each micro-batch
@@ -390,8 +432,9 @@ static bool consider_all(Variants *variants, GError **error) {
         (!settled && !consider_lines(variants, error)))
         return false;
     g_array_sort(variants->candidates, compare_candidates);
-    if (has_few_tries(variants))
-        bring_forward_fewer_microbatches(variants->candidates);
+    GArray *list = variants->candidates;
+    if (list->len > 0 && has_few_tries(variants, g_array_index(list, MtfStepCandidate, 0).graph))
+        bring_forward_fewer_microbatches(list);
     for (guint i = MTF_VARIANTS_AT_ONCE; i < variants->candidates->len; i++)
         g_clear_pointer(&g_array_index(variants->candidates, MtfStepCandidate, i).prices,
                         mtf_rule_prices_free);

@@ -22,8 +22,8 @@
 #include "analyzer/rules/rule_prices.h"
 #include "analyzer/solver/problem/search_control.h"
 
-/* Variants of one kind of recomputation that are ranked; and of large graphs, whose two best are
- * searched. */
+/* Variants of one kind of recomputation that are ranked, and of all of them, whose place is known; and of large graphs,
+ * whose two best are searched. */
 #define MTF_VARIANTS_A_CHOICE 3
 #define MTF_VARIANTS_A_CHOICE_LARGE 2
 

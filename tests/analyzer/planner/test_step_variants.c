@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
+#include "analyzer/layout_search/variant_race.h"
 #include "analyzer/planner/memory_bound.h"
 #include "analyzer/planner/step_variants.h"
 #include "analyzer/rules/rule_search.h"
@@ -98,6 +99,12 @@ static void with_room_for_all_the_step_is_done_in_one_piece(void **state) {
     assert_int_equal(candidate(variants, 0)->variant.recompute, MTF_RECOMPUTE_NONE);
 }
 
+/* What is not known counts as dear. */
+static int64_t cost_of(const GArray *variants, guint i) {
+    int64_t cost = candidate(variants, i)->cost;
+    return cost > 0 ? cost : INT64_MAX;
+}
+
 /* The cheapest first, but second the cheapest in fewer micro-batches than the first, where there is one;
  * whether that is another than the next by cost. */
 static bool check_order(const GArray *variants) {
@@ -105,14 +112,13 @@ static bool check_order(const GArray *variants) {
     for (guint i = 1; i < variants->len; i++) {
         const MtfStepCandidate *c = candidate(variants, i);
         if (c->variant.microbatches < candidate(variants, 0)->variant.microbatches &&
-            (fewer == 0 || c->cost < candidate(variants, fewer)->cost))
+            (fewer == 0 || cost_of(variants, i) < cost_of(variants, fewer)))
             fewer = i;
         guint before = i == 2 && fewer == 1 ? 0 : i - 1;
-        assert_true(candidate(variants, before)->cost <= c->cost);
+        assert_true(cost_of(variants, before) <= cost_of(variants, i));
     }
     assert_true(fewer <= 1); /* the cheapest in fewer micro-batches, where there is one */
-    return fewer == 1 && variants->len > 2 &&
-           candidate(variants, 2)->cost < candidate(variants, 1)->cost;
+    return fewer == 1 && variants->len > 2 && cost_of(variants, 2) < cost_of(variants, 1);
 }
 
 /* Just below what a step in one piece needs at least, that variant is gone, and others are ranked by
@@ -129,6 +135,49 @@ static void forms_that_cannot_fit_are_left_out(void **state) {
         assert_true(candidate(variants, i)->least_bytes <= limit);
     }
     check_order(variants);
+}
+
+/* What the best rules of a variant cost when memory is no matter, by a search of its own. */
+static int64_t rule_cost(const Setup *setup, const MtfStepVariant *variant) {
+    g_autoptr(MtfGraph) graph = graph_of(setup, variant->microbatches, variant->recompute);
+    MtfRuleSearchOptions options = { .machine = setup->machine,
+                                     .memory_limit = INT64_MAX,
+                                     .modelled = true };
+    MtfRuleAnswer answer;
+    assert_true(mtf_rule_search(graph, setup->meshes, &options, &answer, NULL));
+    int64_t cost = answer.cost;
+    mtf_rule_answer_clear(&answer);
+    return cost;
+}
+
+/* Of a few tries the two first are priced, and what is left unpriced costs no less than they: behind more
+ * micro-batches nothing is cheaper. */
+static void what_is_not_priced_is_no_cheaper(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(MtfGraph) plain = graph_of(setup, 1, MTF_RECOMPUTE_NONE);
+    int64_t most = mtf_memory_bound(plain, 4);
+    int unpriced = 0;
+    for (int few = 0; few < 2; few++) {
+        MtfStepVariantsOptions options = setup->options;
+        options.few_tries = few == 0 ? 0 : INT_MAX;
+        options.memory_limit = most - 1;
+        g_autoptr(GArray) variants = mtf_step_variants(&options, NULL);
+        int known = few == 0 ? MTF_VARIANTS_AT_ONCE : MTF_VARIANTS_A_CHOICE;
+        g_autofree int64_t *costs = g_new(int64_t, variants->len);
+        for (guint i = 0; i < variants->len; i++) {
+            costs[i] = rule_cost(setup, &candidate(variants, i)->variant);
+            assert_true(candidate(variants, i)->cost == 0 ||
+                        candidate(variants, i)->cost == costs[i]);
+            unpriced += candidate(variants, i)->cost == 0;
+        }
+        for (guint i = 0; i < variants->len; i++) {
+            int cheaper = 0;
+            for (guint j = 0; j < variants->len; j++)
+                cheaper += costs[j] < costs[i];
+            assert_true(cheaper >= known || candidate(variants, i)->cost > 0);
+        }
+    }
+    assert_true(unpriced > 0);
 }
 
 /* Every micro-batch gathers weights that are in pieces, which the order by cost does not know. */
@@ -233,6 +282,7 @@ int main(void) {
         cmocka_unit_test(on_one_device_the_bound_is_near_the_arena),
         cmocka_unit_test(with_room_for_all_the_step_is_done_in_one_piece),
         cmocka_unit_test(forms_that_cannot_fit_are_left_out),
+        cmocka_unit_test(what_is_not_priced_is_no_cheaper),
         cmocka_unit_test(behind_several_microbatches_come_fewer),
         cmocka_unit_test(a_variant_promises_what_free_layouts_save_of_another),
         cmocka_unit_test(when_none_can_fit_the_smallest_is_left),
