@@ -220,6 +220,8 @@ static int build_layer(MtfAssembly *m, const char *block, int x, int source) {
 static int build_stack(MtfAssembly *m, const char *block, int x, int source) {
     if (m->stack->buckets > 0)
         mtf_assembly_tell_distances(m);
+    if (m->stack->distance_rows > 0)
+        mtf_assembly_begin_disentangled(m);
     if (m->stack->alibi)
         m->buckets = mtf_assembly_alibi(m);
     else if (m->stack->buckets > 0 && !m->stack->buckets_by_layer)

@@ -42,11 +42,15 @@ typedef struct {
     const char *before_attention, *on_attention, *after_attention; /* norms */
     const char *before_ffn, *on_ffn, *after_ffn;
     const char *cross_q, *cross_k, *cross_v, *cross_o, *before_cross, *after_cross;
-    const char *buckets; /* table of relative positions, behind the layer's prefix where each has one */
-    const char *sinks;                           /* each head's score of nothing; its whole name */
-    const char *final_norm;                      /* with its own prefix */
-    const char *positions;                       /* likewise */
-    const char *embedding_norm;                  /* likewise */
+    const char
+        *buckets; /* table of relative positions, behind the layer's prefix where each has one */
+    const char *distances,
+        *distance_norm; /* table of disentangled attention, its norm; whole names */
+    const char *distance_q, *distance_k; /* what its rows go through; NULL: through `q` and `k` */
+    const char *sinks;                   /* each head's score of nothing; its whole name */
+    const char *final_norm;              /* with its own prefix */
+    const char *positions;               /* likewise */
+    const char *embedding_norm;          /* likewise */
     const char *attention_factors, *ffn_factors; /* of what a part adds, by feature; whole names */
 } MtfStackNames;
 
@@ -129,8 +133,12 @@ typedef struct {
     double rotary_ramp, rotary_gain, rotary_growth;
     int rotary_divided; /* pairs that `rotary_short` and, for long texts, `rotary_long` divide; 0: none */
     double rotary_short[MTF_MOST_PAIRS], rotary_long[MTF_MOST_PAIRS];
-    int64_t buckets, max_distance;                /* of relative positions; 0: none */
-    bool buckets_by_layer;                        /* each layer has a table of them */
+    int64_t buckets, max_distance; /* of relative positions; 0: none */
+    bool buckets_by_layer;         /* each layer has a table of them */
+    /* Disentangled attention: rows that its table has on each side, the furthest distance that is told where
+     * buckets grow (0: each has a row), and whether queries and keys are multiplied by them. */
+    int64_t distance_rows, furthest;
+    bool query_to_distance, key_to_distance;
     int64_t experts, experts_per_token, d_expert; /* experts 0: none */
     int64_t d_shared;    /* width of what all tokens go through beside experts; 0: nothing */
     int64_t sparse_step; /* one layer in `sparse_step` has experts; those of the mask have none */

@@ -264,7 +264,9 @@ int mtf_assembly_self_attention(MtfAssembly *m, int x) {
         own_heads(m, &names, x, h);
     Heads heads = { h[0], remember(m, "key", m->length, m->memory_length, h[1]),
                     remember(m, "value", m->length, m->memory_length, h[2]) };
-    Looks looks = { m->memory_length, m->stack->causal, { added(m), m->mask } };
+    int by_positions =
+        m->stack->distance_rows > 0 ? mtf_assembly_disentangled(m, heads.q, heads.k) : added(m);
+    Looks looks = { m->memory_length, m->stack->causal, { by_positions, m->mask } };
     int context = mtf_assembly_latent_values(m, attend(m, &heads, &looks));
     return project_out(m, &names, context);
 }

@@ -36,17 +36,19 @@ static char *format_outputs(const MtfAssembly *m, const MtfLinear *linear) {
                            linear->total);
 }
 
-/* A variable of the part that is built; of layers that share their weights, the first one's. */
+/* A variable of the part that is built, which it may have already; of layers that share their weights, the first
+ * one's. */
 static int own_variable(MtfAssembly *m, const char *name, const MtfShape *shape, MtfInitKind init,
                         double value) {
-    int first = -1;
+    int first = mtf_parts_find(m->p, name);
     if (m->p->b.layer.block > 0 && m->p->b.layer.iteration > 0 && m->stack->one_for_all)
         first = mtf_parts_find_in_first_layer(m->p, name);
     return first >= 0 ? first : mtf_parts_variable(m->p, name, shape, init, value);
 }
 
 static int add_bias(MtfAssembly *m, const MtfLinear *linear, int y) {
-    g_autofree char *name = g_strdup_printf("%s_bias", linear->name);
+    const char *weights = linear->weights != NULL ? linear->weights : linear->name;
+    g_autofree char *name = g_strdup_printf("%s_bias", weights);
     g_autofree char *sum = g_strdup_printf("%s_biased", linear->name);
     g_autofree char *outputs = format_outputs(m, linear);
     int bias = own_variable(m, name, &linear->out, MTF_INIT_CONSTANT, 0);
@@ -69,7 +71,8 @@ static MtfShape linear_shape(const MtfAssembly *m, const MtfLinear *linear, int 
 
 int mtf_assembly_linear(MtfAssembly *m, const MtfLinear *linear, int x) {
     bool in_first = m->n->in_first && !linear->out_first;
-    g_autofree char *weight = g_strdup_printf("w%s", linear->name);
+    const char *weights = linear->weights != NULL ? linear->weights : linear->name;
+    g_autofree char *weight = g_strdup_printf("w%s", weights);
     g_autofree char *outputs = format_outputs(m, linear);
     int64_t inputs = elements(m, &linear->in);
     g_autofree char *sizes = in_first ? g_strdup_printf("%" PRId64 ",%s", inputs, outputs)

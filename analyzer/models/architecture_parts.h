@@ -22,7 +22,8 @@ typedef struct {
     double residual_spread; /* of weights whose products the residual stream adds up */
     int buckets; /* bias of the stack's scores by positions, relative ones or those of memory; or -1 */
     int bucket_ids, distances; /* the bucket of each distance that is told, and that between each
-                                  query and memory */
+                                  query and memory, or its row in the table of distances */
+    int distance_table;
     int segments, places; /* of packed rows: which piece a position is of, and where in it; or -1 */
     int position_table;   /* the last one; or -1 */
     int routing_loss;     /* of all layers with experts so far; or -1 */
@@ -44,6 +45,7 @@ typedef struct {
 /* A product with a matrix of its own. */
 typedef struct {
     const char *name;     /* of the result; the matrix is "wNAME", the bias "NAME_bias" */
+    const char *weights;  /* or those of this name, which the part already has */
     const char *file;     /* without ".weight", behind the layer's prefix */
     MtfShape in, out;     /* dimensions that are summed, and that are made */
     int64_t begin, total; /* the first of its outputs in the file's tensor, which has `total` of
@@ -144,6 +146,12 @@ int mtf_assembly_speech(MtfAssembly *m);
  * [heads, queries, memory] (architecture_bias.c). */
 void mtf_assembly_tell_distances(MtfAssembly *m);
 int mtf_assembly_buckets(MtfAssembly *m);
+
+/* The table of distances of disentangled attention and the row of each pair of positions; and the bias of the
+ * layer's scores by them [batch, heads, queries, memory], of its queries and remembered keys, or -1
+ * (architecture_disentangled.c). */
+void mtf_assembly_begin_disentangled(MtfAssembly *m);
+int mtf_assembly_disentangled(MtfAssembly *m, int q, int k);
 
 /* 0 where a query looks within the stack's window on both sides or its chunk, -1e30 elsewhere [queries,
  * memory]; with the stack's mask, if it has one. */

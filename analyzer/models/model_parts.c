@@ -51,6 +51,11 @@ static char *full_name(const MtfParts *parts, const char *name) {
     return g_string_free(text, FALSE);
 }
 
+int mtf_parts_find(const MtfParts *parts, const char *name) {
+    g_autofree char *full = full_name(parts, name);
+    return parts->b.error == NULL ? mtf_graph_find_tensor(parts->b.graph, full) : -1;
+}
+
 int mtf_parts_find_in_first_layer(const MtfParts *parts, const char *name) {
     const MtfGraph *graph = parts->b.graph;
     if (parts->b.error != NULL || parts->b.layer.block == 0)

@@ -199,6 +199,9 @@ count albert-base 11683584 '{"model_type":"albert","hidden_size":768,"num_attent
 # A widening of equal widths is one all the same (transformers 5.17 writes it).
 count albert-square $((128 * 64 + 512 * 64 + 2 * 64 + 2 * 64 + (64 * 64 + 64) + 4 * (64 * 64 + 64) + 2 * (64 * 96) + 96 + 64 + 4 * 64 + 64 * 64 + 64)) \
     '{"model_type":"albert","vocab_size":128,"hidden_size":64,"embedding_size":64,"num_attention_heads":4,"intermediate_size":96}'
+count deberta-v3-base 183831552 '{"model_type":"deberta-v2","hidden_size":768,"max_position_embeddings":512,"relative_attention":true,
+  "position_buckets":256,"norm_rel_ebd":"layer_norm","share_att_key":true,"pos_att_type":"p2c|c2p","layer_norm_eps":1e-7,
+  "max_relative_positions":-1,"position_biased_input":false,"type_vocab_size":0,"vocab_size":128100}'
 count mpnet-base 109486464 '{"model_type":"mpnet","vocab_size":30527,"max_position_embeddings":514}'
 count esm2-650m $((651043254 - 661)) '{"model_type":"esm","architectures":["EsmForMaskedLM"],"hidden_size":1280,"num_hidden_layers":33,
   "num_attention_heads":20,"intermediate_size":5120,"position_embedding_type":"rotary","token_dropout":true,"mask_token_id":32}'

@@ -2,6 +2,7 @@
 /* Encoders of texts. */
 #include "analyzer/models/types/encoder_parts.h"
 
+#include <math.h>
 #include <string.h>
 
 #define BERT_NAMES                                                                        \
@@ -24,7 +25,7 @@ static void read_bert_sizes(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
     n->vocab = mtf_config_size(c, "vocab_size", vocab);
     mtf_encoder_sizes(c, n);
     n->max_positions = mtf_config_size(c, "max_position_embeddings", 512);
-    n->token_types = mtf_config_size(c, "type_vocab_size", 2);
+    n->token_types = mtf_config_integer(c, "type_vocab_size", 0, 2);
 }
 
 /* The encoder, its pooler where files have one, and a head. */
@@ -239,6 +240,84 @@ static void read_albert(MtfConfig *c, MtfArchitecture *n) {
                                   { .ending = NULL } });
 }
 
+/* "pos_att_type", "c2p|p2c" or a list of them. */
+static bool has_position_term(MtfConfig *c, const char *word) {
+    MtfJson list, child;
+    const char *name = "";
+    if (!mtf_config_find(c, "pos_att_type", &list))
+        return false;
+    if (cJSON_IsString(list.node))
+        return strstr(mtf_config_word(c, "pos_att_type", ""), word) != NULL;
+    for (bool more = mtf_json_array(&list, c->error) && mtf_json_first(&list, &child); more;
+         more = mtf_json_next(&child)) {
+        if (!mtf_json_string(&child, &name, c->error))
+            c->failed = true;
+        if (!c->failed && strcmp(name, word) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void read_disentangled(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    int64_t furthest = mtf_config_integer(c, "max_relative_positions", -1, -1);
+    int64_t buckets = mtf_config_integer(c, "position_buckets", -1, -1);
+    furthest = furthest > 0 ? furthest : n->context;
+    s->distance_rows = buckets > 0 ? buckets : furthest;
+    s->furthest = buckets > 0 ? furthest : 0;
+    s->query_to_distance = has_position_term(c, "c2p");
+    s->key_to_distance = has_position_term(c, "p2c");
+    s->scale /= sqrt(1 + (double)s->query_to_distance + (double)s->key_to_distance);
+    s->names.distances = "encoder.rel_embeddings";
+    if (!mtf_config_flag(c, "share_att_key", false)) {
+        s->names.distance_q = "attention.self.pos_query_proj";
+        s->names.distance_k = "attention.self.pos_key_proj";
+    }
+    const char *norm = mtf_config_word(c, "norm_rel_ebd", "none");
+    s->names.distance_norm = strcmp(norm, "layer_norm") == 0 ? "encoder.LayerNorm" : NULL;
+    if (strcmp(norm, "layer_norm") != 0 && strcmp(norm, "none") != 0)
+        mtf_config_fail(c, "norm_rel_ebd", "only \"layer_norm\" and \"none\" are supported");
+    if (!mtf_config_flag(c, "relative_attention", false))
+        mtf_config_fail(c, "relative_attention", "only true is supported");
+    if (buckets > 0 && (buckets < 4 || furthest <= buckets / 2 + 1))
+        mtf_config_fail(c, "position_buckets",
+                        "4 or more are expected, half of them below max_relative_positions");
+}
+
+/* DeBERTa's second and third version, whose attention sees distances beside what tokens say. */
+static void read_deberta_v2(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    read_bert_like(c, n, 128100);
+    n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-7);
+    n->context = n->max_positions;
+    n->token_types = mtf_config_integer(c, "type_vocab_size", 0, 0);
+    if (!mtf_config_flag(c, "position_biased_input", true))
+        n->max_positions = 0;
+    s->names.q = "attention.self.query_proj";
+    s->names.k = "attention.self.key_proj";
+    s->names.v = "attention.self.value_proj";
+    read_disentangled(c, n);
+    mtf_type_derived(c, "embedding_size", n->d_model);
+    mtf_type_derived(c, "attention_head_size", s->d_kv);
+    mtf_type_derived(c, "pooler_hidden_size", n->d_model);
+    mtf_type_ignore(c, (const char *const[]){ "pooler_dropout", "z_steps", NULL });
+    if (mtf_config_integer(c, "conv_kernel_size", 0, 0) != 0)
+        mtf_config_fail(c, "conv_kernel_size", "only 0 is supported, layers without a convolution");
+    if (!mtf_config_flag(c, "legacy", true))
+        mtf_config_fail(c, "legacy", "only true is supported");
+    const char *pooled = mtf_config_activation(c, "pooler_hidden_act", "gelu");
+    const MtfHeadLayer tokens = { "cls.predictions.transform.dense",
+                                  "cls.predictions.transform.LayerNorm", s->activation };
+    mtf_encoder_head(
+        c, n,
+        (const MtfEncoderHead[]){ { "ForMaskedLM", tokens, "cls.predictions", MTF_TELLS_TOKENS },
+                                  { "ForSequenceClassification",
+                                    { "pooler.dense", NULL, pooled },
+                                    "classifier",
+                                    MTF_TELLS_CLASS },
+                                  { .ending = NULL } });
+}
+
 const MtfArchitectureType mtf_encoder_types[] = {
     { "bert", read_bert },
     { "roberta", read_roberta },
@@ -253,5 +332,6 @@ const MtfArchitectureType mtf_encoder_types[] = {
     { "xlm-roberta-xl", read_xlm_roberta_xl },
     { "mpnet", read_mpnet },
     { "albert", read_albert },
+    { "deberta-v2", read_deberta_v2 },
     { NULL, NULL },
 };

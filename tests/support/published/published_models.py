@@ -1312,6 +1312,58 @@ def albert(w, c, tokens):
     return x @ w(a + "encoder.embedding_hidden_mapping_in.weight", h, narrow) @ table.T
 
 
+def distance_rows(c, length):
+    """The row of a query less a key in the table of distances, as DeBERTa has it."""
+    place, buckets, most = torch.arange(length), c["position_buckets"], c["max_relative_positions"]
+    behind = place[:, None] - place[None, :]
+    if buckets <= 0:
+        return (behind + most).clamp(0, 2 * most - 1)
+    middle = buckets // 2
+    far = torch.ceil(torch.log(behind.abs().clamp(min=middle) / middle) / math.log((most - 1) / middle) * (middle - 1) - 1e-6) + middle
+    told = torch.where(behind.abs() <= middle, behind, (far * behind.sign()).long())
+    return (told + buckets).clamp(0, 2 * buckets - 1)
+
+
+def deberta_v2(w, c, tokens):
+    """Attention by tokens, by a query and the distance, and by a key and the distance."""
+    h, n, p = c["hidden_size"], c["num_attention_heads"], "deberta."
+    table = w(p + "embeddings.word_embeddings.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens]
+    if c["position_biased_input"]:
+        x = x + w(p + "embeddings.position_embeddings.weight", c["max_position_embeddings"], h, scale=0.3)[:len(tokens)]
+    if c["type_vocab_size"]:
+        x = x + w(p + "embeddings.token_type_embeddings.weight", c["type_vocab_size"], h, scale=0.3)[0]
+    x = plain_norm(w, c, p + "embeddings.LayerNorm", x)
+    side = c["position_buckets"] if c["position_buckets"] > 0 else c["max_relative_positions"]
+    rows = w(p + "encoder.rel_embeddings.weight", 2 * side, h, scale=0.5)
+    if c["norm_rel_ebd"] == "layer_norm":
+        rows = plain_norm(w, c, p + "encoder.LayerNorm", rows)
+    which = distance_rows(c, len(tokens))
+    terms = c["pos_att_type"].split("|") if isinstance(c["pos_att_type"], str) else c["pos_att_type"]
+    scale = 1 / math.sqrt(h // n * (1 + len(terms)))
+    for i in range(c["num_hidden_layers"]):
+        l = f"{p}encoder.layer.{i}."
+        a = l + "attention.self."
+        q, k, v = (heads_of(linear(w, a + name, x, h, True), n) for name in ("query_proj", "key_proj", "value_proj"))
+        bias = 0
+        if "c2p" in terms:
+            of_rows = heads_of(linear(w, a + ("key_proj" if c["share_att_key"] else "pos_key_proj"), rows, h, True), n)
+            bias = bias + (q @ of_rows.mT).gather(2, which.expand(n, -1, -1))
+        if "p2c" in terms:
+            of_rows = heads_of(linear(w, a + ("query_proj" if c["share_att_key"] else "pos_query_proj"), rows, h, True), n)
+            bias = bias + (k @ of_rows.mT).gather(2, which.T.expand(n, -1, -1)).mT
+        y = joined(attend(q, k, v, scale, causal=False, bias=bias * scale))
+        x = plain_norm(w, c, l + "attention.output.LayerNorm", x + linear(w, l + "attention.output.dense", y, h, True))
+        y = linear(w, l + "output.dense", gelu(linear(w, l + "intermediate.dense", x, c["intermediate_size"], True)), h, True)
+        x = plain_norm(w, c, l + "output.LayerNorm", x + y)
+    if tells(c, "ForSequenceClassification"):
+        return linear(w, "classifier", gelu(linear(w, "pooler.dense", x[:1], h, True)), len(c["id2label"]), True)
+    if tells(c, "ForMaskedLM"):
+        x = plain_norm(w, c, "cls.predictions.transform.LayerNorm", gelu(linear(w, "cls.predictions.transform.dense", x, h, True)))
+        return x @ table.T + w("cls.predictions.bias", c["vocab_size"], scale=0.3)
+    return x @ table.T
+
+
 def eurobert(w, c, tokens):
     """Llama that sees both sides, and has a head or reads its embedding backward."""
     h, n, kv = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
@@ -1692,6 +1744,8 @@ DISTILBERT = {"dim": 24, "hidden_dim": 40, "n_layers": 2, "n_heads": 3, "vocab_s
               "max_position_embeddings": 32, "sinusoidal_pos_embds": False, "tie_weights_": True, "qa_dropout": 0.1}
 ALBERT = {**BERT, "embedding_size": 16, "hidden_act": "gelu_new", "num_hidden_layers": 3, "num_hidden_groups": 1, "inner_group_num": 1}
 CLASSES = {"id2label": {str(i): "x" for i in range(3)}}
+DEBERTA = {**BERT, "layer_norm_eps": 1e-7, "type_vocab_size": 0, "relative_attention": True, "position_biased_input": False, "position_buckets": 6,
+           "max_relative_positions": 9, "norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": "p2c|c2p", "pooler_hidden_size": 24}
 MODERNBERT = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 50,
               "max_position_embeddings": 32, "norm_eps": 1e-5, "local_attention": 6, "layer_types": ["sliding_attention", "full_attention"],
               "global_rope_theta": 160000.0, "local_rope_theta": 100.0, "attention_bias": False, "mlp_bias": False}
@@ -1895,6 +1949,10 @@ MODELS = {
     "roberta-prelayernorm": (bert, {**BERT, "pad_token_id": 1}),
     "data2vec-text": (bert, {**BERT, "pad_token_id": 1, "architectures": ["Data2VecTextForMaskedLM"]}),
     "xlm-roberta-xl": (bert, {**BERT, "pad_token_id": 1, "layer_norm_eps": 1e-5, "architectures": ["XLMRobertaXLForMaskedLM"]}),
+    "deberta-v2": (deberta_v2, DEBERTA),
+    "deberta-v2-own": (deberta_v2, {**DEBERTA, "position_buckets": -1, "norm_rel_ebd": "none", "share_att_key": False, "pos_att_type": ["c2p", "p2c"],
+                                    "position_biased_input": True, "type_vocab_size": 2, "architectures": ["DebertaV2ForMaskedLM"]}),
+    "deberta-v2-class": (deberta_v2, {**DEBERTA, **CLASSES, "pos_att_type": "c2p", "architectures": ["DebertaV2ForSequenceClassification"]}),
     "mpnet": (bert, {**BERT, "pad_token_id": 0, "relative_attention_num_buckets": 16, "architectures": ["MPNetForMaskedLM"]}),
     "albert": (albert, ALBERT),
     "albert-tokens": (albert, {**ALBERT, "architectures": ["AlbertForMaskedLM"]}),
@@ -2006,7 +2064,7 @@ MODELS = {
 
 def type_of(kind):
     """The model type of a variant, "t5" of "t5-new"."""
-    return kind if kind in BERT_KIN or kind in ("openai-gpt", "blenderbot-small") else kind.split("-")[0]
+    return kind if kind in BERT_KIN or kind in ("openai-gpt", "blenderbot-small") else "deberta-v2" if kind.startswith("deberta-v2") else kind.split("-")[0]
 
 
 def write_words(folder, vocabulary, begins, ends):
