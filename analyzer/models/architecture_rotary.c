@@ -137,10 +137,11 @@ static bool has_known_keys(MtfConfig *c, const MtfJson *object, const MtfStack *
                                          "finetuned",
                                          "alpha",
                                          NULL };
+    static const char *const sections[] = { "mrope_section", "mrope_interleaved", NULL };
     MtfJson value;
     for (bool more = mtf_json_first(object, &value); more; more = mtf_json_next(&value))
         if (!g_strv_contains(known, mtf_json_key(&value)) && !cJSON_IsNull(value.node) &&
-            !(s->rotary_sections && strcmp(mtf_json_key(&value), "mrope_section") == 0) &&
+            !(s->rotary_sections && g_strv_contains(sections, mtf_json_key(&value))) &&
             !(s->temper_all && g_strv_contains(tempered, mtf_json_key(&value))))
             return mtf_json_fail(&value, c->error,
                                  "not known of rotary positions, and it may change what the model "

@@ -254,25 +254,27 @@ static const MtfStoredTensor *find_named(const MtfPublishedFolder *folder, const
     return found != NULL && !*several ? find_in(of, found, file) : NULL;
 }
 
-/* What TensorFlow, from which BERT's first files were translated, called the weights of norms; NULL: nothing.
- * Free with g_free. */
-static char *old_name(const char *name) {
+/* What TensorFlow, from which BERT's first files were translated, called the weights of norms, and where newer
+ * files have the text part of a model that reads pictures, too; NULL: nothing. Free with g_free. */
+static char *other_name(const char *name) {
     static const char *const endings[][2] = { { "LayerNorm.weight", "LayerNorm.gamma" },
                                               { "LayerNorm.bias", "LayerNorm.beta" } };
     for (gsize i = 0; i < G_N_ELEMENTS(endings); i++)
         if (g_str_has_suffix(name, endings[i][0]))
             return g_strdup_printf("%.*s%s", (int)(strlen(name) - strlen(endings[i][0])), name,
                                    endings[i][1]);
-    return NULL;
+    return g_str_has_prefix(name, "model.")
+               ? g_strconcat("model.language_model.", name + strlen("model."), NULL)
+               : NULL;
 }
 
 const MtfStoredTensor *mtf_published_folder_find(const MtfPublishedFolder *folder, const char *name,
                                                  MtfPublishedFile **file, GError **error) {
     bool several = false;
     const MtfStoredTensor *stored = find_named(folder, name, file, &several);
-    g_autofree char *old = old_name(name);
-    if (stored == NULL && !several && old != NULL)
-        stored = find_named(folder, old, file, &several);
+    g_autofree char *other = other_name(name);
+    if (stored == NULL && !several && other != NULL)
+        stored = find_named(folder, other, file, &several);
     if (several)
         mtf_input_error(error, "%s has no tensor \"%s\", but several whose names end so",
                         folder->path, name);
@@ -285,9 +287,9 @@ const MtfStoredTensor *mtf_published_folder_find(const MtfPublishedFolder *folde
 bool mtf_published_folder_has(const MtfPublishedFolder *folder, const char *name) {
     MtfPublishedFile *file;
     bool several = false;
-    g_autofree char *old = old_name(name);
+    g_autofree char *other = other_name(name);
     return find_named(folder, name, &file, &several) != NULL || several ||
-           (old != NULL && (find_named(folder, old, &file, &several) != NULL || several));
+           (other != NULL && (find_named(folder, other, &file, &several) != NULL || several));
 }
 
 /* ---- Scales ---------------------------------------------------------------------------------- */

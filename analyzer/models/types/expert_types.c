@@ -618,6 +618,7 @@ const MtfArchitectureType mtf_expert_types[] = {
     { "deepseek", read_deepseek },
     { "deepseek_v2", read_deepseek_v2 },
     { "deepseek_v3", read_deepseek_v3 },
+    { "kimi_k2", read_deepseek_v3 },
     { "glm4_moe", read_glm4_moe },
     { "dots1", read_dots1 },
     { "hunyuan_v1_moe", read_hunyuan_moe },

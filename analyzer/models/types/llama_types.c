@@ -60,6 +60,12 @@ static void read_qwen3(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_head_norms(&n->decoder);
 }
 
+/* The text part of Qwen 3 VL, as that of Qwen 2 VL. */
+static void read_qwen3_vl(MtfConfig *c, MtfArchitecture *n) {
+    n->decoder.rotary_sections = true;
+    read_qwen3(c, n);
+}
+
 /* Seed-OSS: the matrix behind attention has a bias of its own or none. */
 static void read_seed_oss(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 155136, 4096,   27648, 64,  80,   8,
@@ -354,6 +360,7 @@ const MtfArchitectureType mtf_llama_types[] = {
     { "mistral", read_mistral },
     { "qwen2", read_qwen2 },
     { "qwen3", read_qwen3 },
+    { "qwen3_vl_text", read_qwen3_vl },
     { "qwen2_vl", read_qwen2_vl },
     { "qwen2_5_vl", read_qwen2_vl },
     { "phi3", read_phi3 },

@@ -29,7 +29,7 @@ if sys.argv[1] in ("write", "behind", "made"):
 LENGTH = 12
 PROMPT = LENGTH  # tokens that are read at once; others follow one by one
 SHARDED = {"qwen2", "mixtral", "deepseek_v3-fp8"}
-ADJACENT = {"llama4_text", "gptj", "codegen", "glm", "glm4", "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "ernie4_5", "ernie4_5_moe", "helium"}  # types whose rotary pairs lie side by side
+ADJACENT = {"llama4_text", "gptj", "codegen", "glm", "glm4", "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "kimi_k2", "ernie4_5", "ernie4_5_moe", "helium"}  # types whose rotary pairs lie side by side
 
 
 def e4m3(code):
@@ -526,6 +526,12 @@ def with_pictures(w, c, tokens):
     return llama_like(lambda name, *shape, **how: w("language_model." + name, *shape, **how), c["text_config"], tokens)
 
 
+def with_pictures_within(w, c, tokens):
+    """The same as newer files have it: all but the head stands in one model, text and pictures beside each other."""
+    w("model.visual.blocks.0.attn.qkv.weight", 4, 4)
+    return llama_like(lambda name, *shape, **how: w(name.replace("model.", "model.language_model."), *shape, **how), c["text_config"], tokens)
+
+
 def gpt_oss(w, c, tokens):
     """Attention with sinks, experts with biases, whose gates and others take turns in one tensor [experts, in, out]."""
     h, f, heads, kv, width = c["hidden_size"], c["intermediate_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
@@ -687,7 +693,7 @@ def modernbert(w, c, tokens):
 
 def deepseek_shares(w, c, p, x):
     """What a token takes of each expert: the best of all, or of the best groups; V3 compares with a bias added."""
-    count, groups, third = c["n_routed_experts"], c["n_group"], c["model_type"] in ("deepseek_v3", "glm4_moe", "dots1")
+    count, groups, third = c["n_routed_experts"], c["n_group"], c["model_type"] in ("deepseek_v3", "kimi_k2", "glm4_moe", "dots1")
     scores = linear(w, p + "gate", x, count)
     shares = torch.sigmoid(scores) if third else torch.softmax(scores, -1)
     compared = shares
@@ -777,7 +783,7 @@ HEAD_NORMS = {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "hunyuan
 
 # Types that every_model_type.sh alone tries: they keep their tensors as others do.
 GENERATED_ALONE = {"xglm"} | set(TRAITS) - {"granitemoeshared", "minimax_m2", "granitemoe", "ernie4_5_moe", "persimmon", "apertus"} | {
-    "qwen2_vl", "qwen2_5_vl", "ernie", "megatron-bert", "data2vec-text", "xlm-roberta-xl", "eurobert", "nomic_bert", "clip", "roberta-prelayernorm"}
+    "qwen2_vl", "qwen2_5_vl", "qwen3_vl_text", "kimi_k2", "ernie", "megatron-bert", "data2vec-text", "xlm-roberta-xl", "eurobert", "nomic_bert", "clip", "roberta-prelayernorm"}
 
 
 def all_experts_in_one(w, c, p, x):
@@ -1732,6 +1738,8 @@ def bart(w, c, tokens, read=None):
 LLAMA = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
          "num_attention_heads": 6, "num_key_value_heads": 2, "vocab_size": 50, "hidden_act": "silu",
          "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "tie_word_embeddings": False}
+QWEN3_VL = {**LLAMA, "model_type": "qwen3_vl_text", "head_dim": 8, "rope_theta": 100.0,
+            "rope_scaling": {"rope_type": "default", "mrope_section": [2, 1, 1], "mrope_interleaved": True}}
 GEMMA = {**LLAMA, "head_dim": 8, "tie_word_embeddings": True,
          "hidden_activation": "gelu_pytorch_tanh", "hidden_act": "gelu_pytorch_tanh"}
 LLAMA31 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -1799,6 +1807,8 @@ MODELS = {
     # Sections of rotary positions count alike in texts.
     "qwen2_vl": (llama_like, {**LLAMA, "rope_scaling": {"type": "mrope", "mrope_section": [1, 1]}, "vision_start_token_id": 3,
                               "vision_config": {"depth": 1}}),
+    "qwen3_vl_text": (llama_like, QWEN3_VL),
+    "qwen3_vl": (with_pictures_within, {"vocab_size": 50, "vision_config": {"hidden_size": 4}, "image_token_id": 3, "text_config": QWEN3_VL}),
     "qwen2_5_vl": (llama_like, {**LLAMA, "rope_scaling": {"rope_type": "default", "type": "default", "mrope_section": [1, 1]}}),
     "qwen3": (llama_like, {**LLAMA, "head_dim": 8, "rope_theta": 100.0,
                            "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 2.0,
@@ -1906,6 +1916,7 @@ MODELS = {
     "deepseek_v2-groups": (deepseek_v2, {**DEEPSEEK_V2, "topk_method": "group_limited_greedy", "n_group": 3, "topk_group": 2,
                                          "routed_scaling_factor": 16.0}),
     "deepseek_v3": (deepseek_v2, DEEPSEEK_V3),
+    "kimi_k2": (deepseek_v2, DEEPSEEK_V3),
     "deepseek_v3-fp8": (deepseek_v2, {**DEEPSEEK_V3, "quantization_config": {
         "activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [16, 10]}}),
     "qwen3-words": (llama_like, {**LLAMA, **CLASSES, "head_dim": 8, "architectures": ["Qwen3ForTokenClassification"]}),
@@ -2151,7 +2162,7 @@ def read_safetensors(folder):
 
 def same(folder, written):
     """Whether what was written back is the model's, byte by byte; what reads pictures is not written."""
-    own = {name: t for name, t in read_safetensors(folder).items() if not name.startswith("vision_tower.")}
+    own = {name: t for name, t in read_safetensors(folder).items() if not name.startswith(("vision_tower.", "model.visual."))}
     return own == read_safetensors(written)
 
 
