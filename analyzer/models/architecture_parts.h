@@ -149,7 +149,7 @@ int mtf_assembly_buckets(MtfAssembly *m);
 
 /* The table of distances of disentangled attention and the row of each pair of positions; and the bias of the
  * layer's scores by them [batch, heads, queries, memory], of its queries and remembered keys, or -1
- * (architecture_disentangled.c). */
+ * (architecture_bias.c). */
 void mtf_assembly_begin_disentangled(MtfAssembly *m);
 int mtf_assembly_disentangled(MtfAssembly *m, int q, int k);
 
