@@ -193,17 +193,43 @@ static int64_t common(const MtfReach *reach, MtfRange held, MtfRange read) {
     return both.end - both.begin;
 }
 
-/* What the parts beyond `i`, in steps of `way`, read of what it holds. Spans follow one another as
- * parts do: none behind the first that lies beyond it meets it. */
-static int64_t wanted_by(const MtfReach *reach, int64_t i, int64_t n, int way) {
-    MtfRange held = held_of(reach, i, n);
-    int64_t wanted = 0;
-    for (i += way; i >= 0 && i < n; i += way) {
-        MtfRange span = span_of(reach, mtf_part(reach->parted_size, i, n));
-        if (!reach->turns && (way > 0 ? span.begin >= held.end : span.end <= held.begin))
-            break;
-        wanted += common(reach, held,
-                         reached_of(reach, i, n)); /* nothing of what the part holds itself */
+static MtfRange span_of_part(const MtfReach *reach, int64_t i, int64_t n) {
+    return span_of(reach, mtf_part(reach->parted_size, i, n));
+}
+
+/* The first part whose span ends behind `at`; n: none. */
+static int64_t first_behind(const MtfReach *reach, int64_t at, int64_t n) {
+    int64_t low = 0, high = n;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (span_of_part(reach, middle, n).end > at)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* How many times the size spans may lie from the elements that they stand for. */
+static MtfRange turns_of(const MtfReach *reach, MtfRange held, int64_t n) {
+    if (!reach->turns)
+        return (MtfRange){ 0, 1 };
+    int64_t first = span_of_part(reach, 0, n).begin, last = span_of_part(reach, n - 1, n).end;
+    return (MtfRange){ floor_divided(first - held.end, reach->size),
+                       floor_divided(last - held.begin, reach->size) + 1 };
+}
+
+/* What other parts read of what part `i` holds. Spans follow one another as parts do, and so do those that meet
+ * it, in each turn. */
+static int64_t wanted_of(const MtfReach *reach, int64_t i, int64_t n) {
+    MtfRange held = held_of(reach, i, n), turns = turns_of(reach, held, n);
+    int64_t wanted = 0, next = 0;
+    for (int64_t turn = turns.begin; turn < turns.end; turn++) {
+        int64_t begin = held.begin + turn * reach->size, end = held.end + turn * reach->size;
+        next = MAX(next, first_behind(reach, begin, n));
+        for (; next < n && span_of_part(reach, next, n).begin < end; next++)
+            if (next != i)
+                wanted += common(reach, held, reached_of(reach, next, n));
     }
     return wanted;
 }
@@ -211,8 +237,7 @@ static int64_t wanted_by(const MtfReach *reach, int64_t i, int64_t n, int way) {
 static Share share_of(const MtfReach *reach, int64_t i, int64_t n) {
     MtfRange held = held_of(reach, i, n), read = read_of(reach, i, n);
     int64_t own = common(reach, held, read);
-    return (Share){ read.end - read.begin, own,
-                    own + wanted_by(reach, i, n, 1) + wanted_by(reach, i, n, -1) };
+    return (Share){ read.end - read.begin, own, own + wanted_of(reach, i, n) };
 }
 
 static void add_share(GArray *shares, Share share) {
