@@ -10,12 +10,16 @@
 #include <string.h>
 
 #define LARGE_MOVES 3      /* before what they come to is repaired and improved, */
-#define MOST_ENTRIES 3e4   /* of one of their tables, */
-#define LEAST_PRICE 0.9    /* and their prices: the bound's times this */
+#define MOST_MOVES 9       /* or so many, until their prices are right: */
+#define MOST_OVERFULL 0.05 /* no row holds more than its capacity by more than this share of it, */
+#define MOST_SLACK 0.003   /* and what is overfull and left is worth this share of the cost */
+#define MOST_ENTRIES 3e4   /* of one of their tables */
+#define LEAST_PRICE 0.9    /* Prices are the bound's times this */
 #define MOST_PRICE 1.05    /* to this, times what moves before taught, */
 #define LEARNING 2.0       /* of the share of the room that was overfull or left, */
-#define MOST_LESSON 1.25   /* this at most from one try */
+#define MOST_LESSON 1.25   /* this at most from one move */
 #define MOST_LEARNED 10.0  /* and from all */
+#define NEARLY_BEST 0.003  /* Where a try ends this near to the best, the next one begins */
 #define LEAST_WORK 2000000 /* in neighbourhoods between large moves; */
 #define MOST_WORK 64000000 /* more while they gain more in their time; */
 #define NEWEST 0.1         /* weight of the newest look in what either gains */
@@ -26,6 +30,7 @@ typedef struct Improver {
     MtfLocalSearch *local;
     GRand *rand;
     int tries;                  /* of large moves */
+    bool nearly_best;           /* what the last one came to, which is still in `trial` */
     int64_t work;               /* in neighbourhoods between them */
     double far_gain, near_gain; /* in a microsecond, on average */
     int *values;
@@ -147,38 +152,57 @@ static void move_far(Improver *improver, int count, const int *others, int *valu
 }
 
 /* The bound's prices are right for what it mixes; choices are whole, and those that large moves reach at
- * these prices may all be overfull, or all leave room. So prices follow from what moves came to. */
-static void learn_prices(Improver *improver) {
+ * these prices may all be overfull, or all leave room. So prices follow from what each move came to. Returns whether
+ * they were right for it. */
+static bool learn_prices(Improver *improver) {
     const MtfImprovers *all = improver->all;
+    double slack = 0, most = 0;
     mtf_core_use(all->core, improver->trial, improver->use);
     for (int r = 0; r < all->core->rows; r++) {
         double room = fmax(1, (double)all->core->capacity[r]);
-        double excess = ((double)improver->use[r] - room) / room;
-        double lesson = CLAMP(1 + LEARNING * excess, 1 / MOST_LESSON, MOST_LESSON);
-        improver->learned[r] = CLAMP(improver->learned[r] * lesson, 1 / MOST_LEARNED, MOST_LEARNED);
+        double over = (double)improver->use[r] - room;
+        double before = improver->learned[r];
+        double lesson = CLAMP(1 + LEARNING * over / room, 1 / MOST_LESSON, MOST_LESSON);
+        slack += improver->priced[r] * over;
+        most = fmax(most, over / room);
+        improver->learned[r] = CLAMP(before * lesson, 1 / MOST_LEARNED, MOST_LEARNED);
+        improver->priced[r] *= improver->learned[r] / before;
     }
+    double cost = (double)mtf_core_cost(all->core, improver->trial);
+    return most <= MOST_OVERFULL && fabs(slack) <= MOST_SLACK * cost;
 }
 
-/* Large moves from the best choice or, every other time, from what the bound made last, whose better
- * parts the best choice then takes over; repaired and improved, and kept where that is cheaper. */
-static void try_far(Improver *improver) {
+/* From what the last try came to, or the best choice. Every other time its better parts and those of what the
+ * bound made last are mixed. */
+static void begin_far(Improver *improver) {
     const MtfImprovers *all = improver->all;
-    bool decoded = improver->has_decoded && improver->tries++ % 2 == 1;
     double factor = g_rand_double_range(improver->rand, LEAST_PRICE, MOST_PRICE);
     for (int r = 0; r < all->core->rows; r++)
         improver->priced[r] = factor * improver->learned[r] * improver->prices[r];
-    copy_values(all, improver->values, improver->trial);
-    if (decoded) {
-        move_far(improver, LARGE_MOVES, NULL, improver->decoded);
-        move_far(improver, LARGE_MOVES, improver->decoded, improver->trial);
-    }
-    move_far(improver, LARGE_MOVES, NULL, improver->trial);
-    if (mtf_search_is_over(&all->control))
+    if (!improver->nearly_best)
+        copy_values(all, improver->values, improver->trial);
+    improver->nearly_best = false;
+    if (!improver->has_decoded || improver->tries++ % 2 == 0)
         return;
-    learn_prices(improver);
+    move_far(improver, LARGE_MOVES, NULL, improver->decoded);
+    move_far(improver, LARGE_MOVES, improver->decoded, improver->trial);
+}
+
+/* Large moves, whose result is repaired and improved, and kept where that is cheaper. */
+static void try_far(Improver *improver) {
+    const MtfImprovers *all = improver->all;
+    begin_far(improver);
+    bool right = false;
+    for (int i = 0; i < LARGE_MOVES || (!right && i < MOST_MOVES); i++) {
+        move_far(improver, 1, NULL, improver->trial);
+        if (mtf_search_is_over(&all->control))
+            return;
+        right = learn_prices(improver);
+    }
     if (!mtf_local_search_improve(improver->local, improver->trial))
         return;
     int64_t cost = mtf_core_cost(all->core, improver->trial);
+    improver->nearly_best = (double)cost <= (1 + NEARLY_BEST) * (double)improver->cost;
     if (cost >= improver->cost)
         return;
     copy_values(all, improver->trial, improver->values);
