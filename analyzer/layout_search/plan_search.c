@@ -136,8 +136,12 @@ static bool search_mesh(const MtfPlanSearch *search, const MtfMesh *mesh, MtfMes
     part.slack = 1;
     MtfPlanSearch rest = *search;
     rest.control = *best != NULL ? &part : search->control;
+    const MtfLayout *layout = search->options->known;
+    if (layout != NULL && !mtf_mesh_equal(&layout->mesh, mesh))
+        layout = NULL;
     GError *cause = NULL;
-    MtfMeshAttempt *attempt = mtf_mesh_attempt(&rest, mesh, mapped ? &mapping : NULL, NULL, &cause);
+    MtfMeshAttempt *attempt =
+        mtf_mesh_attempt(&rest, mesh, mapped ? &mapping : NULL, layout, &cause);
     if (attempt != NULL) {
         take_better(best, attempt);
         mtf_search_tell_found(search->control, (*best)->cost);

@@ -34,9 +34,10 @@ typedef struct {
     const char *const *forbids;
     bool rules_only; /* no free layouts */
     bool no_rules;   /* none fit, as is known: they are not searched. There is one mesh then */
-    MtfRulePrices *prices; /* of the graph's rules, where some are known; or NULL */
-    MtfUniform uniform;    /* whether repeated layers are laid out alike */
-    int frontier;          /* points to search for; 0: none */
+    const MtfLayout *known; /* on one of the meshes, whose search begins with it; or NULL */
+    MtfRulePrices *prices;  /* of the graph's rules, where some are known; or NULL */
+    MtfUniform uniform;     /* whether repeated layers are laid out alike */
+    int frontier;           /* points to search for; 0: none */
     bool has_gap; /* otherwise the best is searched to `proof_gap`, free layouts of large graphs to
                      half a percent */
     double gap;   /* stop when (cost - bound) <= gap cost */

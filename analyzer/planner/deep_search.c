@@ -237,8 +237,15 @@ static bool deepen(const MtfVariantSearchOptions *one, const MtfVariantAnswer *f
 
 /* ---- Entry ------------------------------------------------------------------------------------------ */
 
-static bool search_one(const MtfVariantSearchOptions *one, MtfVariantAnswer *answer) {
-    if (mtf_variant_search(one, answer, NULL) &&
+/* Searches all layers, and begins with the layout of the few. */
+static bool search_one(const MtfVariantSearchOptions *one, const MtfVariantAnswer *few,
+                       MtfVariantAnswer *answer) {
+    MtfVariantSearchOptions options = *one;
+    g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(&few->answer, few->graph);
+    options.few_layout = layout;
+    options.few = few->graph;
+    options.few_layers = FEW_LAYERS;
+    if (mtf_variant_search(&options, answer, NULL) &&
         (answer->answer.found || answer->given_up || mtf_search_is_over(one->control)))
         return true;
     mtf_variant_answer_clear(answer);
@@ -256,7 +263,7 @@ bool mtf_deep_search(const MtfVariantSearchOptions *options, guint large, MtfVar
     bool done = compare(options, few, limit, &found);
     if (done) {
         MtfVariantSearchOptions one = narrowed(options, few, &found, mesh);
-        done = deepen(&one, &found, answer) || search_one(&one, answer);
+        done = deepen(&one, &found, answer) || search_one(&one, &found, answer);
     }
     mtf_variant_answer_clear(&found);
     return done || mtf_variant_search(options, answer, error);

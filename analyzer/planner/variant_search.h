@@ -42,6 +42,11 @@ typedef struct {
     const char *const *pins, *const *forbids;
     bool rules_only;
     bool no_rules; /* as of MtfPlanSearchOptions */
+    /* A layout of what the step is of few of the layers, which the search begins with as one of all
+     * (deep_layout.h); NULL: none. */
+    const MtfLayout *few_layout;
+    const MtfGraph *few;
+    int few_layers;
     MtfUniform uniform;
     int frontier;     /* points; 0: none */
     double gap;       /* NAN: not given */

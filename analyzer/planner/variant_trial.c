@@ -2,6 +2,7 @@
 #include "analyzer/planner/variant_trial.h"
 
 #include "analyzer/planner/planning.h"
+#include "analyzer/rewriting/deep_layout.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
@@ -139,6 +140,13 @@ static bool check_host(const MtfVariantSearchOptions *options, const MtfGraph *g
     return false;
 }
 
+/* What few of the layers were laid out in, as a layout of the graph; NULL: nothing, or for another variant. */
+static MtfLayout *known_layout(const MtfVariantSearchOptions *options, const MtfGraph *graph) {
+    return options->few_layout != NULL
+               ? mtf_layout_deepen(graph, options->few, options->few_layers, options->few_layout)
+               : NULL;
+}
+
 /* Searches the graph of the trial's variant, with `frontier` points of time against memory. */
 static bool search_variant(Trial *trial, int frontier, GError **error) {
     MtfVariantAnswer *found = &trial->found;
@@ -151,6 +159,8 @@ static bool search_variant(Trial *trial, int frontier, GError **error) {
         return false;
     g_autoptr(MtfRulePrices) prices = g_steal_pointer(&candidate->prices);
     MtfPlanSearchOptions options = plan_options(trial, frontier);
+    g_autoptr(MtfLayout) known = known_layout(trial->options, found->graph);
+    options.known = known;
     options.prices = prices;
     return mtf_plan_search(found->graph, trial->options->meshes, &options, &found->answer, error);
 }

@@ -4,11 +4,13 @@
 
 #include "analyzer/free/operation_profile.h"
 #include "analyzer/planner/deep_search.h"
+#include "analyzer/rewriting/shallow_graph.h"
 #include "tests/support/cases/parse_graph.h"
 
 #include <math.h>
 
 #define LAYERS 40
+#define FEW 24
 #define DEEP 200
 #define VERY_LARGE 100 /* operations, less than a step of so many layers has */
 
@@ -146,12 +148,56 @@ static void where_time_is_short_all_layers_get_the_layout_of_the_few(void **stat
     mtf_variant_answer_clear(&found);
 }
 
+/* A search in a share of the arena that the cheapest layout has without a limit, which is a little dearer; `limit` is
+ * that. */
+static MtfVariantAnswer search_tight(MtfVariantSearchOptions options, int64_t *limit) {
+    MtfVariantAnswer ample = search(&options, G_MAXUINT);
+    *limit = options.memory_limit = ample.answer.free.arena_bytes / 20 * 19;
+    mtf_variant_answer_clear(&ample);
+    MtfVariantAnswer tight = search(&options, G_MAXUINT);
+    assert_true(tight.answer.found);
+    return tight;
+}
+
+/* In no time there would be a standard layout, a quarter dearer. */
+static void a_search_of_all_begins_with_the_layout_of_the_few(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(GArray) one = mtf_test_meshes("rows:2;cols:2");
+    g_autoptr(MtfGraph) shallow = mtf_graph_shallow(setup->written, FEW);
+    MtfVariantSearchOptions options = setup->options;
+    options.meshes = one;
+    options.microbatches = 1;
+    options.recompute = MTF_RECOMPUTE_NONE;
+    options.offload = MTF_OFFLOAD_NONE;
+    int64_t limit;
+    MtfVariantAnswer all = search_tight(options, &limit);
+    options.written = shallow;
+    MtfVariantAnswer few = search_tight(options, &options.memory_limit);
+    g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(&few.answer, few.graph);
+    MtfSearchControl control;
+    mtf_search_control_init(&control, 1e-3);
+    options.written = setup->written;
+    options.memory_limit = limit;
+    options.no_rules = true;
+    options.control = &control;
+    options.few_layout = layout;
+    options.few = few.graph;
+    options.few_layers = FEW;
+    MtfVariantAnswer begun = search(&options, G_MAXUINT);
+    assert_true(begun.answer.found);
+    assert_true((double)begun.answer.cost <= 1.01 * (double)all.answer.cost);
+    mtf_variant_answer_clear(&begun);
+    mtf_variant_answer_clear(&all);
+    mtf_variant_answer_clear(&few);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_few_layers_choose_as_all_do),
         cmocka_unit_test(where_the_few_fit_nowhere_all_are_compared),
         cmocka_unit_test(a_choice_of_one_is_not_compared),
         cmocka_unit_test(rules_that_fit_nowhere_are_looked_for_once),
+        cmocka_unit_test(a_search_of_all_begins_with_the_layout_of_the_few),
         cmocka_unit_test(where_time_is_short_all_layers_get_the_layout_of_the_few),
     };
     return cmocka_run_group_tests(tests, setup_init, setup_clear);
