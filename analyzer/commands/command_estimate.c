@@ -190,7 +190,7 @@ static bool estimate(const Options *options, const char *path, GError **error) {
         return false;
     variant.precision = mtf_planning_precision_for(machine, written, options->precision);
     variant.fuses = machine->software != NULL;
-    variant.eager = mtf_software_is_eager(machine->software);
+    variant.framework = mtf_software_framework(machine->software);
     g_autoptr(MtfGraph) graph = mtf_planning_executed_graph(written, &variant, error);
     if (graph == NULL)
         return false;

@@ -279,7 +279,7 @@ static bool prepare(Search *search, GError **error) {
                                                .key_parts = o->key_parts,
                                                .ring = o->ring,
                                                .fuses = search->machine->software != NULL,
-                                               .eager = mtf_software_is_eager(
+                                               .framework = mtf_software_framework(
                                                    search->machine->software) } };
     request->search = (MtfPlanSearchOptions){ .machine = search->machine,
                                               .memory_limit = limit,

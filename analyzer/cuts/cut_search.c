@@ -585,7 +585,7 @@ MtfCutSearch *mtf_cut_search_new(const MtfCutRequest *request) {
                           .key_parts = request->key_parts,
                           .ring = request->ring,
                           .fuses = request->machine->software != NULL,
-                          .eager = mtf_software_is_eager(request->machine->software) };
+                          .framework = mtf_software_framework(request->machine->software) };
     search->layers = list_all(request->forward, search->units, true);
     search->all = request->between_layers || request->megatron
                       ? g_array_ref(search->layers)

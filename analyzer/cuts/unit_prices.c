@@ -196,7 +196,7 @@ static bool find_parts(const MtfUnitPricing *pricing, UnitParts *parts, GError *
             continue;
         *part = mtf_graph_copy(g_ptr_array_index(split->graphs, u));
         if (pricing->variant.fuses)
-            mtf_graph_mark_near(*part, pricing->variant.eager);
+            mtf_graph_mark_near(*part, pricing->variant.framework);
     }
     return true;
 }

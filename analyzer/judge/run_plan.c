@@ -78,7 +78,7 @@ static double price(const MtfTrainingRun *run, const MtfMachine *machine, const 
                   .precision = "bf16",
                   .recompute = full ? MTF_RECOMPUTE_LAYERS : MTF_RECOMPUTE_NONE,
                   .fuses = true,
-                  .eager = mtf_software_is_eager(machine->software) },
+                  .framework = mtf_software_framework(machine->software) },
         .meshes = meshes,
         .style = &style,
         .prices_only = true,

@@ -33,7 +33,7 @@ static MtfStepVariant plain_variant(const MtfVariantSearchOptions *options) {
                              .recompute =
                                  any ? MTF_RECOMPUTE_NONE : (MtfRecompute)options->recompute,
                              .fuses = options->machine->software != NULL,
-                             .eager = mtf_software_is_eager(options->machine->software) };
+                             .framework = mtf_software_framework(options->machine->software) };
 }
 
 /* The operations of a plain step of a graph, and the bytes that it needs at least; 0 where there is none. */

@@ -296,7 +296,7 @@ static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, MtfStageP
     if (pipeline == NULL)
         return NULL;
     for (guint s = 0; request->form.fuses && s < pipeline->split->graphs->len; s++)
-        mtf_graph_mark_near(pipeline->split->graphs->pdata[s], request->form.eager);
+        mtf_graph_mark_near(pipeline->split->graphs->pdata[s], request->form.framework);
     g_autofree MtfStageSeconds *seconds = g_new0(MtfStageSeconds, pipeline->split->graphs->len);
     if (!plan_stages(pipeline, request, planner, seconds, error))
         return NULL;

@@ -191,7 +191,7 @@ static MtfGraph *executed(MtfGraph *training, const MtfDivision *division,
     if (!execute(graph, division, variant, error))
         return NULL;
     if (variant->fuses)
-        mtf_graph_mark_near(graph, variant->eager);
+        mtf_graph_mark_near(graph, variant->framework);
     return g_steal_pointer(&graph);
 }
 

@@ -40,13 +40,12 @@ typedef struct {
     const MtfRecompute *recompute_of_stage; /* instead, of a graph cut into stages, from the
                                                first on; borrowed; or NULL */
     MtfOffload offload;
-    int offloaded_layers; /* how many; 0: all */
-    int key_parts;        /* of attention's memory (key_parts.h); 0 and 1: the whole */
-    int ring;             /* parts of queries and memory (key_ring.h); 0 and 1: the whole */
-    bool fuses;           /* priced for a framework that fuses: neighbours are marked
+    int offloaded_layers;   /* how many; 0: all */
+    int key_parts;          /* of attention's memory (key_parts.h); 0 and 1: the whole */
+    int ring;               /* parts of queries and memory (key_ring.h); 0 and 1: the whole */
+    bool fuses;             /* priced for a framework that fuses: neighbours are marked
                              (kernel_work/fusable.h) */
-    bool eager;           /* for one that does not: it calls its library operation by operation
-                             (kernel_work/eager.h) */
+    MtfFramework framework; /* … and what else it does with its graph */
 } MtfStepVariant;
 
 /* What is kept for the backward pass, in a pipeline by stage `stage` (from 0). */

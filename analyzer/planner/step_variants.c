@@ -46,7 +46,7 @@ static MtfStepVariant make_variant(const MtfStepVariantsOptions *options, int mi
                              .key_parts = options->key_parts,
                              .ring = options->ring,
                              .fuses = options->machine->software != NULL,
-                             .eager = mtf_software_is_eager(options->machine->software) };
+                             .framework = mtf_software_framework(options->machine->software) };
 }
 
 static MtfGraph *graph_of(const Variants *variants, const MtfStepVariant *variant, GError **error) {

@@ -59,6 +59,7 @@ void mtf_operation_alone_init(MtfOperationAlone *alone, const MtfGraph *graph, i
                               const int *updated) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     alone->graph = mtf_graph_new("alone");
+    alone->graph->logit_bytes = graph->logit_bytes;
     alone->tensors = g_array_new(FALSE, FALSE, sizeof(int));
     mtf_graph_copy_dimensions(alone->graph, graph);
     for (guint i = 0; i < graph->loops->len; i++) {

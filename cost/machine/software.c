@@ -289,8 +289,10 @@ void mtf_software_free(MtfSoftware *software) {
     g_free(software);
 }
 
-bool mtf_software_is_eager(const MtfSoftware *software) {
-    return software != NULL && software->eager;
+MtfFramework mtf_software_framework(const MtfSoftware *software) {
+    return software == NULL
+               ? (MtfFramework){ 0 }
+               : (MtfFramework){ .eager = software->eager, .logit_bytes = software->kept.logits };
 }
 
 /* The length of the longest word of the profile that `words` has. */

@@ -13,6 +13,7 @@
 #define MTF_SOFTWARE_H
 
 #include "layouts/base/json_reader.h"
+#include "layouts/kernel_work/fusable.h"
 
 #include <cjson/cJSON.h>
 
@@ -138,8 +139,8 @@ MtfSoftware *mtf_software_from_json(const MtfJson *where, GError **error);
 void mtf_software_free(MtfSoftware *software);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfSoftware, mtf_software_free)
 
-/* Whether it calls its library operation by operation; NULL does not. */
-bool mtf_software_is_eager(const MtfSoftware *software);
+/* What it does with a graph; NULL nothing of its own. */
+MtfFramework mtf_software_framework(const MtfSoftware *software);
 
 /* The library's profile that knows the longest part of `words` (a run's description of its
  * software, "NeMo/megatron-core + TE"); NULL without an error where none knows any. */

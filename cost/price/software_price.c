@@ -47,7 +47,7 @@ static double passes_share(const MtfSoftware *software, MtfPassKind pass) {
 
 static bool is_eager(const MtfSoftware *software, const MtfProgram *program,
                      const MtfInstruction *instruction) {
-    if (!mtf_software_is_eager(software) || instruction->kind != MTF_INSTRUCTION_KERNEL)
+    if (software == NULL || !software->eager || instruction->kind != MTF_INSTRUCTION_KERNEL)
         return false;
     const MtfOperation *op = operation_of(program, instruction);
     return op->phase <= MTF_PHASE_BACKWARD && (op->loop == 0 || !software->loops_at_once);

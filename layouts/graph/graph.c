@@ -86,6 +86,7 @@ MtfGraph *mtf_graph_new(const char *name) {
 MtfGraph *mtf_graph_new_like(const MtfGraph *graph) {
     MtfGraph *like = mtf_graph_new(graph->name);
     like->config = g_strdup(graph->config);
+    like->logit_bytes = graph->logit_bytes;
     return like;
 }
 

@@ -287,13 +287,15 @@ typedef struct {
     GArray *loops;      /* MtfLoop; operations count them from 1 */
     int loss;           /* the scalar to be minimised, or -1 */
     MtfOptimizer optimizer;
+    double logit_bytes;        /* that a framework keeps of a logit where the loss is derived
+                           (kernel_work/fusable.h); 0: as the program has it; not written to files */
     GHashTable *tensor_ids;    /* name -> index + 1 */
     GHashTable *dimension_ids; /* name -> index + 1 */
 } MtfGraph;
 
 /* An empty graph; the caller frees it. */
 MtfGraph *mtf_graph_new(const char *name);
-/* Likewise, with name and config of another one. */
+/* Likewise, with name, config and logits of another one. */
 MtfGraph *mtf_graph_new_like(const MtfGraph *graph);
 void mtf_graph_free(MtfGraph *graph);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfGraph, mtf_graph_free)

@@ -139,13 +139,14 @@ static void mark_redone(MtfGraph *graph) {
     }
 }
 
-void mtf_graph_mark_near(MtfGraph *graph, bool eager) {
+void mtf_graph_mark_near(MtfGraph *graph, MtfFramework framework) {
     g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(graph);
     g_autofree int *products = count_products(graph);
     Marking marking = { graph, consumers, products };
     for (int i = 0; i < (int)graph->operations->len; i++)
         mark_operation(&marking, i);
     mark_redone(graph);
-    if (eager)
+    graph->logit_bytes = framework.logit_bytes;
+    if (framework.eager)
         mtf_graph_mark_eager(graph);
 }

@@ -15,10 +15,16 @@
 
 #include "layouts/graph/graph.h"
 
+/* What a framework does with a graph that programs of its own do not. */
+typedef struct {
+    bool eager;         /* it calls its library operation by operation */
+    double logit_bytes; /* it keeps of a logit where the loss is derived; 0: what the program has */
+} MtfFramework;
+
 /* Fills in `near_inputs` and `near_outputs` of all operations; and `near_redone`: of recomputed layers
  * this graph leaves out what only the layer's own result needs, its last product and the attention whose
  * result is kept, where most frameworks run the whole layer again. For a framework that is `eager`, the marks
- * of eager.h, too. */
-void mtf_graph_mark_near(MtfGraph *graph, bool eager);
+ * of eager.h, too; and what it keeps of logits (kernel_scratch.h). */
+void mtf_graph_mark_near(MtfGraph *graph, MtfFramework framework);
 
 #endif

@@ -71,14 +71,18 @@ static bool sums_in_scratch(const MtfGraph *graph, const MtfOperation *op) {
 }
 
 /* cross_entropy_grad of bfloat16 keeps the value at each label, since softmax may lie so close to 1
- * that nothing would be left of the difference once it is rounded. */
+ * that nothing would be left of the difference once it is rounded. Frameworks hold more: logits, softmax and gradients
+ * in float32, of which those that the program has stand beside the scratch. */
 static int64_t label_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
                                    const MtfIteration *iteration, const int64_t *sizes) {
     MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
     MtfTerm labels = mtf_operation_local_term(graph, op->inputs[1], iteration, sizes);
-    return dtype == mtf_dtype_wide(dtype)
-               ? 0
-               : mtf_term_bytes(&labels, mtf_dtype_bytes(mtf_dtype_wide(dtype)));
+    MtfTerm logits = mtf_operation_local_term(graph, op->outputs[0], iteration, sizes);
+    int64_t own = dtype == mtf_dtype_wide(dtype)
+                      ? 0
+                      : mtf_term_bytes(&labels, mtf_dtype_bytes(mtf_dtype_wide(dtype)));
+    double beside = graph->logit_bytes - (double)mtf_dtype_bytes(dtype);
+    return MAX(own, (int64_t)(beside * (double)mtf_term_bytes(&logits, 1)));
 }
 
 bool mtf_table_has_strips(const MtfTerm *ids, const MtfTerm *dy, const MtfTerm *table) {

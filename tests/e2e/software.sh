@@ -82,4 +82,17 @@ claim "and saves what was said, to a tenth" [ "$(jq --argjson slow "$slow" --slu
     '(($slow - .predicted.step_seconds) / $odd[0].predicted.unaligned.seconds - 1 | fabs) < 0.1' "$work/even.json")" = true ]
 run meshtf-plan estimate "$work/odd.json" --machine h100 --mesh b:1 --layout '' --precision bf16 --software megatron-core
 claim "frameworks that pad do not lose it" [ "$(grep -c unaligned "$work/out")" = 0 ]
+# What PyTorch's allocator gave out on an H100 at most (tests/golden/h100/memory.tsv), in GiB.
+takes() {
+    run meshtf-plan model gpt --preset "$1" --tied 0 --batch "$2" --length "$3" -o "$work/gpt2.json"
+    run meshtf-plan estimate "$work/gpt2.json" --machine h100 --mesh data:1 --layout '' --precision bf16 --software "$4" --recompute "$5" --json
+    awk -v gib="$6" 'BEGIN { error = 1 } /"peak_memory_bytes"/ { error = $2 / 2 ^ 30 / gib - 1 } END { exit !(error > -0.03 && error < 0.03) }' "$work/out"
+}
+claim "GPT-2 takes what PyTorch does, with logits in float32" takes gpt2-small 16 1024 pytorch none 15.91
+claim "without its compiler, too" takes gpt2-small 16 1024 pytorch-eager none 15.91
+claim "and recomputed" takes gpt2-small 16 1024 pytorch layers 11.49
+claim "and of 24 layers" takes gpt2-medium 4 2048 pytorch none 15.92
+run meshtf-plan estimate "$work/gpt2.json" --machine h100 --mesh data:1 --layout '' --precision bf16 --software pytorch -o "$work/medium-plan.json"
+run meshtf-plan check "$work/medium-plan.json"
+claim "its plan lowers to the same program again" exits 0
 done_testing

@@ -28,7 +28,7 @@ static const MtfOperation *operation(const MtfGraph *graph, const char *name) {
 static void what_a_neighbour_wrote_is_near(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = mtf_test_graph(graph_text);
-    mtf_graph_mark_near(graph, false);
+    mtf_graph_mark_near(graph, (MtfFramework){ 0 });
     assert_int_equal(operation(graph, "biased")->near_inputs, 0);
     assert_int_equal(operation(graph, "sum")->near_inputs, 1U << 1);
     assert_int_equal(operation(graph, "active")->near_inputs, 1U << 0);
@@ -37,7 +37,7 @@ static void what_a_neighbour_wrote_is_near(void **state) {
 static void what_is_read_elsewhere_is_written(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = mtf_test_graph(graph_text);
-    mtf_graph_mark_near(graph, false);
+    mtf_graph_mark_near(graph, (MtfFramework){ 0 });
     assert_int_equal(operation(graph, "biased")->near_outputs, 1);
     assert_int_equal(operation(graph, "sum")->near_outputs, 0);    /* read again by the residual */
     assert_int_equal(operation(graph, "active")->near_outputs, 0); /* a product reads it */
@@ -46,7 +46,7 @@ static void what_is_read_elsewhere_is_written(void **state) {
 static void products_are_never_near_and_part_what_is(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = mtf_test_graph(graph_text);
-    mtf_graph_mark_near(graph, false);
+    mtf_graph_mark_near(graph, (MtfFramework){ 0 });
     assert_int_equal(operation(graph, "second")->near_inputs, 0);
     assert_int_equal(operation(graph, "residual")->near_inputs, 0);
     assert_false(operation(graph, "second")->near_redone);
@@ -77,7 +77,7 @@ static void what_a_loop_moves_is_no_kernel(void **state) {
     (void)state;
     static const char *const moved[] = { "now", "here", "moved", "all", "last" };
     g_autoptr(MtfGraph) graph = mtf_test_graph(loop_text);
-    mtf_graph_mark_near(graph, false);
+    mtf_graph_mark_near(graph, (MtfFramework){ 0 });
     for (gsize i = 0; i < G_N_ELEMENTS(moved); i++)
         assert_true(operation(graph, moved[i])->near_inputs & 1);
     assert_int_equal(operation(graph, "sum")->near_inputs, 0);
