@@ -32,5 +32,6 @@ for software in megatron-2021 megatron-core torchtitan maxtext alpa; do
 done
 claim "as PyTorch runs it operation by operation" meets pytorch-eager 8 1 none none h100
 claim "and split, layers redone" meets pytorch-eager 2 4 layers full h100
+claim "as torchtitan runs it without its compiler" meets torchtitan-eager 8 1 none none
 claim "on another machine" meets megatron-core 8 1 layers full h100
 done_testing
