@@ -373,6 +373,7 @@ const MtfJson *mtf_architecture_config_part(const MtfJson *root, MtfJson *part, 
         { "llava", "text_config", "pictures are not read" },
         { "mistral3", "text_config", "pictures are not read" },
         { "qwen3_vl", "text_config", "pictures are not read" },
+        { "qwen3_vl_moe", "text_config", "pictures are not read" },
         { "clip", "vision_config", "texts are not read" },
         { "siglip", "vision_config", "texts are not read" },
     };

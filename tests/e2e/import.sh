@@ -172,6 +172,8 @@ count stablelm2-1.6b 1644515328 '{"model_type":"stablelm","hidden_size":2048,"in
 count qwen3-vl-4b 4022468096 '{"model_type":"qwen3_vl","vision_config":{"depth":24},"tie_word_embeddings":true,"text_config":{"model_type":"qwen3_vl_text",
   "vocab_size":151936,"hidden_size":2560,"intermediate_size":9728,"num_hidden_layers":36,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128,
   "tie_word_embeddings":true,"rope_theta":5000000,"rope_scaling":{"mrope_interleaved":true,"mrope_section":[24,20,20],"rope_type":"default"}}}'
+count qwen3-vl-30b-a3b 30532122624 '{"model_type":"qwen3_vl_moe","text_config":{"model_type":"qwen3_vl_moe_text","intermediate_size":6144,
+  "num_hidden_layers":48,"num_attention_heads":32,"num_key_value_heads":4,"head_dim":128,"num_experts":128,"num_experts_per_tok":8,"moe_intermediate_size":768}}'
 count qwen2-vl-7b 7615616512 '{"model_type":"qwen2_vl","hidden_size":3584,"intermediate_size":18944,"num_hidden_layers":28,
   "num_attention_heads":28,"num_key_value_heads":4,"vocab_size":152064,"rope_theta":1000000.0,"vision_token_id":151654,
   "rope_scaling":{"type":"mrope","mrope_section":[16,24,24]},"vision_config":{"embed_dim":1280},"use_sliding_window":false}'

@@ -143,6 +143,23 @@ static void read_qwen3_moe(MtfConfig *c, MtfArchitecture *n) {
     read_qwen_layers(c, s, 768);
 }
 
+/* The text part of Qwen 3 VL with experts, which stand in one tensor of all. */
+static void read_qwen3_vl_moe(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 151936, 2048,   5632, 24,  16,   16,
+                                           0,      128000, 1e-6, 5e6, false };
+    MtfStack *s = &n->decoder;
+    s->rotary_sections = true;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    mtf_type_head_norms(s);
+    read_qwen_experts(c, s, 60, 4);
+    s->renormalise = mtf_config_flag(c, "norm_topk_prob", true);
+    read_qwen_layers(c, s, 1408);
+    s->experts_in_first = true;
+    s->names.expert_gate_up = "mlp.experts.gate_up_proj";
+    s->names.expert_down = "mlp.experts.down_proj";
+}
+
 /* OLMoE: norms of all heads' queries and keys together, and experts in every layer. */
 static void read_olmoe(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = {
@@ -613,6 +630,7 @@ const MtfArchitectureType mtf_expert_types[] = {
     { "llama4_text", read_llama4 },
     { "qwen2_moe", read_qwen2_moe },
     { "qwen3_moe", read_qwen3_moe },
+    { "qwen3_vl_moe_text", read_qwen3_vl_moe },
     { "olmoe", read_olmoe },
     { "flex_olmo", read_flex_olmo },
     { "deepseek", read_deepseek },

@@ -51,19 +51,25 @@ static void read_qwen2_vl(MtfConfig *c, MtfArchitecture *n) {
         mtf_config_leave_out(c, "vision_config", "pictures are not read");
 }
 
-static void read_qwen3(MtfConfig *c, MtfArchitecture *n) {
-    static const MtfTypeSizes standard = { 151936, 4096,  22016, 32,  32,   32,
-                                           128,    32768, 1e-6,  1e4, false };
-    mtf_type_llama(c, n, &standard);
+static void read_qwen3_sizes(MtfConfig *c, MtfArchitecture *n, const MtfTypeSizes *standard) {
+    mtf_type_llama(c, n, standard);
     mtf_type_qwen_window(c, &n->decoder, 28);
     mtf_type_attention_bias(c, &n->decoder);
     mtf_type_head_norms(&n->decoder);
 }
 
+static void read_qwen3(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 151936, 4096,  22016, 32,  32,   32,
+                                           128,    32768, 1e-6,  1e4, false };
+    read_qwen3_sizes(c, n, &standard);
+}
+
 /* The text part of Qwen 3 VL, as that of Qwen 2 VL. */
 static void read_qwen3_vl(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 151936, 4096,   22016, 32,  32,   32,
+                                           128,    128000, 1e-6,  5e6, false };
     n->decoder.rotary_sections = true;
-    read_qwen3(c, n);
+    read_qwen3_sizes(c, n, &standard);
 }
 
 /* Seed-OSS: the matrix behind attention has a bias of its own or none. */

@@ -458,6 +458,15 @@ def llama_like(w, c, tokens):
             return experts(w, c, p + "block_sparse_moe.", x, (
                 "gate", "experts.{}.w1", "experts.{}.w3", "experts.{}.w2", c["num_local_experts"],
                 c["num_experts_per_tok"], f, True))
+        if kind == "qwen3_vl_moe_text":
+            n, wide = c["num_experts"], c["moe_intermediate_size"]
+            gates, downs = w(p + "mlp.experts.gate_up_proj", n, h, 2 * wide, scale=0.3), w(p + "mlp.experts.down_proj", n, wide, h, scale=0.3)
+            best, which = torch.topk(torch.softmax(linear(w, p + "mlp.gate", x, n), -1), c["num_experts_per_tok"], -1)
+            best, y = best / best.sum(-1, keepdim=True), 0
+            for e in range(n):
+                gate, up = (x @ gates[e]).split(wide, -1)
+                y = y + (best * (which == e)).sum(-1, keepdim=True) * ((silu(gate) * up) @ downs[e])
+            return y
         if kind in ("qwen3_moe", "olmoe"):
             return experts(w, c, p + "mlp.", x, (
                 "gate", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj",
@@ -783,7 +792,7 @@ HEAD_NORMS = {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "hunyuan
 
 # Types that every_model_type.sh alone tries: they keep their tensors as others do.
 GENERATED_ALONE = {"xglm"} | set(TRAITS) - {"granitemoeshared", "minimax_m2", "granitemoe", "ernie4_5_moe", "persimmon", "apertus"} | {
-    "qwen2_vl", "qwen2_5_vl", "qwen3_vl_text", "kimi_k2", "ernie", "megatron-bert", "data2vec-text", "xlm-roberta-xl", "eurobert", "nomic_bert", "clip", "roberta-prelayernorm"}
+    "qwen2_vl", "qwen2_5_vl", "qwen3_vl_text", "qwen3_vl_moe_text", "kimi_k2", "ernie", "megatron-bert", "data2vec-text", "xlm-roberta-xl", "eurobert", "nomic_bert", "clip", "roberta-prelayernorm"}
 
 
 def all_experts_in_one(w, c, p, x):
@@ -1808,6 +1817,7 @@ MODELS = {
     "qwen2_vl": (llama_like, {**LLAMA, "rope_scaling": {"type": "mrope", "mrope_section": [1, 1]}, "vision_start_token_id": 3,
                               "vision_config": {"depth": 1}}),
     "qwen3_vl_text": (llama_like, QWEN3_VL),
+    "qwen3_vl_moe_text": (llama_like, {**QWEN3_VL, "model_type": "qwen3_vl_moe_text", "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 12}),
     "qwen3_vl": (with_pictures_within, {"vocab_size": 50, "vision_config": {"hidden_size": 4}, "image_token_id": 3, "text_config": QWEN3_VL}),
     "qwen2_5_vl": (llama_like, {**LLAMA, "rope_scaling": {"rope_type": "default", "type": "default", "mrope_section": [1, 1]}}),
     "qwen3": (llama_like, {**LLAMA, "head_dim": 8, "rope_theta": 100.0,
