@@ -21,12 +21,14 @@
 #define CHUNK_BYTES (24.0 * (1 << 20))
 #define SWEPT_BYTES (INT64_C(160) << 20)
 
-/* Trials of one size, what they are samples of, and how many runs one of them holds. */
+/* Trials of one size, what they are samples of, how many runs one of them holds, and where the arenas of
+ * those lie that are measured in turn. */
 typedef struct {
     int n;
     MtfKernelBenchmark *trials;
     MtfSample *samples;
     double *runs;
+    MtfArenaMemory memory;
 } Set;
 
 static void set_init(Set *set, int most) {
@@ -34,6 +36,7 @@ static void set_init(Set *set, int most) {
     set->trials = g_new0(MtfKernelBenchmark, most);
     set->samples = g_new0(MtfSample, most);
     set->runs = g_new0(double, most);
+    set->memory = (MtfArenaMemory){ 0 };
 }
 
 static void set_clear(Set *set) {
@@ -44,6 +47,7 @@ static void set_clear(Set *set) {
     g_free(set->trials);
     g_free(set->samples);
     g_free(set->runs);
+    mtf_arena_memory_clear(&set->memory);
 }
 
 /* Takes the trial. */
@@ -67,16 +71,15 @@ static int chunk_end(const Set *set, int first, double bytes) {
 }
 
 /* Trials [first, end) in turn. */
-static bool measure_chunk(const Set *set, int first, int end, const MtfArenaMemory *swept,
+static bool measure_chunk(Set *set, int first, int end, const MtfArenaMemory *swept,
                           MtfSamples *samples, GError **error) {
     int n = end - first;
     g_autofree double *seconds = g_new(double, (gsize)n);
     MtfKernelBenchmark *trials = &set->trials[first];
-    MtfArenaMemory memory;
-    if (!mtf_kernel_benchmarks_open(trials, n, &memory, error))
+    if (!mtf_kernel_benchmarks_open(trials, n, &set->memory, error))
         return false;
     mtf_kernel_benchmarks_measure(trials, n, PATIENCE, swept, seconds);
-    mtf_kernel_benchmarks_close(trials, n, &memory);
+    mtf_kernel_benchmarks_close(trials, n);
     for (int i = 0; i < n; i++) {
         const MtfSample *sample = &set->samples[first + i];
         mtf_samples_add(samples, sample->name, sample->x, seconds[i] / set->runs[first + i]);
@@ -86,7 +89,7 @@ static bool measure_chunk(const Set *set, int first, int end, const MtfArenaMemo
 
 /* A few trials at a time: what each touches was touched shortly before, except what is swept away.
  */
-static bool set_measure(const Set *set, const MtfArenaMemory *swept, MtfSamples *samples,
+static bool set_measure(Set *set, const MtfArenaMemory *swept, MtfSamples *samples,
                         GError **error) {
     bool measured = true;
     for (int first = 0, end; measured && first < set->n; first = end) {

@@ -216,8 +216,11 @@ bool mtf_kernel_benchmarks_open(MtfKernelBenchmark *trials, int n, MtfArenaMemor
     int64_t bytes = 0;
     for (int i = 0; i < n; i++)
         bytes += trials[i].arena->bytes;
-    if (!mtf_arena_memory_init(memory, bytes, false, error))
-        return false;
+    if (memory->bytes < bytes) {
+        mtf_arena_memory_clear(memory);
+        if (!mtf_arena_memory_init(memory, bytes, false, error))
+            return false;
+    }
     char *base = memory->base;
     bool opened = true;
     for (int i = 0; opened && i < n; i++) {
@@ -225,14 +228,13 @@ bool mtf_kernel_benchmarks_open(MtfKernelBenchmark *trials, int n, MtfArenaMemor
         base += trials[i].arena->bytes;
     }
     if (!opened)
-        mtf_kernel_benchmarks_close(trials, n, memory);
+        mtf_kernel_benchmarks_close(trials, n);
     return opened;
 }
 
-void mtf_kernel_benchmarks_close(MtfKernelBenchmark *trials, int n, MtfArenaMemory *memory) {
+void mtf_kernel_benchmarks_close(MtfKernelBenchmark *trials, int n) {
     for (int i = 0; i < n; i++)
         g_clear_pointer(&trials[i].worker, mtf_worker_free);
-    mtf_arena_memory_clear(memory);
 }
 
 void mtf_kernel_benchmark_clear(MtfKernelBenchmark *trial) {
@@ -292,6 +294,7 @@ void mtf_kernel_benchmarks_measure(const MtfKernelBenchmark *trials, int n, doub
     g_autofree double *samples = g_new(double, (gsize)n *ROUNDS_MOST);
     double clock = clock_seconds();
     int rounds = 0;
+    freshen(&trials[0]);
     for (int i = 0; i < n; i++)
         run_after_next(trials, n, i);
     double start = mtf_processor_seconds();

@@ -38,11 +38,12 @@ void mtf_kernel_benchmark_init(MtfKernelBenchmark *trial, const MtfBenchmarkOper
                                MtfDtype dtype, const int64_t *size_of);
 void mtf_kernel_benchmark_clear(MtfKernelBenchmark *trial);
 
-/* Maps `memory` for the arenas of all trials, and makes them ready to run. Fails when memory is
- * short; then there is nothing to close. */
+/* Makes the trials ready to run, their arenas one behind another in `memory`, which is mapped anew when
+ * it is too small ({ 0 } at first) and stays the caller's to clear: to map memory is to have it zeroed.
+ * Fails when memory is short; then there is nothing to close. */
 bool mtf_kernel_benchmarks_open(MtfKernelBenchmark *trials, int n, MtfArenaMemory *memory,
                                 GError **error);
-void mtf_kernel_benchmarks_close(MtfKernelBenchmark *trials, int n, MtfArenaMemory *memory);
+void mtf_kernel_benchmarks_close(MtfKernelBenchmark *trials, int n);
 
 /* Whether the operation updates what is kept between steps: its operands are variables, and it
  * overwrites some of them. */

@@ -75,12 +75,13 @@ static void more_work_takes_more_time(void **state) {
     int64_t large[26] = { ['r' - 'a'] = 512, ['c' - 'a'] = 64 };
     MtfKernelBenchmark trials[2];
     double seconds[2];
-    MtfArenaMemory memory;
+    MtfArenaMemory memory = { 0 };
     mtf_kernel_benchmark_init(&trials[0], &gelu, MTF_F32, sizes);
     mtf_kernel_benchmark_init(&trials[1], &gelu, MTF_F32, large);
     assert_true(mtf_kernel_benchmarks_open(trials, 2, &memory, NULL));
     mtf_kernel_benchmarks_measure(trials, 2, 0.01, NULL, seconds);
-    mtf_kernel_benchmarks_close(trials, 2, &memory);
+    mtf_kernel_benchmarks_close(trials, 2);
+    mtf_arena_memory_clear(&memory);
     assert_true(seconds[0] > 0);
     assert_true(seconds[1] > 4 * seconds[0]);
     for (int i = 0; i < 2; i++)
