@@ -290,9 +290,12 @@ void mtf_software_free(MtfSoftware *software) {
 }
 
 MtfFramework mtf_software_framework(const MtfSoftware *software) {
-    return software == NULL
-               ? (MtfFramework){ 0 }
-               : (MtfFramework){ .eager = software->eager, .logit_bytes = software->kept.logits };
+    MtfFramework framework = { 0 };
+    if (software != NULL) {
+        framework.eager = software->eager;
+        framework.logit_bytes = software->kept.logits;
+    }
+    return framework;
 }
 
 /* The length of the longest word of the profile that `words` has. */
