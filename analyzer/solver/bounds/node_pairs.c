@@ -4,11 +4,16 @@
 #include "analyzer/solver/reduce/core_certificate.h"
 #include "analyzer/solver/reduce/core_values.h"
 
+#include <math.h>
 #include <stdlib.h>
+
+#define MOST_TRIPLES 300000 /* of values of a triangle that is looked at */
+#define LEAST_GROWTH 1e4    /* entries; that a pair takes less counts for nothing */
 
 typedef struct Pair {
     int edge;
-    int values; /* possible pairs of values */
+    int values;  /* possible pairs of values */
+    double gain; /* what its triangles would raise the bound by, for what they cost */
     double score;
 } Pair;
 
@@ -62,8 +67,71 @@ static double growth_of(const MtfCore *core, const Pair *pair) {
            of_a - of_b;
 }
 
+static const MtfCoreEdge *edge_between(const MtfCore *core, int a, int b) {
+    for (guint k = 0; k < core->nodes[a].edges->len; k++)
+        if (neighbour(core, a, k) == b)
+            return mtf_core_edge(core, g_array_index(core->nodes[a].edges, int, k));
+    return NULL;
+}
+
+/* Costs [values of node][values of third] of the edge between them; returns the least. */
+static int64_t costs_to(const MtfCore *core, int node, int third, bool with_third, int64_t *costs) {
+    const MtfCoreEdge *edge = edge_between(core, node, third);
+    int64_t least = MTF_CORE_IMPOSSIBLE;
+    for (int p = 0; p < core->nodes[node].values; p++)
+        for (int r = 0; r < core->nodes[third].values; r++, costs++) {
+            *costs = mtf_core_add(mtf_core_edge_cost(core, edge, node, p, r),
+                                  with_third ? core->nodes[third].cost[r] : 0);
+            least = MIN(least, *costs);
+        }
+    return least;
+}
+
+/* What the best choice of three nodes costs more than the best of the edge with its ends and of the two edges
+ * to the third: what closing their triangle alone raises the bound by, at the costs that messages left. */
+static int64_t triangle_gain(const MtfCore *core, const MtfCoreEdge *edge, int third) {
+    int a = edge->a, b = edge->b, count = core->nodes[third].values;
+    if ((double)core->nodes[a].values * core->nodes[b].values * count > MOST_TRIPLES)
+        return 0;
+    g_autofree int64_t *of_a = g_new(int64_t, core->nodes[a].values * count);
+    g_autofree int64_t *of_b = g_new(int64_t, core->nodes[b].values * count);
+    int64_t beside =
+        mtf_core_add(costs_to(core, a, third, true, of_a), costs_to(core, b, third, false, of_b));
+    int64_t apart = MTF_CORE_IMPOSSIBLE, together = MTF_CORE_IMPOSSIBLE;
+    for (int p = 0; p < core->nodes[a].values; p++)
+        for (int q = 0; q < core->nodes[b].values; q++) {
+            int64_t own =
+                mtf_core_add(edge->cost[p * core->nodes[b].values + q],
+                             mtf_core_add(core->nodes[a].cost[p], core->nodes[b].cost[q]));
+            apart = MIN(apart, own);
+            for (int r = 0; mtf_core_add(own, beside) < together && r < count; r++)
+                together =
+                    MIN(together,
+                        mtf_core_add(own, mtf_core_add(of_a[p * count + r], of_b[q * count + r])));
+        }
+    return together < MTF_CORE_IMPOSSIBLE ? together - mtf_core_add(apart, beside) : 0;
+}
+
+/* Of all triangles that the edge is part of; `mark` as above. */
+static double gain_of(const MtfCore *core, const MtfCoreEdge *edge, bool *mark) {
+    int a = edge->a, b = edge->b;
+    double gain = 0;
+    for (guint k = 0; k < core->nodes[b].edges->len; k++)
+        mark[neighbour(core, b, k)] = true;
+    for (guint k = 0; k < core->nodes[a].edges->len; k++) {
+        int third = neighbour(core, a, k);
+        if (third != b && mark[third])
+            gain += (double)triangle_gain(core, edge, third);
+    }
+    for (guint k = 0; k < core->nodes[b].edges->len; k++)
+        mark[neighbour(core, b, k)] = false;
+    return gain;
+}
+
 static int compare_pairs(const void *left, const void *right) {
     const Pair *x = left, *y = right;
+    if (x->gain != y->gain)
+        return x->gain > y->gain ? -1 : 1;
     if (x->score != y->score)
         return x->score > y->score ? -1 : 1;
     return x->edge - y->edge;
@@ -76,9 +144,11 @@ static GArray *find_pairs(const MtfCore *core, int most_values) {
         const MtfCoreEdge *edge = mtf_core_edge(core, e);
         Pair pair = { .edge = (int)e, .values = count_possible(core, edge) };
         int cycles = pair.values <= most_values ? count_cycles(core, edge, mark) : 0;
+        if (cycles == 0)
+            continue;
+        pair.gain = gain_of(core, edge, mark) / sqrt(fmax(LEAST_GROWTH, growth_of(core, &pair)));
         pair.score = (double)cycles / MAX(1, pair.values);
-        if (cycles > 0)
-            g_array_append_val(pairs, pair);
+        g_array_append_val(pairs, pair);
     }
     if (pairs->len > 0)
         qsort(pairs->data, pairs->len, sizeof(Pair), compare_pairs);

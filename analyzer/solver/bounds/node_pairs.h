@@ -12,9 +12,10 @@
 
 #include "analyzer/solver/reduce/layout_core.h"
 
-/* Joins pairs of neighbours of at most `most_values` values together, those on most such cycles and of fewest
- * values first, each node once, while all matrices together have at most `most_entries`. Every choice
- * keeps its cost. Returns how many pairs it joined. */
+/* Joins pairs of neighbours of at most `most_values` values together, first those whose triangles, each
+ * alone, would raise the bound most for what it costs, then those on most such cycles and of fewest
+ * values, each node once, while all matrices together have at most `most_entries`. Every choice keeps
+ * its cost. Returns how many pairs it joined. */
 int mtf_core_pair_nodes(MtfCore *core, double most_entries, int most_values);
 
 #endif

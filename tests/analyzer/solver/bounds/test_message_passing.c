@@ -233,6 +233,36 @@ static void messages_by_classes_are_those_of_every_value(void **state) {
     }
 }
 
+/* Adds three nodes of two values and edges between them; `frustrated`: equal values cost 1, so that no choice of the three
+ * costs as little as each edge alone. */
+static void add_triangle(MtfLayoutProblem *problem, int first, bool frustrated) {
+    int64_t none[2] = { 0 };
+    for (int v = 0; v < 3; v++)
+        mtf_layout_problem_add_node(problem, (MtfLayoutNode){ 0, 0, 2, none, none });
+    for (int v = 0; v < 3; v++)
+        mtf_layout_problem_add_edge(problem, (MtfLayoutEdge){ first + v, first + (v + 1) % 3,
+                                                              (int64_t[]){ 1, 0, 0, frustrated } });
+}
+
+/* There is room for one pair: the other triangle's would raise no bound. */
+static void pairs_whose_triangles_raise_the_bound_come_first(void **state) {
+    (void)state;
+    g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("triangles");
+    add_triangle(problem, 0, false);
+    add_triangle(problem, 3, true);
+    add_triangle(problem, 6, false);
+    g_autoptr(MtfCore) core = mtf_core_new(problem);
+    double room = (double)mtf_core_size(core).entries + 8;
+    assert_int_equal(mtf_core_pair_nodes(core, room, MOST_VALUES), 1);
+    int left = core->nodes[3].alive + core->nodes[4].alive + core->nodes[5].alive;
+    assert_int_equal(left, 2);
+    g_autoptr(MtfMessages) messages = mtf_messages_new(core);
+    double bound = 0;
+    for (int pass = 0; pass < 9; pass++)
+        bound = mtf_messages_pass(messages);
+    assert_true(fabs(bound - 1) < 1e-9);
+}
+
 /* On a path without memory the relaxation is tight: the bound is the optimum, 1 + 0 + 2 = 3. */
 static void a_path_is_solved_by_the_bound(void **state) {
     (void)state;
@@ -316,6 +346,7 @@ int main(void) {
         cmocka_unit_test(after_a_leap_the_bound_is_a_bound),
         cmocka_unit_test(leaps_are_worth_more_than_passes),
         cmocka_unit_test(messages_by_classes_are_those_of_every_value),
+        cmocka_unit_test(pairs_whose_triangles_raise_the_bound_come_first),
         cmocka_unit_test(a_path_is_solved_by_the_bound),
         cmocka_unit_test(pruning_keeps_every_choice_within_the_cutoff),
         cmocka_unit_test(baked_messages_change_no_cost),
