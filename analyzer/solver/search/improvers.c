@@ -13,7 +13,8 @@
 #define MOST_MOVES 9       /* or so many, until their prices are right: */
 #define MOST_OVERFULL 0.05 /* no row holds more than its capacity by more than this share of it, */
 #define MOST_SLACK 0.003   /* and what is overfull and left is worth this share of the cost */
-#define MOST_ENTRIES 3e4   /* of one of their tables */
+#define LEAST_ENTRIES 3e4  /* of one of their tables, */
+#define MOST_ENTRIES 5e5   /* twice as many after each try in vain, to this */
 #define LEAST_PRICE 0.9    /* Prices are the bound's times this */
 #define MOST_PRICE 1.05    /* to this, times what moves before taught, */
 #define LEARNING 2.0       /* of the share of the room that was overfull or left, */
@@ -30,6 +31,7 @@ typedef struct Improver {
     MtfLocalSearch *local;
     GRand *rand;
     int tries;                  /* of large moves */
+    double entries;             /* of a table of them */
     bool nearly_best;           /* what the last one came to, which is still in `trial` */
     int64_t work;               /* in neighbourhoods between them */
     double far_gain, near_gain; /* in a microsecond, on average */
@@ -67,6 +69,7 @@ static void improver_init(Improver *improver, MtfImprovers *all, guint64 seed) {
                             .local = mtf_local_search_new(core, seed),
                             .rand = g_rand_new_with_seed((guint32)(seed ^ (seed >> 32))),
                             .work = LEAST_WORK,
+                            .entries = LEAST_ENTRIES,
                             .values = g_new0(int, count),
                             .cost = INT64_MAX,
                             .decoded = g_new0(int, count),
@@ -147,8 +150,8 @@ static void tell(Improver *improver) {
 
 static void move_far(Improver *improver, int count, const int *others, int *values) {
     for (int i = 0; i < count && !mtf_search_is_over(&improver->all->control); i++)
-        mtf_width_move(improver->all->core, improver->rand, improver->priced, MOST_ENTRIES, others,
-                       values);
+        mtf_width_move(improver->all->core, improver->rand, improver->priced, improver->entries,
+                       others, values);
 }
 
 /* The bound's prices are right for what it mixes; choices are whole, and those that large moves reach at
@@ -199,12 +202,14 @@ static void try_far(Improver *improver) {
             return;
         right = learn_prices(improver);
     }
-    if (!mtf_local_search_improve(improver->local, improver->trial))
-        return;
-    int64_t cost = mtf_core_cost(all->core, improver->trial);
+    bool legal = mtf_local_search_improve(improver->local, improver->trial);
+    int64_t cost = legal ? mtf_core_cost(all->core, improver->trial) : INT64_MAX;
     improver->nearly_best = (double)cost <= (1 + NEARLY_BEST) * (double)improver->cost;
-    if (cost >= improver->cost)
+    if (cost >= improver->cost) {
+        improver->entries = fmin(2 * improver->entries, MOST_ENTRIES);
         return;
+    }
+    improver->entries = LEAST_ENTRIES;
     copy_values(all, improver->trial, improver->values);
     improver->cost = cost;
 }
