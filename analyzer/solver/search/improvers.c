@@ -14,7 +14,7 @@
 #define MOST_OVERFULL 0.05 /* no row holds more than its capacity by more than this share of it, */
 #define MOST_SLACK 0.003   /* and what is overfull and left is worth this share of the cost */
 #define LEAST_ENTRIES 3e4  /* of one of their tables, */
-#define MOST_ENTRIES 5e5   /* twice as many after each try in vain, to this */
+#define MOST_ENTRIES 5e5   /* twice as many after each try that betters nothing, to this */
 #define LEAST_PRICE 0.9    /* Prices are the bound's times this */
 #define MOST_PRICE 1.05    /* to this, times what moves before taught, */
 #define LEARNING 2.0       /* of the share of the room that was overfull or left, */
