@@ -42,10 +42,9 @@ typedef struct {
     const char *before_attention, *on_attention, *after_attention; /* norms */
     const char *before_ffn, *on_ffn, *after_ffn;
     const char *cross_q, *cross_k, *cross_v, *cross_o, *before_cross, *after_cross;
-    const char
-        *buckets; /* table of relative positions, behind the layer's prefix where each has one */
-    const char *distances,
-        *distance_norm; /* table of disentangled attention, its norm; whole names */
+    const char *buckets; /* table of relative positions, behind the prefix of each layer with one */
+    const char *distances;               /* table of disentangled attention; whole name */
+    const char *distance_norm;           /* likewise */
     const char *distance_q, *distance_k; /* what its rows go through; NULL: through `q` and `k` */
     const char *sinks;                   /* each head's score of nothing; its whole name */
     const char *final_norm;              /* with its own prefix */

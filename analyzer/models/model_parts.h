@@ -27,8 +27,8 @@ void mtf_parts_leave(MtfParts *parts);
 void mtf_parts_enter_layer(MtfParts *parts, const char *block, int iteration);
 void mtf_parts_leave_layer(MtfParts *parts);
 
-/* The tensor that is called `name` here, and the one that would be if the layer were the first of its block; -1 where there is
- * none. */
+/* The tensor that is called `name` here, and the one that would be if the layer were the first of its
+ * block; -1 where there is none. */
 int mtf_parts_find(const MtfParts *parts, const char *name);
 int mtf_parts_find_in_first_layer(const MtfParts *parts, const char *name);
 

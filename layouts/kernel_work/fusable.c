@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/kernel_work/fusable.h"
 
+#include "layouts/base/json_writer.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/kernel_work/eager.h"
 
@@ -137,6 +138,14 @@ static void mark_redone(MtfGraph *graph) {
                 from >= 0 && g_hash_table_contains(cloned, mtf_graph_operation(graph, from)->name);
         }
     }
+}
+
+MtfFramework mtf_framework_of_profile(const cJSON *software) {
+    const cJSON *kept = cJSON_GetObjectItemCaseSensitive(software, "kept_bytes");
+    return (MtfFramework){
+        .eager = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(software, "eager")),
+        .logit_bytes = mtf_json_number_of(kept, "logits", 0),
+    };
 }
 
 void mtf_graph_mark_near(MtfGraph *graph, MtfFramework framework) {

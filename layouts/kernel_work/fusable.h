@@ -15,11 +15,16 @@
 
 #include "layouts/graph/graph.h"
 
+#include <cjson/cJSON.h>
+
 /* What a framework does with a graph that programs of its own do not. */
 typedef struct {
     bool eager;         /* it calls its library operation by operation */
     double logit_bytes; /* it keeps of a logit where the loss is derived; 0: what the program has */
 } MtfFramework;
+
+/* What the profile of a framework says, as it stands in a plan with its machine. */
+MtfFramework mtf_framework_of_profile(const cJSON *software);
 
 /* Fills in `near_inputs` and `near_outputs` of all operations; and `near_redone`: of recomputed layers
  * this graph leaves out what only the layer's own result needs, its last product and the attention whose

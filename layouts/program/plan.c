@@ -474,14 +474,8 @@ static bool read_body(const MtfJson *root, MtfPlan *plan, GError **error) {
 /* What is priced for a framework that fuses, or does not, is priced so again. */
 static void mark_near(MtfPlan *plan) {
     const cJSON *software = cJSON_GetObjectItemCaseSensitive(plan->machine, "software");
-    if (software == NULL)
-        return;
-    const cJSON *kept = cJSON_GetObjectItemCaseSensitive(software, "kept_bytes");
-    MtfFramework framework = {
-        .eager = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(software, "eager")),
-        .logit_bytes = mtf_json_number_of(kept, "logits", 0),
-    };
-    mtf_graph_mark_near(plan->graph, framework);
+    if (software != NULL)
+        mtf_graph_mark_near(plan->graph, mtf_framework_of_profile(software));
 }
 
 /* The name of the profile, which stands whole with the machine. */

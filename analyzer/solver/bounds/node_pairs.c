@@ -29,12 +29,16 @@ static int count_possible(const MtfCore *core, const MtfCoreEdge *edge) {
     return possible;
 }
 
+static void mark_neighbours(const MtfCore *core, int node, bool value, bool *mark) {
+    for (guint k = 0; k < core->nodes[node].edges->len; k++)
+        mark[neighbour(core, node, k)] = value;
+}
+
 /* How many triangles and how many squares the edge is part of, a triangle counting for two. `mark`
  * is scratch, false everywhere before and after. */
 static int count_cycles(const MtfCore *core, const MtfCoreEdge *edge, bool *mark) {
     int a = edge->a, b = edge->b, cycles = 0;
-    for (guint k = 0; k < core->nodes[b].edges->len; k++)
-        mark[neighbour(core, b, k)] = true;
+    mark_neighbours(core, b, true, mark);
     for (guint k = 0; k < core->nodes[a].edges->len; k++) {
         int x = neighbour(core, a, k);
         cycles += x != b && mark[x] ? 2 : 0;
@@ -43,8 +47,7 @@ static int count_cycles(const MtfCore *core, const MtfCoreEdge *edge, bool *mark
             cycles += y != a && y != b && mark[y];
         }
     }
-    for (guint k = 0; k < core->nodes[b].edges->len; k++)
-        mark[neighbour(core, b, k)] = false;
+    mark_neighbours(core, b, false, mark);
     return cycles;
 }
 
@@ -116,15 +119,13 @@ static int64_t triangle_gain(const MtfCore *core, const MtfCoreEdge *edge, int t
 static double gain_of(const MtfCore *core, const MtfCoreEdge *edge, bool *mark) {
     int a = edge->a, b = edge->b;
     double gain = 0;
-    for (guint k = 0; k < core->nodes[b].edges->len; k++)
-        mark[neighbour(core, b, k)] = true;
+    mark_neighbours(core, b, true, mark);
     for (guint k = 0; k < core->nodes[a].edges->len; k++) {
         int third = neighbour(core, a, k);
         if (third != b && mark[third])
             gain += (double)triangle_gain(core, edge, third);
     }
-    for (guint k = 0; k < core->nodes[b].edges->len; k++)
-        mark[neighbour(core, b, k)] = false;
+    mark_neighbours(core, b, false, mark);
     return gain;
 }
 

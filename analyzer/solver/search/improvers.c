@@ -20,8 +20,8 @@
 #define LEARNING 2.0       /* of the share of the room that was overfull or left, */
 #define MOST_LESSON 1.25   /* this at most from one move */
 #define MOST_LEARNED 10.0  /* and from all */
-#define NEARLY_BEST 0.003  /* Where a try ends this near to the best, the next one begins */
-#define LEAST_WORK 2000000 /* in neighbourhoods between large moves; */
+#define NEARLY_BEST 0.003  /* A try that ends this near to the best is where the next one begins. */
+#define LEAST_WORK 2000000 /* In neighbourhoods between large moves; */
 #define MOST_WORK 64000000 /* more while they gain more in their time; */
 #define NEWEST 0.1         /* weight of the newest look in what either gains */
 
