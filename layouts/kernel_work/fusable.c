@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/kernel_work/fusable.h"
 
-#include "layouts/base/json_writer.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/kernel_work/eager.h"
 
@@ -142,9 +141,10 @@ static void mark_redone(MtfGraph *graph) {
 
 MtfFramework mtf_framework_of_profile(const cJSON *software) {
     const cJSON *kept = cJSON_GetObjectItemCaseSensitive(software, "kept_bytes");
+    const cJSON *logits = cJSON_GetObjectItemCaseSensitive(kept, "logits");
     return (MtfFramework){
         .eager = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(software, "eager")),
-        .logit_bytes = mtf_json_number_of(kept, "logits", 0),
+        .logit_bytes = cJSON_IsNumber(logits) ? logits->valuedouble : 0,
     };
 }
 
