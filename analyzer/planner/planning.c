@@ -237,10 +237,13 @@ const char *mtf_planning_precision_for(const MtfMachine *machine, const MtfGraph
 void mtf_planning_print_machine(const char *precision, const MtfMachine *machine, bool named,
                                 const char *asked) {
     bool natural = asked == NULL && strcmp(precision, machine->precision) == 0;
-    printf("machine        %s%s\nsoftware       %s\nprecision      %s (%s)\n", machine->name,
+    const char *rate = mtf_machine_peaks(machine, precision).dtype;
+    bool lent = strcmp(precision, "bf16") == 0 && strcmp(rate, precision) != 0;
+    printf("machine        %s%s\nsoftware       %s\nprecision      %s%s%s (%s)\n", machine->name,
            named ? ""
                  : " (no --machine given); meshtf-plan machines lists those that plans can be for",
-           mtf_machine_software_name(machine), precision,
+           mtf_machine_software_name(machine), precision, lent ? ", at the rate of " : "",
+           lent ? rate : "",
            asked != NULL ? "as asked for"
            : natural     ? "the machine's own; --precision says otherwise"
                          : "the graph's own");

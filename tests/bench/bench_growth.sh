@@ -59,12 +59,14 @@ for layers in 250 500 1000; do
 done
 most=
 
-# wide NAME MACHINE MODEL...: images, volumes and experts on 64 devices.
+# wide NAME MACHINE MODEL...: images, volumes and experts on 64 devices, V100 in float32.
 wide() {
     name=$1 machine=$2
     shift 2
     meshtf-plan model "$@" -o "$dir/graph.json" >/dev/null
-    row "$name, 64 $machine" 0.01 --devices 64 --machine "$machine"
+    set --
+    [ "$machine" != v100 ] || set -- --precision f32
+    row "$name, 64 $machine" 0.01 --devices 64 --machine "$machine" "$@"
 }
 
 echo 'wide problems: many ways for each layer'
@@ -77,7 +79,7 @@ wide 'Mixtral 8x7B' h100 mixtral --preset mixtral-8x7b
 most=20
 for row in '1b 4' '4b 16'; do
     meshtf-plan model resnet --preset "alpa-${row% *}" --batch 1536 -o "$dir/graph.json" >/dev/null
-    row "Wide-ResNet ${row% *}, ${row#* } of p3.16xlarge" 0.01 --devices "${row#* }" --machine p3.16xlarge
+    row "Wide-ResNet ${row% *}, ${row#* } of p3.16xlarge" 0.01 --devices "${row#* }" --machine p3.16xlarge --precision f32
 done
 most=
 meshtf-plan model gshard --preset moe-2048e-36l -o "$dir/graph.json" >/dev/null

@@ -77,12 +77,12 @@ printf '%-11s %-16s %9s %9s %8s\n' network mesh free PaSE 'gap %'
 pase() {
     meshtf-plan model "$2" --preset "$3" -o "$folder/graph.json" >/dev/null &&
         jq "$6" "$folder/graph.json" >"$folder/renamed.json" &&
-        meshtf-plan estimate "$folder/renamed.json" --mesh "$4" --machine v100 --layout "$5" -o "$folder/pase" >/dev/null &&
+        meshtf-plan estimate "$folder/renamed.json" --mesh "$4" --machine v100 --precision f32 --layout "$5" -o "$folder/pase" >/dev/null &&
         beside_free "$1" "$4" || failed=1
 }
 # beside_free NETWORK MESH: searches the graph, and prints a line with what PaSE's strategy costs.
 beside_free() {
-    meshtf-plan search "$folder/graph.json" --mesh "$2" --machine v100 --json -o "$folder/plan.json" >"$folder/free" &&
+    meshtf-plan search "$folder/graph.json" --mesh "$2" --machine v100 --precision f32 --json -o "$folder/plan.json" >"$folder/free" &&
         awk -v network="$1" -v mesh="$2" -v free="$(value cost "$folder/free")" -v pase="$(value cost "$folder/pase")" \
         -v gap="$(value gap "$folder/free")" '
         BEGIN {
@@ -101,9 +101,9 @@ done
 # divides nothing over any, and the problems that PaSE solved were not brought back to this graph's dimensions.
 transformer() {
     meshtf-plan model transformer --preset pase-large --heads 8 --d-kv 128 --batch 64 -o "$folder/graph.json" >/dev/null &&
-        meshtf-plan estimate "$folder/graph.json" --mesh 'rows:4;cols:2' --machine v100 --layout '' -o "$folder/whole" >/dev/null &&
+        meshtf-plan estimate "$folder/graph.json" --mesh 'rows:4;cols:2' --machine v100 --precision f32 --layout '' -o "$folder/whole" >/dev/null &&
         python3 "${0%/*}/pase_transformer.py" "$folder/whole" "$folder/layout.json" &&
-        meshtf-plan estimate "$folder/graph.json" --machine v100 --layout "$folder/layout.json" -o "$folder/pase" >/dev/null &&
+        meshtf-plan estimate "$folder/graph.json" --machine v100 --precision f32 --layout "$folder/layout.json" -o "$folder/pase" >/dev/null &&
         beside_free Transformer 'rows:4;cols:2' || failed=1
 }
 transformer

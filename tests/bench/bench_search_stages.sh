@@ -5,11 +5,11 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failed=0
 
-# row NAME SECONDS OPTION...: searches $dir/graph.json for stages and prints one line.
+# row NAME SECONDS OPTION...: searches $dir/graph.json for stages, in float32 unless told, and prints one line.
 row() {
     name=$1 most=$2
     shift 2
-    /usr/bin/env bash -c 'TIMEFORMAT="%R %U"; time "$@"' row meshtf-plan search "$dir/graph.json" --stages auto --json \
+    /usr/bin/env bash -c 'TIMEFORMAT="%R %U"; time "$@"' row meshtf-plan search "$dir/graph.json" --stages auto --precision f32 --json \
         -o "$dir/plan.json" "$@" >"$dir/out" 2>"$dir/err"
     # shellcheck disable=SC2046  # two numbers, apart on purpose
     set -- $(tail -n 1 "$dir/err")
@@ -22,7 +22,7 @@ row() {
 
 printf '%-48s %9s %8s %8s\n' '' step seconds cpu
 meshtf-plan model gpt --preset gpt3-175b --batch 1536 -o "$dir/graph.json" >/dev/null
-row 'GPT-3 175B, batch 1536, 1024 A100' 60 --devices 1024 --machine a100
+row 'GPT-3 175B, batch 1536, 1024 A100' 60 --devices 1024 --machine a100 --precision bf16
 meshtf-plan model gpt --preset gpt3-175b --layers 48 --d-model 8192 --d-ff 32768 --heads 64 --d-kv 128 --length 1024 --vocab 51200 \
     --batch 1024 -o "$dir/graph.json" >/dev/null
 row 'GPT of 39 billion, 64 V100' 20 --devices 64 --machine p3.16xlarge
