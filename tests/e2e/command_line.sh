@@ -59,7 +59,7 @@ jq -c '{mesh, layout} | .layout.operations |= with_entries(.value |= map_values(
 run meshtf-plan estimate mlp --layout "$work/whole.json" --machine v100 -o "$work/again.json"
 claim "mesh and layout alone are enough, and what is changed is priced anew" \
     test "$(digest "$work/plan.json")" != "$(digest "$work/again.json")"
-run meshtf-plan estimate mlp --layout "$work/plan.json" --mesh rows:4
+run meshtf-plan estimate mlp --layout "$work/plan.json" --machine v100 --mesh rows:4
 claim "whose mesh is no other than the one that is named" says_error "is of \"rows:2;cols:2\""
 run meshtf-plan estimate gpt-small --layout "$work/plan.json"
 claim "a layout of another graph is refused" bad_input
