@@ -38,25 +38,40 @@ int mtf_make_cache(MtfMaking *m, const MtfOperation *op, int *inputs) {
     return next;
 }
 
-/* where(memory <= place, x, -1e30), under the name of `op`. */
-static int hide_later(MtfMaking *m, const MtfOperation *op, const char *suffix, int memory_dim,
-                      int x) {
+/* where(memory <= place, x, -1e30), or with a window where(place - window < memory, x, -1e30), under the name of
+ * `op`. */
+static int hide(MtfMaking *m, const MtfOperation *op, const char *suffix, int memory_dim,
+                double window, int x) {
     if (x < 0)
         return -1;
     MtfDtype dtype = mtf_graph_tensor(m->graph, x)->dtype;
     MtfShape along = { 1, { memory_dim } }, all = { 3, { m->batch, m->length, memory_dim } };
     MtfShape scalar = { 0 }, whole = *mtf_making_shape(m, x);
-    MtfEmission range = { op->name, "/memory", MTF_OP_RANGE, MTF_NO_ATTRIBUTES,
-                          &along,   true,      MTF_I32 };
-    MtfEmission less = { op->name, "/seen_place", MTF_OP_LESS_EQUAL, MTF_NO_ATTRIBUTES, &all, false,
-                         0 };
-    MtfEmission cast = { op->name, "/seen", MTF_OP_CAST, MTF_NO_ATTRIBUTES, NULL, true, dtype };
-    MtfEmission low = { op->name, "/unseen", MTF_OP_CONSTANT, MTF_NO_ATTRIBUTES, &scalar,
-                        true,     dtype };
-    MtfEmission choose = { op->name, suffix, MTF_OP_WHERE, MTF_NO_ATTRIBUTES, &whole, false, 0 };
+    g_autofree char *made = g_strconcat(op->name, suffix, NULL);
+    MtfEmission range = { made, "/memory", MTF_OP_RANGE, MTF_NO_ATTRIBUTES, &along, true, MTF_I32 };
+    MtfEmission size = {
+        made, "/window", MTF_OP_CONSTANT, MTF_NO_ATTRIBUTES, &scalar, true, MTF_I32
+    };
+    MtfEmission begin = { made, "/before", MTF_OP_SUBTRACT, MTF_NO_ATTRIBUTES, NULL, false, 0 };
+    MtfEmission less = {
+        made, "/seen_place", MTF_OP_LESS_EQUAL, MTF_NO_ATTRIBUTES, &all, false, 0
+    };
+    MtfEmission cast = { made, "/seen", MTF_OP_CAST, MTF_NO_ATTRIBUTES, NULL, true, dtype };
+    MtfEmission low = { made, "/unseen", MTF_OP_CONSTANT, MTF_NO_ATTRIBUTES, &scalar, true, dtype };
+    MtfEmission choose = { made, "", MTF_OP_WHERE, MTF_NO_ATTRIBUTES, &whole, false, 0 };
     low.attributes.value = NEVER_SEEN;
-    int memory = mtf_making_emit(m, &range, 0, NULL), place = mtf_making_place(m);
-    int seen_place = mtf_making_emit(m, &less, 2, (int[]){ memory, place });
+    int pair[2] = { mtf_making_emit(m, &range, 0, NULL), mtf_making_place(m) };
+    if (window > 0) {
+        MtfShape both = { 2, { m->batch, m->length } };
+        size.attributes.value = window;
+        begin.shape = &both;
+        less.kind = MTF_OP_LESS;
+        int before =
+            mtf_making_emit(m, &begin, 2, (int[]){ pair[1], mtf_making_emit(m, &size, 0, NULL) });
+        pair[1] = pair[0];
+        pair[0] = before;
+    }
+    int seen_place = mtf_making_emit(m, &less, 2, pair);
     int seen = mtf_making_emit(m, &cast, 1, &seen_place),
         unseen = mtf_making_emit(m, &low, 0, NULL);
     return mtf_making_emit(m, &choose, 3, (int[]){ seen, x, unseen });
@@ -66,7 +81,7 @@ int mtf_make_mask(MtfMaking *m, const MtfOperation *op, int *inputs) {
     const MtfAttributes *a = &op->attributes;
     if (a->query != m->length || inputs[0] < 0)
         return mtf_making_copy(m, op, inputs);
-    return hide_later(m, op, "", a->memory, inputs[0]);
+    return hide(m, op, "", a->memory, 0, inputs[0]);
 }
 
 /* softcap tanh(scores / softcap), under the name of `op`. */
@@ -107,20 +122,17 @@ static int biased_shares(MtfMaking *m, const MtfOperation *op, const int *inputs
         scores = cap_scores(m, op, mtf_making_emit(m, &scale, 1, &products));
     int biased =
         mtf_making_emit(m, &add, op->n_inputs - 2, (int[]){ scores, inputs[3], inputs[4] });
-    int seen = hide_later(m, op, "/causal", a->memory, biased);
+    int seen = hide(m, op, "/causal", a->memory, 0, biased);
+    if (a->window > 0)
+        seen = hide(m, op, "/near", a->memory, a->window, seen);
     return mtf_making_emit(m, &softmax, 1, &seen);
 }
 
 /* Attention with a bias, by rows that there are: cached_attention adds none. */
 static int make_biased_attention(MtfMaking *m, const MtfOperation *op, const int *inputs) {
-    const MtfAttributes *a = &op->attributes;
     for (int k = 0; k < op->n_inputs; k++)
         if (inputs[k] < 0)
             return -1;
-    if (a->window != 0) {
-        mtf_making_fail(m, op, "has a bias beside a window");
-        return -1;
-    }
     MtfShape out = *mtf_making_shape(m, inputs[0]);
     MtfEmission e = { op->name, "", MTF_OP_EINSUM, MTF_NO_ATTRIBUTES, &out, false, 0 };
     return mtf_making_emit(m, &e, 2, (int[]){ biased_shares(m, op, inputs), inputs[2] });

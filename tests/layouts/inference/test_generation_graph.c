@@ -120,9 +120,8 @@ static void prompts_of_different_lengths_are_read_in_pieces(void **state) {
         generates_like_the_whole(configs[i], (int[]){ 3, 1, 2, 0 }, 8);
 }
 
-/* BLOOM adds a slope of distances. */
-static void scores_are_capped_before_something_is_added(void **state) {
-    (void)state;
+/* BLOOM, which adds a slope of distances, with a soft cap or a window beside it. */
+static void attention_with_a_bias_generates(double softcap, double window) {
     g_autoptr(MtfGraph) graph =
         mtf_test_model("{'model_type': 'bloom', " COMMON "'hidden_size': 8, 'n_layer': 2, "
                        "'n_head': 2}",
@@ -130,9 +129,20 @@ static void scores_are_capped_before_something_is_added(void **state) {
     for (int o = 0; o < (int)graph->operations->len; o++)
         if (mtf_graph_operation(graph, o)->kind == MTF_OP_ATTENTION) {
             assert_int_equal(mtf_graph_operation(graph, o)->n_inputs, 4);
-            mtf_graph_operation(graph, o)->attributes.softcap = 0.3;
+            mtf_graph_operation(graph, o)->attributes.softcap = softcap;
+            mtf_graph_operation(graph, o)->attributes.window = window;
         }
     graph_generates_like_the_whole(graph, (int[]){ 3, 1, 2, 0 }, 8);
+}
+
+static void scores_are_capped_before_something_is_added(void **state) {
+    (void)state;
+    attention_with_a_bias_generates(0.3, 0);
+}
+
+static void what_lies_before_a_window_is_hidden_beside_a_bias(void **state) {
+    (void)state;
+    attention_with_a_bias_generates(0, 2);
 }
 
 static void what_cannot_generate_is_told(void **state) {
@@ -161,6 +171,7 @@ int main(void) {
         cmocka_unit_test(token_by_token_it_is_the_whole_text),
         cmocka_unit_test(prompts_of_different_lengths_are_read_in_pieces),
         cmocka_unit_test(scores_are_capped_before_something_is_added),
+        cmocka_unit_test(what_lies_before_a_window_is_hidden_beside_a_bias),
         cmocka_unit_test(what_cannot_generate_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
