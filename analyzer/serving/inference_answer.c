@@ -247,6 +247,8 @@ static void print_for_people(const MtfInferenceRun *run) {
                full_tokens_per_second(run), run->stages);
     if (mtf_inference_run_is_forward(run))
         print_results(run);
+    else if (max_context(run) == 0)
+        printf("context        any: what this model keeps does not grow with the text\n");
     else
         printf("context        at most %" PRId64 " tokens an example in this layout\n",
                max_context(run));

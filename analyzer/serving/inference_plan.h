@@ -38,7 +38,7 @@ typedef struct {
     MtfPlan *plan;        /* NULL: nothing fits */
     double step_seconds;  /* of the whole batch: all prompts, or a token each */
     int64_t max_context;  /* the longest context (with what is generated) with which this layout
-                             fits; 0 without caches */
+                             fits; 0 where nothing grows with it */
     int64_t weight_bytes; /* of a device */
     int64_t cache_bytes;  /* … */
 } MtfInferencePhase;

@@ -38,6 +38,8 @@ static void sum_up(MtfInferencePipeline *p, const MtfMachine *machine) {
         p->weight_bytes = MAX(p->weight_bytes, phase->weight_bytes);
         p->cache_bytes = MAX(p->cache_bytes, phase->cache_bytes);
     }
+    if (p->max_context == INT64_MAX)
+        p->max_context = 0;
 }
 
 static void predict(MtfInferencePipeline *p, const MtfPlanSearchOptions *options) {

@@ -2,7 +2,7 @@
 #include "layouts/inference/generation_graph.h"
 
 #include "layouts/base/error.h"
-#include "layouts/graph/operation_table.h"
+#include "layouts/graph/loops.h"
 #include "layouts/inference/generation_making.h"
 
 #include <inttypes.h>
@@ -62,7 +62,7 @@ int mtf_generation_length(const MtfGraph *graph) {
 int mtf_generation_context(const MtfGraph *graph) {
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
-        int cache = op->n_inputs == 3 ? op->inputs[1] : -1;
+        int cache = op->n_inputs == 3 && op->attributes.to >= 0 ? op->inputs[1] : -1;
         if (cache >= 0 && mtf_graph_tensor(graph, cache)->memory == MTF_MEMORY_CACHE)
             return op->attributes.to;
     }
@@ -109,18 +109,29 @@ static bool find_scores(MtfMaking *m, GError **error) {
     return true;
 }
 
-/* What the scores follow from. */
-static void mark_needed(MtfMaking *m) {
-    int n = (int)m->from->operations->len;
-    g_autofree bool *wanted = g_new0(bool, m->from->tensors->len + 1);
-    wanted[m->scores] = true;
-    for (int i = n - 1; i >= 0; i--) {
+/* What the scores follow from, where `wanted` are known to be wanted; states want what hands them on. Whether
+ * that is more than was known. */
+static bool mark_more(MtfMaking *m, bool *wanted) {
+    bool more = false;
+    for (int i = (int)m->from->operations->len - 1; i >= 0; i--) {
         const MtfOperation *op = mtf_graph_operation(m->from, i);
+        bool known = m->needed[i];
         for (int k = 0; k < op->n_outputs; k++)
             m->needed[i] |= wanted[op->outputs[k]];
+        if (mtf_operation_row(op->kind)->loop == MTF_LOOP_HANDS_ON)
+            m->needed[i] |= wanted[op->inputs[0]];
         for (int k = 0; k < op->n_inputs && m->needed[i]; k++)
             wanted[op->inputs[k]] = true;
+        more |= m->needed[i] != known;
     }
+    return more;
+}
+
+static void mark_needed(MtfMaking *m) {
+    g_autofree bool *wanted = g_new0(bool, m->from->tensors->len + 1);
+    wanted[m->scores] = true;
+    while (mark_more(m, wanted))
+        ;
 }
 
 /* ---- Dimensions, inputs and variables -------------------------------------------------------- */
@@ -175,12 +186,14 @@ static int64_t choices_of_places(const MtfGraph *graph, const bool *needed, int 
 }
 
 static void copy_dimensions(MtfMaking *m) {
+    g_autofree int64_t *beyond = g_new(int64_t, m->from->dimensions->len + 1);
+    mtf_making_places_beyond(m->from, m->length, beyond);
     for (int d = 0; d < (int)m->from->dimensions->len; d++) {
         const MtfDimension *dimension = mtf_graph_dimension(m->from, d);
         int64_t size = dimension->size;
         if (d == m->batch && m->sizes->batch > 0)
             size = m->sizes->batch;
-        if (d == m->length)
+        if (d == m->length || beyond[d] >= 0)
             size = m->sizes->length;
         if (is_memory(m, d) && m->sizes->context > 0)
             size = m->sizes->context;
@@ -193,6 +206,10 @@ static void copy_dimensions(MtfMaking *m) {
     for (guint i = 0; i < m->from->repeats->len; i++) {
         const MtfRepeat *repeat = &g_array_index(m->from->repeats, MtfRepeat, i);
         mtf_graph_add_repeat(m->graph, repeat->name, repeat->count);
+    }
+    for (guint i = 0; i < m->from->loops->len; i++) {
+        const MtfLoop *loop = &g_array_index(m->from->loops, MtfLoop, i);
+        mtf_graph_add_loop(m->graph, loop->name, loop->dimension, loop->reverse);
     }
 }
 
@@ -223,7 +240,9 @@ static int integer_range(MtfMaking *m, const char *name) {
 int mtf_making_place(MtfMaking *m) {
     MtfShape both = { 2, { m->batch, m->length } };
     MtfLayer reader = m->layer;
+    int loop = m->loop;
     m->layer = (MtfLayer){ 0 };
+    m->loop = 0;
     if (m->place < 0) {
         g_autofree char *own = mtf_making_free_name(m, "place_in_text");
         MtfEmission e = { own, "", MTF_OP_ADD, MTF_NO_ATTRIBUTES, &both, false, MTF_I32 };
@@ -231,6 +250,7 @@ int mtf_making_place(MtfMaking *m) {
             mtf_making_emit(m, &e, 2, (int[]){ integer_range(m, "place_at_hand"), m->position });
     }
     m->layer = reader;
+    m->loop = loop;
     return m->place;
 }
 
@@ -413,7 +433,7 @@ static bool is_head(const MtfMaking *m, const MtfOperation *op) {
            has(&mtf_graph_tensor(m->from, op->outputs[0])->shape, m->vocabulary);
 }
 
-static int emit_copy(MtfMaking *m, const MtfOperation *op, int *inputs) {
+int mtf_making_copy_along(MtfMaking *m, const MtfOperation *op, int *inputs) {
     const MtfOperationRow *row = mtf_operation_row(op->kind);
     for (int k = 0; k < op->n_inputs && m->error == NULL && is_head(m, op); k++)
         if (has(mtf_making_shape(m, inputs[k]), m->length))
@@ -435,7 +455,7 @@ int mtf_making_copy(MtfMaking *m, const MtfOperation *op, int *inputs) {
     if (mixes_places(m, op))
         mtf_making_fail(m, op, "looks along the text");
     check_rows(m, op);
-    return emit_copy(m, op, inputs);
+    return mtf_making_copy_along(m, op, inputs);
 }
 
 /* Where nobody is dropped a token's result is the same whoever else is there. */
@@ -445,7 +465,7 @@ static int make_slots(MtfMaking *m, const MtfOperation *op, int *inputs) {
         return mtf_making_copy(m, op, inputs);
     if (a->capacity >= 0)
         mtf_making_fail(m, op, "drops choices beyond a capacity, in the order of the text");
-    return emit_copy(m, op, inputs);
+    return mtf_making_copy_along(m, op, inputs);
 }
 
 /* What is moved to the places of all choices of a text. */
@@ -454,7 +474,7 @@ static int make_routed(MtfMaking *m, const MtfOperation *op, int *inputs) {
     bool all = false;
     for (int i = 0; i < places->rank; i++)
         all |= choices_of_places(m->from, m->needed, m->length, places->dims[i]) > 0;
-    return (all ? emit_copy : mtf_making_copy)(m, op, inputs);
+    return (all ? mtf_making_copy_along : mtf_making_copy)(m, op, inputs);
 }
 
 // cppcheck-suppress constParameter
@@ -486,12 +506,23 @@ static int make_cast(MtfMaking *m, const MtfOperation *op, int *inputs) {
 
 /* How operations are made, keyed like the operation table; NULL: copied. */
 static int (*const makers[MTF_OPERATIONS])(MtfMaking *m, const MtfOperation *op, int *inputs) = {
-    [MTF_OP_RENAME] = mtf_make_cache,      [MTF_OP_ATTENTION] = mtf_make_attention,
-    [MTF_OP_ROTARY] = mtf_make_rotary,     [MTF_OP_RANGE] = make_range,
-    [MTF_OP_CAUSAL_MASK] = mtf_make_mask,  [MTF_OP_DROPOUT] = make_nothing,
-    [MTF_OP_STOP_GRADIENT] = make_nothing, [MTF_OP_CAST] = make_cast,
-    [MTF_OP_SLOTS] = make_slots,           [MTF_OP_SLOT_IDS] = make_routed,
-    [MTF_OP_DISPATCH] = make_routed,       [MTF_OP_ATTENTION_FURTHER] = mtf_make_further_attention,
+    [MTF_OP_RENAME] = mtf_make_cache,
+    [MTF_OP_ATTENTION] = mtf_make_attention,
+    [MTF_OP_ROTARY] = mtf_make_rotary,
+    [MTF_OP_RANGE] = make_range,
+    [MTF_OP_CAUSAL_MASK] = mtf_make_mask,
+    [MTF_OP_DROPOUT] = make_nothing,
+    [MTF_OP_STOP_GRADIENT] = make_nothing,
+    [MTF_OP_CAST] = make_cast,
+    [MTF_OP_SLOTS] = make_slots,
+    [MTF_OP_SLOT_IDS] = make_routed,
+    [MTF_OP_DISPATCH] = make_routed,
+    [MTF_OP_ATTENTION_FURTHER] = mtf_make_further_attention,
+    [MTF_OP_CONV] = mtf_make_convolution,
+    [MTF_OP_LOOP_BEGIN] = mtf_make_loop_begin,
+    [MTF_OP_LOOP_SLICE] = mtf_making_copy_along,
+    [MTF_OP_LOOP_STACK] = mtf_making_copy_along,
+    [MTF_OP_LOOP_NEXT] = mtf_make_loop_next,
 };
 
 static void make_operation(MtfMaking *m, int index) {
@@ -504,6 +535,7 @@ static void make_operation(MtfMaking *m, int index) {
     if (m->error != NULL)
         return;
     m->layer = op->layer;
+    m->loop = op->loop;
     int first = (makers[op->kind] != NULL ? makers[op->kind] : mtf_making_copy)(m, op, inputs);
     if (first < 0)
         return;
@@ -539,7 +571,10 @@ static void make_graph(MtfMaking *m) {
         if (m->needed[i])
             make_operation(m, i);
     m->layer = (MtfLayer){ 0 };
+    m->loop = 0;
     keep_scores(m);
+    if (m->error == NULL)
+        mtf_graph_gather_loops(m->graph, NULL, &m->error);
 }
 
 /* New tensors there may be of each old one: itself, a cache, parts of a mask; and some in common. */
@@ -553,6 +588,7 @@ MtfGraph *mtf_generation_graph(const MtfGraph *graph, const MtfGenerationSizes *
     g_autofree bool *needed = g_new0(bool, graph->operations->len + 1);
     g_autofree bool *placed = g_new0(bool, tensors);
     g_autofree int *map = g_new(int, tensors), *selected = g_new(int, made);
+    g_autofree int *kept = g_new0(int, tensors);
     memset(map, -1, tensors * sizeof *map);
     memset(selected, -1, made * sizeof *selected);
     MtfMaking m = { .from = graph,
@@ -561,6 +597,7 @@ MtfGraph *mtf_generation_graph(const MtfGraph *graph, const MtfGenerationSizes *
                     .needed = needed,
                     .placed = placed,
                     .tensors = map,
+                    .kept = kept,
                     .selected = selected };
     if (!find_scores(&m, error))
         return NULL;
@@ -576,11 +613,14 @@ MtfGraph *mtf_generation_graph(const MtfGraph *graph, const MtfGenerationSizes *
 
 void mtf_generation_set_length(MtfGraph *graph, int64_t length) {
     int dim = mtf_generation_length(graph), n = (int)graph->dimensions->len;
-    g_autofree int64_t *choices = g_new(int64_t, n);
+    g_autofree int64_t *choices = g_new(int64_t, n), *beyond = g_new(int64_t, n);
     for (int d = 0; d < n; d++)
         choices[d] = choices_of_places(graph, NULL, dim, d);
+    mtf_making_places_beyond(graph, dim, beyond);
     mtf_graph_dimension(graph, dim)->size = length;
     for (int d = 0; d < n; d++)
         if (choices[d] > 0)
             mtf_graph_dimension(graph, d)->size = length * choices[d];
+        else if (beyond[d] >= 0)
+            mtf_graph_dimension(graph, d)->size = length + beyond[d];
 }

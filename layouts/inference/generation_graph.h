@@ -12,7 +12,9 @@
  * likes where a prompt is read; both are this graph with another size. Example b's tokens stand at
  * position[b] and behind it, and the scores are those behind its token number last[b]. What stands
  * behind an example's own tokens in its cache is never looked at, so that examples may be of
- * different lengths: their filling is overwritten by what comes.
+ * different lengths: their filling is overwritten by what comes. Convolutions keep the elements before what
+ * is at hand that they read, loops their states, which filling does not change (generation_states.c); last[b]
+ * is -1 where an example brings nothing.
  *
  * Ranges, rotary turns, causal masks and tables of learned positions count from `position`; dropout
  * goes; experts that drop nobody have as many places as the tokens at hand have choices; the last
@@ -44,8 +46,8 @@ void mtf_generation_set_length(MtfGraph *graph, int64_t length);
 bool mtf_graph_has_results(const MtfGraph *graph);
 bool mtf_graph_generates(const MtfGraph *graph);
 
-/* The dimension that counts what an example brings, and the one that caches have in its place; -1
- * where there is none. */
+/* The dimension that counts what an example brings, and the one that caches of keys and values have in its
+ * place; -1 where there is none. */
 int mtf_generation_length(const MtfGraph *graph);
 int mtf_generation_context(const MtfGraph *graph);
 

@@ -14,6 +14,7 @@ int mtf_making_emit(MtfMaking *m, const MtfEmission *e, int n, const int *inputs
                                   .kind = e->kind,
                                   .phase = MTF_PHASE_FORWARD,
                                   .layer = m->layer,
+                                  .loop = m->loop,
                                   .n_inputs = n,
                                   .inputs = inputs,
                                   .shape = e->shape,

@@ -19,8 +19,10 @@ typedef struct {
     bool *needed;   /* operations of `from` */
     bool *placed;   /* tensors of `from`: they count positions */
     int *tensors;   /* of `from` -> of the new graph; -1: not made */
+    int *kept;      /* states of loops in `from` -> the variable that keeps them */
     int *selected;  /* of the new graph -> at the last place; -1 */
     MtfLayer layer; /* of what is made */
+    int loop;       /* likewise */
     GError *error;  /* the first one */
 } MtfMaking;
 
@@ -49,8 +51,10 @@ char *mtf_making_free_name(const MtfMaking *m, const char *name);
 /* The position of each token at hand in its text: [batch, length]. In generation_graph.c. */
 int mtf_making_place(MtfMaking *m);
 
-/* The operation as it is, of what it reads now. In generation_graph.c. */
+/* The operation as it is, of what it reads now; the second though it looks along the text. In
+ * generation_graph.c. */
 int mtf_making_copy(MtfMaking *m, const MtfOperation *op, int *inputs);
+int mtf_making_copy_along(MtfMaking *m, const MtfOperation *op, int *inputs);
 
 /* Makers of what attends, and of what it asks for; `inputs` are tensors of the new graph. In
  * generation_attention.c. */
@@ -59,5 +63,15 @@ int mtf_make_mask(MtfMaking *m, const MtfOperation *op, int *inputs);
 int mtf_make_attention(MtfMaking *m, const MtfOperation *op, int *inputs);
 int mtf_make_further_attention(MtfMaking *m, const MtfOperation *op, int *inputs);
 int mtf_make_rotary(MtfMaking *m, const MtfOperation *op, int *inputs);
+
+/* Makers of what remembers otherwise. In generation_states.c. */
+int mtf_make_convolution(MtfMaking *m, const MtfOperation *op, int *inputs);
+int mtf_make_loop_begin(MtfMaking *m, const MtfOperation *op, int *inputs);
+int mtf_make_loop_next(MtfMaking *m, const MtfOperation *op, int *inputs);
+
+/* How many places more than the text each dimension has that follows it: that of a convolution's result, which
+ * is renamed to the text's, and that of what such a convolution reads; -1: it does not follow. In
+ * generation_states.c. */
+void mtf_making_places_beyond(const MtfGraph *graph, int length, int64_t *beyond);
 
 #endif

@@ -293,7 +293,7 @@ static int64_t at_once(const MtfGenerator *g, const Reader *reader, int64_t slot
 
 /* What this rank holds of an input of a part: example `slot` and place of each element. Where a prompt is
  * read in pieces, the last place lies behind those at hand: nobody looks at a piece's scores, and rotary
- * positions may go by the whole prompt's length. */
+ * positions may go by the whole prompt's length. Of a slot that brings nothing it lies before them. */
 static void fill_input(const MtfGenerator *g, const Reader *reader, const Part *part, int tensor,
                        const MtfSlotTokens *brought) {
     if (tensor < 0)
@@ -306,7 +306,7 @@ static void fill_input(const MtfGenerator *g, const Reader *reader, const Part *
         int64_t place = slice->rank > 1 ? slice->begin[1] + i % width : 0;
         int64_t first = brought[slot].n - g->remaining[slot];
         out[i] = (int32_t)(tensor == part->position ? g->filled[slot]
-                           : tensor == part->last   ? MAX(g->remaining[slot] - 1, 0)
+                           : tensor == part->last   ? g->remaining[slot] - 1
                            : place < n              ? brought[slot].tokens[first + place]
                                                     : 0);
     }

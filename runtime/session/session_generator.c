@@ -5,11 +5,15 @@
 #include "layouts/inference/generation_graph.h"
 #include "layouts/inference/generation_layout.h"
 
+/* Of a text whose model keeps no keys and values: nothing else ends it. */
+#define LONGEST_TEXT (1 << 20)
+
 /* Of a plan of inference: what its caches hold, and its scores. */
 static void find_kept_scores(const MtfGraph *graph, MtfSessionText *text) {
     const MtfTensor *scores = mtf_graph_tensor(graph, mtf_generation_scores(graph));
     const MtfTensor *last = mtf_graph_tensor(graph, mtf_generation_input(graph, MTF_FEED_LAST));
-    text->window = mtf_graph_size(graph, mtf_generation_context(graph));
+    int context = mtf_generation_context(graph);
+    text->window = context >= 0 ? mtf_graph_size(graph, context) : LONGEST_TEXT;
     text->vocabulary =
         mtf_graph_elements(graph, &scores->shape) / mtf_graph_elements(graph, &last->shape);
 }

@@ -60,4 +60,21 @@ for wish in '--generate 4 --prompt é€' '--export-adapter DIR' '--export-hf DI
     run meshtf-run "$work/small.json" --data LICENSE --steps 3 $wish
     claim "$wish: refused before the first step" untrained
 done
+# A recurrent model keeps the states of its loops, whatever the length.
+meshtf-plan model lstm-lm --preset tiny -o "$work/g.json" >/dev/null
+plan 'rows:1' ''
+said 1 --no-cache
+cp "$work/said" "$work/expected"
+claim "a recurrent model says something" test -s "$work/expected"
+plan 'rows:2' 'hidden:rows'
+said 2
+claim "from states that two ranks share it is the same" sh -c \
+    "cmp -s '$work/said' '$work/expected' && ! grep -q 'without caches' '$work/out'"
+plan 'rows:1' ''
+said 1 --prompt 'The GNU' --no-cache --generate 20
+cp "$work/said" "$work/expected"
+run meshtf-plan search "$work/g.json" --infer decode --batch 2 --devices 2 --machine cpu-host -o "$work/p.json"
+claim "a plan of its tokens is for texts of any length" grep -q '^context  *any' "$work/out"
+said 2 --prompt 'The GNU' --generate 20
+claim "whose states say the same" cmp -s "$work/said" "$work/expected"
 done_testing
