@@ -155,6 +155,12 @@ static int by_factors(MtfAssembly *m, int which, int branch) {
     return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "by_factors", NULL, branch, factors);
 }
 
+/* What attention, or what stands in its place, makes of x. */
+static int first_branch(MtfAssembly *m, int x) {
+    bool mixes = mtf_layers_have(m->stack->mixer.layers, m->layer);
+    return mixes ? mtf_assembly_mixer(m, x) : mtf_assembly_self_attention(m, x);
+}
+
 /* One part of a layer, which adds to x what it makes of `seen`: norm, branch, norm, sum, norm, each norm
  * where the model has one. */
 static int part(MtfAssembly *m, int which, int x, int seen) {
@@ -165,7 +171,7 @@ static int part(MtfAssembly *m, int which, int x, int seen) {
     mtf_parts_enter(m->p, part_prefix[which]);
     bool bare = which == 0 && m->layer == 0 && m->stack->first_unnormed;
     int normal = mtf_assembly_norm(m, "before", bare ? NULL : before[which], m->d_model, seen);
-    int branch = which == 0 ? mtf_assembly_self_attention(m, normal) : mtf_assembly_ffn(m, normal);
+    int branch = which == 0 ? first_branch(m, normal) : mtf_assembly_ffn(m, normal);
     branch = mtf_assembly_norm(m, "on", on[which], m->d_model, branch);
     branch = by_factors(m, which, branch);
     branch = mtf_parts_dropout(m->p, "dropped", m->n->dropout.branches, branch);

@@ -8,7 +8,7 @@
  *
  * Which norms there are, and whether one normalises the branch or the sum, is the difference
  * between GPT-2, BERT and Gemma 2. A decoder beside an encoder has a third part between the two,
- * attention to what the encoder made.
+ * attention to what the encoder made. Some layers may have something else in the place of attention.
  *
  * Weights have the dimensions of the files they are published in, in that order, so that reading
  * one copies it: [out, in] for most, [in, out] where `in_first`. Query heads that share keys and
@@ -84,6 +84,19 @@ static inline bool mtf_layers_have(const MtfLayerSet layers, int64_t layer) {
     return layer < MTF_MOST_LAYERS && (layers[layer / 64] >> layer % 64 & 1) != 0;
 }
 
+/* What some layers have in the place of attention (mixers/). */
+typedef enum {
+    MTF_MIXER_CONVOLUTION, /* gates around a causal convolution of each feature (LFM2) */
+} MtfMixerKind;
+
+typedef struct {
+    MtfMixerKind kind;
+    MtfLayerSet layers; /* that have it */
+    int64_t taps;       /* places that its convolution reads, the last its own */
+    bool bias;
+    const char *in, *convolution, *out; /* names as of MtfStackNames */
+} MtfMixer;
+
 /* A stack of equal layers. */
 typedef struct {
     int64_t layers, heads, kv_heads, d_kv, d_ff; /* heads: of queries, a multiple of kv_heads */
@@ -151,6 +164,7 @@ typedef struct {
     double gate_limit;       /* of gate and up, which are multiplied as gpt-oss does; 0: neither */
     bool renormalise;        /* shares of the chosen experts add up to 1 */
     MtfRouting routing;      /* how tokens are sent to experts; sizes are those above */
+    MtfMixer mixer;
     MtfStackNames names;
 } MtfStack;
 

@@ -118,6 +118,9 @@ MtfShape mtf_assembly_query_heads(const MtfAssembly *m);
 /* Self-attention of the layer (architecture_attention.c): the branch, without norms around it. */
 int mtf_assembly_self_attention(MtfAssembly *m, int x);
 
+/* What the layer has in the place of attention (mixers/). */
+int mtf_assembly_mixer(MtfAssembly *m, int x);
+
 /* x turned by its positions along `dim`; x itself in layers that do not turn. */
 int mtf_assembly_turn(MtfAssembly *m, const char *name, int dim, int x);
 

@@ -169,6 +169,11 @@ count mpt-7b 6649286656 '{"model_type":"mpt","d_model":4096,"n_layers":32,"n_hea
 count stablelm2-1.6b 1644515328 '{"model_type":"stablelm","hidden_size":2048,"intermediate_size":5632,"num_hidden_layers":24,
   "vocab_size":100352,"use_qkv_bias":true}'
 # As Qwen 2 of 7 billion; the part that sees is not read.
+count lfm2-1.2b 1170340608 '{"model_type":"lfm2","block_ff_dim":12288,"conv_L_cache":3,"full_attn_idxs":[2,5,8,10,12,14],
+  "hidden_size":2048,"num_hidden_layers":16,"conv_dim":2048,"use_pos_enc":true}'
+count lfm2-8b-a1b 8339930560 '{"model_type":"lfm2_moe","num_hidden_layers":24,"layer_types":["conv","conv","full_attention","conv","conv",
+  "conv","full_attention","conv","conv","conv","full_attention","conv","conv","conv","full_attention","conv","conv","conv",
+  "full_attention","conv","conv","full_attention","conv","conv"]}'
 count qwen3-vl-4b 4022468096 '{"model_type":"qwen3_vl","vision_config":{"depth":24},"tie_word_embeddings":true,"text_config":{"model_type":"qwen3_vl_text",
   "vocab_size":151936,"hidden_size":2560,"intermediate_size":9728,"num_hidden_layers":36,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128,
   "tie_word_embeddings":true,"rope_theta":5000000,"rope_scaling":{"mrope_interleaved":true,"mrope_section":[24,20,20],"rope_type":"default"}}}'
@@ -387,6 +392,8 @@ refuse "a head of its own weights" '{"model_type":"bert","architectures":["BertF
     "/tie_word_embeddings: only true"
 refuse "classes that are no names" '{"model_type":"bert","architectures":{}}' "/architectures"
 refuse "patches that do not fill a picture" '{"model_type":"vit","patch_size":15}' "/patch_size"
+refuse "a layer of LFM2 that is neither" '{"model_type":"lfm2","num_hidden_layers":1,"layer_types":["mamba"]}' \
+    '"mamba" are not supported; there are full_attention and conv'
 refuse "a kind of layer that is not known" '{"model_type":"qwen3","num_hidden_layers":1,"layer_types":["linear_attention"]}' \
     "/layer_types/0: layers of type"
 refuse "kinds of other layers" '{"model_type":"gemma2","layer_types":["full_attention"]}' "a word for each of 26 layers"

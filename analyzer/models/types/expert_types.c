@@ -112,8 +112,7 @@ static void name_shared_experts(MtfStack *s) {
     s->names.shared_down = "mlp.shared_experts.down_proj";
 }
 
-/* Experts in Qwen's names; their number has Mixtral's key where transformers 5 wrote it. */
-static void read_qwen_experts(MtfConfig *c, MtfStack *s, int64_t experts, int64_t choices) {
+void mtf_type_qwen_experts(MtfConfig *c, MtfStack *s, int64_t experts, int64_t choices) {
     int64_t written = mtf_config_integer(c, "num_local_experts", 0, experts);
     s->experts = mtf_config_integer(c, "num_experts", 0, written);
     s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", choices);
@@ -139,7 +138,7 @@ static void read_qwen3_moe(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_qwen_window(c, s, 0);
     mtf_type_attention_bias(c, s);
     mtf_type_head_norms(s);
-    read_qwen_experts(c, s, 128, 8);
+    mtf_type_qwen_experts(c, s, 128, 8);
     read_qwen_layers(c, s, 768);
 }
 
@@ -152,7 +151,7 @@ static void read_qwen3_vl_moe(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_llama(c, n, &standard);
     mtf_type_attention_bias(c, s);
     mtf_type_head_norms(s);
-    read_qwen_experts(c, s, 60, 4);
+    mtf_type_qwen_experts(c, s, 60, 4);
     s->renormalise = mtf_config_flag(c, "norm_topk_prob", true);
     read_qwen_layers(c, s, 1408);
     s->experts_in_first = true;
@@ -173,7 +172,7 @@ static void read_olmoe(MtfConfig *c, MtfArchitecture *n) {
     s->head_norm = MTF_HEAD_NORM_WIDE;
     if (s->qkv_limit > 0)
         mtf_config_fail(c, "clip_qkv", "only null is supported");
-    read_qwen_experts(c, s, 64, 8);
+    mtf_type_qwen_experts(c, s, 64, 8);
     s->d_expert = s->d_ff;
 }
 
@@ -186,7 +185,7 @@ static void read_flex_olmo(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_llama(c, n, &standard);
     mtf_type_attention_bias(c, s);
     mtf_type_norm_behind(s, MTF_HEAD_NORM_WIDE);
-    read_qwen_experts(c, s, 7, 5);
+    mtf_type_qwen_experts(c, s, 7, 5);
     s->d_expert = s->d_ff;
 }
 
@@ -198,7 +197,7 @@ static void read_qwen2_moe(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_llama(c, n, &standard);
     mtf_type_qwen_window(c, s, 28);
     s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "qkv_bias", true);
-    read_qwen_experts(c, s, 60, 4);
+    mtf_type_qwen_experts(c, s, 60, 4);
     read_qwen_layers(c, s, 1408);
     s->d_shared = mtf_config_size(c, "shared_expert_intermediate_size", 5632);
     s->names.shared_gate = "mlp.shared_expert.gate_proj";
@@ -213,6 +212,11 @@ typedef struct {
     bool renormalise;
 } ExpertSizes;
 
+void mtf_type_first_dense(MtfStack *s, int64_t layers) {
+    for (int64_t layer = 0; layer < MIN(layers, 256); layer++)
+        s->dense_layers[layer / 64] |= UINT64_C(1) << layer % 64;
+}
+
 static const ExpertSizes small_experts = { 64, 6, 1408, 2, 1, false };
 
 /* DeepSeek's experts: the first layers have none; n shared ones are one that is n times as wide. */
@@ -224,8 +228,7 @@ static void read_deepseek_experts(MtfConfig *c, MtfStack *s, const ExpertSizes *
     s->d_shared = s->d_expert * mtf_config_count(c, "n_shared_experts", standard->shared);
     s->renormalise = mtf_config_flag(c, "norm_topk_prob", standard->renormalise);
     int64_t dense = mtf_config_integer(c, "first_k_dense_replace", 0, standard->dense);
-    for (int64_t layer = 0; layer < MIN(dense, 256); layer++)
-        s->dense_layers[layer / 64] |= UINT64_C(1) << layer % 64;
+    mtf_type_first_dense(s, dense);
     if (mtf_config_size(c, "moe_layer_freq", 1) != 1 || dense > 256)
         mtf_config_fail(c, dense > 256 ? "first_k_dense_replace" : "moe_layer_freq",
                         "experts in all layers but the first, at most 256, are expected");

@@ -2,7 +2,7 @@
 /* What readers of single model types have in common, and their tables, one a file, a row a type:
  *
  *     llama_types  gemma_types  expert_types  plain_types  fused_types  pair_types  encoder_types
- *     rotary_encoder_types  picture_types
+ *     rotary_encoder_types  picture_types  mixer_types
  *
  * A new type is a row where its kin are, and what it changes of them. Standard values are those of
  * transformers' configuration classes (src/transformers/models/TYPE/configuration_TYPE.py). */
@@ -14,7 +14,7 @@
 /* Each ends with name NULL. */
 extern const MtfArchitectureType mtf_llama_types[], mtf_gemma_types[], mtf_expert_types[],
     mtf_plain_types[], mtf_fused_types[], mtf_pair_types[], mtf_encoder_types[],
-    mtf_rotary_encoder_types[], mtf_picture_types[];
+    mtf_rotary_encoder_types[], mtf_picture_types[], mtf_mixer_types[];
 
 /* Standard values of a type; 0: the same as heads of queries, respectively hidden_size / heads. */
 typedef struct {
@@ -54,6 +54,12 @@ void mtf_type_all_biases(MtfStack *stack, bool are_there);
 
 /* A hidden layer without a gate, in Llama's names; `standard` is its function where "hidden_act" says none. */
 void mtf_type_without_gate(MtfConfig *config, MtfStack *stack, const char *standard);
+
+/* Experts in Qwen's names; their number has Mixtral's key where transformers 5 wrote it. */
+void mtf_type_qwen_experts(MtfConfig *config, MtfStack *stack, int64_t experts, int64_t choices);
+
+/* The first layers, at most 256, have no experts. */
+void mtf_type_first_dense(MtfStack *stack, int64_t layers);
 
 /* Norms of each head's queries and keys, in Qwen 3's names. */
 void mtf_type_head_norms(MtfStack *stack);

@@ -927,6 +927,56 @@ def newer(w, c, tokens):
     return x @ head.T / c.get("logits_scaling", 1)
 
 
+def convolved(kernel, x):
+    """A causal convolution of each feature: kernel[features, 1, taps], x[length, features]."""
+    taps = kernel.shape[-1]
+    before = torch.cat([torch.zeros(taps - 1, x.shape[1], dtype=x.dtype), x])
+    return sum(kernel[:, 0, j] * before[j:j + x.shape[0]] for j in range(taps))
+
+
+def lfm2(w, c, tokens):
+    """Gates around short convolutions, and attention in some layers (transformers' modeling_lfm2.py)."""
+    h, heads, kv, bias = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["conv_bias"]
+    f = c["intermediate_size"]
+    if c.get("block_auto_adjust_ff_dim", "num_experts" not in c):
+        f = -(-int(c["block_ffn_dim_multiplier"] * int(2 * f / 3)) // c["block_multiple_of"]) * c["block_multiple_of"]
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["norm_eps"])
+
+    def mixer(i, p, x):
+        if c["layer_types"][i] == "conv" if "layer_types" in c else i not in c["full_attn_idxs"]:
+            b, g, y = linear(w, p + "conv.in_proj", x, 3 * h, bias).split(h, -1)
+            y = convolved(w(p + "conv.conv.weight", h, 1, c["conv_L_cache"], scale=0.5), b * y)
+            if bias:
+                y = y + w(p + "conv.conv.bias", h, scale=0.2)
+            return linear(w, p + "conv.out_proj", g * y, h, bias)
+        p += "self_attn."
+        q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * (h // heads)), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        q, k = rotate(norm(p + "q_layernorm", q), c), rotate(norm(p + "k_layernorm", k), c)
+        return linear(w, p + "out_proj", joined(attend(q, k, v, 1 / math.sqrt(h // heads))), h)
+
+    def gated(p, x, f):
+        return linear(w, p + "w2", silu(linear(w, p + "w1", x, f)) * linear(w, p + "w3", x, f), h)
+
+    def ffn(i, p, x):
+        if i < c.get("num_dense_layers", c["num_hidden_layers"]):
+            return gated(p, x, f)
+        shares = torch.sigmoid(linear(w, p + "gate", x, c["num_experts"]))
+        chosen = torch.topk(shares + w(p + "expert_bias", c["num_experts"], scale=0.3), c["num_experts_per_tok"], -1)[1]
+        taken = torch.zeros_like(shares).scatter(1, chosen, 1) * shares
+        taken = taken / taken.sum(-1, keepdim=True) * c["routed_scaling_factor"]
+        return sum(taken[:, e:e + 1] * gated(f"{p}experts.{e}.", x, c["moe_intermediate_size"]) for e in range(c["num_experts"]))
+
+    table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        x = x + mixer(i, p, norm(p + "operator_norm", x))
+        x = x + ffn(i, p + "feed_forward.", norm(p + "ffn_norm", x))
+    return norm("model.embedding_norm", x) @ table.T
+
+
 def plain_norm(w, c, name, x):
     h = x.shape[-1]
     return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), w(name + ".bias", h, scale=0.2),
@@ -1804,7 +1854,16 @@ DEEPSEEK_V3 = {**DEEPSEEK_V2, "q_lora_rank": 10, "n_routed_experts": 8, "scoring
                "topk_method": "noaux_tc", "n_group": 4, "topk_group": 2, "norm_topk_prob": True,
                "n_shared_experts": 1, "routed_scaling_factor": 2.5, "num_nextn_predict_layers": 1}
 
+LFM2 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2,
+        "vocab_size": 50, "max_position_embeddings": 32, "norm_eps": 1e-5, "rope_theta": 100.0, "conv_L_cache": 3, "conv_bias": False,
+        "layer_types": ["conv", "full_attention", "conv"]}
+
 MODELS = {
+    "lfm2": (lfm2, {**LFM2, "block_multiple_of": 8, "block_ffn_dim_multiplier": 1.0}),
+    "lfm2-older": (lfm2, {**{key: value for key, value in LFM2.items() if key != "layer_types"}, "full_attn_idxs": [2], "conv_bias": True,
+                          "conv_L_cache": 4, "block_auto_adjust_ff_dim": False, "tie_embedding": True}),
+    "lfm2_moe": (lfm2, {**LFM2, "num_dense_layers": 1, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 12,
+                        "norm_topk_prob": True, "use_expert_bias": True, "routed_scaling_factor": 1.0}),
     "gpt2": (gpt2, {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_inner": 40, "n_positions": 32,
                     "scale_attn_by_inverse_layer_idx": True, "vocab_size": 50, "layer_norm_epsilon": 1e-5}),
     "llama": (llama_like, {**LLAMA, "attention_bias": True, "mlp_bias": True,

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Decoders some of whose layers, or all, have something else in the place of attention. */
+#include "analyzer/models/types/type_parts.h"
+
+#include <string.h>
+
+/* "layer_types": a word a layer, `word` those that have the mixer. Whether the list is there. */
+static bool read_mixed_layers(MtfConfig *c, MtfStack *s, const char *word) {
+    MtfJson list, item;
+    int64_t layer = 0;
+    if (!mtf_config_find(c, "layer_types", &list))
+        return false;
+    c->failed = !mtf_json_array(&list, c->error);
+    if (!c->failed && mtf_json_length(&list) != s->layers)
+        mtf_config_fail(c, "layer_types", "a word for each of %d layers is expected",
+                        (int)s->layers);
+    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
+         more = mtf_json_next(&item), layer++) {
+        const char *said = "";
+        if (!mtf_json_string(&item, &said, c->error))
+            c->failed = true;
+        else if (strcmp(said, word) == 0)
+            mtf_layers_add(s->mixer.layers, layer);
+        else if (strcmp(said, "full_attention") != 0)
+            c->failed = !mtf_json_fail(&item, c->error,
+                                       "layers of type \"%s\" are not supported; there are "
+                                       "full_attention and %s",
+                                       said, word);
+    }
+    return true;
+}
+
+/* ---- LFM2 ------------------------------------------------------------------------------------ */
+
+/* Layers that older files do not name as those of attention have convolutions. */
+static void read_attention_layers(MtfConfig *c, MtfStack *s) {
+    MtfJson list, item;
+    int64_t layer = 0;
+    if (!mtf_config_find(c, "full_attn_idxs", &list))
+        return;
+    memset(s->mixer.layers, 0xff, sizeof s->mixer.layers);
+    c->failed = c->failed || !mtf_json_array(&list, c->error);
+    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
+         more = mtf_json_next(&item)) {
+        c->failed = !mtf_json_integer(&item, 0, s->layers - 1, &layer, c->error);
+        s->mixer.layers[layer / 64] &= ~(UINT64_C(1) << layer % 64);
+    }
+}
+
+/* Short convolutions in most layers, norms of each head's queries and keys in the others. */
+static void make_lfm2(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    n->epsilon = mtf_config_number(c, "norm_eps", 1e-5);
+    n->tied = mtf_config_flag(c, "tie_embedding", n->tied);
+    s->head_norm = MTF_HEAD_NORM_EACH;
+    s->mixer.kind = MTF_MIXER_CONVOLUTION;
+    s->mixer.taps = mtf_config_size(c, "conv_L_cache", 3);
+    s->mixer.bias = mtf_config_flag(c, "conv_bias", false);
+    if (!read_mixed_layers(c, s, "conv"))
+        read_attention_layers(c, s);
+    s->mixer.in = "conv.in_proj";
+    s->mixer.convolution = "conv.conv";
+    s->mixer.out = "conv.out_proj";
+    s->names.o = "self_attn.out_proj";
+    s->names.q_norm = "self_attn.q_layernorm";
+    s->names.k_norm = "self_attn.k_layernorm";
+    s->names.gate = "feed_forward.w1";
+    s->names.up = "feed_forward.w3";
+    s->names.down = "feed_forward.w2";
+    s->names.before_attention = "operator_norm";
+    s->names.before_ffn = "ffn_norm";
+    s->names.final_norm = "model.embedding_norm";
+    mtf_type_ignore(c, (const char *const[]){ "block_dim", "block_mlp_init_scale", "block_norm_eps",
+                                              "block_out_init_scale", "block_use_swiglu",
+                                              "block_use_xavier_init", "conv_dim", "conv_dim_out",
+                                              "conv_use_xavier_init", "num_heads", "use_pos_enc",
+                                              NULL });
+}
+
+/* Two thirds of what the file says, times a factor, rounded up to a multiple, unless it is taken as it is. */
+static void adjust_ffn(MtfConfig *c, MtfStack *s) {
+    int64_t said = mtf_config_size(c, "block_ff_dim", s->d_ff);
+    int64_t multiple = mtf_config_size(c, "block_multiple_of", 256);
+    double factor = mtf_config_number(c, "block_ffn_dim_multiplier", 1);
+    s->d_ff = said;
+    if (!mtf_config_flag(c, "block_auto_adjust_ff_dim", true))
+        return;
+    if (!(factor > 0 && factor < 1e3))
+        mtf_config_fail(c, "block_ffn_dim_multiplier", "a factor above 0 is expected");
+    else
+        s->d_ff = ((int64_t)(factor * (double)(2 * said / 3)) + multiple - 1) / multiple * multiple;
+}
+
+static void read_lfm2(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        65536, 2560, 12288, 32, 32, 8, 0, 128000, 1e-5, 1e6, true
+    };
+    mtf_type_llama(c, n, &standard);
+    make_lfm2(c, n);
+    adjust_ffn(c, &n->decoder);
+}
+
+/* With experts, whose shares are sigmoids that a bias is added to where they are compared. */
+static void read_lfm2_moe(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        65536, 2048, 7168, 32, 32, 8, 0, 128000, 1e-5, 1e6, true
+    };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    make_lfm2(c, n);
+    mtf_type_qwen_experts(c, s, 32, 4);
+    mtf_type_first_dense(s, mtf_config_integer(c, "num_dense_layers", 0, 2));
+    s->d_expert = mtf_config_size(c, "moe_intermediate_size", 1792);
+    s->renormalise = mtf_config_flag(c, "norm_topk_prob", true);
+    s->expert_scale = mtf_config_number(c, "routed_scaling_factor", 1);
+    s->routing.sigmoid = true;
+    s->routing.biased = mtf_config_flag(c, "use_expert_bias", true);
+    s->names.router = "feed_forward.gate";
+    s->names.expert_gate = "feed_forward.experts.{}.w1";
+    s->names.expert_up = "feed_forward.experts.{}.w3";
+    s->names.expert_down = "feed_forward.experts.{}.w2";
+    s->names.choice_bias = s->routing.biased ? "feed_forward.expert_bias" : NULL;
+}
+
+const MtfArchitectureType mtf_mixer_types[] = {
+    { "lfm2", read_lfm2 },
+    { "lfm2_moe", read_lfm2_moe },
+    { NULL, NULL },
+};

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// seconds: 300
+/* Published models that have something else in the place of attention give the losses of one processor under
+ * any layout. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/import/model_import.h"
+#include "analyzer/training/training_graph.h"
+#include "tests/support/cases/random_layout.h"
+#include "tests/support/losses/layout_losses.h"
+
+#include <string.h>
+
+#define SIZES                                                                                  \
+    "'vocab_size': 256, 'hidden_size': 8, 'intermediate_size': 12, 'num_attention_heads': 4, " \
+    "'num_key_value_heads': 2, "
+
+static MtfGraph *training_graph(const char *config) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *json = g_strdelimit(g_strdup(config), "'", '"');
+    g_autoptr(MtfJsonDocument) document =
+        mtf_json_document_parse("config.json", json, strlen(json), &error);
+    MtfImport request = { .path = "config.json", .batch = 4, .length = 7, .optimizer = "adamw" };
+    g_autoptr(MtfGraph) forward = NULL;
+    if (document != NULL) {
+        MtfJson root = mtf_json_root(document);
+        forward = mtf_import_model(&request, &root, NULL, &error);
+    }
+    if (forward == NULL)
+        fail_msg("%s", error->message);
+    mtf_graph_set_precision(forward, MTF_F64);
+    return mtf_training_graph(forward, NULL);
+}
+
+static void losses_are_those_of_one_processor(const char *config) {
+    g_autoptr(GError) error = NULL;
+    MtfLossModel model = { .graph = training_graph(config) };
+    model.data = mtf_data_open(model.graph, "LICENSE", 11, &error);
+    if (model.data == NULL)
+        fail_msg("%s", error->message);
+    MtfMesh alone = { 0 };
+    g_autoptr(GRand) random = g_rand_new_with_seed(1);
+    g_autoptr(MtfLayout) whole = mtf_random_rule_layout(random, model.graph, &alone);
+    mtf_layout_losses(&model, whole, LAYOUT_STEPS, false, model.losses);
+    assert_true(model.losses[LAYOUT_STEPS - 1] < model.losses[0]);
+    mtf_check_drawn_losses(&model, MTF_F64);
+    mtf_loss_model_clear(&model);
+}
+
+static void short_convolutions_are_split_like_anything(void **state) {
+    (void)state;
+    losses_are_those_of_one_processor(
+        "{'model_type': 'lfm2', " SIZES
+        "'num_hidden_layers': 2, 'block_multiple_of': 4, 'conv_bias': true, "
+        "'layer_types': ['conv', 'full_attention']}");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(short_convolutions_are_split_like_anything),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
