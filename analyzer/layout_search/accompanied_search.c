@@ -9,7 +9,7 @@ typedef struct {
     const MtfPlanSearch *search;
     MtfMeshAttempt *attempt;
     MtfFreeSearchOptions options;
-    bool settles;
+    const MtfLayout *settles;   /* or NULL */
     MtfSearchControl measuring; /* ends with the search */
     MtfFreeAnswer *answer;
     bool done;
@@ -34,7 +34,7 @@ static void settle(const Accompanied *both) {
     init_settling(&part, both->search->control);
     const MtfPlanSearchOptions *options = both->search->options;
     MtfSettledLayout *settled = &attempt->settled;
-    settled->layout = mtf_layout_copy(attempt->free.layout);
+    settled->layout = mtf_layout_copy(both->settles);
     settled->program = mtf_layout_settle(both->search->graph, settled->layout, &attempt->pricer,
                                          options->memory_limit, options->collectives, &part);
 }
@@ -42,7 +42,7 @@ static void settle(const Accompanied *both) {
 static void prepare(const Accompanied *both) {
     const MtfPlanSearchOptions *options = both->search->options;
     mtf_incumbents_measure(both->attempt->incumbents, options->memory_limit, &both->measuring);
-    if (both->settles && !mtf_search_is_over(&both->measuring))
+    if (both->settles != NULL && !mtf_search_is_over(&both->measuring))
         settle(both);
 }
 
@@ -69,14 +69,17 @@ bool mtf_search_accompanied(const MtfPlanSearch *search, MtfMeshAttempt *attempt
     g_autoptr(MtfIncumbents) cheapest = mtf_incumbents_new(search->graph, &attempt->pricer);
     mtf_incumbents_add_measured(cheapest, known->name, known->layout, known->cost,
                                 known->arena_bytes, known->step_seconds);
+    const MtfLayout *kept = attempt->free.layout != NULL ? attempt->free.layout : known->layout;
     Accompanied both = { .search = search,
                          .attempt = attempt,
                          .options = *options,
-                         .settles = settles && search->options->settles,
+                         .settles = settles && search->options->settles ? kept : NULL,
                          .answer = answer };
     both.options.incumbents = cheapest;
     mtf_search_control_init_part(&both.measuring, search->control, 0);
     mtf_in_parallel(2, search_or_prepare, &both);
+    if (!both.done || (settles && answer->cost < known->cost))
+        mtf_settled_layout_clear(&attempt->settled);
     if (!both.done)
         g_propagate_error(error, both.error);
     return both.done;

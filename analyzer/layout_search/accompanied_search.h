@@ -12,7 +12,8 @@
 
 #include "analyzer/layout_search/mesh_attempt.h"
 
-/* As mtf_free_search of the attempt's problem. With `settles` the attempt's free layout may be settled then. */
+/* As mtf_free_search of the attempt's problem. With `settles` the attempt's free layout, or where it has none the one
+ * that the search begins with, may be settled then, and stays so if it is kept. */
 bool mtf_search_accompanied(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
                             const MtfFreeSearchOptions *options, bool settles,
                             MtfFreeAnswer *answer, GError **error);

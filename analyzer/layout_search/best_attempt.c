@@ -13,10 +13,11 @@
 
 const MtfIncumbent *mtf_best_fastest(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
     int64_t limit = search->options->memory_limit;
-    if (!mtf_plan_search_is_large(search) || search->options->frontier > 0)
-        return mtf_incumbents_fastest(best->incumbents, limit);
-    if (mtf_plan_search_is_late(search))
+    bool measures = !mtf_plan_search_is_large(search) || search->options->frontier > 0;
+    if (!measures && mtf_plan_search_is_late(search))
         mtf_incumbents_drop_unmeasured(best->incumbents);
+    if (measures || best->begun)
+        return mtf_incumbents_fastest(best->incumbents, limit);
     const MtfIncumbent *fastest = NULL;
     g_autoptr(GPtrArray) fitting = mtf_incumbents_fitting(best->incumbents, limit);
     for (guint i = 0; i < fitting->len; i++) {

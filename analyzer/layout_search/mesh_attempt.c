@@ -75,7 +75,7 @@ static bool attempt_rules(const MtfPlanSearch *search, MtfMeshAttempt *attempt, 
         attempt->rules = *known;
         attempt->rules.by_mesh = NULL;
         known->rules = NULL;
-    } else if (search->options->no_rules) {
+    } else if (search->options->no_rules || search->options->mapping != NULL) {
         attempt->rules = (MtfRuleAnswer){ 0 };
     } else if (mtf_plan_search_is_late(search) && !search->options->rules_only) {
         attempt->rules = (MtfRuleAnswer){ .stopped = true };
@@ -127,10 +127,22 @@ static void order_rules(const MtfPlanSearch *search, const MtfMeshAttempt *attem
                              search->options->memory_limit);
 }
 
+/* Begins with what the search is told, where that fits. */
+static void gather_known(const MtfPlanSearch *search, MtfMeshAttempt *attempt) {
+    const MtfPlanSearchOptions *options = search->options;
+    for (guint i = 0; options->known != NULL && i < options->known->len; i++) {
+        const MtfKnownLayout *known = &g_array_index(options->known, MtfKnownLayout, i);
+        mtf_incumbents_add(attempt->incumbents, known->name, known->layout);
+    }
+    attempt->begun = options->known != NULL &&
+                     mtf_incumbents_best(attempt->incumbents, options->memory_limit) != NULL;
+}
+
 static void gather_incumbents(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
                               const MtfLayout *known) {
     const MtfRuleAnswer *rules = &attempt->rules;
     attempt->incumbents = mtf_incumbents_new(search->graph, &attempt->pricer);
+    gather_known(search, attempt);
     if (rules->found) {
         g_autoptr(MtfLayout) layout = mtf_plan_search_rules(search, &attempt->mesh, rules->rules);
         if (rules->other_order)
@@ -139,7 +151,8 @@ static void gather_incumbents(const MtfPlanSearch *search, MtfMeshAttempt *attem
     }
     if (known != NULL)
         mtf_incumbents_add(attempt->incumbents, MTF_FREE_LAYOUT, known);
-    mtf_incumbents_add_standards(attempt->incumbents, attempt->problem);
+    if (!attempt->begun || search->options->by_hand)
+        mtf_incumbents_add_standards(attempt->incumbents, attempt->problem);
 }
 
 MtfFreeSearchOptions mtf_mesh_attempt_options(const MtfPlanSearch *search,
@@ -298,7 +311,7 @@ static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
     MtfSearchControl part;
     _Atomic int64_t rival = hopeless;
     MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, attempt);
-    options.draft = mtf_plan_search_is_large(search);
+    options.draft = mtf_plan_search_is_large(search) && !attempt->begun;
     options.hopeless_seconds = hopeless_seconds(search, attempt);
     options.work = work > 0 ? work : options.work;
     if (hopeless < INT64_MAX) {
@@ -309,7 +322,7 @@ static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
         part.also = work == 0 ? search->control : NULL;
         options.control = &part;
     }
-    if (mtf_search_accompanied(search, attempt, &options, false, &attempt->free, &cause)) {
+    if (mtf_search_accompanied(search, attempt, &options, attempt->begun, &attempt->free, &cause)) {
         attempt->hopeless = attempt->free.hopeless;
         return true;
     }

@@ -67,7 +67,7 @@ static bool mapping_of_rules(const MtfPlanSearch *search, const MtfMesh *mesh,
  * than the gap, or anything where the mesh would better lie in order. */
 static bool improve_mapping(const MtfPlanSearch *search, MtfMeshAttempt **best, GError **error) {
     for (int round = 0; round < MAPPING_ROUNDS; round++) {
-        if ((*best)->cost == INT64_MAX || mtf_plan_search_is_late(search))
+        if ((*best)->cost == INT64_MAX || (*best)->begun || mtf_plan_search_is_late(search))
             return true;
         g_autoptr(MtfLayout) layout = mtf_mesh_attempt_layout(search, *best);
         g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
@@ -127,7 +127,10 @@ static GArray *rank_meshes(const MtfPlanSearch *search) {
 static bool search_mesh(const MtfPlanSearch *search, const MtfMesh *mesh, MtfMeshAttempt **best,
                         GError **error) {
     MtfMapping mapping;
-    bool mapped = mapping_of_rules(search, mesh, &mapping);
+    const MtfPlanSearchOptions *options = search->options;
+    bool mapped = options->mapping != NULL || mapping_of_rules(search, mesh, &mapping);
+    if (options->mapping != NULL)
+        mapping = *options->mapping;
     _Atomic int64_t known = *best != NULL ? (*best)->cost : INT64_MAX;
     MtfSearchControl part; /* its bounds are of this mesh alone */
     mtf_search_control_init_part(&part, search->control, 0);
@@ -136,12 +139,8 @@ static bool search_mesh(const MtfPlanSearch *search, const MtfMesh *mesh, MtfMes
     part.slack = 1;
     MtfPlanSearch rest = *search;
     rest.control = *best != NULL ? &part : search->control;
-    const MtfLayout *layout = search->options->known;
-    if (layout != NULL && !mtf_mesh_equal(&layout->mesh, mesh))
-        layout = NULL;
     GError *cause = NULL;
-    MtfMeshAttempt *attempt =
-        mtf_mesh_attempt(&rest, mesh, mapped ? &mapping : NULL, layout, &cause);
+    MtfMeshAttempt *attempt = mtf_mesh_attempt(&rest, mesh, mapped ? &mapping : NULL, NULL, &cause);
     if (attempt != NULL) {
         take_better(best, attempt);
         mtf_search_tell_found(search->control, (*best)->cost);

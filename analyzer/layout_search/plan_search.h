@@ -26,6 +26,12 @@
 #define MTF_LARGE_OPERATIONS 4000
 #define MTF_VERY_LARGE_OPERATIONS 20000
 
+/* A layout that a search begins with, and its name as of an incumbent. */
+typedef struct {
+    const char *name;
+    MtfLayout *layout;
+} MtfKnownLayout;
+
 typedef struct {
     const MtfMachine *machine;
     MtfStageExecution stage; /* how the layouts are run that are searched */
@@ -34,10 +40,14 @@ typedef struct {
     const char *const *forbids;
     bool rules_only; /* no free layouts */
     bool no_rules;   /* none fit, as is known: they are not searched. There is one mesh then */
-    const MtfLayout *known; /* on one of the meshes, whose search begins with it; or NULL */
-    MtfRulePrices *prices;  /* of the graph's rules, where some are known; or NULL */
-    MtfUniform uniform;     /* whether repeated layers are laid out alike */
-    int frontier;           /* points to search for; 0: none */
+    /* MtfKnownLayout, on the one mesh: where one of them fits, the search is for the best layout from there on,
+     * without a draft, others made by hand (but `by_hand`) or other mappings; NULL: none */
+    const GArray *known;
+    const MtfMapping *mapping; /* how they lie on the machine; NULL: in order */
+    bool by_hand;              /* layouts made by hand are looked at in any case */
+    MtfRulePrices *prices;     /* of the graph's rules, where some are known; or NULL */
+    MtfUniform uniform;        /* whether repeated layers are laid out alike */
+    int frontier;              /* points to search for; 0: none */
     bool has_gap; /* otherwise the best is searched to `proof_gap`, free layouts of large graphs to
                      half a percent */
     double gap;   /* stop when (cost - bound) <= gap cost */

@@ -3,6 +3,7 @@
 
 #include "analyzer/free/operation_profile.h"
 #include "analyzer/planner/memory_bound.h"
+#include "analyzer/planner/next_best.h"
 #include "analyzer/rewriting/deep_layout.h"
 #include "analyzer/rewriting/shallow_graph.h"
 #include "analyzer/solver/problem/in_parallel.h"
@@ -237,14 +238,30 @@ static bool deepen(const MtfVariantSearchOptions *one, const MtfVariantAnswer *f
 
 /* ---- Entry ------------------------------------------------------------------------------------------ */
 
-/* Searches all layers, and begins with the layout of the few. */
+static void add_known(GArray *known, const char *name, const MtfLayout *layout) {
+    MtfKnownLayout one = { name, (MtfLayout *)layout };
+    g_array_append_val(known, one);
+}
+
+/* Searches all layers, and begins with the layouts of the few: the plan's, the cheapest, and the next best kind, which
+ * no others need be looked at for. */
 static bool search_one(const MtfVariantSearchOptions *one, const MtfVariantAnswer *few,
-                       MtfVariantAnswer *answer) {
+                       int64_t few_limit, MtfVariantAnswer *answer) {
     MtfVariantSearchOptions options = *one;
+    g_autoptr(GArray) known = g_array_new(FALSE, FALSE, sizeof(MtfKnownLayout));
     g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(&few->answer, few->graph);
-    options.few_layout = layout;
-    options.few = few->graph;
-    options.few_layers = FEW_LAYERS;
+    add_known(known, MTF_FREE_LAYOUT, layout);
+    if (few->answer.fastest != NULL && few->answer.free.layout != NULL)
+        add_known(known, MTF_FREE_LAYOUT, few->answer.free.layout);
+    const MtfIncumbent *next = mtf_next_best_of(&few->answer, few->graph, layout, few_limit);
+    if (next != NULL)
+        add_known(known, next->name, next->layout);
+    MtfFewLayers layers = { .graph = few->graph,
+                            .layers = FEW_LAYERS,
+                            .layouts = known,
+                            .mapping =
+                                few->answer.in_order ? NULL : &few->answer.pricer.map.mapping };
+    options.few = &layers;
     if (mtf_variant_search(&options, answer, NULL) &&
         (answer->answer.found || answer->given_up || mtf_search_is_over(one->control)))
         return true;
@@ -263,7 +280,7 @@ bool mtf_deep_search(const MtfVariantSearchOptions *options, guint large, MtfVar
     bool done = compare(options, few, limit, &found);
     if (done) {
         MtfVariantSearchOptions one = narrowed(options, few, &found, mesh);
-        done = deepen(&one, &found, answer) || search_one(&one, &found, answer);
+        done = deepen(&one, &found, answer) || search_one(&one, &found, limit, answer);
     }
     mtf_variant_answer_clear(&found);
     return done || mtf_variant_search(options, answer, error);

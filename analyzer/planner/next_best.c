@@ -12,10 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The incumbent of the shortest step that is called otherwise than the plan; NULL: none. */
-static const MtfIncumbent *find_next(const MtfPlanAnswer *answer, const MtfGraph *graph,
-                                     const char *words, int64_t memory_limit) {
+const MtfIncumbent *mtf_next_best_of(const MtfPlanAnswer *answer, const MtfGraph *graph,
+                                     const MtfLayout *layout, int64_t memory_limit) {
+    if (answer->incumbents == NULL)
+        return NULL;
     const MtfIncumbent *next = NULL;
+    g_autofree char *words = mtf_parallelism_format(graph, layout);
     g_autoptr(GPtrArray) shown = mtf_incumbents_shown(answer->incumbents, memory_limit);
     for (guint i = 0; i < shown->len; i++) {
         const MtfIncumbent *one = g_ptr_array_index(shown, i);
@@ -99,10 +101,7 @@ static void add_doubt(cJSON *object, const MtfPricer *pricer, const MtfProgram *
 
 cJSON *mtf_next_best(const MtfPlanAnswer *answer, const MtfProgram *program, int64_t memory_limit) {
     const MtfGraph *graph = program->graph;
-    if (answer->incumbents == NULL)
-        return NULL;
-    g_autofree char *words = mtf_parallelism_format(graph, program->layout);
-    const MtfIncumbent *next = find_next(answer, graph, words, memory_limit);
+    const MtfIncumbent *next = mtf_next_best_of(answer, graph, program->layout, memory_limit);
     if (next == NULL)
         return NULL;
     g_autofree char *its = mtf_parallelism_format(graph, next->layout);

@@ -20,6 +20,10 @@ cJSON *mtf_next_best(const MtfPlanAnswer *answer, const MtfProgram *program, int
 bool mtf_plan_answer_keep_megatron(MtfPlanAnswer *answer, const MtfGraph *graph,
                                    int64_t memory_limit, MtfLayout **settled, GError **error);
 
+/* That of an answer whose layout is `layout`; NULL: none. */
+const MtfIncumbent *mtf_next_best_of(const MtfPlanAnswer *answer, const MtfGraph *graph,
+                                     const MtfLayout *layout, int64_t memory_limit);
+
 /* The "next_best" of a plan's `search`, as lines for people on standard output. */
 void mtf_next_best_print(const cJSON *search);
 

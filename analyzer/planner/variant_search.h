@@ -25,6 +25,14 @@
 #include "analyzer/planner/step_variants.h"
 #include "analyzer/planner/variant_frontier.h"
 
+/* What was found of few layers of a step, which the search of all begins with (deep_layout.h). */
+typedef struct {
+    const MtfGraph *graph; /* the step of the few */
+    int layers;
+    const GArray *layouts;     /* MtfKnownLayout, of that; the best first */
+    const MtfMapping *mapping; /* NULL: in order */
+} MtfFewLayers;
+
 typedef struct {
     const MtfGraph *written; /* by the user */
     const MtfMachine *machine;
@@ -41,12 +49,8 @@ typedef struct {
     int64_t memory_limit;  /* bytes of a device */
     const char *const *pins, *const *forbids;
     bool rules_only;
-    bool no_rules; /* as of MtfPlanSearchOptions */
-    /* A layout of what the step is of few of the layers, which the search begins with as one of all
-     * (deep_layout.h); NULL: none. */
-    const MtfLayout *few_layout;
-    const MtfGraph *few;
-    int few_layers;
+    bool no_rules;           /* as of MtfPlanSearchOptions */
+    const MtfFewLayers *few; /* NULL: none */
     MtfUniform uniform;
     int frontier;     /* points; 0: none */
     double gap;       /* NAN: not given */

@@ -140,11 +140,25 @@ static bool check_host(const MtfVariantSearchOptions *options, const MtfGraph *g
     return false;
 }
 
-/* What few of the layers were laid out in, as a layout of the graph; NULL: nothing, or for another variant. */
-static MtfLayout *known_layout(const MtfVariantSearchOptions *options, const MtfGraph *graph) {
-    return options->few_layout != NULL
-               ? mtf_layout_deepen(graph, options->few, options->few_layers, options->few_layout)
-               : NULL;
+static void known_clear(gpointer data) {
+    g_clear_pointer(&((MtfKnownLayout *)data)->layout, mtf_layout_free);
+}
+
+/* What few of the layers were laid out in, as layouts (MtfKnownLayout) of the graph; NULL: nothing, or for another
+ * variant. */
+static GArray *known_layouts(const MtfFewLayers *few, const MtfGraph *graph) {
+    if (few == NULL)
+        return NULL;
+    g_autoptr(GArray) known = g_array_new(FALSE, FALSE, sizeof(MtfKnownLayout));
+    g_array_set_clear_func(known, known_clear);
+    for (guint i = 0; i < few->layouts->len; i++) {
+        const MtfKnownLayout *one = &g_array_index(few->layouts, MtfKnownLayout, i);
+        MtfKnownLayout deep = { one->name,
+                                mtf_layout_deepen(graph, few->graph, few->layers, one->layout) };
+        if (deep.layout != NULL)
+            g_array_append_val(known, deep);
+    }
+    return known->len > 0 ? g_steal_pointer(&known) : NULL;
 }
 
 /* Searches the graph of the trial's variant, with `frontier` points of time against memory. */
@@ -159,8 +173,10 @@ static bool search_variant(Trial *trial, int frontier, GError **error) {
         return false;
     g_autoptr(MtfRulePrices) prices = g_steal_pointer(&candidate->prices);
     MtfPlanSearchOptions options = plan_options(trial, frontier);
-    g_autoptr(MtfLayout) known = known_layout(trial->options, found->graph);
+    g_autoptr(GArray) known = known_layouts(trial->options->few, found->graph);
     options.known = known;
+    options.mapping = known != NULL ? trial->options->few->mapping : NULL;
+    options.by_hand = trial->options->by_hand;
     options.prices = prices;
     return mtf_plan_search(found->graph, trial->options->meshes, &options, &found->answer, error);
 }

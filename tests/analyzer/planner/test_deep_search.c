@@ -4,6 +4,7 @@
 
 #include "analyzer/free/operation_profile.h"
 #include "analyzer/planner/deep_search.h"
+#include "analyzer/planner/next_best.h"
 #include "analyzer/rewriting/shallow_graph.h"
 #include "tests/support/cases/parse_graph.h"
 
@@ -65,6 +66,38 @@ static void a_few_layers_choose_as_all_do(void **state) {
     assert_int_equal(few.considered, 1);
     assert_int_equal(few.graph->operations->len, all.graph->operations->len);
     assert_int_equal(few.answer.cost, all.answer.cost);
+    mtf_variant_answer_clear(&all);
+    mtf_variant_answer_clear(&few);
+}
+
+static const MtfIncumbent *next_best(const MtfVariantAnswer *answer, int64_t memory_limit) {
+    g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(&answer->answer, answer->graph);
+    return mtf_next_best_of(&answer->answer, answer->graph, layout, memory_limit);
+}
+
+static guint kinds_of(const MtfVariantAnswer *answer, int64_t memory_limit) {
+    g_autoptr(GPtrArray) shown = mtf_incumbents_shown(answer->answer.incumbents, memory_limit);
+    return shown->len;
+}
+
+/* Of the kinds that the few layers were laid out in by hand, all layers get the one that the plan is compared with. */
+static void of_all_layers_the_next_best_kind_alone_is_measured(void **state) {
+    const Setup *setup = *state;
+    MtfVariantSearchOptions options = setup->options;
+    int64_t limit = options.memory_limit;
+    MtfVariantAnswer all = search(&options, G_MAXUINT), few = search(&options, VERY_LARGE);
+    const MtfIncumbent *one = next_best(&all, limit), *other = next_best(&few, limit);
+    assert_non_null(one);
+    assert_non_null(other);
+    assert_string_equal(other->name, one->name);
+    assert_int_equal(other->cost, one->cost);
+    assert_int_equal(other->arena_bytes, one->arena_bytes);
+    guint kinds = kinds_of(&few, limit);
+    assert_true(kinds <= 2 && kinds < kinds_of(&all, limit));
+    mtf_variant_answer_clear(&few);
+    options.by_hand = true;
+    few = search(&options, VERY_LARGE);
+    assert_int_equal(kinds_of(&few, limit), kinds_of(&all, limit));
     mtf_variant_answer_clear(&all);
     mtf_variant_answer_clear(&few);
 }
@@ -174,15 +207,17 @@ static void a_search_of_all_begins_with_the_layout_of_the_few(void **state) {
     options.written = shallow;
     MtfVariantAnswer few = search_tight(options, &options.memory_limit);
     g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(&few.answer, few.graph);
+    MtfKnownLayout best = { MTF_FREE_LAYOUT, layout };
+    g_autoptr(GArray) known = g_array_new(FALSE, FALSE, sizeof best);
+    g_array_append_val(known, best);
+    MtfFewLayers layers = { .graph = few.graph, .layers = FEW, .layouts = known };
     MtfSearchControl control;
     mtf_search_control_init(&control, 1e-3);
     options.written = setup->written;
     options.memory_limit = limit;
     options.no_rules = true;
     options.control = &control;
-    options.few_layout = layout;
-    options.few = few.graph;
-    options.few_layers = FEW;
+    options.few = &layers;
     MtfVariantAnswer begun = search(&options, G_MAXUINT);
     assert_true(begun.answer.found);
     assert_true((double)begun.answer.cost <= 1.01 * (double)all.answer.cost);
@@ -194,6 +229,7 @@ static void a_search_of_all_begins_with_the_layout_of_the_few(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_few_layers_choose_as_all_do),
+        cmocka_unit_test(of_all_layers_the_next_best_kind_alone_is_measured),
         cmocka_unit_test(where_the_few_fit_nowhere_all_are_compared),
         cmocka_unit_test(a_choice_of_one_is_not_compared),
         cmocka_unit_test(rules_that_fit_nowhere_are_looked_for_once),
