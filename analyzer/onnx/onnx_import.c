@@ -312,6 +312,11 @@ static MtfGraph *build(MtfOnnxTranslation *t, const MtfOnnxImport *import, int *
         mtf_axis_graph_build(t->graph, name, &g_array_index(kept, int, 0), tensors, &t->error);
     if (graph != NULL && loss >= 0)
         graph->loss = (*tensors)[loss];
+    for (guint i = 0, n = 0; graph != NULL && loss < 0 && i + 1 < kept->len; i++) {
+        MtfTensor *output = mtf_graph_tensor(graph, (*tensors)[g_array_index(kept, int, i)]);
+        if (output->producer >= 0 && output->output == 0)
+            output->output = (int)++n;
+    }
     return graph;
 }
 

@@ -284,6 +284,23 @@ MtfOnnxValue *mtf_onnx_known_lookup(MtfOnnxTranslation *t, const MtfOnnxValue *t
     return result;
 }
 
+MtfOnnxValue *mtf_onnx_known_write(MtfOnnxTranslation *t, const MtfOnnxValue *x,
+                                   MtfOnnxValue *places, const MtfOnnxValue *updates,
+                                   const int64_t sizes[3]) {
+    int64_t m = sizes[0], n = sizes[1], r = sizes[2];
+    bool wide = mtf_onnx_elements(places) == m * r;
+    MtfOnnxValue *result = mtf_onnx_known_new(t, x->type, x->rank, x->sizes);
+    for (int64_t i = 0; result != NULL && i < n * r; i++)
+        result->known[i] = mtf_onnx_known_at(x, i);
+    for (int64_t i = 0; result != NULL && i < m * r; i++) {
+        double place = mtf_onnx_known_at(places, wide ? i : i / r);
+        if (!(place >= 0 && place < (double)n))
+            return mtf_onnx_fail(t, "index %g is not within %g elements", place, (double)n);
+        result->known[(int64_t)place * r + i % r] = mtf_onnx_known_at(updates, i);
+    }
+    return result;
+}
+
 static double cast_number(double x, int type) {
     return type == MTF_ONNX_BOOL ? (double)(x != 0) : round_to(type, x);
 }

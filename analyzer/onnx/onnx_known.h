@@ -37,6 +37,13 @@ MtfOnnxValue *mtf_onnx_known_concat(MtfOnnxTranslation *t, int axis, int n,
                                     MtfOnnxValue *const *inputs);
 MtfOnnxValue *mtf_onnx_known_lookup(MtfOnnxTranslation *t, const MtfOnnxValue *table,
                                     const MtfOnnxValue *ids, int axis);
+
+/* Updates [M, R] in place of elements of x [N, R], each at the place [M, R] or [M, 1] that is known for it; `sizes`
+ * are M, N, R, and the result has x's shape. */
+MtfOnnxValue *mtf_onnx_known_write(MtfOnnxTranslation *t, const MtfOnnxValue *x,
+                                   MtfOnnxValue *places, const MtfOnnxValue *updates,
+                                   const int64_t sizes[3]);
+
 MtfOnnxValue *mtf_onnx_known_cast(MtfOnnxTranslation *t, MtfOnnxValue *value, int type);
 
 #endif

@@ -165,24 +165,70 @@ static MtfOnnxValue *make_triangle(MtfOnnxTranslation *t, MtfOnnxValue *value) {
     return become(value, made);
 }
 
-/* Elements that a step function has: one `where` for each place where they change. */
-#define MOST_STEPPED 64
+/* The most pieces of a step function: one `where` each. */
+#define MOST_PIECES 64
 
-/* A few elements along one axis that follow no rule: each one up to where the next begins. */
-static MtfOnnxValue *make_steps(MtfOnnxTranslation *t, MtfOnnxValue *value) {
-    int axis = only_axis(value);
-    if (value->known == NULL || axis < 0 || value->sizes[axis] > MOST_STEPPED)
-        return NULL;
-    MtfOnnxValue *place = mtf_onnx_range(t, MTF_ONNX_FLOAT, value->rank, value->sizes, axis);
-    MtfOnnxValue *made = mtf_onnx_scalar(t, value->type, value->known[0]);
-    for (int64_t i = 1; i < value->sizes[axis]; i++) {
-        if (value->known[i] == value->known[i - 1])
+/* A block of a known value along the axes from `axis` on, which begins at element `first`. */
+typedef struct {
+    int axis;
+    int64_t first;
+} Block;
+
+/* How many elements a step along the axis passes. */
+static int64_t stride_of(const MtfOnnxValue *value, int axis) {
+    int64_t stride = 1;
+    for (int k = axis + 1; k < value->rank; k++)
+        stride *= value->sizes[k];
+    return stride;
+}
+
+/* Whether part i of a block is what the part before is. */
+static bool goes_on(const MtfOnnxValue *value, Block block, int64_t i) {
+    int64_t stride = stride_of(value, block.axis);
+    const double *part = &value->known[block.first + i * stride];
+    return memcmp(part, part - stride, (gsize)stride * sizeof *part) == 0;
+}
+
+static int64_t count_pieces(const MtfOnnxValue *value, Block block) {
+    if (block.axis == value->rank)
+        return 1;
+    int64_t stride = stride_of(value, block.axis), n = 0;
+    for (int64_t i = 0; i < value->sizes[block.axis] && n <= MOST_PIECES; i++)
+        if (i == 0 || !goes_on(value, block, i))
+            n += count_pieces(value, (Block){ block.axis + 1, block.first + i * stride });
+    return n;
+}
+
+/* A block as pieces of equal parts, each one up to where the next begins. */
+static MtfOnnxValue *make_block(MtfOnnxTranslation *t, const MtfOnnxValue *value, Block block) {
+    if (block.axis == value->rank)
+        return mtf_onnx_scalar(t, value->type, value->known[block.first]);
+    int64_t stride = stride_of(value, block.axis);
+    MtfOnnxValue *made = NULL, *place = NULL;
+    for (int64_t i = 0; i < value->sizes[block.axis] && t->error == NULL; i++) {
+        if (i > 0 && goes_on(value, block, i))
             continue;
+        MtfOnnxValue *part =
+            make_block(t, value, (Block){ block.axis + 1, block.first + i * stride });
+        if (i > 0 && place == NULL)
+            place = mtf_onnx_range(t, MTF_ONNX_FLOAT, value->rank, value->sizes, block.axis);
         MtfOnnxValue *last = mtf_onnx_scalar(t, MTF_ONNX_FLOAT, (double)(i - 1));
-        MtfOnnxValue *before = mtf_onnx_binary(t, MTF_OP_LESS_EQUAL, place, last);
-        made = mtf_onnx_where(t, before, made, mtf_onnx_scalar(t, value->type, value->known[i]));
+        made = i == 0 ? part
+                      : mtf_onnx_where(t, mtf_onnx_binary(t, MTF_OP_LESS_EQUAL, place, last), made,
+                                       part);
     }
-    return become(value, made);
+    return made;
+}
+
+/* Few elements that follow no rule, or many in few blocks. */
+static MtfOnnxValue *make_steps(MtfOnnxTranslation *t, MtfOnnxValue *value) {
+    const Block all = { 0, 0 };
+    int64_t least = value->node == NULL ? 1 : 4; /* where an operation makes the elements, too */
+    int64_t pieces =
+        value->known == NULL || value->uniform ? MOST_PIECES + 1 : count_pieces(value, all);
+    if (pieces > MOST_PIECES || pieces * least > mtf_onnx_elements(value))
+        return NULL;
+    return become(value, make_block(t, value, all));
 }
 
 /* What the operation that worked the elements out makes of tensors. */
@@ -195,7 +241,7 @@ static MtfOnnxValue *make_again(MtfOnnxTranslation *t, MtfOnnxValue *value) {
         t->plain = plain;
         return cast == NULL ? NULL : become(value, cast);
     }
-    MtfOnnxValue *steps = value->node == NULL ? make_steps(t, value) : NULL;
+    MtfOnnxValue *steps = make_steps(t, value);
     if (steps != NULL || t->error != NULL)
         return steps;
     if (value->node == NULL)

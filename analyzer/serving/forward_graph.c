@@ -108,9 +108,12 @@ static void mark_unread(const MtfGraph *graph, bool *results) {
     }
 }
 
-/* By tensor; free with g_free. */
-static bool *find_results(const MtfGraph *graph) {
-    bool *results = g_new0(bool, graph->tensors->len + 1);
+/* The tensors (int); the caller frees it with g_array_unref. */
+static GArray *find_results(const MtfGraph *graph) {
+    GArray *found = mtf_graph_outputs(graph);
+    if (found->len > 0)
+        return found;
+    g_autofree bool *results = g_new0(bool, graph->tensors->len + 1);
     g_autofree Following *of = follow_answers(graph);
     if (graph->loss < 0)
         mark_unread(graph, results);
@@ -118,7 +121,10 @@ static bool *find_results(const MtfGraph *graph) {
         mark_scores(graph, results);
     else
         mark_compared(graph, of, results);
-    return results;
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        if (results[t])
+            g_array_append_val(found, t);
+    return found;
 }
 
 /* ---- The graph ----------------------------------------------------------------------------------- */
@@ -159,6 +165,8 @@ static bool leave_training(MtfGraph *graph, GError **error) {
             op->inputs[0] = op->inputs[stand_ins[op->kind] - 1];
     }
     graph->loss = -1;
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        mtf_graph_tensor(graph, t)->output = 0;
     g_array_set_size(graph->updates, 0);
     g_clear_pointer(&graph->optimizer.kind, g_free);
     return true;
@@ -205,12 +213,11 @@ MtfGraph *mtf_forward_graph(const MtfGraph *written, GError **error) {
                         written->name);
         return NULL;
     }
-    g_autofree bool *results = find_results(graph);
-    int n = (int)graph->tensors->len;
+    g_autoptr(GArray) results = find_results(graph);
     if (!leave_training(graph, error))
         return NULL;
-    for (int t = 0; t < n; t++)
-        if (results[t] && !keep_result(graph, t, error))
+    for (guint i = 0; i < results->len; i++)
+        if (!keep_result(graph, g_array_index(results, int, i), error))
             return NULL;
     if (graph->updates->len == 0) {
         mtf_input_error(error,

@@ -5,10 +5,11 @@
  *                         labels ──────┘
  *     forward   x ─► … ─► logits ─► logits/result                  x ─► … ─► y ─► y/result
  *
- * Results are kept until they are asked for, in variables NAME/result (MTF_MEMORY_OUTPUT). Of a graph with a
- * loss they are what is compared with labels, next tokens and targets, which then nobody reads; where it has
- * none of these, scores that it compares with another input, or else the loss itself. Of one without they are
- * the results of the operations whose results nothing reads; of a loop, what its last iteration leaves.
+ * Results are kept until they are asked for, in variables NAME/result (MTF_MEMORY_OUTPUT). They are the graph's
+ * "outputs". Where it names none, they are of a graph with a loss what is compared with labels, next tokens and
+ * targets, which then nobody reads; where it has none of these, scores that it compares with another input, or
+ * else the loss itself. Of one without they are the results of the operations whose results nothing reads; of a
+ * loop, what its last iteration leaves.
  *
  * Dropout goes, and what differs between training steps and others is as in others; so do the optimizer and
  * what a step would assign to variables. */

@@ -33,6 +33,8 @@ static bool *live_tensors(const MtfGraph *graph) {
     bool *live = g_new0(bool, graph->tensors->len + 1);
     if (graph->loss >= 0)
         live[graph->loss] = true;
+    for (int t = 0; graph->loss < 0 && t < (int)graph->tensors->len; t++)
+        live[t] = mtf_graph_tensor(graph, t)->output > 0;
     for (guint i = 0; i < graph->updates->len; i++) {
         const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
         live[update->variable] = live[update->value] = true;
@@ -54,7 +56,8 @@ MtfDeadParts mtf_dead_parts(const MtfGraph *graph) {
     MtfDeadParts dead = { g_ptr_array_new_with_free_func(g_free),
                           g_ptr_array_new_with_free_func(g_free) };
     g_autofree bool *live = live_tensors(graph);
-    if (graph->loss < 0)
+    g_autoptr(GArray) outputs = mtf_graph_outputs(graph);
+    if (graph->loss < 0 && outputs->len == 0)
         return dead;
     for (int o = 0; o < (int)graph->operations->len; o++) {
         const MtfOperation *op = mtf_graph_operation(graph, o);

@@ -8,7 +8,7 @@
 
 /* The names of the dead operations and of the variables that no live operation reads (char *, two
  * arrays to be freed with g_ptr_array_unref), in the order of the graph. Nothing is dead in a graph
- * without a loss, whose results are all wanted. */
+ * without a loss and without outputs, whose results are all wanted. */
 typedef struct {
     GPtrArray *operations, *variables;
 } MtfDeadParts;

@@ -112,6 +112,18 @@ MtfDimension *mtf_graph_dimension(const MtfGraph *graph, int dim) {
     return &g_array_index(graph->dimensions, MtfDimension, dim);
 }
 
+GArray *mtf_graph_outputs(const MtfGraph *graph) {
+    GArray *outputs = g_array_new(FALSE, TRUE, sizeof(int));
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        int place = mtf_graph_tensor(graph, t)->output;
+        if (place > (int)outputs->len)
+            g_array_set_size(outputs, (guint)place);
+        if (place > 0)
+            g_array_index(outputs, int, place - 1) = t;
+    }
+    return outputs;
+}
+
 MtfTensor *mtf_graph_tensor(const MtfGraph *graph, int tensor) {
     return &g_array_index(graph->tensors, MtfTensor, tensor);
 }

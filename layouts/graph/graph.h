@@ -123,6 +123,7 @@ typedef struct {
                            unit is, one for each element of the dimensions that it has; or NULL */
     char *mean_of;      /* of a running mean of a variable: the name of that; or NULL */
     int producer;       /* the operation it is a result of, or -1 */
+    int output;         /* of results: its place, from 1, among the graph's outputs; 0: none */
     MtfLayer layer;     /* of results: their operation's */
 } MtfTensor;
 
@@ -436,6 +437,10 @@ const char *mtf_origin_name(MtfOrigin origin);
 
 /* Says what the operation that made `tensor` is for; `of` is copied, or NULL. */
 void mtf_graph_set_origin(MtfGraph *graph, int tensor, MtfOrigin origin, const char *of);
+
+/* The tensors that the graph says it is run for, in their order (int); empty where it does not say. The
+ * caller frees it with g_array_unref. */
+GArray *mtf_graph_outputs(const MtfGraph *graph);
 
 /* Sets the layer of the operation that makes `tensor`, and so that of all its results. */
 void mtf_graph_set_layer(MtfGraph *graph, int tensor, MtfLayer layer);

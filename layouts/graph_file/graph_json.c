@@ -217,6 +217,33 @@ static bool read_loss(MtfGraph *graph, const MtfJson *root, const MtfLinker *lin
     return true;
 }
 
+/* "outputs": what the graph is run for. */
+static bool read_outputs(MtfGraph *graph, const MtfJson *root, const MtfLinker *linker,
+                         GError **error) {
+    MtfJson list, child;
+    int n = 0;
+    if (!mtf_json_find(root, "outputs", &list))
+        return true;
+    if (!mtf_json_array(&list, error))
+        return false;
+    for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child)) {
+        const char *name;
+        if (!mtf_json_string(&child, &name, error))
+            return false;
+        int output = mtf_linker_find(linker, &child, "output", name, error);
+        if (output < 0)
+            return false;
+        MtfTensor *tensor = mtf_graph_tensor(graph, output);
+        if (tensor->producer < 0)
+            return mtf_json_fail(&child, error, "output \"%s\" is not the result of an operation",
+                                 name);
+        if (tensor->output > 0)
+            return mtf_json_fail(&child, error, "output \"%s\" is there twice", name);
+        tensor->output = ++n;
+    }
+    return true;
+}
+
 static bool read_update(MtfGraph *graph, const MtfJson *where, const MtfLinker *linker,
                         GHashTable *updated, GError **error) {
     static const char *const keys[] = { "variable", "value", NULL };
@@ -443,17 +470,17 @@ static bool read_rest(MtfGraph *graph, const MtfJson *root, const MtfSizeOverrid
         return false;
     g_autoptr(MtfLinker) linker = mtf_graph_link(graph, text, error);
     return linker != NULL && read_loss(graph, root, linker, error) &&
-           read_updates(graph, root, linker, error) &&
+           read_outputs(graph, root, linker, error) && read_updates(graph, root, linker, error) &&
            check_repeats(graph, root, unrolled, error) && read_optimizer(graph, root, error) &&
            read_config(graph, root, error) && check_total(graph, root, error);
 }
 
 MtfGraph *mtf_graph_from_json(const MtfJson *root, const MtfSizeOverrides *overrides,
                               GError **error) {
-    static const char *const keys[] = {
-        "meshtf_graph", "name",    "dimensions", "inputs", "variables", "operations", "loss",
-        "optimizer",    "updates", "repeats",    "loops",  "config",    NULL
-    };
+    static const char *const keys[] = { "meshtf_graph", "name",       "dimensions", "inputs",
+                                        "variables",    "operations", "loss",       "outputs",
+                                        "optimizer",    "updates",    "repeats",    "loops",
+                                        "config",       NULL };
     const char *name;
     if (!mtf_json_version(root, "meshtf_graph", 1, error) || !mtf_json_keys(root, keys, error) ||
         !mtf_json_get_string(root, "name", &name, error))
@@ -707,6 +734,24 @@ static cJSON *loops_to_json(const MtfGraph *graph) {
     return list;
 }
 
+static cJSON *outputs_to_json(const MtfGraph *graph) {
+    g_autoptr(GArray) outputs = mtf_graph_outputs(graph);
+    cJSON *list = cJSON_CreateArray();
+    for (guint i = 0; i < outputs->len; i++)
+        cJSON_AddItemToArray(
+            list,
+            cJSON_CreateString(mtf_graph_tensor(graph, g_array_index(outputs, int, i))->name));
+    return list;
+}
+
+/* Adds a list or map, unless it is empty. */
+static void add_filled(cJSON *root, const char *key, cJSON *items) {
+    if (items->child != NULL)
+        cJSON_AddItemToObject(root, key, items);
+    else
+        cJSON_Delete(items);
+}
+
 cJSON *mtf_graph_to_json(const MtfGraph *graph) {
     cJSON *root = cJSON_CreateObject();
     mtf_json_add_integer(root, "meshtf_graph", 1);
@@ -717,17 +762,13 @@ cJSON *mtf_graph_to_json(const MtfGraph *graph) {
     cJSON_AddItemToObject(root, "operations", operations_to_json(graph));
     if (graph->loss >= 0)
         cJSON_AddStringToObject(root, "loss", mtf_graph_tensor(graph, graph->loss)->name);
+    add_filled(root, "outputs", outputs_to_json(graph));
     if (graph->optimizer.kind != NULL)
         cJSON_AddItemToObject(root, "optimizer", optimizer_to_json(&graph->optimizer));
     if (graph->updates->len > 0)
         cJSON_AddItemToObject(root, "updates", updates_to_json(graph));
-    cJSON *repeats = repeats_to_json(graph);
-    if (repeats->child != NULL)
-        cJSON_AddItemToObject(root, "repeats", repeats);
-    else
-        cJSON_Delete(repeats);
-    if (graph->loops->len > 0)
-        cJSON_AddItemToObject(root, "loops", loops_to_json(graph));
+    add_filled(root, "repeats", repeats_to_json(graph));
+    add_filled(root, "loops", loops_to_json(graph));
     if (graph->config != NULL)
         cJSON_AddStringToObject(root, "config", graph->config);
     return root;

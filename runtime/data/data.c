@@ -107,6 +107,7 @@ static bool open_tokens(MtfData *data, const MtfDataSettings *settings, GError *
             continue;
         wanted.window = MAX(wanted.window, mtf_data_example_size(data->graph, t));
         wanted.bound = MIN(wanted.bound, mtf_data_id_bound(data->graph, t));
+        wanted.next |= tensor->feed == MTF_FEED_NEXT_TOKENS;
     }
     data->vocabulary = wanted.bound;
     data->tokens = mtf_tokens_open(&wanted, error);

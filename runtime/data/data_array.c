@@ -61,6 +61,16 @@ bool mtf_data_array_is_text(const MtfDataArray *array) {
            array->places == 1;
 }
 
+bool mtf_data_array_join(MtfDataArray *array) {
+    int bytes = number_bytes[array->number];
+    if (array->places > 1 && array->stride != array->places * bytes)
+        return false;
+    array->records *= array->places;
+    array->stride = array->places > 1 ? bytes : array->stride;
+    array->places = 1;
+    return true;
+}
+
 MtfDataArray *mtf_data_array_inside(MtfDataFile *file, const MtfInnerArray *inner) {
     MtfDataArray *array = g_new(MtfDataArray, 1);
     *array = (MtfDataArray){ .file = file,

@@ -39,6 +39,10 @@ const char *mtf_data_array_path(const MtfDataArray *array);
 int64_t mtf_data_array_records(const MtfDataArray *array);
 int64_t mtf_data_array_places(const MtfDataArray *array); /* numbers of a record */
 bool mtf_data_array_is_integer(const MtfDataArray *array);
+
+/* Makes records of single numbers of those of several, which are not scaled then. Fails where they do not follow
+ * one another. */
+bool mtf_data_array_join(MtfDataArray *array);
 bool mtf_data_array_is_text(const MtfDataArray *array); /* bytes of a file of no other kind */
 
 /* Bytes of this array stay whole numbers: they are labels of places, not pixels. */

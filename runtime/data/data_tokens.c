@@ -16,8 +16,9 @@ struct MtfTokens {
     MtfDataStream *stream,
         *held; /* the second may be NULL: then the end of the first is held out */
     int64_t window, bound;
+    int64_t ahead;  /* tokens that are read behind a window */
     int64_t train;  /* tokens of the training part */
-    double *values; /* window + 1 */
+    double *values; /* window + ahead */
 };
 
 static void free_array(gpointer array) {
@@ -46,10 +47,9 @@ MtfDataStream *mtf_tokens_stream_open(char *const *files, const MtfTokenizer *to
         g_autoptr(GPtrArray) arrays = g_ptr_array_new_with_free_func(free_array);
         if (!mtf_data_arrays_open(*files, true, arrays, error))
             return NULL;
-        const MtfDataArray *array = arrays->pdata[0];
-        if (mtf_data_array_places(array) != 1 || !mtf_data_array_is_integer(array)) {
-            mtf_input_error(error, "%s holds no tokens, which are integers one after another",
-                            *files);
+        MtfDataArray *array = arrays->pdata[0];
+        if (!mtf_data_array_is_integer(array) || !mtf_data_array_join(array)) {
+            mtf_input_error(error, "%s holds no tokens, which are integers, row after row", *files);
             return NULL;
         }
         if (tokenizer != NULL && mtf_data_array_is_text(array)) {
@@ -90,11 +90,11 @@ static bool check_stream(const MtfTokens *tokens, const MtfDataStream *stream, G
 
 static bool check_length(const MtfTokens *tokens, const MtfDataStream *stream, GError **error) {
     int64_t total = mtf_data_stream_records(stream);
-    return total > tokens->window ||
-           mtf_input_error(error,
-                           "%s holds %" PRId64 " tokens, fewer than one window of %" PRId64
-                           " tokens and the token after it",
-                           mtf_data_stream_path(stream, total - 1), total, tokens->window);
+    return total >= tokens->window + tokens->ahead ||
+           mtf_input_error(
+               error, "%s holds %" PRId64 " tokens, fewer than one window of %" PRId64 " tokens%s",
+               mtf_data_stream_path(stream, total - 1), total, tokens->window,
+               tokens->ahead > 0 ? " and the token after it" : "");
 }
 
 static bool open_all(MtfTokens *tokens, const MtfTokensWanted *wanted, GError **error) {
@@ -106,7 +106,7 @@ static bool open_all(MtfTokens *tokens, const MtfTokensWanted *wanted, GError **
     tokens->train = total;
     if (wanted->held_out == NULL) {
         int64_t kept = total - (int64_t)(wanted->share * (double)total);
-        tokens->train = kept > tokens->window ? kept : total;
+        tokens->train = kept >= tokens->window + tokens->ahead ? kept : total;
         return true;
     }
     tokens->held = mtf_tokens_stream_open(wanted->held_out, wanted->tokenizer, error);
@@ -118,7 +118,8 @@ MtfTokens *mtf_tokens_open(const MtfTokensWanted *wanted, GError **error) {
     g_autoptr(MtfTokens) tokens = g_new0(MtfTokens, 1);
     tokens->window = wanted->window;
     tokens->bound = wanted->bound;
-    tokens->values = g_new0(double, wanted->window + 1);
+    tokens->ahead = wanted->next ? 1 : 0;
+    tokens->values = g_new0(double, tokens->window + tokens->ahead);
     return open_all(tokens, wanted, error) ? g_steal_pointer(&tokens) : NULL;
 }
 
@@ -138,14 +139,15 @@ static int64_t draw_offset(const MtfTokens *tokens, uint64_t seed, int64_t step,
     MtfRandom random = mtf_random_stream(seed, STREAM, (uint64_t)step);
     double high = (double)mtf_random_word(&random, 2 * example);
     double low = (double)(mtf_random_word(&random, 2 * example + 1) >> 11);
-    int64_t places = tokens->train - tokens->window;
+    int64_t places = MAX(tokens->train - tokens->window, 1);
     int64_t offset = (int64_t)((high * 0x1p-32 + low * 0x1p-53) * (double)places);
     return MIN(offset, places - 1);
 }
 
 static bool load(MtfTokens *tokens, const MtfDataStream *stream, int64_t offset, GError **error) {
-    return mtf_data_stream_read(stream, offset, tokens->window + 1, tokens->values, error) &&
-           check_ids(tokens, stream, offset, tokens->values, tokens->window + 1, error);
+    int64_t count = tokens->window + tokens->ahead;
+    return mtf_data_stream_read(stream, offset, count, tokens->values, error) &&
+           check_ids(tokens, stream, offset, tokens->values, count, error);
 }
 
 bool mtf_tokens_load(MtfTokens *tokens, uint64_t seed, int64_t step, int64_t example,
@@ -156,7 +158,7 @@ bool mtf_tokens_load(MtfTokens *tokens, uint64_t seed, int64_t step, int64_t exa
 int64_t mtf_tokens_held(const MtfTokens *tokens) {
     int64_t held = tokens->held != NULL ? mtf_data_stream_records(tokens->held)
                                         : mtf_data_stream_records(tokens->stream) - tokens->train;
-    return MAX(held - 1, 0) / MAX(tokens->window, 1);
+    return MAX(held - tokens->ahead, 0) / MAX(tokens->window, 1);
 }
 
 bool mtf_tokens_load_held(MtfTokens *tokens, int64_t number, GError **error) {

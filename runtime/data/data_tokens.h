@@ -20,6 +20,7 @@ typedef struct MtfTokens MtfTokens;
 /* What a model wants of its tokens, and which are held out. */
 typedef struct {
     int64_t window;        /* L */
+    bool next;             /* the token after a window is read, too */
     int64_t bound;         /* ids below it are legal; INT64_MAX = all */
     char *const *files;    /* NULL-terminated */
     char *const *held_out; /* files; NULL = a share of the tokens */
@@ -32,7 +33,7 @@ typedef struct {
 MtfDataStream *mtf_tokens_stream_open(char *const *files, const MtfTokenizer *tokenizer,
                                       GError **error);
 
-/* Fails (bad input) when a file cannot be read, there are too few tokens for a window and the token
+/* Fails (bad input) when a file cannot be read, there are too few tokens for a window and what is read
  * after it, or one of the first 2^24 tokens is `bound` or more. */
 MtfTokens *mtf_tokens_open(const MtfTokensWanted *wanted, GError **error);
 void mtf_tokens_close(MtfTokens *tokens);
@@ -47,7 +48,7 @@ bool mtf_tokens_load_held(MtfTokens *tokens, int64_t number, GError **error);
 /* Windows of the held out part. */
 int64_t mtf_tokens_held(const MtfTokens *tokens);
 
-/* Token `place` (0 … L) of the window loaded last. */
+/* Token `place` (0 … L - 1, with `next` L) of the window loaded last. */
 int mtf_tokens_get(const MtfTokens *tokens, int64_t place);
 
 /* What guessing tokens by their frequency alone would lose, in nats a token: the order-0 entropy of

@@ -168,17 +168,22 @@ static MtfOnnxValue *same(MtfOnnxCall *call) {
     return call->inputs[0];
 }
 
-/* At inference nothing is dropped; the mask is all true. */
+/* At inference, and at a ratio of 0, nothing is dropped; the mask is all true. In training the graph drops anew in
+ * each step, and what it dropped is not told. */
 static MtfOnnxValue *dropout(MtfOnnxCall *call) {
     MtfOnnxValue *x = call->inputs[0];
-    double training;
-    if (!mtf_onnx_known_input(call, 2, 0, &training))
+    double training, ratio;
+    if (!mtf_onnx_known_input(call, 1, mtf_onnx_float(call, "ratio", 0.5), &ratio) ||
+        !mtf_onnx_known_input(call, 2, 0, &training))
         return NULL;
-    if (training != 0)
-        return mtf_onnx_fail(call->t, "dropout with training_mode is not supported");
+    bool drops = training != 0 && ratio != 0;
+    if (drops && call->n_outputs > 1)
+        return mtf_onnx_fail(call->t, "the mask of dropout in training is not supported");
     if (call->n_outputs > 1)
         call->outputs[1] = mtf_onnx_uniform(call->t, MTF_ONNX_BOOL, x->rank, x->sizes, 1);
-    return x;
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.rate = ratio;
+    return drops ? mtf_onnx_map(call->t, MTF_OP_DROPOUT, &attributes, 1, &x) : x;
 }
 
 static MtfOnnxValue *cast(MtfOnnxCall *call) {

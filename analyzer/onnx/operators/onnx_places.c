@@ -140,8 +140,14 @@ static MtfOnnxValue *written(MtfOnnxCall *call, MtfOnnxValue *x, MtfOnnxValue *p
                              MtfOnnxValue *updates, const int64_t sizes[3]) {
     MtfOnnxTranslation *t = call->t;
     int64_t m = sizes[0], n = sizes[1], r = sizes[2];
+    if (x == NULL || places == NULL || updates == NULL)
+        return NULL;
     const int64_t of_x[] = { 1, n, r }, of_places[] = { m, 1, wide ? r : 1 };
     const int64_t of_updates[] = { m, 1, r }, of_elements[] = { 1, n, 1 };
+    MtfOnnxValue *const all[] = { x, places, updates };
+    if (strcmp(mtf_onnx_word(call, "reduction", "none"), "none") == 0 &&
+        mtf_onnx_all_fold(t, G_N_ELEMENTS(all), all))
+        return mtf_onnx_known_write(t, x, places, updates, sizes);
     int type = x->type;
     if (mtf_dtype_is_integer(mtf_onnx_dtype(type)))
         x = mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE);

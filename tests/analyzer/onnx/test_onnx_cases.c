@@ -28,6 +28,12 @@ static void run_one(Tally *tally, const char *root, const char *kind, const char
                 sentence != NULL ? sentence : "");
 }
 
+/* What these drop is drawn, and the file has another's draw. */
+static bool is_drawn(const char *name) {
+    return strcmp(name, "test_training_dropout") == 0 ||
+           strcmp(name, "test_training_dropout_default") == 0;
+}
+
 static gint by_name(gconstpointer a, gconstpointer b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -37,7 +43,8 @@ static void run_kind(Tally *tally, const char *root, const char *kind) {
     g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     for (const char *name; dir != NULL && (name = g_dir_read_name(dir)) != NULL;)
-        if (strchr(name, '.') == NULL && (tally->only == NULL || strstr(name, tally->only) != NULL))
+        if (strchr(name, '.') == NULL && !is_drawn(name) &&
+            (tally->only == NULL || strstr(name, tally->only) != NULL))
             g_ptr_array_add(names, g_strdup(name));
     g_ptr_array_sort(names, by_name);
     for (guint i = 0; i < names->len; i++)
@@ -62,7 +69,7 @@ static void cases_of_onnx_give_their_outputs(void **state) {
     assert_int_equal(tally.results[MTF_ONNX_CASE_UNREADABLE], 0);
     assert_int_equal(tally.results[MTF_ONNX_CASE_DIFFERS], 0);
     /* Among them every convolution and pool; those that are refused are in analyzer/onnx/README.md. */
-    assert_true(tally.only != NULL || tally.results[MTF_ONNX_CASE_REFUSED] <= 101);
+    assert_true(tally.only != NULL || tally.results[MTF_ONNX_CASE_REFUSED] <= 97);
 }
 
 static void cases_of_later_operators_give_their_outputs(void **state) {

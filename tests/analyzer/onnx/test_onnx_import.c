@@ -3,6 +3,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/onnx/onnx_import.h"
+#include "analyzer/serving/forward_graph.h"
 #include "layouts/graph/loops.h"
 #include "layouts/graph/operation_table.h"
 #include "tests/support/cases/onnx_maker.h"
@@ -375,6 +376,74 @@ static void quantising_to_wide_types_is_refused(void **state) {
     fails_with(g, "m.onnx: node 0 (QuantizeLinear): quantising to int64 is not supported");
 }
 
+/* Scattered ones make a mask of 6 x 8 with a block of 2 x 3: worked out, and made of its borders. */
+static void a_constant_of_few_blocks_becomes_comparisons(void **state) {
+    (void)state;
+    const double places[] = { 1, 2, 1, 3, 1, 4, -4, 2, -4, 3, -4, 4 },
+                 ones[] = { 1, 1, 1, 1, 1, 1 };
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "4,6,8");
+    mtf_make_tensor(g, "places", MTF_ONNX_INT64, "6,2", places);
+    mtf_make_tensor(g, "whole_ones", MTF_ONNX_INT64, "6", ones);
+    mtf_make_node(g, "Cast", "whole_ones", "ones", "to=1");
+    mtf_make_node(g, "Shape", "x", "whole", "");
+    mtf_make_node(g, "Gather", "whole,last_two", "sides", "");
+    mtf_make_tensor(g, "last_two", MTF_ONNX_INT64, "2", (const double[]){ 1, 2 });
+    mtf_make_node(g, "ConstantOfShape", "sides", "zeros", "");
+    mtf_make_node(g, "ScatterND", "zeros,places,ones", "mask", "");
+    mtf_make_node(g, "Mul", "x,mask", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "4,6,8");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) graph = import(g, &error);
+    assert_non_null(graph);
+    /* Two borders along the rows, and two along the columns of the rows between. */
+    assert_int_equal(count_kind(graph, MTF_OP_LESS_EQUAL), 4);
+    assert_int_equal(count_kind(graph, MTF_OP_WHERE), 4);
+}
+
+static GByteArray *dropping(double ratio, const char *outputs) {
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "4,6");
+    mtf_make_tensor(g, "ratio", MTF_ONNX_FLOAT, "", &ratio);
+    mtf_make_tensor(g, "training", MTF_ONNX_BOOL, "", (const double[]){ 1 });
+    mtf_make_node(g, "Dropout", "x,ratio,training", outputs, "");
+    mtf_make_node(g, "Relu", "dropped", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "4,6");
+    return g;
+}
+
+static void dropout_in_training_drops_unless_its_ratio_is_0(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) none = import(dropping(0, "dropped"), NULL);
+    assert_int_equal(count_kind(none, MTF_OP_DROPOUT), 0);
+    g_autoptr(MtfGraph) some = import(dropping(0.25, "dropped"), NULL);
+    int dropped = mtf_graph_find_tensor(some, "dropped");
+    assert_true(
+        mtf_graph_operation(some, mtf_graph_tensor(some, dropped)->producer)->attributes.rate ==
+        0.25);
+    fails_with(dropping(0.25, "dropped,mask"),
+               "m.onnx: node 0 (Dropout): the mask of dropout in training is not supported");
+}
+
+/* The file's outputs and no others, in their order: also what the graph goes on with. */
+static void outputs_are_those_of_the_file(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "4,6");
+    mtf_make_node(g, "Relu", "x", "h", "");
+    mtf_make_node(g, "Exp", "h", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "4,6");
+    mtf_make_input(g, 12, "h", MTF_ONNX_FLOAT, "4,6");
+    g_autoptr(MtfGraph) graph = import(g, NULL);
+    g_autoptr(MtfGraph) forward = mtf_forward_graph(graph, NULL);
+    assert_int_equal(forward->updates->len, 2);
+    const char *const names[] = { "y/result", "h/result" };
+    for (guint i = 0; i < 2; i++)
+        assert_string_equal(
+            mtf_graph_tensor(forward, g_array_index(forward->updates, MtfUpdate, i).variable)->name,
+            names[i]);
+}
+
 /* 600 steps of two texts: a loop, whose body is a product, two sums and the new state, beside what joins it to the
  * rest, W x and views. The last state is not asked for. */
 static void recurrences_are_loops(void **state) {
@@ -637,6 +706,9 @@ int main(void) {
         cmocka_unit_test(ways_to_resize_that_are_none_are_refused),
         cmocka_unit_test(borders_longer_than_the_axis_are_refused),
         cmocka_unit_test(quantising_to_wide_types_is_refused),
+        cmocka_unit_test(a_constant_of_few_blocks_becomes_comparisons),
+        cmocka_unit_test(dropout_in_training_drops_unless_its_ratio_is_0),
+        cmocka_unit_test(outputs_are_those_of_the_file),
         cmocka_unit_test(recurrences_are_loops),
         cmocka_unit_test(sequences_go_where_they_are_taken),
         cmocka_unit_test(places_that_do_not_go_together_are_refused),

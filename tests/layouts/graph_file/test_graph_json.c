@@ -160,12 +160,12 @@ static void wrong_pieces_are_told_one_by_one(void **state) {
     assert_fails(
         HEAD "'operation': []}",
         "g.json: /: unknown key \"operation\" (known here: meshtf_graph, name, "
-        "dimensions, inputs, variables, operations, loss, optimizer, updates, repeats, loops, config)");
+        "dimensions, inputs, variables, operations, loss, outputs, optimizer, updates, repeats, loops, config)");
     assert_fails(HEAD "'name': 'h', 'operations': []}", "g.json: /: key \"name\" is given twice");
     assert_fails(
         HEAD INPUT "'x': 1, 'operations': []}",
         "g.json: /: unknown key \"x\" (known here: meshtf_graph, name, dimensions, "
-        "inputs, variables, operations, loss, optimizer, updates, repeats, loops, config)");
+        "inputs, variables, operations, loss, outputs, optimizer, updates, repeats, loops, config)");
     assert_fails(HEAD "'inputs': []}", "g.json: /: key \"operations\" is missing");
     assert_fails("{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 4, 'a': 5}, "
                  "'operations': []}",
@@ -232,6 +232,18 @@ static void a_loss_is_one_number_and_a_result(void **state) {
                  "g.json: /loss: loss \"v\" is not the result of an operation");
     assert_fails(HEAD "'operations': [], 'loss': 'l'}",
                  "g.json: /loss: loss \"l\" is not a tensor of this graph");
+}
+
+static void outputs_are_results_each_once(void **state) {
+    (void)state;
+#define Y "'operations': [{'name': 'y', 'op': 'relu', 'inputs': ['x']}], "
+    assert_fails(HEAD INPUT Y "'outputs': ['y', 'x']}",
+                 "g.json: /outputs/1: output \"x\" is not the result of an operation");
+    assert_fails(HEAD INPUT Y "'outputs': ['y', 'y']}",
+                 "g.json: /outputs/1: output \"y\" is there twice");
+    assert_fails(HEAD INPUT Y "'outputs': ['z']}",
+                 "g.json: /outputs/0: output \"z\" is not a tensor of this graph");
+#undef Y
 }
 
 static void an_optimizer_takes_only_its_own_numbers(void **state) {
@@ -416,6 +428,7 @@ static void assert_round_trip(const MtfGraph *graph) {
         assert_int_equal(a->dtype, b->dtype);
         assert_int_equal(a->memory, b->memory);
         assert_int_equal(a->producer, b->producer);
+        assert_int_equal(a->output, b->output);
     }
     assert_int_equal(again->loss, graph->loss);
 }
@@ -463,7 +476,7 @@ static void everything_a_graph_can_hold_travels(void **state) {
         "{'name': 'k', 'op': 'constant', 'dims': ['a'], 'value': 1e-30, 'block': 'block', "
         "'iteration': 1},"
         "{'name': 'w2', 'op': 'adam', 'inputs': ['w', 'g', 'm', 'v', 'rate'], 'beta1': 0.8, "
-        "'phase': 'update', 'memory_kind': ['variables', 'optimizer', 'optimizer']}], 'loss': 'l', "
+        "'phase': 'update', 'memory_kind': ['variables', 'optimizer', 'optimizer']}], 'loss': 'l', 'outputs': ['t', 'r'], "
         "'updates': [{'variable': 'w', 'value': 'w2'}, {'variable': 'm', 'value': 'w2/m'}, "
         "{'variable': 'v', 'value': 'w2/v'}], 'repeats': {'block': 2}, 'optimizer': {'kind': "
         "'adafactor', 'rate': 0.1, 'schedule': 'inverse_sqrt', 'warmup': 10}}");
@@ -572,6 +585,7 @@ int main(void) {
         cmocka_unit_test(wrong_pieces_are_told_one_by_one),
         cmocka_unit_test(wrong_inputs_and_variables_are_told),
         cmocka_unit_test(a_loss_is_one_number_and_a_result),
+        cmocka_unit_test(outputs_are_results_each_once),
         cmocka_unit_test(an_optimizer_takes_only_its_own_numbers),
         cmocka_unit_test(a_repeated_block_is_unrolled),
         cmocka_unit_test(carried_values_may_change_places),

@@ -263,7 +263,9 @@ static void shards_are_one_stream_and_its_end_is_held_out(void **state) {
     g_autofree char *first = write_file("first", bytes, 40);
     g_autofree char *second = write_file("second", bytes + 40, 60);
     char *const files[] = { first, second, NULL };
-    MtfTokensWanted wanted = { .window = 5, .bound = 100, .files = files, .share = 0.2 };
+    MtfTokensWanted wanted = {
+        .window = 5, .next = true, .bound = 100, .files = files, .share = 0.2
+    };
     g_autoptr(MtfTokens) tokens = mtf_tokens_open(&wanted, NULL);
     assert_non_null(tokens);
     bool across = false;
@@ -287,6 +289,27 @@ static void shards_are_one_stream_and_its_end_is_held_out(void **state) {
     assert_int_equal(mtf_tokens_held(apart), 7);
     assert_true(mtf_tokens_load_held(apart, 1, NULL));
     assert_int_equal(mtf_tokens_get(apart, 0), 5);
+}
+
+/* Three texts of four bytes as rows of an array: without a next token each is a window. */
+static void rows_of_tokens_follow_one_another(void **state) {
+    (void)state;
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    const char *header = "{'descr': '|u1', 'fortran_order': False, 'shape': (3, 4), }";
+    const guint8 front[] = { 0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (guint8)(strlen(header) + 1), 0 };
+    g_byte_array_append(bytes, front, sizeof front);
+    g_byte_array_append(bytes, (const guint8 *)header, (guint)strlen(header));
+    g_byte_array_append(bytes, (const guint8 *)"\nabcdefghijkl", 13);
+    g_autofree char *path = write_file("rows.npy", bytes->data, bytes->len);
+    char *const files[] = { path, NULL };
+    const MtfTokensWanted wanted = { .window = 4, .bound = 256, .files = files, .held_out = files };
+    g_autoptr(MtfTokens) tokens = mtf_tokens_open(&wanted, NULL);
+    assert_non_null(tokens);
+    assert_int_equal(mtf_tokens_held(tokens), 3);
+    for (int64_t number = 0; number < 3; number++) {
+        assert_true(mtf_tokens_load_held(tokens, number, NULL));
+        assert_int_equal(mtf_tokens_get(tokens, 3), 'd' + 4 * number);
+    }
 }
 
 static void examples_are_features_with_their_own_labels(void **state) {
@@ -387,6 +410,7 @@ int main(void) {
         cmocka_unit_test(cifar_100_has_two_labels_of_which_the_fine_one_counts),
         cmocka_unit_test(an_epoch_shows_every_example_once_in_an_order_of_its_own),
         cmocka_unit_test(shards_are_one_stream_and_its_end_is_held_out),
+        cmocka_unit_test(rows_of_tokens_follow_one_another),
         cmocka_unit_test(examples_are_features_with_their_own_labels),
         cmocka_unit_test(files_that_do_not_belong_together_are_refused),
     };
