@@ -148,12 +148,16 @@ static void predict_plan(int i, void *data) {
     GError *error = NULL;
     set_node_bandwidth(row, &placed);
     placed.software = &own;
-    double step = mtf_run_plan_seconds(&row->run, &placed, &error);
-    if (!isnan(step))
-        planned->verdict->step = step;
-    else
+    MtfRunPlan plan;
+    if (!mtf_run_plan(&row->run, &placed, &plan, &error)) {
         planned->verdict->no_plan = g_strdup(error->message);
-    g_clear_error(&error);
+        g_clear_error(&error);
+        return;
+    }
+    double bytes = own.kept.reserved ? plan.reserved : plan.device;
+    planned->verdict->step = plan.seconds;
+    if (!isnan(bytes))
+        planned->verdict->memory = bytes / 0x1p30;
 }
 
 /* A library without the machine is a reason, not a failure. */

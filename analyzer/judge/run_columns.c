@@ -266,6 +266,7 @@ static void read_words(Reader *reader) {
         run->order = MTF_ORDER_ZERO_BUBBLE_1P;
     if (has_word(reader->software, "zb-2p") || has_word(reader->software, "dualpipe"))
         run->order = MTF_ORDER_ZERO_BUBBLE_2P;
+    run->model.untied = has_word(reader->notes, "untied");
     run->blocking = has_word(reader->notes, "launch_blocking=1");
     run->narrow = has_word(reader->precision, "fp8") || has_word(reader->precision, "int8");
     if (has_word(reader->precision, "fp32 grad") || has_word(reader->precision, "fp32 reduce"))

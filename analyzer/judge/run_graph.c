@@ -20,6 +20,7 @@ static MtfGraph *build_plain(const MtfTrainingRun *run, GError **error) {
     settings.heads = model->heads;
     settings.d_kv = model->head_width;
     settings.vocab = model->vocab;
+    settings.tied = !model->untied;
     settings.clip_norm = 0;
     settings.optimizer = "adamw";
     return mtf_model_build(&mtf_model_gpt, preset, &settings, error);

@@ -63,8 +63,8 @@ static int style_of(const MtfTrainingRun *run, const MtfSoftware *software) {
 }
 
 /* The plan of the run's graph, each stage on that mesh in that style. */
-static double price(const MtfTrainingRun *run, const MtfMachine *machine, const MtfGraph *graph,
-                    const MtfMesh *mesh, GError **error) {
+static bool price(const MtfTrainingRun *run, const MtfMachine *machine, const MtfGraph *graph,
+                  const MtfMesh *mesh, MtfRunPlan *predicted, GError **error) {
     int style = style_of(run, machine->software);
     bool full = run->redo == MTF_REDO_FULL;
     g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
@@ -85,13 +85,23 @@ static double price(const MtfTrainingRun *run, const MtfMachine *machine, const 
         .search = { .machine = machine, .memory_limit = INT64_MAX },
     };
     g_autoptr(MtfPipelinePlan) plan = mtf_pipeline_search(&request, error);
-    return plan != NULL ? mtf_json_number_of(plan->predicted, "step_seconds", NAN) : NAN;
+    if (plan == NULL)
+        return false;
+    const cJSON *only = run->pp == 1 ? mtf_pipeline_stage(plan, 0)->predicted : NULL;
+    *predicted = (MtfRunPlan){
+        .seconds = mtf_json_number_of(plan->predicted, "step_seconds", NAN),
+        .given = mtf_json_number_of(only, "given_bytes", NAN),
+        .reserved = mtf_json_number_of(only, "reserved_bytes", NAN),
+        .device = mtf_json_number_of(only, "device_memory_bytes", NAN),
+    };
+    return true;
 }
 
-double mtf_run_plan_seconds(const MtfTrainingRun *run, const MtfMachine *machine, GError **error) {
+bool mtf_run_plan(const MtfTrainingRun *run, const MtfMachine *machine, MtfRunPlan *predicted,
+                  GError **error) {
     MtfMesh mesh;
     if (!check(run, machine->software, error) || !mesh_of(run, &mesh, error))
-        return NAN;
+        return false;
     g_autoptr(MtfGraph) graph = mtf_run_graph(run, error);
-    return graph != NULL ? price(run, machine, graph, &mesh, error) : NAN;
+    return graph != NULL && price(run, machine, graph, &mesh, predicted, error);
 }

@@ -28,7 +28,8 @@ typedef struct {
     const int *style; /* of the standard layout (standard_layouts.h) that all stages have,
                          each on its one mesh; NULL: layouts are searched */
     bool prices_only; /* with a style: stages run their operations in the order of the graph, and
-                         the plan, which is good for nothing else, predicts no memory */
+                         the plan is good for nothing else; a stage's `predicted` has a framework's
+                         memory alone: given_bytes, reserved_bytes, device_memory_bytes */
     MtfPlanSearchOptions search; /* of every stage; its control is not used */
     double stage_seconds;        /* for the search of each; 0: no limit */
     double rival_seconds;        /* of another plan's step: one that takes no less is not searched

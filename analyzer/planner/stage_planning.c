@@ -7,6 +7,7 @@
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
 #include "cost/price/software_price.h"
+#include "cost/summary/framework_memory.h"
 #include "cost/tune/order_search.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
@@ -259,6 +260,15 @@ static bool lay_out(const MtfGraph *graph, const MtfMesh *mesh, const MtfPlanSea
 /* PyTorch's DistributedDataParallel sums gradients in messages of this many bytes (bucket_cap_mb). */
 #define FRAMEWORK_BUCKET (25 << 20)
 
+static cJSON *predict_memory(const MtfProgram *program, const MtfSoftware *software) {
+    MtfFrameworkMemory memory = mtf_framework_memory(program, software);
+    cJSON *predicted = cJSON_CreateObject();
+    mtf_json_add_number(predicted, "given_bytes", memory.given);
+    mtf_json_add_number(predicted, "reserved_bytes", memory.reserved);
+    mtf_json_add_number(predicted, "device_memory_bytes", memory.device);
+    return predicted;
+}
+
 /* The standard layout as it stands, run in the order of the graph. */
 static void price_task(Search *own) {
     const MtfStagePlanner *planner = own->planner;
@@ -282,6 +292,8 @@ static void price_task(Search *own) {
     g_autoptr(MtfProgram) program = mtf_lower(task->graph, layout);
     own->seconds = stage_seconds(&own->pricer, program);
     own->plan = bare_plan(task->graph, layout);
+    if (planner->search.machine->software != NULL)
+        own->plan->predicted = predict_memory(program, planner->search.machine->software);
 }
 
 static void search_task(int i, void *data) {

@@ -23,7 +23,7 @@ typedef enum {
 
 typedef struct {
     int64_t layers, width, heads, kv_heads, head_width, inner, vocab, length;
-    bool gated;
+    bool gated, untied; /* the head of one without gates and shared keys has weights of its own */
     int64_t experts, chosen; /* 0: dense */
     int64_t dense_layers;    /* of a routed model, with `dense_inner` or else chosen x inner */
     double capacity;         /* rows an expert computes over rows it is sent */

@@ -2,6 +2,7 @@
 #include "cost/summary/step_summary.h"
 
 #include "cost/machine/doubt.h"
+#include "cost/summary/framework_memory.h"
 #include "cost/summary/parallelism.h"
 #include "cost/summary/step_shares.h"
 #include "cost/summary/unaligned_products.h"
@@ -10,6 +11,7 @@
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph/operation_table.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Shares of the step that are told. */
@@ -108,6 +110,17 @@ static void add_shares(cJSON *object, const MtfPricer *pricer, const MtfProgram 
     }
 }
 
+/* The peak with slack and context; of frameworks whose allocator was measured what it reserves, of which it gives
+ * back what stands empty before a device runs out. */
+static double device_bytes(const MtfMachine *machine, const MtfProgram *program, double peak) {
+    const MtfSoftware *software = machine->software;
+    if (!software->kept.comes_and_goes)
+        return peak * (1 + software->kept.slack) + software->kept.context_bytes;
+    MtfFrameworkMemory memory = mtf_framework_memory(program, software);
+    double needed = memory.given + software->kept.context_bytes;
+    return fmin(memory.device, fmax((double)machine->memory_bytes, needed));
+}
+
 void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram *program,
                      int64_t memory_limit) {
     MtfParallelism parallelism = mtf_parallelism(program->graph, program->layout);
@@ -125,11 +138,9 @@ void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram
     cJSON_AddBoolToObject(predicted, "fits", peak <= (double)memory_limit && fits_host);
     if (on_host > 0 && host > 0)
         mtf_json_add_number(predicted, "host_memory_limit", host);
-    const MtfSoftware *software = pricer->machine->software;
-    if (software != NULL)
-        mtf_json_add_integer(
-            predicted, "device_memory_bytes",
-            (int64_t)(peak * (1 + software->kept.slack) + software->kept.context_bytes));
+    if (pricer->machine->software != NULL)
+        mtf_json_add_integer(predicted, "device_memory_bytes",
+                             (int64_t)device_bytes(pricer->machine, program, peak));
     add_shares(predicted, pricer, program);
     cJSON *unaligned = mtf_unaligned_products(pricer, program);
     if (unaligned != NULL)

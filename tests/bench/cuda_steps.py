@@ -52,7 +52,7 @@ def row(hardware, name, seconds, reserved, allocated):
     values = [name, "tests/bench/cuda_steps.py", hardware, 1, "one device", name, layers, width, heads, kv, features, inner, gated, vocab,
               length, batch, batch, 1, 1, 1, 1, 1, 1, "ddp", 0, recompute, "bf16 compute, fp32 weights + Adam",
               f"pytorch {torch.__version__}, layers compiled" if compiled(name) else f"eager pytorch {torch.__version__}",
-              "s_per_step", f"{seconds:.4f}", f"{reserved:.2f}", f"trust A; {allocated}" + (f"; MoE {experts} experts top-{chosen}, dropless" if experts else "")]
+              "s_per_step", f"{seconds:.4f}", f"{reserved:.2f}", f"trust A; untied; {allocated}" + (f"; MoE {experts} experts top-{chosen}, dropless" if experts else "")]
     return "\t".join(str(value) for value in values)
 
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/judge/run_plan.h"
+
+#include <math.h>
+
+/* One step on an H100 (tests/golden/h100/memory.tsv): profile, layers, width, heads, those of keys, inner width,
+ * vocabulary, length, batch, recomputation, and the GiB that PyTorch's allocator gave out at most. */
+static const struct {
+    const char *software;
+    int64_t layers, width, heads, keys, inner, vocab, length, batch;
+    MtfRedo redo;
+    double given;
+} measured[] = {
+    { "pytorch", 16, 2048, 16, 16, 5632, 32000, 2048, 8, MTF_REDO_NONE, 34.63 },
+    { "pytorch", 16, 2048, 16, 16, 5632, 32000, 2048, 8, MTF_REDO_FULL, 17.82 },
+    { "pytorch-eager", 16, 2048, 16, 16, 5632, 32000, 2048, 8, MTF_REDO_NONE, 37.37 },
+    { "pytorch", 12, 768, 12, 12, 3072, 50257, 1024, 16, MTF_REDO_NONE, 15.91 },
+    { "pytorch", 24, 1024, 16, 16, 4096, 50257, 2048, 4, MTF_REDO_FULL, 9.72 },
+    { "pytorch", 4, 4096, 32, 8, 14336, 32000, 4096, 2, MTF_REDO_NONE, 21.92 },
+    { "pytorch", 4, 4096, 32, 8, 14336, 32000, 4096, 2, MTF_REDO_FULL, 17.53 },
+    { "pytorch", 2, 8192, 64, 8, 28672, 32000, 4096, 1, MTF_REDO_NONE, 33.87 },
+};
+
+static MtfTrainingRun measured_run(size_t i) {
+    MtfTrainingRun run = { .devices = 1, .tp = 1, .pp = 1, .vp = 1, .cp = 1, .ep = 1 };
+    run.dp = run.slices = 1;
+    run.batch = run.micro = (double)measured[i].batch;
+    run.redo = measured[i].redo;
+    run.model = (MtfModelSizes){ .layers = measured[i].layers,
+                                 .width = measured[i].width,
+                                 .heads = measured[i].heads,
+                                 .kv_heads = measured[i].keys,
+                                 .inner = measured[i].inner,
+                                 .gated = measured[i].vocab == 32000,
+                                 .untied = true,
+                                 .vocab = measured[i].vocab,
+                                 .length = measured[i].length,
+                                 .capacity = 1 };
+    run.model.head_width = measured[i].width / measured[i].heads;
+    return run;
+}
+
+static void programs_say_what_the_allocator_gave_out(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("h100", NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(measured); i++) {
+        g_autoptr(MtfSoftware) software = mtf_software_load(measured[i].software, NULL);
+        MtfTrainingRun run = measured_run(i);
+        MtfMachine placed = *machine;
+        MtfRunPlan plan;
+        placed.software = software;
+        assert_true(mtf_run_plan(&run, &placed, &plan, NULL));
+        assert_true(fabs(plan.given / 0x1p30 / measured[i].given - 1) < 0.02);
+        assert_true(plan.reserved >= plan.given);
+        assert_true(fabs(plan.device - plan.reserved - software->kept.context_bytes) < 1);
+    }
+}
+
+/* Of stages the program is one micro-batch's, so that the closed form says the memory. */
+static void memory_of_stages_is_left_to_the_closed_form(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("h100", NULL);
+    g_autoptr(MtfSoftware) software = mtf_software_load("megatron-core", NULL);
+    MtfTrainingRun run = measured_run(0);
+    MtfRunPlan plan;
+    run.devices = run.pp = 2;
+    run.micro = 1;
+    machine->software = software;
+    assert_true(mtf_run_plan(&run, machine, &plan, NULL));
+    assert_true(plan.seconds > 0 && isnan(plan.given) && isnan(plan.device));
+    machine->software = NULL;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(programs_say_what_the_allocator_gave_out),
+        cmocka_unit_test(memory_of_stages_is_left_to_the_closed_form),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
