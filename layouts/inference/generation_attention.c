@@ -99,6 +99,21 @@ static int cap_scores(MtfMaking *m, const MtfOperation *op, int scores) {
     return mtf_making_emit(m, &grow, 1, &bent);
 }
 
+/* softmax(scores) along `memory`, in the rows that it is made of: this graph may be laid out as it is. */
+static int softmax(MtfMaking *m, const MtfOperation *op, int memory, int scores) {
+    if (scores < 0)
+        return -1;
+    MtfShape rest = *mtf_making_shape(m, scores);
+    mtf_shape_remove(&rest, memory);
+    MtfEmission most = { op->name, "/most", MTF_OP_REDUCE_MAX, MTF_NO_ATTRIBUTES, &rest, false, 0 };
+    MtfEmission add = { op->name, "/sum", MTF_OP_SUM_EXP, MTF_NO_ATTRIBUTES, &rest, false, 0 };
+    MtfEmission apply = { op->name, "/shares", MTF_OP_SOFTMAX_APPLY, MTF_NO_ATTRIBUTES, NULL,
+                          false,    0 };
+    int max = mtf_making_emit(m, &most, 1, &scores);
+    int sum = mtf_making_emit(m, &add, 2, (int[]){ scores, max });
+    return mtf_making_emit(m, &apply, 3, (int[]){ scores, max, sum });
+}
+
 /* The scores of attention with something added, and their softmax: [batch, heads, length, memory]. */
 static int biased_shares(MtfMaking *m, const MtfOperation *op, const int *inputs) {
     const MtfAttributes *a = &op->attributes;
@@ -113,11 +128,7 @@ static int biased_shares(MtfMaking *m, const MtfOperation *op, const int *inputs
     };
     MtfEmission scale = { op->name, "/scores", MTF_OP_SCALE, MTF_NO_ATTRIBUTES, NULL, false, 0 };
     MtfEmission add = { op->name, "/biased", MTF_OP_ADD, MTF_NO_ATTRIBUTES, &all, false, 0 };
-    MtfEmission softmax = {
-        op->name, "/shares", MTF_OP_SOFTMAX, MTF_NO_ATTRIBUTES, NULL, false, 0
-    };
     scale.attributes.factor = a->factor;
-    softmax.attributes.dimension = a->memory;
     int products = mtf_making_emit(m, &product, 2, inputs),
         scores = cap_scores(m, op, mtf_making_emit(m, &scale, 1, &products));
     int biased =
@@ -125,7 +136,7 @@ static int biased_shares(MtfMaking *m, const MtfOperation *op, const int *inputs
     int seen = hide(m, op, "/causal", a->memory, 0, biased);
     if (a->window > 0)
         seen = hide(m, op, "/near", a->memory, a->window, seen);
-    return mtf_making_emit(m, &softmax, 1, &seen);
+    return softmax(m, op, a->memory, seen);
 }
 
 /* Attention with a bias, by rows that there are: cached_attention adds none. */

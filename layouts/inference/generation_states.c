@@ -139,20 +139,15 @@ static MtfShape along(const MtfMaking *m, int x, int to) {
     return shape;
 }
 
-/* 1 where a place of `near` is the one that is kept in a place of `kept`: [batch, kept, near]; those behind the
- * last token are left out. */
-static int kept_places(MtfMaking *m, int kept, int near, MtfDtype dtype) {
+/* The places of `near` that are kept, those before the first that is not filled: [batch, kept]. */
+static int kept_places(MtfMaking *m, int kept) {
     MtfShape each = { 1, { m->batch } }, rows = { 2, { m->batch, kept } };
-    MtfShape all = { 3, { m->batch, kept, near } };
     const char *name = mtf_graph_dimension(m->graph, kept)->name;
     g_autofree char *from = g_strconcat(name, "_from", NULL), *at = g_strconcat(name, "_at", NULL);
-    g_autofree char *of = g_strconcat(name, "_of", NULL), *is = g_strconcat(name, "_is", NULL);
     MtfEmission count = { "filled", "", MTF_OP_REDUCE_SUM, MTF_NO_ATTRIBUTES, &each, false, 0 };
     MtfEmission add = { at, "", MTF_OP_ADD, MTF_NO_ATTRIBUTES, &rows, false, MTF_I32 };
-    MtfEmission equal = { is, "", MTF_OP_EQUAL, MTF_NO_ATTRIBUTES, &all, false, MTF_I32 };
     int filled = is_filled(m), n = common(m, &count, 1, &filled);
-    int first = common(m, &add, 2, (int[]){ range(m, from, kept), n });
-    return in_type(m, is, dtype, common(m, &equal, 2, (int[]){ first, range(m, of, near) }));
+    return common(m, &add, 2, (int[]){ range(m, from, kept), n });
 }
 
 int mtf_make_convolution(MtfMaking *m, const MtfOperation *op, int *inputs) {
@@ -174,12 +169,11 @@ int mtf_make_convolution(MtfMaking *m, const MtfOperation *op, int *inputs) {
         op->name, "/zero", MTF_OP_CONSTANT, MTF_NO_ATTRIBUTES, &scalar, true, dtype
     };
     MtfEmission join = { op->name, "/near", MTF_OP_CONCAT, MTF_NO_ATTRIBUTES, &all, false, 0 };
-    MtfEmission last = { op->name, "/last", MTF_OP_EINSUM, MTF_NO_ATTRIBUTES, &few, false, 0 };
+    MtfEmission last = { op->name, "/last", MTF_OP_EMBEDDING, MTF_NO_ATTRIBUTES, &few, false, 0 };
     int variable = -1;
     int past = add_kept(m, op, &few, mtf_making_emit(m, &zero, 0, NULL), &variable);
     int x = mtf_making_emit(m, &join, 2, (int[]){ past, inputs[0] });
-    keep(m, variable,
-         mtf_making_emit(m, &last, 2, (int[]){ x, kept_places(m, kept, near, dtype) }));
+    keep(m, variable, mtf_making_emit(m, &last, 2, (int[]){ x, kept_places(m, kept) }));
     MtfWindow *window = window_along(m, &e.attributes);
     window->from = near;
     window->before = 0;

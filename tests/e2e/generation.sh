@@ -60,6 +60,16 @@ for wish in '--generate 4 --prompt é€' '--export-adapter DIR' '--export-hf DI
     run meshtf-run "$work/small.json" --data LICENSE --steps 3 $wish
     claim "$wish: refused before the first step" untrained
 done
+# Attention with something added to its scores, a slope of distances, from a plan of training.
+mkdir "$work/bloom"
+echo '{"model_type":"bloom","hidden_size":24,"n_layer":2,"n_head":3,"vocab_size":256}' >"$work/bloom/config.json"
+run meshtf-plan search "$work/bloom" --mesh rows:2 --layouts rule --machine cpu-host --batch 2 --length 12 -o "$work/p.json"
+said 2 --no-cache
+cp "$work/said" "$work/expected"
+said 2
+claim "slopes of distances say the same from caches" sh -c \
+    "test -s '$work/said' && cmp -s '$work/said' '$work/expected' && ! grep -q 'without caches' '$work/out'"
+
 # A recurrent model keeps the states of its loops, whatever the length.
 meshtf-plan model lstm-lm --preset tiny -o "$work/g.json" >/dev/null
 plan 'rows:1' ''
