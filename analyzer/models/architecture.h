@@ -25,6 +25,7 @@ typedef struct {
     const char *layer; /* "model.layers.%d." */
     const char *q, *k, *v, *o;
     const char *qkv; /* all three in one tensor, rows of q first */
+    const char *head_gate;
     const char *q_norm, *k_norm;
     const char *q_down, *kv_down,
         *kv_up;              /* by way of a few features; q is from the first of them */
@@ -87,6 +88,7 @@ static inline bool mtf_layers_have(const MtfLayerSet layers, int64_t layer) {
 /* What some layers have in the place of attention (mixers/). */
 typedef enum {
     MTF_MIXER_CONVOLUTION, /* gates around a causal convolution of each feature (LFM2) */
+    MTF_MIXER_DELTA,       /* a matrix of each head that forgets and is corrected (Qwen 3 Next) */
 } MtfMixerKind;
 
 typedef struct {
@@ -94,7 +96,12 @@ typedef struct {
     MtfLayerSet layers; /* that have it */
     int64_t taps;       /* places that its convolution reads, the last its own */
     bool bias;
-    const char *in, *convolution, *out; /* names as of MtfStackNames */
+    int64_t key_heads, value_heads, d_key, d_value; /* of MTF_MIXER_DELTA */
+    /* Names as of MtfStackNames. Without a tensor of their own the gate stands in that of q, k and v, and what
+     * forgets in that of what corrects, all of one head of keys together. */
+    const char *in, *gate, *correct, *forget;
+    const char *convolution, *norm, *out;
+    const char *forget_rate, *forget_bias; /* whole names */
 } MtfMixer;
 
 /* A stack of equal layers. */
@@ -124,6 +131,9 @@ typedef struct {
     int64_t window_from;
     MtfLayerSet window_layers;
     bool q_bias, k_bias, v_bias, o_bias, ffn_bias;
+    bool
+        head_gate; /* what each head makes is multiplied by a sigmoid, which `head_gate` has, or q, head by
+                       head behind the query */
     MtfHeadNorm head_norm;
     bool head_norm_last; /* behind the turn by positions, not before it */
     bool qkv_by_head;  /* names.qkv has q, k, v of the first head of keys, then of the second … */
@@ -159,6 +169,7 @@ typedef struct {
     bool choice_bias_is_row; /* files keep it as a matrix of one row */
     bool gate_on_input;      /* experts read a token times its share, and what they make is added */
     bool experts_in_first;   /* files keep theirs as [experts, in, out], without a suffix */
+    bool experts_bare;       /* or as [experts, out, in] without one */
     bool experts_alternate;  /* outputs of gate and up take turns in a tensor of both */
     bool expert_bias;        /* of experts and their router */
     double gate_limit;       /* of gate and up, which are multiplied as gpt-oss does; 0: neither */

@@ -55,6 +55,9 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
         linear.blocks = s->qkv_by_head || s->qkv_parts > 0 ? blocks : 0;
         linear.begin = begins[which];
         linear.total = queries + 2 * keys;
+    } else if (which == 0 && s->head_gate && m->stack->names.head_gate == NULL) {
+        linear.blocks = s->heads;
+        linear.total = 2 * s->d_kv;
     }
     return limit(m, results[which], mtf_assembly_linear(m, &linear, x));
 }
@@ -181,6 +184,26 @@ static int project_out(MtfAssembly *m, const Names *names, int context) {
                                context);
 }
 
+/* What the heads made of x, each feature as far as it is let through. */
+static int gate_heads(MtfAssembly *m, int x, int context) {
+    const MtfStack *s = m->stack;
+    bool own = s->names.head_gate != NULL;
+    MtfLinear linear = { .name = "head_gate",
+                         .file = own ? s->names.head_gate : s->names.q,
+                         .in = MTF_SHAPE(m->d_model),
+                         .out = mtf_assembly_query_heads(m),
+                         .blocks = own ? 0 : s->heads,
+                         .begin = own ? 0 : s->d_kv,
+                         .total = own ? 0 : 2 * s->d_kv,
+                         .bias = s->q_bias && !own,
+                         .spread = m->n->spread };
+    if (!s->head_gate)
+        return context;
+    int share = mtf_parts_apply(m->p, MTF_OP_SIGMOID, "head_share", NULL,
+                                mtf_assembly_linear(m, &linear, x), -1);
+    return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "context_gated", NULL, context, share);
+}
+
 /* The norm of queries (0) or keys (1). */
 static int norm_heads(MtfAssembly *m, int which, int x) {
     const MtfStackNames *n = &m->stack->names;
@@ -268,7 +291,7 @@ int mtf_assembly_self_attention(MtfAssembly *m, int x) {
         m->stack->distance_rows > 0 ? mtf_assembly_disentangled(m, heads.q, heads.k) : added(m);
     Looks looks = { m->memory_length, m->stack->causal, { by_positions, m->mask } };
     int context = mtf_assembly_latent_values(m, attend(m, &heads, &looks));
-    return project_out(m, &names, context);
+    return project_out(m, &names, gate_heads(m, x, context));
 }
 
 int mtf_assembly_cross_attention(MtfAssembly *m, int x, int source) {

@@ -146,7 +146,8 @@ int mtf_assembly_stack(MtfAssembly *m, const char *name, const MtfLinear *linear
     g_autofree char *sizes =
         g_strdup_printf("%s%s%s,%s", apart ? "" : each, apart ? "" : ",",
                         in_first ? inputs : outputs, in_first ? outputs : inputs);
-    keep_place(m, variable, linear->file, in_first ? "" : ".weight", sizes);
+    bool bare = in_first || m->stack->experts_bare;
+    keep_place(m, variable, linear->file, bare ? "" : ".weight", sizes);
     return variable;
 }
 

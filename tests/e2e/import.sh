@@ -169,6 +169,13 @@ count mpt-7b 6649286656 '{"model_type":"mpt","d_model":4096,"n_layers":32,"n_hea
 count stablelm2-1.6b 1644515328 '{"model_type":"stablelm","hidden_size":2048,"intermediate_size":5632,"num_hidden_layers":24,
   "vocab_size":100352,"use_qkv_bias":true}'
 # As Qwen 2 of 7 billion; the part that sees is not read.
+count qwen3-next-80b-a3b 79674391296 '{"model_type":"qwen3_next","full_attention_interval":4,"linear_num_value_heads":32,"decoder_sparse_step":1,
+  "intermediate_size":5120,"mlp_only_layers":[],"norm_topk_prob":true,"partial_rotary_factor":0.25,"rope_theta":10000000}'
+count qwen3.5-0.8b 752393024 '{"model_type":"qwen3_5","image_token_id":248056,"vision_config":{"depth":12},"text_config":{
+  "model_type":"qwen3_5_text","hidden_size":1024,"num_hidden_layers":24,"intermediate_size":3584,"num_attention_heads":8,
+  "num_key_value_heads":2,"linear_num_value_heads":16,"tie_word_embeddings":true,"attn_output_gate":true,
+  "mamba_ssm_dtype":"float32","mtp_num_hidden_layers":1}}'
+count qwen3.5-35b-a3b 34660610688 '{"model_type":"qwen3_5_moe_text"}'
 count lfm2-1.2b 1170340608 '{"model_type":"lfm2","block_ff_dim":12288,"conv_L_cache":3,"full_attn_idxs":[2,5,8,10,12,14],
   "hidden_size":2048,"num_hidden_layers":16,"conv_dim":2048,"use_pos_enc":true}'
 count lfm2-8b-a1b 8339930560 '{"model_type":"lfm2_moe","num_hidden_layers":24,"layer_types":["conv","conv","full_attention","conv","conv",
@@ -392,6 +399,8 @@ refuse "a head of its own weights" '{"model_type":"bert","architectures":["BertF
     "/tie_word_embeddings: only true"
 refuse "classes that are no names" '{"model_type":"bert","architectures":{}}' "/architectures"
 refuse "patches that do not fill a picture" '{"model_type":"vit","patch_size":15}' "/patch_size"
+refuse "heads of values that do not share keys alike" '{"model_type":"qwen3_next","linear_num_value_heads":24}' \
+    "/linear_num_value_heads: a multiple of"
 refuse "a layer of LFM2 that is neither" '{"model_type":"lfm2","num_hidden_layers":1,"layer_types":["mamba"]}' \
     '"mamba" are not supported; there are full_attention and conv'
 refuse "a kind of layer that is not known" '{"model_type":"qwen3","num_hidden_layers":1,"layer_types":["linear_attention"]}' \

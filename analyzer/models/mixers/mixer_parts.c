@@ -8,6 +8,8 @@ int mtf_assembly_mixer(MtfAssembly *m, int x) {
     switch (m->stack->mixer.kind) {
     case MTF_MIXER_CONVOLUTION:
         return mtf_mixer_short_convolution(m, x);
+    case MTF_MIXER_DELTA:
+        return mtf_mixer_delta_rule(m, x);
     }
     g_assert_not_reached();
 }
@@ -17,9 +19,10 @@ int mtf_mixer_input(MtfAssembly *m, const MtfMixerInput *input, int x) {
                                &(MtfLinear){ .name = input->name,
                                              .file = input->file,
                                              .in = MTF_SHAPE(m->d_model),
-                                             .out = MTF_SHAPE(input->out),
+                                             .out = input->out,
                                              .begin = input->begin,
                                              .total = input->total,
+                                             .blocks = input->blocks,
                                              .bias = m->stack->mixer.bias,
                                              .spread = m->n->spread },
                                x);
@@ -36,44 +39,71 @@ int mtf_mixer_output(MtfAssembly *m, MtfShape in, int x) {
                                x);
 }
 
-/* A weight or bias of the convolution, which files keep with the dimensions `sizes`. */
-static int kernel(MtfAssembly *m, const char *name, const MtfShape *shape, const char *suffix,
-                  const char *sizes) {
-    bool is_bias = *suffix == 'b';
-    double spread = is_bias ? 0 : 1 / sqrt((double)m->stack->mixer.taps);
-    int variable = mtf_parts_variable(m->p, name, shape,
-                                      is_bias ? MTF_INIT_CONSTANT : MTF_INIT_NORMAL, spread);
-    if (m->p->b.error == NULL) {
-        g_autofree char *place =
-            g_strdup_printf("%s%s.%s[%s]", m->files, m->stack->mixer.convolution, suffix, sizes);
-        mtf_assembly_place(m, mtf_graph_tensor(m->p->b.graph, variable)->name, place);
-    }
+static int64_t elements(const MtfAssembly *m, const MtfShape *shape) {
+    return m->p->b.error != NULL ? 0 : mtf_graph_elements(m->p->b.graph, shape);
+}
+
+/* Says that files keep the variable as `file` and that suffix behind the layer's prefix, with those sizes. */
+static void keep_place(MtfAssembly *m, int variable, const char *file, const char *suffix,
+                       const char *sizes) {
+    if (m->p->b.error != NULL)
+        return;
+    g_autofree char *place = g_strdup_printf("%s%s%s[%s]", m->files, file, suffix, sizes);
+    mtf_assembly_place(m, mtf_graph_tensor(m->p->b.graph, variable)->name, place);
+}
+
+int mtf_mixer_vector(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
+                     double value) {
+    int variable = mtf_parts_variable(m->p, name, shape, MTF_INIT_CONSTANT, value);
+    g_autofree char *size = g_strdup_printf("%" PRId64, elements(m, shape));
+    keep_place(m, variable, file, "", size);
     return variable;
 }
 
-int mtf_mixer_convolve(MtfAssembly *m, int dim, int x) {
-    int64_t taps = m->stack->mixer.taps,
-            features = m->p->b.error == NULL ? mtf_graph_size(m->p->b.graph, dim) : 0;
-    int places = mtf_assembly_dimension(m, "taps", taps);
+/* Its weights, or its biases, which have no places. */
+static int kernel(MtfAssembly *m, const MtfMixerConvolution *c, int taps) {
+    const MtfMixer *mixer = &m->stack->mixer;
+    MtfShape shape = c->features;
+    g_autofree char *name = g_strdup_printf("%sconvolution_%s", c->name, taps >= 0 ? "w" : "bias");
+    int64_t n = elements(m, &shape);
+    g_autofree char *size = c->total == 0 ? g_strdup_printf("%" PRId64, n)
+                                          : g_strdup_printf("%" PRId64 ":%" PRId64 "/%" PRId64,
+                                                            c->begin, c->begin + n, c->total);
+    g_autofree char *sizes =
+        taps >= 0 ? g_strdup_printf("%s,1,%" PRId64, size, mixer->taps) : g_strdup(size);
+    if (taps >= 0)
+        mtf_shape_append(&shape, taps);
+    int variable =
+        mtf_parts_variable(m->p, name, &shape, taps >= 0 ? MTF_INIT_NORMAL : MTF_INIT_CONSTANT,
+                           taps >= 0 ? 1 / sqrt((double)mixer->taps) : 0);
+    keep_place(m, variable, mixer->convolution, taps >= 0 ? ".weight" : ".bias", sizes);
+    return variable;
+}
+
+int mtf_mixer_convolve(MtfAssembly *m, const MtfMixerConvolution *c, int x) {
+    int64_t places = m->stack->mixer.taps;
+    int taps = mtf_assembly_dimension(m, "taps", places);
     int convolved = mtf_assembly_dimension(m, "convolved_length", m->positions);
-    g_autofree char *sizes = g_strdup_printf("%" PRId64 ",1,%" PRId64, features, taps);
-    g_autofree char *size = g_strdup_printf("%" PRId64, features);
-    MtfShape result = MTF_SHAPE(m->batch, convolved, dim);
-    int w = kernel(m, "w_convolution", &MTF_SHAPE(dim, places), "weight", sizes);
+    g_autofree char *name = g_strdup_printf("%sconvolution", c->name);
+    g_autofree char *sum = g_strdup_printf("%sconvolution_biased", c->name);
+    g_autofree char *renamed = g_strdup_printf("%sconvolved", c->name);
+    MtfShape result = MTF_SHAPE(m->batch, convolved);
+    for (int i = 0; i < c->features.rank; i++)
+        mtf_shape_append(&result, c->features.dims[i]);
+    int w = kernel(m, c, taps);
     MtfAttributes *a = &m->p->b.attributes;
     a->n_windows = 1;
     a->windows[0] = (MtfWindow){ .from = m->length,
                                  .to = convolved,
-                                 .kernel = places,
+                                 .kernel = taps,
                                  .size = 1,
                                  .stride = 1,
                                  .dilation = 1,
-                                 .before = (int)taps - 1 };
-    int y = mtf_parts_apply(m->p, MTF_OP_CONV, "convolution", &result, x, w);
+                                 .before = (int)places - 1 };
+    int y = mtf_parts_apply(m->p, MTF_OP_CONV, name, &result, x, w);
     if (m->stack->mixer.bias)
-        y = mtf_parts_add(m->p, "convolution_biased", y,
-                          kernel(m, "convolution_bias", &MTF_SHAPE(dim), "bias", size));
+        y = mtf_parts_add(m->p, sum, y, kernel(m, c, -1));
     m->p->b.attributes.from = convolved;
     m->p->b.attributes.to = m->length;
-    return mtf_parts_apply(m->p, MTF_OP_RENAME, "convolved", NULL, y, -1);
+    return mtf_parts_apply(m->p, MTF_OP_RENAME, renamed, NULL, y, -1);
 }

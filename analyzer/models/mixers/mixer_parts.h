@@ -5,27 +5,47 @@
 
 #include "analyzer/models/architecture_parts.h"
 
-/* One of the stack's matrices from x's features to `out`, or the part of one that begins with output number
- * `begin` of `total` (0: all of it), with the mixer's biases. */
+/* A matrix from x's features to `out`, or the part of one that begins with output number `begin` of `total` (0: all
+ * of it), in each of `blocks` blocks of outputs (0: 1); with a bias where the mixer has them. */
 typedef struct {
     const char *name, *file;
-    int out;
-    int64_t begin, total;
+    MtfShape out;
+    int64_t begin, total, blocks;
 } MtfMixerInput;
 int mtf_mixer_input(MtfAssembly *m, const MtfMixerInput *input, int x);
 
 /* The matrix back to the model's width from the dimensions `in`. */
 int mtf_mixer_output(MtfAssembly *m, MtfShape in, int x);
 
-/* A convolution of each feature `dim` of x [batch, length, dim] by itself that reads `taps` places, the last its
- * own:
+/* A convolution of each feature of x [batch, length, features …] by itself that reads `taps` places, the last its
+ * own, called "NAMEconvolved":
  *
  *     y[t] = sum over j of w[j] x[t + j - taps + 1]
- */
-int mtf_mixer_convolve(MtfAssembly *m, int dim, int x);
+ *
+ * In files these features begin with number `begin` of `total` (0: they are all). */
+typedef struct {
+    const char *name;
+    MtfShape features;
+    int64_t begin, total;
+} MtfMixerConvolution;
+int mtf_mixer_convolve(MtfAssembly *m, const MtfMixerConvolution *convolution, int x);
+
+/* A variable that files keep as `file` behind the layer's prefix, without a suffix, as one row. */
+int mtf_mixer_vector(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
+                     double value);
 
 /* Gates around a short convolution (Liquid AI, LFM2, 2025): out(c conv(b x)), where b, c and x are the thirds of what
  * `in` makes. */
 int mtf_mixer_short_convolution(MtfAssembly *m, int x);
+
+/* The gated delta rule (Yang, Kautz and Hatamizadeh, 2024, equation 10) as Qwen 3 Next has it. Each head keeps a
+ * matrix S [keys, values], from which a share is forgotten and what it says of a key is corrected:
+ *
+ *     S' = a S        S'' = S' + b k (v - S'k)        o = S'' q / sqrt(keys)
+ *     a = e^(-e^rate softplus(forget(x) + bias)),     b = sigmoid(correct(x))
+ *
+ * with q, k and v from a convolution of each feature and silu, q and k of length 1. The result is out(norm(o)
+ * silu(gate(x))). Several heads of values may share one of keys. */
+int mtf_mixer_delta_rule(MtfAssembly *m, int x);
 
 #endif

@@ -121,8 +121,7 @@ void mtf_type_qwen_experts(MtfConfig *c, MtfStack *s, int64_t experts, int64_t c
     name_experts(s);
 }
 
-/* Their width, and which layers have them. */
-static void read_qwen_layers(MtfConfig *c, MtfStack *s, int64_t width) {
+void mtf_type_qwen_layers(MtfConfig *c, MtfStack *s, int64_t width) {
     s->d_expert = mtf_config_size(c, "moe_intermediate_size", width);
     s->sparse_step = mtf_config_size(c, "decoder_sparse_step", 1);
     read_dense_layers(c, s);
@@ -139,7 +138,7 @@ static void read_qwen3_moe(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_attention_bias(c, s);
     mtf_type_head_norms(s);
     mtf_type_qwen_experts(c, s, 128, 8);
-    read_qwen_layers(c, s, 768);
+    mtf_type_qwen_layers(c, s, 768);
 }
 
 /* The text part of Qwen 3 VL with experts, which stand in one tensor of all. */
@@ -153,7 +152,7 @@ static void read_qwen3_vl_moe(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_head_norms(s);
     mtf_type_qwen_experts(c, s, 60, 4);
     s->renormalise = mtf_config_flag(c, "norm_topk_prob", true);
-    read_qwen_layers(c, s, 1408);
+    mtf_type_qwen_layers(c, s, 1408);
     s->experts_in_first = true;
     s->names.expert_gate_up = "mlp.experts.gate_up_proj";
     s->names.expert_down = "mlp.experts.down_proj";
@@ -189,7 +188,14 @@ static void read_flex_olmo(MtfConfig *c, MtfArchitecture *n) {
     s->d_expert = s->d_ff;
 }
 
-/* A shared expert computes every token beside the chosen ones; a gate per token scales its result. */
+void mtf_type_qwen_shared(MtfConfig *c, MtfStack *s, int64_t width) {
+    s->d_shared = mtf_config_size(c, "shared_expert_intermediate_size", width);
+    s->names.shared_gate = "mlp.shared_expert.gate_proj";
+    s->names.shared_up = "mlp.shared_expert.up_proj";
+    s->names.shared_down = "mlp.shared_expert.down_proj";
+    s->names.shared_share = "mlp.shared_expert_gate";
+}
+
 static void read_qwen2_moe(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 151936, 2048,  5632, 24,  16,   16,
                                            0,      32768, 1e-6, 1e4, false };
@@ -198,12 +204,8 @@ static void read_qwen2_moe(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_qwen_window(c, s, 28);
     s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "qkv_bias", true);
     mtf_type_qwen_experts(c, s, 60, 4);
-    read_qwen_layers(c, s, 1408);
-    s->d_shared = mtf_config_size(c, "shared_expert_intermediate_size", 5632);
-    s->names.shared_gate = "mlp.shared_expert.gate_proj";
-    s->names.shared_up = "mlp.shared_expert.up_proj";
-    s->names.shared_down = "mlp.shared_expert.down_proj";
-    s->names.shared_share = "mlp.shared_expert_gate";
+    mtf_type_qwen_layers(c, s, 1408);
+    mtf_type_qwen_shared(c, s, 5632);
 }
 
 /* Sizes of DeepSeek's experts that are left out: the published models'. */

@@ -122,7 +122,95 @@ static void read_lfm2_moe(MtfConfig *c, MtfArchitecture *n) {
     s->names.choice_bias = s->routing.biased ? "feed_forward.expert_bias" : NULL;
 }
 
+/* ---- Qwen 3 Next and 3.5 --------------------------------------------------------------------- */
+
+/* Three of four layers, or those that are listed, have the gated delta rule, the others attention whose heads are
+ * gated and a quarter of whose features turn. */
+static void make_qwen_next(MtfConfig *c, MtfArchitecture *n, const MtfTypeSizes *standard) {
+    MtfStack *s = &n->decoder;
+    MtfMixer *mixer = &s->mixer;
+    s->rotary_share = 0.25;
+    mtf_type_llama(c, n, standard);
+    mtf_type_attention_bias(c, s);
+    mtf_type_head_norms(s);
+    n->norm_plus_one = true;
+    s->head_gate = true;
+    mixer->kind = MTF_MIXER_DELTA;
+    mixer->taps = mtf_config_size(c, "linear_conv_kernel_dim", 4);
+    mixer->key_heads = mtf_config_size(c, "linear_num_key_heads", 16);
+    mixer->value_heads = mtf_config_size(c, "linear_num_value_heads", 32);
+    mixer->d_key = mtf_config_size(c, "linear_key_head_dim", 128);
+    mixer->d_value = mtf_config_size(c, "linear_value_head_dim", 128);
+    if (mixer->value_heads % mixer->key_heads != 0)
+        mtf_config_fail(c, "linear_num_value_heads",
+                        "a multiple of linear_num_key_heads is expected");
+    int64_t every = mtf_config_size(c, "full_attention_interval", 4);
+    if (!read_mixed_layers(c, s, "linear_attention"))
+        for (int64_t layer = 0; layer < s->layers; layer++)
+            if ((layer + 1) % every != 0)
+                mtf_layers_add(mixer->layers, layer);
+    mixer->convolution = "linear_attn.conv1d";
+    mixer->norm = "linear_attn.norm";
+    mixer->out = "linear_attn.out_proj";
+    mixer->forget_rate = "linear_attn.A_log";
+    mixer->forget_bias = "linear_attn.dt_bias";
+}
+
+static void read_qwen3_next(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 151936, 2048,  5632, 48,  16,   2,
+                                           256,    32768, 1e-6, 1e4, false };
+    MtfStack *s = &n->decoder;
+    make_qwen_next(c, n, &standard);
+    s->mixer.in = "linear_attn.in_proj_qkvz";
+    s->mixer.correct = "linear_attn.in_proj_ba";
+    mtf_type_qwen_experts(c, s, 512, 10);
+    s->renormalise = mtf_config_flag(c, "norm_topk_prob", true);
+    mtf_type_qwen_layers(c, s, 512);
+    mtf_type_qwen_shared(c, s, 512);
+}
+
+/* The text part of Qwen 3.5, whose matrices stand apart. */
+static void make_qwen3_5(MtfConfig *c, MtfArchitecture *n, const MtfTypeSizes *standard) {
+    MtfMixer *mixer = &n->decoder.mixer;
+    n->decoder.rotary_sections = true;
+    make_qwen_next(c, n, standard);
+    mixer->in = "linear_attn.in_proj_qkv";
+    mixer->gate = "linear_attn.in_proj_z";
+    mixer->correct = "linear_attn.in_proj_b";
+    mixer->forget = "linear_attn.in_proj_a";
+    if (!mtf_config_flag(c, "attn_output_gate", true))
+        mtf_config_fail(c, "attn_output_gate", "only true is supported");
+    mtf_type_ignore(c, (const char *const[]){ "mamba_ssm_dtype", "mtp_num_hidden_layers",
+                                              "mtp_use_dedicated_embeddings", NULL });
+}
+
+static void read_qwen3_5(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 248320, 4096,  12288, 32,  16,   4,
+                                           256,    32768, 1e-6,  1e4, false };
+    MtfJson list;
+    make_qwen3_5(c, n, &standard);
+    if (mtf_config_find(c, "mlp_only_layers", &list))
+        mtf_config_leave_out(c, "mlp_only_layers", "there are no experts");
+}
+
+static void read_qwen3_5_moe(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 248320, 2048,  512,  40,  16,   2,
+                                           256,    32768, 1e-6, 1e4, false };
+    MtfStack *s = &n->decoder;
+    make_qwen3_5(c, n, &standard);
+    mtf_type_qwen_experts(c, s, 256, 8);
+    s->renormalise = true;
+    mtf_type_qwen_layers(c, s, 512);
+    mtf_type_qwen_shared(c, s, 512);
+    s->experts_bare = true;
+    s->names.expert_gate_up = "mlp.experts.gate_up_proj";
+    s->names.expert_down = "mlp.experts.down_proj";
+}
+
 const MtfArchitectureType mtf_mixer_types[] = {
+    { "qwen3_next", read_qwen3_next },
+    { "qwen3_5_text", read_qwen3_5 },
+    { "qwen3_5_moe_text", read_qwen3_5_moe },
     { "lfm2", read_lfm2 },
     { "lfm2_moe", read_lfm2_moe },
     { NULL, NULL },

@@ -58,6 +58,11 @@ void mtf_type_without_gate(MtfConfig *config, MtfStack *stack, const char *stand
 /* Experts in Qwen's names; their number has Mixtral's key where transformers 5 wrote it. */
 void mtf_type_qwen_experts(MtfConfig *config, MtfStack *stack, int64_t experts, int64_t choices);
 
+/* Their width, and which layers have them; and a shared expert of that width, which computes every token beside
+ * the chosen ones and whose result a gate per token scales. */
+void mtf_type_qwen_layers(MtfConfig *config, MtfStack *stack, int64_t width);
+void mtf_type_qwen_shared(MtfConfig *config, MtfStack *stack, int64_t width);
+
 /* The first layers, at most 256, have no experts. */
 void mtf_type_first_dense(MtfStack *stack, int64_t layers);
 

@@ -55,9 +55,20 @@ static void short_convolutions_are_split_like_anything(void **state) {
         "'layer_types': ['conv', 'full_attention']}");
 }
 
+/* Ragged heads of values, two of which share one of keys; the loop's state is a matrix of each. */
+static void states_of_the_delta_rule_are_split_like_anything(void **state) {
+    (void)state;
+    losses_are_those_of_one_processor(
+        "{'model_type': 'qwen3_next', " SIZES
+        "'num_hidden_layers': 2, 'head_dim': 8, 'full_attention_interval': 2, "
+        "'linear_num_key_heads': 3, 'linear_num_value_heads': 6, 'linear_key_head_dim': 4, 'linear_value_head_dim': 5, "
+        "'num_experts': 4, 'num_experts_per_tok': 2, 'moe_intermediate_size': 6, 'shared_expert_intermediate_size': 5}");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_convolutions_are_split_like_anything),
+        cmocka_unit_test(states_of_the_delta_rule_are_split_like_anything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

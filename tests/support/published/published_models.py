@@ -538,7 +538,8 @@ def with_pictures(w, c, tokens):
 def with_pictures_within(w, c, tokens):
     """The same as newer files have it: all but the head stands in one model, text and pictures beside each other."""
     w("model.visual.blocks.0.attn.qkv.weight", 4, 4)
-    return llama_like(lambda name, *shape, **how: w(name.replace("model.", "model.language_model."), *shape, **how), c["text_config"], tokens)
+    compute = qwen_next if c["text_config"]["model_type"].startswith("qwen3_5") else llama_like
+    return compute(lambda name, *shape, **how: w(name.replace("model.", "model.language_model."), *shape, **how), c["text_config"], tokens)
 
 
 def gpt_oss(w, c, tokens):
@@ -975,6 +976,84 @@ def lfm2(w, c, tokens):
         x = x + mixer(i, p, norm(p + "operator_norm", x))
         x = x + ffn(i, p + "feed_forward.", norm(p + "ffn_norm", x))
     return norm("model.embedding_norm", x) @ table.T
+
+
+def qwen_next(w, c, tokens):
+    """The gated delta rule, place by place, beside attention with gates (transformers' modeling_qwen3_next.py)."""
+    h, heads, kv, width = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
+    keys, values = c["linear_num_key_heads"], c["linear_num_value_heads"]
+    dk, dv, share = c["linear_key_head_dim"], c["linear_value_head_dim"], values // keys
+    apart = c["model_type"].startswith("qwen3_5")
+
+    def norm(name, x):
+        return rms_norm(x, 1 + w(name + ".weight", x.shape[-1], scale=0.2), c["rms_norm_eps"])
+
+    def attention(p, x):
+        q, gate = linear(w, p + "q_proj", x, heads * 2 * width).view(-1, heads, 2 * width).transpose(0, 1).split(width, -1)
+        k, v = (heads_of(linear(w, f"{p}{n}_proj", x, kv * width), kv) for n in "kv")
+        q, k = (rotate(norm(p + n, y), rotary_of({"partial_rotary_factor": 0.25, **c}, False)) for n, y in (("q_norm", q), ("k_norm", k)))
+        y = attend(q, k, v, 1 / math.sqrt(width)) / (1 + torch.exp(-gate))
+        return linear(w, p + "o_proj", joined(y), h)
+
+    def projected(p, x):
+        """q, k, v of all heads one after the other; z[place, value heads, dv], b and a[place, value heads]."""
+        if apart:
+            z, b, a = (linear(w, f"{p}in_proj_{n}", x, size) for n, size in (("z", values * dv), ("b", values), ("a", values)))
+            return linear(w, p + "in_proj_qkv", x, 2 * keys * dk + values * dv), z.view(-1, values, dv), b, a
+        parts = linear(w, p + "in_proj_qkvz", x, 2 * (keys * dk + values * dv)).view(-1, keys, 2 * dk + 2 * share * dv)
+        q, k, v, z = parts.split([dk, dk, share * dv, share * dv], -1)
+        b, a = linear(w, p + "in_proj_ba", x, 2 * values).view(-1, keys, 2 * share).split(share, -1)
+        return torch.cat([part.flatten(1) for part in (q, k, v)], -1), z.reshape(-1, values, dv), b.flatten(1), a.flatten(1)
+
+    def delta(p, x):
+        mixed, z, b, a = projected(p, x)
+        mixed = silu(convolved(w(p + "conv1d.weight", mixed.shape[1], 1, c["linear_conv_kernel_dim"], scale=0.5), mixed))
+        q, k, v = mixed.split([keys * dk, keys * dk, values * dv], -1)
+        q, k = (y.view(-1, keys, dk).repeat_interleave(share, 1) for y in (q, k))
+        q, k = (y / torch.sqrt((y * y).sum(-1, keepdim=True) + 1e-6) for y in (q, k))
+        step = torch.nn.functional.softplus(a + w(p + "dt_bias", values, scale=0.5))
+        kept = torch.exp(-torch.exp(w(p + "A_log", values, scale=0.5)) * step)
+        state, said = torch.zeros(values, dk, dv, dtype=x.dtype), []
+        for t in range(x.shape[0]):
+            state = state * kept[t][:, None, None]
+            wrong = v.view(-1, values, dv)[t] - (state * k[t][:, :, None]).sum(1)
+            state = state + k[t][:, :, None] * (wrong / (1 + torch.exp(-b[t]))[:, None])[:, None]
+            said.append((state * q[t][:, :, None]).sum(1) / math.sqrt(dk))
+        said = rms_norm(torch.stack(said), w(p + "norm.weight", dv, scale=0.2, about=1), c["rms_norm_eps"]) * silu(z)
+        return linear(w, p + "out_proj", said.flatten(1), h)
+
+    def gated(p, x, f):
+        return linear(w, p + "down_proj", silu(linear(w, p + "gate_proj", x, f)) * linear(w, p + "up_proj", x, f), h)
+
+    def fused_experts(p, x):
+        n, wide = c["num_experts"], c["moe_intermediate_size"]
+        both, downs = w(p + "experts.gate_up_proj", n, 2 * wide, h, scale=0.3), w(p + "experts.down_proj", n, h, wide, scale=0.3)
+        best, which = torch.topk(torch.softmax(linear(w, p + "gate", x, n), -1), c["num_experts_per_tok"], -1)
+        best, y = best / best.sum(-1, keepdim=True), 0
+        for e in range(n):
+            gate, up = (x @ both[e].T).split(wide, -1)
+            y = y + (best * (which == e)).sum(-1, keepdim=True) * ((silu(gate) * up) @ downs[e].T)
+        return y
+
+    def ffn(p, x):
+        if "num_experts" not in c:
+            return gated(p, x, c["intermediate_size"])
+        made = fused_experts(p, x) if apart else experts(w, c, p, x, (
+            "gate", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj", c["num_experts"], c["num_experts_per_tok"],
+            c["moe_intermediate_size"], c["norm_topk_prob"]))
+        shared = gated(p + "shared_expert.", x, c["shared_expert_intermediate_size"])
+        return made + shared / (1 + torch.exp(-linear(w, p + "shared_expert_gate", x, 1)))
+
+    table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        linear_ones = c["layer_types"][i] == "linear_attention" if "layer_types" in c else (i + 1) % c["full_attention_interval"] != 0
+        y = norm(p + "input_layernorm", x)
+        x = x + (delta(p + "linear_attn.", y) if linear_ones else attention(p + "self_attn.", y))
+        x = x + ffn(p + "mlp.", norm(p + "post_attention_layernorm", x))
+    head = table if c["tie_word_embeddings"] else w("lm_head.weight", c["vocab_size"], h)
+    return norm("model.norm", x) @ head.T
 
 
 def plain_norm(w, c, name, x):
@@ -1858,7 +1937,19 @@ LFM2 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num
         "vocab_size": 50, "max_position_embeddings": 32, "norm_eps": 1e-5, "rope_theta": 100.0, "conv_L_cache": 3, "conv_bias": False,
         "layer_types": ["conv", "full_attention", "conv"]}
 
+QWEN_NEXT = {**LLAMA, "head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 6,
+             "linear_value_head_dim": 8, "linear_conv_kernel_dim": 4}
+QWEN3_5 = {**QWEN_NEXT, "layer_types": ["linear_attention", "full_attention"], "attn_output_gate": True, "mtp_num_hidden_layers": 1,
+           "rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.25, "mrope_section": [1]}}
+
 MODELS = {
+    "qwen3_next": (qwen_next, {**QWEN_NEXT, "full_attention_interval": 2, "num_experts": 4, "num_experts_per_tok": 2, "rope_theta": 100.0,
+                               "moe_intermediate_size": 12, "shared_expert_intermediate_size": 10, "norm_topk_prob": True}),
+    "qwen3_5_text": (qwen_next, {**QWEN3_5, "linear_num_value_heads": 2, "tie_word_embeddings": True}),
+    "qwen3_5_moe_text": (qwen_next, {**QWEN3_5, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 12,
+                                     "shared_expert_intermediate_size": 10}),
+    "qwen3_5": (with_pictures_within, {"vocab_size": 50, "vision_config": {"hidden_size": 4}, "image_token_id": 3,
+                                       "text_config": {**QWEN3_5, "model_type": "qwen3_5_text"}}),
     "lfm2": (lfm2, {**LFM2, "block_multiple_of": 8, "block_ffn_dim_multiplier": 1.0}),
     "lfm2-older": (lfm2, {**{key: value for key, value in LFM2.items() if key != "layer_types"}, "full_attn_idxs": [2], "conv_bias": True,
                           "conv_L_cache": 4, "block_auto_adjust_ff_dim": False, "tie_embedding": True}),

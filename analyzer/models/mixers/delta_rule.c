@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/models/mixers/mixer_parts.h"
+
+#include <math.h>
+
+typedef struct {
+    int heads, group, keys, values;  /* dimensions; group: -1 where each head has keys of its own */
+    int64_t n_keys, n_values, share; /* features of all heads; heads of values that share keys */
+} Delta;
+
+/* Of each place, or of an iteration of the loop over them. */
+typedef struct {
+    int q, k, v, kept, corrected;
+} Parts;
+
+static int map(MtfAssembly *m, int kind, const char *name, int x, int y) {
+    return mtf_parts_apply(m->p, kind, name, NULL, x, y);
+}
+
+/* The heads of values, and a further dimension (-1: none). */
+static MtfShape value_heads(const Delta *d, int last) {
+    MtfShape shape = MTF_SHAPE(d->heads);
+    if (d->group >= 0)
+        mtf_shape_append(&shape, d->group);
+    if (last >= 0)
+        mtf_shape_append(&shape, last);
+    return shape;
+}
+
+/* The same of each example. */
+static MtfShape of_examples(const MtfAssembly *m, MtfShape features) {
+    MtfShape shape = MTF_SHAPE(m->batch);
+    for (int i = 0; i < features.rank; i++)
+        mtf_shape_append(&shape, features.dims[i]);
+    return shape;
+}
+
+static Delta delta_dimensions(MtfAssembly *m) {
+    const MtfMixer *x = &m->stack->mixer;
+    Delta d = { .group = -1, .share = x->value_heads / x->key_heads };
+    d.heads = mtf_assembly_dimension(m, "delta_heads", x->key_heads);
+    if (d.share > 1)
+        d.group = mtf_assembly_dimension(m, "delta_group", d.share);
+    d.keys = mtf_assembly_dimension(m, "delta_keys", x->d_key);
+    d.values = mtf_assembly_dimension(m, "delta_values", x->d_value);
+    d.n_keys = x->key_heads * x->d_key;
+    d.n_values = x->value_heads * x->d_value;
+    return d;
+}
+
+/* ---- What the loop reads --------------------------------------------------------------------- */
+
+/* q (0), k (1), v (2) or the gate (3): from one tensor, part after part or head after head, or from its own. */
+static int project(MtfAssembly *m, const Delta *d, int which, int x) {
+    static const char *const names[] = { "q", "k", "v", "gate" };
+    const MtfMixer *mixer = &m->stack->mixer;
+    bool by_head = mixer->gate == NULL;
+    int64_t keys = by_head ? mixer->d_key : d->n_keys;
+    int64_t values = by_head ? d->share * mixer->d_value : d->n_values;
+    const int64_t begins[] = { 0, keys, 2 * keys, 2 * keys + values };
+    MtfMixerInput input = { .name = names[which],
+                            .file = mixer->in,
+                            .out = which < 2 ? MTF_SHAPE(d->heads, d->keys)
+                                             : value_heads(d, d->values),
+                            .begin = begins[which],
+                            .total = 2 * keys + (by_head ? 2 : 1) * values,
+                            .blocks = by_head ? mixer->key_heads : 0 };
+    if (which == 3 && !by_head)
+        input = (MtfMixerInput){ .name = "gate", .file = mixer->gate, .out = input.out };
+    return mtf_mixer_input(m, &input, x);
+}
+
+/* What corrects (0) or forgets (1), a number a head. */
+static int project_number(MtfAssembly *m, const Delta *d, int which, int x) {
+    const MtfMixer *mixer = &m->stack->mixer;
+    bool by_head = mixer->forget == NULL;
+    MtfMixerInput input = { .name = which == 0 ? "correct" : "forget",
+                            .file = which == 0 || by_head ? mixer->correct : mixer->forget,
+                            .out = value_heads(d, -1),
+                            .begin = by_head ? which * d->share : 0,
+                            .total = by_head ? 2 * d->share : 0,
+                            .blocks = by_head ? mixer->key_heads : 0 };
+    return mtf_mixer_input(m, &input, x);
+}
+
+/* q, k or v behind its convolution. */
+static int convolve(MtfAssembly *m, const Delta *d, int which, int x) {
+    static const char *const prefixes[] = { "q_", "k_", "v_" };
+    static const char *const names[] = { "q_active", "k_active", "v_active" };
+    MtfMixerConvolution c = { .name = prefixes[which],
+                              .features = which < 2 ? MTF_SHAPE(d->heads, d->keys)
+                                                    : value_heads(d, d->values),
+                              .begin = which * d->n_keys,
+                              .total = 2 * d->n_keys + d->n_values };
+    return map(m, MTF_OP_SILU, names[which], mtf_mixer_convolve(m, &c, project(m, d, which, x)),
+               -1);
+}
+
+/* x / sqrt(|x|^2 + 1e-6) times a factor: the norm by the mean of squares, which are as many as there are keys. */
+static int of_length_one(MtfAssembly *m, const Delta *d, const char *name, double factor, int x) {
+    double keys = (double)m->stack->mixer.d_key;
+    mtf_parts_enter(m->p, name);
+    m->p->b.attributes.value = factor / sqrt(keys);
+    int scale = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "scale", &MTF_SHAPE(d->keys));
+    m->p->b.attributes.dimension = d->keys;
+    m->p->b.attributes.epsilon = 1e-6 / keys;
+    int y = map(m, MTF_OP_RMS_NORM, "norm", x, scale);
+    mtf_parts_leave(m->p);
+    return y;
+}
+
+/* What is kept of a head's matrix. */
+static int kept_share(MtfAssembly *m, const Delta *d, int x) {
+    const MtfMixer *mixer = &m->stack->mixer;
+    MtfShape heads = value_heads(d, -1);
+    int bias = mtf_mixer_vector(m, "forget_bias", mixer->forget_bias, &heads, 1);
+    int rate = mtf_mixer_vector(m, "forget_rate", mixer->forget_rate, &heads, 1);
+    int sum = mtf_parts_add(m->p, "forget_sum", project_number(m, d, 1, x), bias);
+    int step = map(m, MTF_OP_SOFTPLUS, "forget_step", sum, -1);
+    int speed = map(m, MTF_OP_EXP, "forget_speed", rate, -1);
+    int log = map(m, MTF_OP_NEGATE, "kept_log",
+                  map(m, MTF_OP_MULTIPLY, "forgotten_log", step, speed), -1);
+    return map(m, MTF_OP_EXP, "kept", log, -1);
+}
+
+static Parts parts_of(MtfAssembly *m, const Delta *d, int x) {
+    double factor = 1 / sqrt((double)m->stack->mixer.d_key);
+    return (Parts){ .q = of_length_one(m, d, "q_unit", factor, convolve(m, d, 0, x)),
+                    .k = of_length_one(m, d, "k_unit", 1, convolve(m, d, 1, x)),
+                    .v = convolve(m, d, 2, x),
+                    .kept = kept_share(m, d, x),
+                    .corrected =
+                        map(m, MTF_OP_SIGMOID, "corrected", project_number(m, d, 0, x), -1) };
+}
+
+/* ---- The loop -------------------------------------------------------------------------------- */
+
+static int slice(MtfAssembly *m, const char *name, int x) {
+    m->p->b.attributes.dimension = m->length;
+    return map(m, MTF_OP_LOOP_SLICE, name, x, -1);
+}
+
+/* What the heads say at a place [batch, heads, values]; hands the state on. */
+static int step(MtfAssembly *m, const Delta *d, const Parts *now, int state) {
+    MtfShape said = of_examples(m, value_heads(d, d->values)), matrices = said;
+    mtf_shape_remove(&matrices, d->values);
+    mtf_shape_append(&matrices, d->keys);
+    mtf_shape_append(&matrices, d->values);
+    int kept = map(m, MTF_OP_MULTIPLY, "state_kept", state, now->kept);
+    int known = mtf_parts_einsum(m->p, "known", &said, kept, now->k);
+    int wrong = map(m, MTF_OP_SUBTRACT, "wrong", now->v, known);
+    int change = map(m, MTF_OP_MULTIPLY, "change", wrong, now->corrected);
+    int added = mtf_parts_einsum(m->p, "added", &matrices, change, now->k);
+    int next = mtf_parts_add(m->p, "next", kept, added);
+    int y = mtf_parts_einsum(m->p, "said", &said, next, now->q);
+    m->p->b.attributes.dimension = m->length;
+    int all = map(m, MTF_OP_LOOP_STACK, "all", y, -1);
+    map(m, MTF_OP_LOOP_NEXT, "state", state, next);
+    return all;
+}
+
+static int run_over_places(MtfAssembly *m, const Delta *d, const Parts *parts) {
+    MtfShape matrices = of_examples(m, value_heads(d, d->keys));
+    mtf_shape_append(&matrices, d->values);
+    g_autofree char *name = g_strdup_printf("layer/%d/state", m->layer);
+    m->p->b.attributes.value = 0;
+    int zero = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "state_zero", &matrices);
+    int state = map(m, MTF_OP_LOOP_BEGIN, "state_before", zero, -1);
+    m->p->b.loop =
+        m->p->b.error != NULL ? 0 : mtf_graph_add_loop(m->p->b.graph, name, m->length, false);
+    Parts now = { slice(m, "q_now", parts->q), slice(m, "k_now", parts->k),
+                  slice(m, "v_now", parts->v), slice(m, "kept_now", parts->kept),
+                  slice(m, "corrected_now", parts->corrected) };
+    int all = step(m, d, &now, state);
+    m->p->b.loop = 0;
+    return all;
+}
+
+/* The norm of what each head says, by one scale. */
+static int norm(MtfAssembly *m, const Delta *d, int x) {
+    const char *file = m->stack->mixer.norm;
+    int scale =
+        mtf_assembly_variable(m, "said_scale", file, &MTF_SHAPE(d->values), MTF_INIT_CONSTANT, 1);
+    m->p->b.attributes.dimension = d->values;
+    m->p->b.attributes.epsilon = m->n->epsilon;
+    return map(m, MTF_OP_RMS_NORM, "said_norm", x, scale);
+}
+
+int mtf_mixer_delta_rule(MtfAssembly *m, int x) {
+    Delta d = delta_dimensions(m);
+    Parts parts = parts_of(m, &d, x);
+    int said = norm(m, &d, run_over_places(m, &d, &parts));
+    int gate = map(m, MTF_OP_SILU, "gate_active", project(m, &d, 3, x), -1);
+    return mtf_mixer_output(m, value_heads(&d, d.values),
+                            map(m, MTF_OP_MULTIPLY, "gated", said, gate));
+}
