@@ -298,6 +298,8 @@ static bool solve_until_it_fits(Search *search, GError **error) {
             search->answer->method = g_strdup(solution->method);
             search->answer->drafted = g_steal_pointer(&solution->prices);
         }
+        if (search->options->bound_only)
+            return true;
         search->answer->tightenings = round;
         int64_t missing = take_choice(search, solution->choice);
         if (missing == 0 || search->answer->too_slow)
@@ -319,7 +321,7 @@ bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *
     begin_with_incumbents(&search);
     bool done = is_settled(&search) || solve_until_it_fits(&search, error);
     if (done && answer->layout == NULL && !answer->hopeless && !options->no_infeasibility &&
-        !mtf_search_is_over(options->control))
+        !options->bound_only && !mtf_search_is_over(options->control))
         search_smallest(&search);
     /* An incumbent may be cheaper than the bound where it is no choice of the problem. */
     if (answer->layout != NULL)

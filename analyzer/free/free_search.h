@@ -31,6 +31,7 @@ typedef struct {
     bool draft;             /* no bound where layers repeat: as of MtfSolveOptions */
     const struct MtfRowPrices *drafted; /* those of the draft that is to be proven; or NULL */
     bool no_infeasibility;              /* when nothing fits, say only that */
+    bool bound_only;                    /* no layout is asked for */
     double most_seconds;     /* end at a solution, fitting or not, of a longer step; 0 = none */
     double hopeless_seconds; /* end without a layout at a solution of a longer step, before it is
                                 packed; 0 = none */

@@ -248,6 +248,18 @@ static void tell_posed(const MtfPlanSearch *search) {
     mtf_variant_race_posed(search->options->race, search->options->runner);
 }
 
+/* Tells where the search of a wide problem begins, whose repeated layers were laid out alike; whether that lags behind
+ * another variant. */
+static bool lags(const MtfPlanSearch *search, MtfMeshAttempt *attempt) {
+    const MtfPlanSearchOptions *options = search->options;
+    const MtfIncumbent *known =
+        attempt->alike != NULL ? mtf_incumbents_best(attempt->incumbents, options->memory_limit)
+                               : NULL;
+    mtf_variant_race_start(options->race, options->runner,
+                           known != NULL ? known->step_seconds : INFINITY);
+    return mtf_variant_race_lags(options->race, options->runner);
+}
+
 /* Whether free layouts are left alone: they are not wanted, or rules are known when time is up. */
 static bool rules_are_enough(const MtfPlanSearch *search, const MtfMeshAttempt *attempt) {
     return search->options->rules_only || (attempt->rules.found && mtf_plan_search_is_late(search));
@@ -302,8 +314,8 @@ static double hopeless_seconds(const MtfPlanSearch *search, const MtfMeshAttempt
     return wanted ? MTF_HOPELESS * options->rival_seconds : 0;
 }
 
-/* Searches the problem in `work` rounds (0: as the search says), unless that turns out to be hopeless: costing
- * no less than `hopeless`. Other rivals hear of its bounds as well, but for those of
+/* Searches the problem, or in `work` rounds (0: as the search says) for its bound alone, unless that turns out to be
+ * hopeless: costing no less than `hopeless`. Other rivals hear of its bounds as well, but for those of
  * a first look, since another mesh may do better. */
 static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt, int64_t hopeless,
                            int work, GError **error) {
@@ -313,6 +325,7 @@ static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
     MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, attempt);
     options.draft = mtf_plan_search_is_large(search) && !attempt->begun;
     options.hopeless_seconds = hopeless_seconds(search, attempt);
+    options.bound_only = work > 0;
     options.work = work > 0 ? work : options.work;
     if (hopeless < INT64_MAX) {
         mtf_search_control_init_part(&part, search->control, 0);
@@ -347,10 +360,12 @@ static bool attempt_free_layouts(const MtfPlanSearch *search, MtfMeshAttempt *at
     gather_incumbents(search, attempt, known);
     tell_posed(search);
     int64_t hopeless = hopeless_cost(search, attempt);
-    if (!attempt_alike(search, attempt, hopeless, error) ||
-        !search_problem(search, attempt, hopeless, 0, error))
+    if (!attempt_alike(search, attempt, hopeless, error))
         return false;
-    if (attempt->hopeless)
+    attempt->lags = lags(search, attempt);
+    if (!attempt->lags && !search_problem(search, attempt, hopeless, 0, error))
+        return false;
+    if (attempt->hopeless || attempt->lags)
         attempt->cost = INT64_MAX;
     else if (attempt->free.layout != NULL)
         attempt->cost = attempt->free.cost;

@@ -39,6 +39,7 @@ typedef struct {
     bool begun;               /* with a known layout that fits (MtfPlanSearchOptions) */
     int64_t cost;             /* of the best layout; INT64_MAX: none fits */
     bool hopeless;            /* by its bound, or by a draft's step; it has no layout then */
+    bool lags; /* behind another variant, before its free layouts were searched, and has none */
 } MtfMeshAttempt;
 
 /* Searches one mesh laid as `mapping` says, or in order for NULL. `known` is a layout found before, or

@@ -167,7 +167,7 @@ static bool search_meshes(const MtfPlanSearch *search, MtfMeshAttempt **best, in
         if (!search_mesh(search, mesh, best, error))
             return false;
         ++*count;
-        if (i == 0 && (*best)->hopeless)
+        if ((i == 0 && (*best)->hopeless) || (*best)->lags)
             return true;
     }
     return true;
@@ -262,7 +262,7 @@ static bool search_on(const MtfPlanSearch *search, MtfPlanAnswer *answer, GError
         answer->in_order_cost = price_in_order(search, best);
         done = improve_mapping(search, &best, error);
         answer->hopeless = done && is_hopeless(search, best);
-        answer->lost = done && !answer->hopeless && mtf_best_loses(search, best);
+        answer->lost = done && !answer->hopeless && (best->lags || mtf_best_loses(search, best));
         bool left = answer->hopeless || answer->lost;
         if (left)
             answer->step_seconds = best->free.step_seconds;

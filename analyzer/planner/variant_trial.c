@@ -261,6 +261,7 @@ static void search_trial(int i, void *data) {
     trial->done = search_variant(trial, 0, &trial->error);
     trial->control.cost = MIN(mtf_variant_cost(&trial->found), trial->known);
     mtf_variant_race_posed(trial->race, trial->runner);
+    mtf_variant_race_start(trial->race, trial->runner, INFINITY);
     mtf_variant_race_enter(trial->race, trial->runner, INFINITY);
     bool very_large = trial->found.graph != NULL &&
                       trial->found.graph->operations->len > MTF_VERY_LARGE_OPERATIONS;
@@ -355,7 +356,8 @@ bool mtf_variants_try(const MtfVariantSearchOptions *options, MtfVariantAnswer *
     trials[0].control.rival = &known;
     mtf_in_parallel(count, search_trial, trials);
     for (int i = 0; i < count; i++)
-        trials[i].trails = has_plan(&trials[count - 1 - i]) && mtf_variant_race_trails(&race, i);
+        trials[i].trails = mtf_variant_race_lags(&race, i) ||
+                           (has_plan(&trials[count - 1 - i]) && mtf_variant_race_trails(&race, i));
     mtf_variant_race_clear(&race);
     for (int i = 0; i < count; i++) {
         bool left = is_left(&trials[i]);

@@ -40,10 +40,46 @@ static void no_step_trails_none(void **state) {
     mtf_variant_race_clear(&race);
 }
 
+/* A search lags behind one that begins with a step 3 % shorter, not 2 %, which it may save. */
+static void a_start_lags_behind_one_that_is_shorter(void **state) {
+    (void)state;
+    const struct {
+        double other;
+        bool lags;
+    } cases[] = {
+        { 97, true }, { 98, false }, { 100, false }, { 120, false }, { INFINITY, false }
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        MtfVariantRace race;
+        mtf_variant_race_init(&race, 2);
+        assert_false(mtf_variant_race_lags(&race, 1)); /* who has told nothing waits for nobody */
+        mtf_variant_race_start(&race, 0, cases[i].other);
+        mtf_variant_race_start(&race, 1, 100);
+        assert_int_equal(mtf_variant_race_lags(&race, 1), cases[i].lags);
+        assert_int_equal(mtf_variant_race_lags(&race, 0), cases[i].other == 120);
+        mtf_variant_race_clear(&race);
+    }
+}
+
+/* A start that is not known lags behind none, as where no layout fits yet. */
+static void no_start_lags_behind_none(void **state) {
+    (void)state;
+    MtfVariantRace race;
+    mtf_variant_race_init(&race, 2);
+    mtf_variant_race_start(&race, 1, INFINITY);
+    assert_false(mtf_variant_race_lags(&race, 1)); /* and does not wait */
+    mtf_variant_race_start(&race, 0, 1);
+    assert_false(mtf_variant_race_lags(&race, 1));
+    assert_false(mtf_variant_race_lags(NULL, 1));
+    mtf_variant_race_clear(&race);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_trails_another_that_is_much_shorter),
         cmocka_unit_test(no_step_trails_none),
+        cmocka_unit_test(a_start_lags_behind_one_that_is_shorter),
+        cmocka_unit_test(no_start_lags_behind_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
