@@ -189,6 +189,8 @@ static void read_experts(Reader *reader) {
         model->chosen = 2;
         assume(reader, "top-2");
     }
+    if (experts > 0 && model->chosen > model->experts)
+        give_up(reader, "a token chooses more experts than there are");
     model->chosen += (int64_t)find_number(reader->notes, "([0-9]+) shared", 1, 0);
     model->dense_layers = (int64_t)find_number(reader->notes, "first ([0-9]+) layers dense", 1, 0);
 }
@@ -377,6 +379,8 @@ static bool read_measured(Reader *reader) {
 /* What cannot be: parts with nothing in them. */
 static void check_divisions(Reader *reader) {
     const MtfTrainingRun *run = &reader->row->run;
+    if (run->model.experts > 0 && run->model.experts % run->ep != 0)
+        give_up(reader, "experts are not divided evenly among ep ranks");
     if (run->model.length < run->cp)
         give_up(reader, "the sequence is shorter than its parts");
     if (run->pp > run->model.layers)

@@ -23,14 +23,22 @@ void mtf_run_table_free(MtfRunTable *table) {
 
 static int find_column(const MtfRunTable *table, const char *column) {
     for (int i = 0; table->columns[i] != NULL; i++)
-        if (strcmp(table->columns[i], column) == 0)
+        if (g_ascii_strcasecmp(table->columns[i], column) == 0)
             return i;
     return -1;
 }
 
+/* What stands between tabs, without the blanks around it. */
+static char **split_cells(const char *line) {
+    char **cells = g_strsplit(line, "\t", -1);
+    for (int i = 0; cells[i] != NULL; i++)
+        g_strstrip(cells[i]);
+    return cells;
+}
+
 static bool read_header(MtfRunTable *table, const char *line, guint number,
                         const char *const *needed, GError **error) {
-    table->columns = g_strsplit(line, "\t", -1);
+    table->columns = split_cells(line);
     if (table->columns[1] == NULL && strpbrk(line, ",;") != NULL)
         return mtf_input_error(error,
                                "%s: line %u: the names of columns are separated by commas or "
@@ -48,7 +56,7 @@ static bool read_header(MtfRunTable *table, const char *line, guint number,
 }
 
 static bool read_row(MtfRunTable *table, const char *line, guint number, GError **error) {
-    g_auto(GStrv) cells = g_strsplit(line, "\t", -1);
+    g_auto(GStrv) cells = split_cells(line);
     guint count = g_strv_length(cells), columns = g_strv_length(table->columns);
     if (count != columns)
         return mtf_input_error(error, "%s: line %u, column %u: %u cells stand under %u columns",

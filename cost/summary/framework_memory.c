@@ -61,8 +61,7 @@ static bool is_run_again(const MtfProgram *program, const Use *use, const MtfSof
     if (use->maker < 0 || software->redone[MTF_REDO_FULL][MTF_PART_ATTENTION] == 0)
         return false;
     const MtfInstruction *maker = mtf_program_instruction(program, use->maker);
-    return maker->kind == MTF_INSTRUCTION_KERNEL &&
-           maker->products.form == MTF_PRODUCT_ATTENTION &&
+    return maker->kind == MTF_INSTRUCTION_KERNEL && maker->products.form == MTF_PRODUCT_ATTENTION &&
            mtf_graph_operation(program->graph, maker->operation)->near_redone;
 }
 
@@ -89,7 +88,8 @@ static Use *find_uses(const MtfProgram *program, const MtfSoftware *software) {
 typedef struct {
     const MtfProgram *program;
     const MtfSoftware *software;
-    GHashTable *begins; /* name of a variable -> the first instruction that makes part of its gradient */
+    GHashTable
+        *begins; /* name of a variable -> the first instruction that makes part of its gradient */
     int n;
     double *passing, *gradients;
     double throughout;

@@ -23,6 +23,7 @@ typedef struct {
     double given, reserved, device;
 } MtfFrameworkMemory;
 
+/* What the framework of the profile takes for the program. */
 MtfFrameworkMemory mtf_framework_memory(const MtfProgram *program, const MtfSoftware *software);
 
 #endif

@@ -127,6 +127,9 @@ row full a100-80g-sxm 8 1 full 1.42
 printf '\357\273\277' | cat - "$table" | sed 's/$/\r/' >"$work/sheet.tsv"
 run meshtf-plan judge "$work/sheet.tsv"
 claim "a spreadsheet's mark and ends of lines do no harm" says "rows 1, expressed 1"
+sed '1s/.*/\U&/; s/\t/ \t /g' "$table" >"$work/sheet.tsv"
+run meshtf-plan judge "$work/sheet.tsv"
+claim "nor do capitals in names of columns, and blanks around cells" says "rows 1, expressed 1"
 tr '\t' ',' <"$table" >"$work/commas.tsv"
 run meshtf-plan judge "$work/commas.tsv"
 claim "commas between cells are bad input" bad_input
@@ -134,10 +137,10 @@ claim "which is said" says_error "tabs are expected"
 run meshtf-plan judge --machine abacus "$table"
 claim "an unknown machine that is asked for is bad input" bad_input
 
-# with_cells "COLUMN=VALUE...": judges the one run with those cells.
+# with_cells "COLUMN=VALUE...": judges the one run with those cells, in which ~ stands for a blank.
 with_cells() {
     awk -F'\t' -v OFS='\t' -v sets="$1" 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; n = split(sets, set, " ") }
-        NR > 1 { for (i = 1; i <= n; i++) { split(set[i], pair, "="); $column[pair[1]] = pair[2] } } { print }' "$table" >"$work/cells.tsv"
+        NR > 1 { for (i = 1; i <= n; i++) { split(set[i], pair, "="); gsub("~", " ", pair[2]); $column[pair[1]] = pair[2] } } { print }' "$table" >"$work/cells.tsv"
     run meshtf-plan judge "$work/cells.tsv"
 }
 refuses() {
@@ -160,6 +163,8 @@ claim "and of what was measured" doubts "measured_quantity=mfu" 'measured_quanti
 claim "no step in float32 is priced as one in bfloat16" doubts "precision=fp32" 'steps in "fp32" are not priced'
 claim "a card with another name in its own is none of that" doubts "hardware=GH200" "no machine of the library"
 claim "nor is one on PCIe" doubts "hardware=a100-80g-pcie" "cards on PCIe"
+claim "nor may a token choose more experts than there are" doubts "notes=8~experts~top-9" "more experts than there are"
+claim "nor ranks share an expert" doubts "notes=8~experts~top-2 ep=16 dp=16 devices=128 global_batch=64" "not divided evenly"
 same() {
     with_cells "$1" && cp "$work/out" "$work/first" && with_cells "$2" && cmp "$work/first" "$work/out"
 }
