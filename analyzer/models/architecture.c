@@ -17,18 +17,25 @@ static const MtfStack *first_stack(const MtfArchitecture *n) {
     return n->kind == MTF_ARCHITECTURE_DECODER ? &n->decoder : &n->encoder;
 }
 
+static void enter_heads(MtfAssembly *m, const char *positions) {
+    const MtfStack *stack = m->stack;
+    g_autofree char *memory = g_strdup_printf("memory_%s", positions);
+    m->memory_length = mtf_assembly_dimension(m, memory, m->positions);
+    m->heads = mtf_assembly_dimension(m, "heads", stack->kv_heads);
+    if (stack->kv_heads != stack->heads)
+        m->group = mtf_assembly_dimension(m, "group", stack->heads / stack->kv_heads);
+    m->d_kv = mtf_assembly_dimension(m, "d_kv", stack->d_kv);
+}
+
 /* Begins a stack whose positions are called `positions`, and "memory_…" as memory. */
 static void enter_stack(MtfAssembly *m, const MtfStack *stack, const char *positions,
                         int64_t length) {
-    g_autofree char *memory = g_strdup_printf("memory_%s", positions);
-    bool grouped = stack->kv_heads != stack->heads;
     m->stack = stack;
     m->positions = length;
     m->length = mtf_assembly_dimension(m, positions, length);
-    m->memory_length = mtf_assembly_dimension(m, memory, length);
-    m->heads = mtf_assembly_dimension(m, "heads", stack->kv_heads);
-    m->group = grouped ? mtf_assembly_dimension(m, "group", stack->heads / stack->kv_heads) : -1;
-    m->d_kv = mtf_assembly_dimension(m, "d_kv", stack->d_kv);
+    m->memory_length = m->heads = m->group = m->d_kv = -1;
+    if (stack->heads > 0)
+        enter_heads(m, positions);
     m->residual_spread = m->n->spread / sqrt(2 * fmax(1, (double)stack->layers));
     m->buckets = m->segments = m->places = m->mask = m->near = -1;
 }
@@ -201,6 +208,8 @@ static int cross_part(MtfAssembly *m, int x, int source) {
 /* Attention, what a decoder beside an encoder has between, and the feed-forward part; or the first and the
  * last of one input (Wang and Komatsuzaki, GPT-J, 2021). */
 static int build_parts(MtfAssembly *m, int x, int source) {
+    if (m->stack->one_part)
+        return part(m, 0, x, x);
     if (m->stack->parallel) {
         int seen = mtf_assembly_norm(m, "before", m->stack->names.before_both, m->d_model, x);
         return part(m, 1, part(m, 0, x, seen), seen);

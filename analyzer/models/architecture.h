@@ -89,25 +89,31 @@ static inline bool mtf_layers_have(const MtfLayerSet layers, int64_t layer) {
 typedef enum {
     MTF_MIXER_CONVOLUTION, /* gates around a causal convolution of each feature (LFM2) */
     MTF_MIXER_DELTA,       /* a matrix of each head that forgets and is corrected (Qwen 3 Next) */
+    MTF_MIXER_SCAN,        /* numbers of each feature that forget as what is read says (Mamba) */
 } MtfMixerKind;
 
 typedef struct {
     MtfMixerKind kind;
     MtfLayerSet layers; /* that have it */
     int64_t taps;       /* places that its convolution reads, the last its own */
-    bool bias;
+    bool bias, convolution_bias;
+    /* Of MTF_MIXER_SCAN: features, numbers that each keeps, and what steps come from. */
+    int64_t d_inner, d_state, d_rank;
+    double bare_epsilon; /* of its norms without a scale of what is read; 0: none */
     int64_t key_heads, value_heads, d_key, d_value; /* of MTF_MIXER_DELTA */
     /* Names as of MtfStackNames. Without a tensor of their own the gate stands in that of q, k and v, and what
      * forgets in that of what corrects, all of one head of keys together. */
     const char *in, *gate, *correct, *forget;
     const char *convolution, *norm, *out;
-    const char *forget_rate, *forget_bias; /* whole names */
+    const char *forget_rate, *forget_bias, *skip; /* whole names */
+    const char *read, *step;                      /* of MTF_MIXER_SCAN */
 } MtfMixer;
 
 /* A stack of equal layers. */
 typedef struct {
-    int64_t layers, heads, kv_heads, d_kv, d_ff; /* heads: of queries, a multiple of kv_heads */
-    bool one_for_all;                            /* the first layer's weights are all layers' */
+    /* Heads of queries are a multiple of kv_heads; 0: none has attention. */
+    int64_t layers, heads, kv_heads, d_kv, d_ff;
+    bool one_for_all;       /* the first layer's weights are all layers' */
     int64_t d_latent;       /* features that keys and values of all heads come from; 0: from x */
     int64_t d_query_latent; /* likewise of queries */
     int64_t d_turned,
@@ -143,6 +149,7 @@ typedef struct {
     double qkv_limit;        /* q, k and v stay within it; 0: none */
     bool alibi;              /* scores fall with the distance, in each head by a slope of its own */
     bool coarse_alibi;    /* in bfloat16, and then multiplied by the scale of the scores (Falcon) */
+    bool one_part;        /* layers have no feed-forward part */
     bool parallel;        /* both parts of a layer look at its input */
     double rotary_base;   /* 0: no rotary positions */
     double rotary_share;  /* of each head's features that turn; 1 */

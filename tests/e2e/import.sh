@@ -169,6 +169,10 @@ count mpt-7b 6649286656 '{"model_type":"mpt","d_model":4096,"n_layers":32,"n_hea
 count stablelm2-1.6b 1644515328 '{"model_type":"stablelm","hidden_size":2048,"intermediate_size":5632,"num_hidden_layers":24,
   "vocab_size":100352,"use_qkv_bias":true}'
 # As Qwen 2 of 7 billion; the part that sees is not read.
+count mamba-130m 129135360 '{"model_type":"mamba","num_hidden_layers":24,"n_layer":24,"d_model":768,"ssm_cfg":{},"rms_norm":true,
+  "intermediate_size":1536,"time_step_rank":48,"time_step_min":0.001,"residual_in_fp32":true}'
+count falcon-mamba-7b 7272665088 '{"model_type":"falcon_mamba","expand":16,"hidden_size":4096,"intermediate_size":8192,"num_hidden_layers":64,
+  "time_step_rank":256,"vocab_size":65024,"tie_word_embeddings":false,"mixer_rms_eps":1e-6,"rescale_prenorm_residual":false}'
 count qwen3-next-80b-a3b 79674391296 '{"model_type":"qwen3_next","full_attention_interval":4,"linear_num_value_heads":32,"decoder_sparse_step":1,
   "intermediate_size":5120,"mlp_only_layers":[],"norm_topk_prob":true,"partial_rotary_factor":0.25,"rope_theta":10000000}'
 count qwen3.5-0.8b 752393024 '{"model_type":"qwen3_5","image_token_id":248056,"vision_config":{"depth":12},"text_config":{
@@ -329,7 +333,7 @@ refuse() { # NAME JSON SENTENCE
 }
 refuse "a share above 1" '{"model_type":"llama","attention_dropout":1.5}' "/attention_dropout: a share that is dropped"
 refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known for model type llama"
-refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, openai-gpt"
+refuse "an unknown type" '{"model_type":"rwkv"}' "there are gpt2, openai-gpt"
 refuse "a bart with norms before its branches" '{"model_type":"bart","normalize_before":true}' "/normalize_before: only false is supported"
 refuse "waves of an odd width" '{"model_type":"pegasus","d_model":3,"encoder_attention_heads":1,"decoder_attention_heads":1}' "/d_model: an even number"
 refuse "a translator of two tables" '{"model_type":"marian","share_encoder_decoder_embeddings":false}' "/share_encoder_decoder_embeddings: only true"

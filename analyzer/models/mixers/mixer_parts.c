@@ -10,6 +10,8 @@ int mtf_assembly_mixer(MtfAssembly *m, int x) {
         return mtf_mixer_short_convolution(m, x);
     case MTF_MIXER_DELTA:
         return mtf_mixer_delta_rule(m, x);
+    case MTF_MIXER_SCAN:
+        return mtf_mixer_selective_scan(m, x);
     }
     g_assert_not_reached();
 }
@@ -60,6 +62,16 @@ int mtf_mixer_vector(MtfAssembly *m, const char *name, const char *file, const M
     return variable;
 }
 
+int mtf_mixer_matrix(MtfAssembly *m, const char *name, const char *file, int rows, int columns,
+                     double value) {
+    int variable =
+        mtf_parts_variable(m->p, name, &MTF_SHAPE(rows, columns), MTF_INIT_CONSTANT, value);
+    g_autofree char *sizes = g_strdup_printf("%" PRId64 ",%" PRId64, elements(m, &MTF_SHAPE(rows)),
+                                             elements(m, &MTF_SHAPE(columns)));
+    keep_place(m, variable, file, "", sizes);
+    return variable;
+}
+
 /* Its weights, or its biases, which have no places. */
 static int kernel(MtfAssembly *m, const MtfMixerConvolution *c, int taps) {
     const MtfMixer *mixer = &m->stack->mixer;
@@ -101,7 +113,7 @@ int mtf_mixer_convolve(MtfAssembly *m, const MtfMixerConvolution *c, int x) {
                                  .dilation = 1,
                                  .before = (int)places - 1 };
     int y = mtf_parts_apply(m->p, MTF_OP_CONV, name, &result, x, w);
-    if (m->stack->mixer.bias)
+    if (m->stack->mixer.convolution_bias)
         y = mtf_parts_add(m->p, sum, y, kernel(m, c, -1));
     m->p->b.attributes.from = convolved;
     m->p->b.attributes.to = m->length;

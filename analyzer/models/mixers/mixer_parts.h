@@ -34,6 +34,10 @@ int mtf_mixer_convolve(MtfAssembly *m, const MtfMixerConvolution *convolution, i
 int mtf_mixer_vector(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
                      double value);
 
+/* The same of two dimensions. */
+int mtf_mixer_matrix(MtfAssembly *m, const char *name, const char *file, int rows, int columns,
+                     double value);
+
 /* Gates around a short convolution (Liquid AI, LFM2, 2025): out(c conv(b x)), where b, c and x are the thirds of what
  * `in` makes. */
 int mtf_mixer_short_convolution(MtfAssembly *m, int x);
@@ -47,5 +51,14 @@ int mtf_mixer_short_convolution(MtfAssembly *m, int x);
  * with q, k and v from a convolution of each feature and silu, q and k of length 1. The result is out(norm(o)
  * silu(gate(x))). Several heads of values may share one of keys. */
 int mtf_mixer_delta_rule(MtfAssembly *m, int x);
+
+/* The selective scan of Mamba (Gu and Dao, 2023, algorithm 2). Each feature keeps `d_state` numbers h, which forget as
+ * fast as its step s is long, and take in what is read with B and told with C, alike for all features:
+ *
+ *     h' = e^(-e^rate s) h + s B u        y = C h' + skip u        s = softplus(step(t) + bias)
+ *
+ * with u from a convolution of each feature and silu, and t, B and C what `read` makes of u. The result is
+ * out(y silu(z)), where u's features and z are the halves of what `in` makes. */
+int mtf_mixer_selective_scan(MtfAssembly *m, int x);
 
 #endif

@@ -55,7 +55,7 @@ static void make_lfm2(MtfConfig *c, MtfArchitecture *n) {
     s->head_norm = MTF_HEAD_NORM_EACH;
     s->mixer.kind = MTF_MIXER_CONVOLUTION;
     s->mixer.taps = mtf_config_size(c, "conv_L_cache", 3);
-    s->mixer.bias = mtf_config_flag(c, "conv_bias", false);
+    s->mixer.bias = s->mixer.convolution_bias = mtf_config_flag(c, "conv_bias", false);
     if (!read_mixed_layers(c, s, "conv"))
         read_attention_layers(c, s);
     s->mixer.in = "conv.in_proj";
@@ -207,7 +207,75 @@ static void read_qwen3_5_moe(MtfConfig *c, MtfArchitecture *n) {
     s->names.expert_down = "mlp.experts.down_proj";
 }
 
+/* ---- Mamba ----------------------------------------------------------------------------------- */
+
+/* Every layer is a norm and a selective scan. What steps come from is a sixteenth of the width where the file
+ * does not say it. */
+static void make_mamba(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    MtfMixer *mixer = &s->mixer;
+    MtfJson rank;
+    int64_t expand = mtf_config_size(c, "expand", 2);
+    bool said = mtf_config_find(c, "time_step_rank", &rank) && !cJSON_IsString(rank.node);
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->rms = true;
+    n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-5);
+    n->context = 2048;
+    n->embedding = "backbone.embeddings";
+    n->head = "lm_head";
+    s->one_part = true;
+    mixer->kind = MTF_MIXER_SCAN;
+    memset(mixer->layers, 0xff, sizeof mixer->layers);
+    mixer->taps = mtf_config_size(c, "conv_kernel", 4);
+    mixer->bias = mtf_config_flag(c, "use_bias", false);
+    mixer->convolution_bias = mtf_config_flag(c, "use_conv_bias", true);
+    mixer->d_inner = mtf_config_size(c, "intermediate_size", MIN(expand, 1 << 20) * n->d_model);
+    mixer->d_state = mtf_config_size(c, "state_size", 16);
+    int64_t sixteenth = (n->d_model + 15) / 16;
+    mixer->d_rank = said ? mtf_config_size(c, "time_step_rank", sixteenth) : sixteenth;
+    s->activation = mtf_config_activation(c, "hidden_act", "silu");
+    s->names = (MtfStackNames){ .layer = "backbone.layers.%d.",
+                                .before_attention = "norm",
+                                .final_norm = "backbone.norm_f" };
+    mixer->in = "mixer.in_proj";
+    mixer->convolution = "mixer.conv1d";
+    mixer->read = "mixer.x_proj";
+    mixer->step = "mixer.dt_proj";
+    mixer->forget_rate = "mixer.A_log";
+    mixer->skip = "mixer.D";
+    mixer->out = "mixer.out_proj";
+    mtf_type_ignore(c, (const char *const[]){ "d_inner", "d_model", "fused_add_norm", "n_layer",
+                                              "pad_vocab_size_multiple", "rescale_prenorm_residual",
+                                              "residual_in_fp32", "rms_norm", "ssm_cfg",
+                                              "time_step_floor", "time_step_init_scheme",
+                                              "time_step_max", "time_step_min", "time_step_scale",
+                                              "use_mambapy", "use_associative_scan", NULL });
+}
+
+static void read_mamba(MtfConfig *c, MtfArchitecture *n) {
+    n->vocab = mtf_config_size(c, "vocab_size", 50280);
+    n->d_model = mtf_config_size(c, "hidden_size", 768);
+    n->decoder.layers = mtf_config_count(c, "num_hidden_layers", 32);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    make_mamba(c, n);
+}
+
+/* Falcon Mamba: norms without scales of what is read. */
+static void read_falcon_mamba(MtfConfig *c, MtfArchitecture *n) {
+    n->vocab = mtf_config_size(c, "vocab_size", 50280);
+    n->d_model = mtf_config_size(c, "hidden_size", 768);
+    n->decoder.layers = mtf_config_count(c, "num_hidden_layers", 32);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    make_mamba(c, n);
+    n->decoder.mixer.bare_epsilon = mtf_config_number(c, "mixer_rms_eps", 1e-6);
+    if (!(n->decoder.mixer.bare_epsilon > 0))
+        mtf_config_fail(c, "mixer_rms_eps", "a number above 0 is expected");
+    mtf_type_ignore(c, (const char *const[]){ "use_falcon_mambapy", NULL });
+}
+
 const MtfArchitectureType mtf_mixer_types[] = {
+    { "mamba", read_mamba },
+    { "falcon_mamba", read_falcon_mamba },
     { "qwen3_next", read_qwen3_next },
     { "qwen3_5_text", read_qwen3_5 },
     { "qwen3_5_moe_text", read_qwen3_5_moe },

@@ -65,10 +65,18 @@ static void states_of_the_delta_rule_are_split_like_anything(void **state) {
         "'num_experts': 4, 'num_experts_per_tok': 2, 'moe_intermediate_size': 6, 'shared_expert_intermediate_size': 5}");
 }
 
+static void states_of_selective_scans_are_split_like_anything(void **state) {
+    (void)state;
+    losses_are_those_of_one_processor(
+        "{'model_type': 'falcon_mamba', 'vocab_size': 256, 'hidden_size': 8, 'num_hidden_layers': 2, 'state_size': 5, "
+        "'time_step_rank': 3, 'intermediate_size': 14}");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_convolutions_are_split_like_anything),
         cmocka_unit_test(states_of_the_delta_rule_are_split_like_anything),
+        cmocka_unit_test(states_of_selective_scans_are_split_like_anything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

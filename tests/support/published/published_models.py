@@ -978,6 +978,39 @@ def lfm2(w, c, tokens):
     return norm("model.embedding_norm", x) @ table.T
 
 
+def mamba(w, c, tokens):
+    """The selective scan, place by place (transformers' modeling_mamba.py and modeling_falcon_mamba.py)."""
+    h, n = c["hidden_size"], c["state_size"]
+    wide, rank = c.get("intermediate_size", c["expand"] * h), c["time_step_rank"] if c["time_step_rank"] != "auto" else -(-h // 16)
+
+    def scan(p, x):
+        u, z = linear(w, p + "in_proj", x, 2 * wide, c["use_bias"]).split(wide, -1)
+        u = convolved(w(p + "conv1d.weight", wide, 1, c["conv_kernel"], scale=0.5), u)
+        u = silu(u + w(p + "conv1d.bias", wide, scale=0.2) if c["use_conv_bias"] else u)
+        parts = linear(w, p + "x_proj", u, rank + 2 * n).split([rank, n, n], -1)
+        if "mixer_rms_eps" in c:
+            parts = [rms_norm(part, 1, c["mixer_rms_eps"]) for part in parts]
+        step = torch.nn.functional.softplus(linear(w, p + "dt_proj", parts[0], wide, True))
+        rate = -torch.exp(w(p + "A_log", wide, n, scale=0.5))
+        state, said = torch.zeros(wide, n, dtype=x.dtype), []
+        for t in range(x.shape[0]):
+            state = torch.exp(step[t][:, None] * rate) * state + (step[t] * u[t])[:, None] * parts[1][t]
+            said.append(state @ parts[2][t])
+        y = (torch.stack(said) + u * w(p + "D", wide, scale=0.5)) * silu(z)
+        return linear(w, p + "out_proj", y, h, c["use_bias"])
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["layer_norm_epsilon"])
+
+    table = w("backbone.embeddings.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"backbone.layers.{i}."
+        x = x + scan(p + "mixer.", norm(p + "norm", x))
+    head = table if c.get("tie_word_embeddings", True) else w("lm_head.weight", c["vocab_size"], h)
+    return norm("backbone.norm_f", x) @ head.T
+
+
 def qwen_next(w, c, tokens):
     """The gated delta rule, place by place, beside attention with gates (transformers' modeling_qwen3_next.py)."""
     h, heads, kv, width = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
@@ -1942,7 +1975,13 @@ QWEN_NEXT = {**LLAMA, "head_dim": 8, "linear_num_key_heads": 2, "linear_num_valu
 QWEN3_5 = {**QWEN_NEXT, "layer_types": ["linear_attention", "full_attention"], "attn_output_gate": True, "mtp_num_hidden_layers": 1,
            "rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.25, "mrope_section": [1]}}
 
+MAMBA = {"hidden_size": 24, "state_size": 5, "num_hidden_layers": 2, "vocab_size": 50, "layer_norm_epsilon": 1e-5, "expand": 2, "conv_kernel": 4,
+         "use_bias": False, "use_conv_bias": True, "hidden_act": "silu", "time_step_rank": "auto", "residual_in_fp32": True}
+
 MODELS = {
+    "mamba": (mamba, MAMBA),
+    "falcon_mamba": (mamba, {**MAMBA, "intermediate_size": 40, "use_bias": True, "time_step_rank": 6, "mixer_rms_eps": 1e-6,
+                             "tie_word_embeddings": False}),
     "qwen3_next": (qwen_next, {**QWEN_NEXT, "full_attention_interval": 2, "num_experts": 4, "num_experts_per_tok": 2, "rope_theta": 100.0,
                                "moe_intermediate_size": 12, "shared_expert_intermediate_size": 10, "norm_topk_prob": True}),
     "qwen3_5_text": (qwen_next, {**QWEN3_5, "linear_num_value_heads": 2, "tie_word_embeddings": True}),

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/models/mixers/mixer_parts.h"
+
+typedef struct {
+    int inner, state, rank; /* dimensions */
+} Scan;
+
+/* Of each place, or of an iteration of the loop over them. */
+typedef struct {
+    int u, step, in, out;
+} Parts;
+
+static int map(MtfAssembly *m, int kind, const char *name, int x, int y) {
+    return mtf_parts_apply(m->p, kind, name, NULL, x, y);
+}
+
+/* ---- What the loop reads --------------------------------------------------------------------- */
+
+/* The half of what `in` makes: u's features (0) or the gate (1). */
+static int half(MtfAssembly *m, const Scan *d, int which, int x) {
+    const MtfMixer *mixer = &m->stack->mixer;
+    MtfMixerInput input = { .name = which == 0 ? "entered" : "gate",
+                            .file = mixer->in,
+                            .out = MTF_SHAPE(d->inner),
+                            .begin = which * mixer->d_inner,
+                            .total = 2 * mixer->d_inner };
+    return mtf_mixer_input(m, &input, x);
+}
+
+/* What steps come from (0), B (1) or C (2). */
+static int read_features(MtfAssembly *m, const Scan *d, int which, int u) {
+    static const char *const names[] = { "step_from", "b", "c" }, *const norms[] = { "step_norm",
+                                                                                     "b_norm",
+                                                                                     "c_norm" };
+    const MtfMixer *mixer = &m->stack->mixer;
+    int out = which == 0 ? d->rank : d->state;
+    MtfLinear linear = { .name = names[which],
+                         .file = mixer->read,
+                         .in = MTF_SHAPE(d->inner),
+                         .out = MTF_SHAPE(out),
+                         .begin = which == 0 ? 0 : mixer->d_rank + (which - 1) * mixer->d_state,
+                         .total = mixer->d_rank + 2 * mixer->d_state,
+                         .spread = m->n->spread };
+    int y = mtf_assembly_linear(m, &linear, u);
+    if (mixer->bare_epsilon == 0)
+        return y;
+    mtf_parts_enter(m->p, norms[which]);
+    m->p->b.attributes.value = 1;
+    int ones = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "ones", &MTF_SHAPE(out));
+    m->p->b.attributes.dimension = out;
+    m->p->b.attributes.epsilon = mixer->bare_epsilon;
+    int normal = map(m, MTF_OP_RMS_NORM, "norm", y, ones);
+    mtf_parts_leave(m->p);
+    return normal;
+}
+
+static int steps(MtfAssembly *m, const Scan *d, int from) {
+    MtfLinear linear = { .name = "step",
+                         .file = m->stack->mixer.step,
+                         .in = MTF_SHAPE(d->rank),
+                         .out = MTF_SHAPE(d->inner),
+                         .bias = true,
+                         .spread = m->n->spread };
+    return map(m, MTF_OP_SOFTPLUS, "step_length", mtf_assembly_linear(m, &linear, from), -1);
+}
+
+/* ---- The loop -------------------------------------------------------------------------------- */
+
+static int slice(MtfAssembly *m, const char *name, int x) {
+    m->p->b.attributes.dimension = m->length;
+    return map(m, MTF_OP_LOOP_SLICE, name, x, -1);
+}
+
+/* What the states tell at a place [batch, inner]; hands them on. `speed` is -e^rate [inner, state]. */
+static int step(MtfAssembly *m, const Scan *d, const Parts *now, int speed, int state) {
+    MtfShape numbers = MTF_SHAPE(m->batch, d->inner, d->state),
+             features = MTF_SHAPE(m->batch, d->inner);
+    int log = mtf_parts_einsum(m->p, "kept_log", &numbers, now->step, speed);
+    int kept = map(m, MTF_OP_MULTIPLY, "kept", state, map(m, MTF_OP_EXP, "kept_share", log, -1));
+    int taken = map(m, MTF_OP_MULTIPLY, "taken", now->step, now->u);
+    int added = mtf_parts_einsum(m->p, "added", &numbers, taken, now->in);
+    int next = mtf_parts_add(m->p, "next", kept, added);
+    int y = mtf_parts_einsum(m->p, "told", &features, next, now->out);
+    m->p->b.attributes.dimension = m->length;
+    int all = map(m, MTF_OP_LOOP_STACK, "all", y, -1);
+    map(m, MTF_OP_LOOP_NEXT, "state", state, next);
+    return all;
+}
+
+static int run_over_places(MtfAssembly *m, const Scan *d, const Parts *parts) {
+    MtfShape numbers = MTF_SHAPE(m->batch, d->inner, d->state);
+    g_autofree char *name = g_strdup_printf("layer/%d/state", m->layer);
+    int rate =
+        mtf_mixer_matrix(m, "forget_rate", m->stack->mixer.forget_rate, d->inner, d->state, 1);
+    int speed =
+        map(m, MTF_OP_NEGATE, "forget_speed", map(m, MTF_OP_EXP, "forget_size", rate, -1), -1);
+    m->p->b.attributes.value = 0;
+    int zero = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "state_zero", &numbers);
+    int state = map(m, MTF_OP_LOOP_BEGIN, "state_before", zero, -1);
+    m->p->b.loop =
+        m->p->b.error != NULL ? 0 : mtf_graph_add_loop(m->p->b.graph, name, m->length, false);
+    Parts now = { slice(m, "u_now", parts->u), slice(m, "step_now", parts->step),
+                  slice(m, "b_now", parts->in), slice(m, "c_now", parts->out) };
+    int all = step(m, d, &now, speed, state);
+    m->p->b.loop = 0;
+    return all;
+}
+
+int mtf_mixer_selective_scan(MtfAssembly *m, int x) {
+    const MtfMixer *mixer = &m->stack->mixer;
+    Scan d = { mtf_assembly_dimension(m, "d_inner", mixer->d_inner),
+               mtf_assembly_dimension(m, "d_state", mixer->d_state),
+               mtf_assembly_dimension(m, "d_rank", mixer->d_rank) };
+    MtfMixerConvolution convolution = { "", MTF_SHAPE(d.inner), 0, 0 };
+    int u = mtf_assembly_activation(m, m->stack->activation,
+                                    mtf_mixer_convolve(m, &convolution, half(m, &d, 0, x)));
+    Parts parts = { u, steps(m, &d, read_features(m, &d, 0, u)), read_features(m, &d, 1, u),
+                    read_features(m, &d, 2, u) };
+    int told = run_over_places(m, &d, &parts);
+    int skip = mtf_mixer_vector(m, "skip", mixer->skip, &MTF_SHAPE(d.inner), 1);
+    int y = mtf_parts_add(m->p, "y", told, map(m, MTF_OP_MULTIPLY, "skipped", u, skip));
+    int gate = map(m, MTF_OP_SILU, "gate_active", half(m, &d, 1, x), -1);
+    return mtf_mixer_output(m, MTF_SHAPE(d.inner), map(m, MTF_OP_MULTIPLY, "gated", y, gate));
+}
