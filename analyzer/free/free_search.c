@@ -136,15 +136,17 @@ static int64_t take_choice(Search *search, const int *choice) {
 /* ---- The solver ---------------------------------------------------------------------------- */
 
 /* Methods that are left out: where work is limited, the many searches for others than the cheapest layout of
- * all (under lower limits, of alike layers) do without neighbourhoods; and under a limit that was lowered for
- * what packing adds without the integer program, whose bound nobody asks for there. */
+ * all (under lower limits, of alike layers) do without neighbourhoods; under a limit that was lowered for
+ * what packing adds without the integer program, whose bound nobody asks for there; and where they begin with a choice
+ * that is as good, without alike layers. */
 static MtfSolveMethods spared(const Search *search) {
     const MtfFreeSearchOptions *options = search->options;
     bool lowered = mtf_layout_problem_limit(search->limited) < options->memory_limit;
     bool plain = !lowered && options->most_seconds <= 0 && options->leader == NULL;
     MtfSolveMethods near =
         plain || mtf_search_has_deadline(options->control) ? 0 : MTF_METHOD_NEIGHBOURHOODS;
-    return near | (lowered ? MTF_METHOD_PROGRAM : 0);
+    MtfSolveMethods alike = options->begun && search->start != NULL ? MTF_METHOD_ALIKE : 0;
+    return alike | near | (lowered ? MTF_METHOD_PROGRAM : 0);
 }
 
 /* Solves under the problem's present limit; `infeasibility` may be NULL. Only bounds under the user's

@@ -28,6 +28,8 @@ typedef struct {
     double gap;             /* stop when (cost - bound) <= gap cost */
     const int *leader;      /* for each node of the problem the one that it is laid out like, as of
                             MtfSolveOptions; or NULL */
+    bool begun;             /* the best incumbent is as good as alike layers: these are not looked
+                               for to begin with */
     bool draft;             /* no bound where layers repeat: as of MtfSolveOptions */
     const struct MtfRowPrices *drafted; /* those of the draft that is to be proven; or NULL */
     bool no_infeasibility;              /* when nothing fits, say only that */
