@@ -2,6 +2,7 @@
 #include "analyzer/solver/search/improvers.h"
 
 #include "analyzer/solver/reduce/core_values.h"
+#include "analyzer/solver/search/learned_prices.h"
 #include "analyzer/solver/search/local_search.h"
 #include "analyzer/solver/search/neighbourhoods.h"
 #include "analyzer/solver/search/width_move.h"
@@ -10,16 +11,11 @@
 #include <string.h>
 
 #define LARGE_MOVES 3      /* before what they come to is repaired and improved, */
-#define MOST_MOVES 9       /* or so many, until their prices are right: */
-#define MOST_OVERFULL 0.05 /* no row holds more than its capacity by more than this share of it, */
-#define MOST_SLACK 0.003   /* and what is overfull and left is worth this share of the cost */
+#define MOST_MOVES 9       /* or so many, until their prices are right */
 #define LEAST_ENTRIES 3e4  /* of one of their tables, */
 #define MOST_ENTRIES 5e5   /* twice as many after each try that betters nothing, to this */
 #define LEAST_PRICE 0.9    /* Prices are the bound's times this */
-#define MOST_PRICE 1.05    /* to this, times what moves before taught, */
-#define LEARNING 2.0       /* of the share of the room that was overfull or left, */
-#define MOST_LESSON 1.25   /* this at most from one move */
-#define MOST_LEARNED 10.0  /* and from all */
+#define MOST_PRICE 1.05    /* to this, times what moves before taught */
 #define NEARLY_BEST 0.003  /* A try that ends this near to the best is where the next one begins. */
 #define LEAST_WORK 2000000 /* In neighbourhoods between large moves; */
 #define MOST_WORK 64000000 /* more while they gain more in their time; */
@@ -36,14 +32,12 @@ typedef struct Improver {
     int64_t work;               /* in neighbourhoods between them */
     double far_gain, near_gain; /* in a microsecond, on average */
     int *values;
-    int64_t cost;     /* of them */
-    int *decoded;     /* what the bound made last, */
-    bool has_decoded; /* if it made anything */
-    double *prices;   /* of the bound */
-    double *learned;  /* [rows] times those: prices at which its moves fit */
-    double *priced;   /* scratch: of one move */
-    int *trial;       /* likewise */
-    int64_t *use;     /* likewise */
+    int64_t cost;              /* of them */
+    int *decoded;              /* what the bound made last, */
+    bool has_decoded;          /* if it made anything */
+    double *prices;            /* of the bound */
+    MtfLearnedPrices *learned; /* of its moves */
+    int *trial;                /* scratch */
     GThread *thread;
 } Improver;
 
@@ -74,12 +68,8 @@ static void improver_init(Improver *improver, MtfImprovers *all, guint64 seed) {
                             .cost = INT64_MAX,
                             .decoded = g_new0(int, count),
                             .prices = g_new0(double, rows),
-                            .learned = g_new(double, rows),
-                            .priced = g_new0(double, rows),
-                            .trial = g_new0(int, count),
-                            .use = g_new0(int64_t, rows) };
-    for (gsize r = 0; r < rows; r++)
-        improver->learned[r] = 1;
+                            .learned = mtf_learned_prices_new(core),
+                            .trial = g_new0(int, count) };
 }
 
 static void improver_clear(Improver *improver) {
@@ -90,10 +80,8 @@ static void improver_clear(Improver *improver) {
     g_free(improver->values);
     g_free(improver->decoded);
     g_free(improver->prices);
-    g_free(improver->learned);
-    g_free(improver->priced);
+    mtf_learned_prices_free(improver->learned);
     g_free(improver->trial);
-    g_free(improver->use);
 }
 
 static void copy_values(const MtfImprovers *all, const int *from, int *to) {
@@ -150,29 +138,9 @@ static void tell(Improver *improver) {
 
 static void move_far(Improver *improver, int count, const int *others, int *values) {
     for (int i = 0; i < count && !mtf_search_is_over(&improver->all->control); i++)
-        mtf_width_move(improver->all->core, improver->rand, improver->priced, improver->entries,
-                       others, values);
-}
-
-/* The bound's prices are right for what it mixes; choices are whole, and those that large moves reach at
- * these prices may all be overfull, or all leave room. So prices follow from what each move came to. Returns whether
- * they were right for it. */
-static bool learn_prices(Improver *improver) {
-    const MtfImprovers *all = improver->all;
-    double slack = 0, most = 0;
-    mtf_core_use(all->core, improver->trial, improver->use);
-    for (int r = 0; r < all->core->rows; r++) {
-        double room = fmax(1, (double)all->core->capacity[r]);
-        double over = (double)improver->use[r] - room;
-        double before = improver->learned[r];
-        double lesson = CLAMP(1 + LEARNING * over / room, 1 / MOST_LESSON, MOST_LESSON);
-        slack += improver->priced[r] * over;
-        most = fmax(most, over / room);
-        improver->learned[r] = CLAMP(before * lesson, 1 / MOST_LEARNED, MOST_LEARNED);
-        improver->priced[r] *= improver->learned[r] / before;
-    }
-    double cost = (double)mtf_core_cost(all->core, improver->trial);
-    return most <= MOST_OVERFULL && fabs(slack) <= MOST_SLACK * cost;
+        mtf_width_move(improver->all->core, improver->rand,
+                       mtf_learned_prices_get(improver->learned), improver->entries, others,
+                       values);
 }
 
 /* From what the last try came to, or the best choice. Every other time its better parts and those of what the
@@ -180,8 +148,7 @@ static bool learn_prices(Improver *improver) {
 static void begin_far(Improver *improver) {
     const MtfImprovers *all = improver->all;
     double factor = g_rand_double_range(improver->rand, LEAST_PRICE, MOST_PRICE);
-    for (int r = 0; r < all->core->rows; r++)
-        improver->priced[r] = factor * improver->learned[r] * improver->prices[r];
+    mtf_learned_prices_begin(improver->learned, improver->prices, factor);
     if (!improver->nearly_best)
         copy_values(all, improver->values, improver->trial);
     improver->nearly_best = false;
@@ -200,7 +167,7 @@ static void try_far(Improver *improver) {
         move_far(improver, 1, NULL, improver->trial);
         if (mtf_search_is_over(&all->control))
             return;
-        right = learn_prices(improver);
+        right = mtf_learned_prices_learn(improver->learned, improver->trial);
     }
     bool legal = mtf_local_search_improve(improver->local, improver->trial);
     int64_t cost = legal ? mtf_core_cost(all->core, improver->trial) : INT64_MAX;
