@@ -3,9 +3,9 @@
  * choices are whole, and those that large moves reach at these prices may all be overfull, or all leave room. So prices
  * follow from what each move came to:
  *
- *     the bound's prices ──► times a factor, times what was learned ──► a move ──► overfull: dearer, room left: cheaper
- *                                              ▲                                              │
- *                                              └──────────────────────────────────────────────┘ */
+ *     the bound's prices ──► times a factor, times what was learned ──► a move ──► overfull: raise, room left: lower
+ *                                              ▲                                        │
+ *                                              └────────────────────────────────────────┘ */
 #ifndef MTF_LEARNED_PRICES_H
 #define MTF_LEARNED_PRICES_H
 
