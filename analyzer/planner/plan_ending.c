@@ -4,7 +4,6 @@
 #include "analyzer/planner/next_best.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/collectives/measured_collective.h"
-#include "cost/machine/doubt.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
 #include "layouts/base/command_line.h"
@@ -137,13 +136,12 @@ static void note_buckets(const Parts *parts, GString *notes) {
 
 static char *notes_of(const Parts *parts) {
     GString *notes = g_string_new(NULL);
-    const MtfMachine *machine = parts->ending->pricer->machine;
+    const cJSON *doubt = cJSON_GetObjectItemCaseSensitive(parts->plan->predicted, "doubt");
     note_order(parts, notes);
     note_buckets(parts, notes);
     g_string_append(notes, parts->unmeasured->str);
-    g_autofree char *doubt = mtf_doubt_format(machine, mtf_judged_kind(parts->plan->graph));
     if (doubt != NULL)
-        g_string_append_printf(notes, "doubt          %s\n", doubt);
+        g_string_append_printf(notes, "doubt          %s\n", mtf_json_text_of(doubt, "text"));
     return g_string_free(notes, FALSE);
 }
 

@@ -50,8 +50,9 @@ static bool read_optional(const MtfJson *root, const char *key, double *figure, 
 }
 
 static bool read_host(const MtfJson *root, MtfSoftware *software, GError **error) {
-    static const char *const keys[] = { "launch",  "kernels", "collective",    "routed",
-                                        "experts", "step",    "loops_at_once", NULL };
+    static const char *const keys[] = { "launch",        "kernels", "collective",
+                                        "routed",        "experts", "step",
+                                        "loops_at_once", "slow",    NULL };
     MtfJson host, place;
     return mtf_json_get(root, "host", &host, error) && mtf_json_keys(&host, keys, error) &&
            mtf_figure_not_negative(&host, "launch", &software->host_seconds, error) &&
@@ -62,6 +63,7 @@ static bool read_host(const MtfJson *root, MtfSoftware *software, GError **error
             read_passes(&host, "routed", software->routed_seconds, error)) &&
            (!mtf_json_find(&host, "experts", &place) ||
             read_passes(&host, "experts", software->expert_seconds, error)) &&
+           read_optional(&host, "slow", &software->slow_host_seconds, error) &&
            mtf_json_optional_boolean(&host, "loops_at_once", &software->loops_at_once, error) &&
            mtf_figure_not_negative(&host, "step", &software->step_seconds, error);
 }

@@ -67,6 +67,7 @@ typedef struct {
     char *name, *summary;
     char **matches;                  /* parts of names by which it is known, lower case */
     double host_seconds;             /* that the host takes to launch a kernel */
+    double slow_host_seconds;        /* as long as that was seen to take; 0: not known */
     double host_kernels[MTF_PASSES]; /* that a layer's pass launches */
     bool eager; /* calls its library operation by operation (layouts/kernel_work/eager.h) */
     double pooled[MTF_PASSES]; /* float32 operations in whose time its pools take an element of a

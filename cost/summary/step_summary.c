@@ -121,6 +121,35 @@ static double device_bytes(const MtfMachine *machine, const MtfProgram *program,
     return fmin(memory.device, fmax((double)machine->memory_bytes, needed));
 }
 
+/* What launching a step's kernels takes a host as slow as one that was seen; 0 where none was. */
+static double slow_host_seconds(const MtfPricer *pricer, const MtfProgram *program) {
+    const MtfSoftware *software = pricer->machine->software;
+    double launches = 0;
+    if (software == NULL || software->slow_host_seconds <= 0)
+        return 0;
+    for (int i = 0; i < mtf_program_length(program); i++)
+        if (mtf_program_instruction(program, i)->kind == MTF_INSTRUCTION_KERNEL)
+            launches +=
+                mtf_program_times(program, i) * (double)mtf_price_host(pricer, program, i) / 1e9;
+    return launches * software->slow_host_seconds / fmax(software->host_seconds, 1e-9);
+}
+
+/* The error of runs that were judged, and how long the step is where the host holds it up. */
+static cJSON *doubt_of(const MtfPricer *pricer, const MtfProgram *program, double step) {
+    cJSON *doubt = mtf_doubt_to_json(pricer->machine, mtf_judged_kind(program->graph));
+    double slow = slow_host_seconds(pricer, program);
+    if (doubt == NULL || slow <= step)
+        return doubt;
+    g_autofree char *each = mtf_seconds_format(pricer->machine->software->slow_host_seconds);
+    g_autofree char *all = mtf_seconds_format(slow);
+    g_autofree char *text = g_strdup_printf("%s; a host that takes %s a kernel, as one did, makes "
+                                            "a step of %s",
+                                            mtf_json_text_of(doubt, "text"), each, all);
+    mtf_json_add_number(doubt, "slow_host_seconds", slow);
+    cJSON_ReplaceItemInObject(doubt, "text", cJSON_CreateString(text));
+    return doubt;
+}
+
 void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram *program,
                      int64_t memory_limit) {
     MtfParallelism parallelism = mtf_parallelism(program->graph, program->layout);
@@ -145,7 +174,8 @@ void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram
     cJSON *unaligned = mtf_unaligned_products(pricer, program);
     if (unaligned != NULL)
         cJSON_AddItemToObject(predicted, "unaligned", unaligned);
-    cJSON *doubt = mtf_doubt_to_json(pricer->machine, mtf_judged_kind(program->graph));
+    double step = mtf_json_number_of(predicted, "step_seconds", 0);
+    cJSON *doubt = doubt_of(pricer, program, step);
     if (doubt != NULL)
         cJSON_AddItemToObject(predicted, "doubt", doubt);
 }
