@@ -90,6 +90,7 @@ typedef enum {
     MTF_MIXER_CONVOLUTION, /* gates around a causal convolution of each feature (LFM2) */
     MTF_MIXER_DELTA,       /* a matrix of each head that forgets and is corrected (Qwen 3 Next) */
     MTF_MIXER_SCAN,        /* numbers of each feature that forget as what is read says (Mamba) */
+    MTF_MIXER_HEAD_SCAN,   /* the same, alike for all features of a head (Mamba 2) */
 } MtfMixerKind;
 
 typedef struct {
@@ -100,7 +101,8 @@ typedef struct {
     /* Of MTF_MIXER_SCAN: features, numbers that each keeps, and what steps come from. */
     int64_t d_inner, d_state, d_rank;
     double bare_epsilon; /* of its norms without a scale of what is read; 0: none */
-    int64_t key_heads, value_heads, d_key, d_value; /* of MTF_MIXER_DELTA */
+    /* Of MTF_MIXER_DELTA; of MTF_MIXER_HEAD_SCAN heads of keys are groups of heads that read the same. */
+    int64_t key_heads, value_heads, d_key, d_value;
     /* Names as of MtfStackNames. Without a tensor of their own the gate stands in that of q, k and v, and what
      * forgets in that of what corrects, all of one head of keys together. */
     const char *in, *gate, *correct, *forget;

@@ -44,6 +44,7 @@ MtfOnnxValue *mtf_onnx_known_write(MtfOnnxTranslation *t, const MtfOnnxValue *x,
                                    MtfOnnxValue *places, const MtfOnnxValue *updates,
                                    const int64_t sizes[3]);
 
+/* The value's elements in a type of ONNX. */
 MtfOnnxValue *mtf_onnx_known_cast(MtfOnnxTranslation *t, MtfOnnxValue *value, int type);
 
 #endif

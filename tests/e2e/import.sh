@@ -173,6 +173,12 @@ count mamba-130m 129135360 '{"model_type":"mamba","num_hidden_layers":24,"n_laye
   "intermediate_size":1536,"time_step_rank":48,"time_step_min":0.001,"residual_in_fp32":true}'
 count falcon-mamba-7b 7272665088 '{"model_type":"falcon_mamba","expand":16,"hidden_size":4096,"intermediate_size":8192,"num_hidden_layers":64,
   "time_step_rank":256,"vocab_size":65024,"tie_word_embeddings":false,"mixer_rms_eps":1e-6,"rescale_prenorm_residual":false}'
+count mamba-codestral-7b 7285403648 '{"model_type":"mamba2","chunk_size":256,"rms_norm":true,"residual_in_fp32":true}'
+places=$(seq 0 39 | sed 's/.*/"mamba"/; 6s/.*/"attention"/; 16s/.*/"attention"/; 26s/.*/"attention"/; 36s/.*/"attention"/' | paste -sd, -)
+count granite-4.0-h-tiny 6939037248 '{"model_type":"granitemoehybrid","hidden_size":1536,"num_hidden_layers":40,"num_attention_heads":12,
+  "num_key_value_heads":4,"mamba_n_heads":48,"mamba_d_head":64,"mamba_d_state":128,"mamba_chunk_size":256,"vocab_size":100352,
+  "num_local_experts":64,"num_experts_per_tok":6,"intermediate_size":512,"shared_intermediate_size":1024,"tie_word_embeddings":true,
+  "position_embedding_type":"nope","normalization_function":"rmsnorm","init_method":"mup","layer_types":['"$places"']}'
 count qwen3-next-80b-a3b 79674391296 '{"model_type":"qwen3_next","full_attention_interval":4,"linear_num_value_heads":32,"decoder_sparse_step":1,
   "intermediate_size":5120,"mlp_only_layers":[],"norm_topk_prob":true,"partial_rotary_factor":0.25,"rope_theta":10000000}'
 count qwen3.5-0.8b 752393024 '{"model_type":"qwen3_5","image_token_id":248056,"vision_config":{"depth":12},"text_config":{
@@ -403,6 +409,8 @@ refuse "a head of its own weights" '{"model_type":"bert","architectures":["BertF
     "/tie_word_embeddings: only true"
 refuse "classes that are no names" '{"model_type":"bert","architectures":{}}' "/architectures"
 refuse "patches that do not fill a picture" '{"model_type":"vit","patch_size":15}' "/patch_size"
+refuse "heads of a scan wider than the model" '{"model_type":"mamba2","num_heads":64}' "/num_heads: heads together must be as wide"
+refuse "heads of a scan in groups of different sizes" '{"model_type":"mamba2","n_groups":3}' "cannot be in 3 equal groups"
 refuse "heads of values that do not share keys alike" '{"model_type":"qwen3_next","linear_num_value_heads":24}' \
     "/linear_num_value_heads: a multiple of"
 refuse "a layer of LFM2 that is neither" '{"model_type":"lfm2","num_hidden_layers":1,"layer_types":["mamba"]}' \

@@ -12,6 +12,8 @@ int mtf_assembly_mixer(MtfAssembly *m, int x) {
         return mtf_mixer_delta_rule(m, x);
     case MTF_MIXER_SCAN:
         return mtf_mixer_selective_scan(m, x);
+    case MTF_MIXER_HEAD_SCAN:
+        return mtf_mixer_head_scan(m, x);
     }
     g_assert_not_reached();
 }

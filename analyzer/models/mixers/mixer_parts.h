@@ -61,4 +61,8 @@ int mtf_mixer_delta_rule(MtfAssembly *m, int x);
  * out(y silu(z)), where u's features and z are the halves of what `in` makes. */
 int mtf_mixer_selective_scan(MtfAssembly *m, int x);
 
+/* That of Mamba 2 (Dao and Gu, 2024, section 7): steps s and rates are of a head, B and C of a group of heads, and all of
+ * it comes from one matrix, u, B and C through the convolution. The result is out(norm(y silu(z))). */
+int mtf_mixer_head_scan(MtfAssembly *m, int x);
+
 #endif

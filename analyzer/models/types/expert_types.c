@@ -628,6 +628,20 @@ static void read_ernie4_5_moe(MtfConfig *c, MtfArchitecture *n) {
         mtf_config_fail(c, "use_bias", "only false is supported");
 }
 
+void mtf_type_granite_shared(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    if (mtf_config_integer(c, "num_local_experts", 0, 8) > 0) {
+        read_granitemoeshared(c, n);
+        return;
+    }
+    mtf_type_granite(c, n);
+    s->d_ff = mtf_config_size(c, "shared_intermediate_size", 1024);
+    s->names.gate = s->names.up = NULL;
+    s->names.gate_up = "shared_mlp.input_linear";
+    s->names.down = "shared_mlp.output_linear";
+    mtf_config_integer(c, "num_experts_per_tok", 0, 0);
+}
+
 const MtfArchitectureType mtf_expert_types[] = {
     { "mixtral", read_mixtral },
     { "gpt_oss", read_gpt_oss },

@@ -4,16 +4,16 @@
 
 #include <string.h>
 
-/* "layer_types": a word a layer, `word` those that have the mixer. Whether the list is there. */
-static bool read_mixed_layers(MtfConfig *c, MtfStack *s, const char *word) {
+/* A word a layer at a key, `word` those that have the mixer, `attention` the others. Whether the list is there. */
+static bool read_mixed_layers(MtfConfig *c, MtfStack *s, const char *key, const char *word,
+                              const char *attention) {
     MtfJson list, item;
     int64_t layer = 0;
-    if (!mtf_config_find(c, "layer_types", &list))
+    if (!mtf_config_find(c, key, &list))
         return false;
     c->failed = !mtf_json_array(&list, c->error);
     if (!c->failed && mtf_json_length(&list) != s->layers)
-        mtf_config_fail(c, "layer_types", "a word for each of %d layers is expected",
-                        (int)s->layers);
+        mtf_config_fail(c, key, "a word for each of %d layers is expected", (int)s->layers);
     for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
          more = mtf_json_next(&item), layer++) {
         const char *said = "";
@@ -21,11 +21,11 @@ static bool read_mixed_layers(MtfConfig *c, MtfStack *s, const char *word) {
             c->failed = true;
         else if (strcmp(said, word) == 0)
             mtf_layers_add(s->mixer.layers, layer);
-        else if (strcmp(said, "full_attention") != 0)
+        else if (strcmp(said, attention) != 0)
             c->failed = !mtf_json_fail(&item, c->error,
                                        "layers of type \"%s\" are not supported; there are "
-                                       "full_attention and %s",
-                                       said, word);
+                                       "%s and %s",
+                                       said, attention, word);
     }
     return true;
 }
@@ -56,7 +56,7 @@ static void make_lfm2(MtfConfig *c, MtfArchitecture *n) {
     s->mixer.kind = MTF_MIXER_CONVOLUTION;
     s->mixer.taps = mtf_config_size(c, "conv_L_cache", 3);
     s->mixer.bias = s->mixer.convolution_bias = mtf_config_flag(c, "conv_bias", false);
-    if (!read_mixed_layers(c, s, "conv"))
+    if (!read_mixed_layers(c, s, "layer_types", "conv", "full_attention"))
         read_attention_layers(c, s);
     s->mixer.in = "conv.in_proj";
     s->mixer.convolution = "conv.conv";
@@ -145,7 +145,7 @@ static void make_qwen_next(MtfConfig *c, MtfArchitecture *n, const MtfTypeSizes 
         mtf_config_fail(c, "linear_num_value_heads",
                         "a multiple of linear_num_key_heads is expected");
     int64_t every = mtf_config_size(c, "full_attention_interval", 4);
-    if (!read_mixed_layers(c, s, "linear_attention"))
+    if (!read_mixed_layers(c, s, "layer_types", "linear_attention", "full_attention"))
         for (int64_t layer = 0; layer < s->layers; layer++)
             if ((layer + 1) % every != 0)
                 mtf_layers_add(mixer->layers, layer);
@@ -209,14 +209,34 @@ static void read_qwen3_5_moe(MtfConfig *c, MtfArchitecture *n) {
 
 /* ---- Mamba ----------------------------------------------------------------------------------- */
 
-/* Every layer is a norm and a selective scan. What steps come from is a sixteenth of the width where the file
- * does not say it. */
+/* Keys that say how weights begin, or how scans are computed. */
+static void ignore_of_mamba(MtfConfig *c) {
+    mtf_type_ignore(c, (const char *const[]){ "chunk_size",
+                                              "d_inner",
+                                              "d_model",
+                                              "fused_add_norm",
+                                              "mamba_chunk_size",
+                                              "n_layer",
+                                              "pad_vocab_size_multiple",
+                                              "rescale_prenorm_residual",
+                                              "residual_in_fp32",
+                                              "rms_norm",
+                                              "ssm_cfg",
+                                              "time_step_floor",
+                                              "time_step_init_scheme",
+                                              "time_step_max",
+                                              "time_step_min",
+                                              "time_step_scale",
+                                              "use_mambapy",
+                                              "use_associative_scan",
+                                              "use_mamba_kernels",
+                                              NULL });
+}
+
+/* Every layer is a norm and a scan, in Mamba's names. */
 static void make_mamba(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
     MtfMixer *mixer = &s->mixer;
-    MtfJson rank;
-    int64_t expand = mtf_config_size(c, "expand", 2);
-    bool said = mtf_config_find(c, "time_step_rank", &rank) && !cJSON_IsString(rank.node);
     n->kind = MTF_ARCHITECTURE_DECODER;
     n->rms = true;
     n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-5);
@@ -224,58 +244,140 @@ static void make_mamba(MtfConfig *c, MtfArchitecture *n) {
     n->embedding = "backbone.embeddings";
     n->head = "lm_head";
     s->one_part = true;
-    mixer->kind = MTF_MIXER_SCAN;
-    memset(mixer->layers, 0xff, sizeof mixer->layers);
-    mixer->taps = mtf_config_size(c, "conv_kernel", 4);
-    mixer->bias = mtf_config_flag(c, "use_bias", false);
-    mixer->convolution_bias = mtf_config_flag(c, "use_conv_bias", true);
-    mixer->d_inner = mtf_config_size(c, "intermediate_size", MIN(expand, 1 << 20) * n->d_model);
-    mixer->d_state = mtf_config_size(c, "state_size", 16);
-    int64_t sixteenth = (n->d_model + 15) / 16;
-    mixer->d_rank = said ? mtf_config_size(c, "time_step_rank", sixteenth) : sixteenth;
     s->activation = mtf_config_activation(c, "hidden_act", "silu");
     s->names = (MtfStackNames){ .layer = "backbone.layers.%d.",
                                 .before_attention = "norm",
                                 .final_norm = "backbone.norm_f" };
+    memset(mixer->layers, 0xff, sizeof mixer->layers);
+    mixer->taps = mtf_config_size(c, "conv_kernel", 4);
+    mixer->bias = mtf_config_flag(c, "use_bias", false);
+    mixer->convolution_bias = mtf_config_flag(c, "use_conv_bias", true);
+    mixer->d_state = mtf_config_size(c, "state_size", 16);
     mixer->in = "mixer.in_proj";
     mixer->convolution = "mixer.conv1d";
-    mixer->read = "mixer.x_proj";
-    mixer->step = "mixer.dt_proj";
     mixer->forget_rate = "mixer.A_log";
     mixer->skip = "mixer.D";
     mixer->out = "mixer.out_proj";
-    mtf_type_ignore(c, (const char *const[]){ "d_inner", "d_model", "fused_add_norm", "n_layer",
-                                              "pad_vocab_size_multiple", "rescale_prenorm_residual",
-                                              "residual_in_fp32", "rms_norm", "ssm_cfg",
-                                              "time_step_floor", "time_step_init_scheme",
-                                              "time_step_max", "time_step_min", "time_step_scale",
-                                              "use_mambapy", "use_associative_scan", NULL });
+    ignore_of_mamba(c);
 }
 
-static void read_mamba(MtfConfig *c, MtfArchitecture *n) {
+/* What steps come from is a sixteenth of the width where the file does not say it. */
+static void make_mamba1(MtfConfig *c, MtfArchitecture *n) {
+    MtfMixer *mixer = &n->decoder.mixer;
+    MtfJson rank;
     n->vocab = mtf_config_size(c, "vocab_size", 50280);
     n->d_model = mtf_config_size(c, "hidden_size", 768);
     n->decoder.layers = mtf_config_count(c, "num_hidden_layers", 32);
     n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
     make_mamba(c, n);
+    int64_t expand = MIN(mtf_config_size(c, "expand", 2), 1 << 20),
+            sixteenth = (n->d_model + 15) / 16;
+    bool said = mtf_config_find(c, "time_step_rank", &rank) && !cJSON_IsString(rank.node);
+    mixer->kind = MTF_MIXER_SCAN;
+    mixer->d_inner = mtf_config_size(c, "intermediate_size", expand * n->d_model);
+    mixer->d_rank = said ? mtf_config_size(c, "time_step_rank", sixteenth) : sixteenth;
+    mixer->read = "mixer.x_proj";
+    mixer->step = "mixer.dt_proj";
+}
+
+static void read_mamba(MtfConfig *c, MtfArchitecture *n) {
+    make_mamba1(c, n);
 }
 
 /* Falcon Mamba: norms without scales of what is read. */
 static void read_falcon_mamba(MtfConfig *c, MtfArchitecture *n) {
-    n->vocab = mtf_config_size(c, "vocab_size", 50280);
-    n->d_model = mtf_config_size(c, "hidden_size", 768);
-    n->decoder.layers = mtf_config_count(c, "num_hidden_layers", 32);
-    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
-    make_mamba(c, n);
+    make_mamba1(c, n);
     n->decoder.mixer.bare_epsilon = mtf_config_number(c, "mixer_rms_eps", 1e-6);
     if (!(n->decoder.mixer.bare_epsilon > 0))
         mtf_config_fail(c, "mixer_rms_eps", "a number above 0 is expected");
     mtf_type_ignore(c, (const char *const[]){ "use_falcon_mambapy", NULL });
 }
 
+/* ---- Mamba 2, alone and beside attention ------------------------------------------------------ */
+
+/* Heads, which must be what the width times a factor has room for. */
+static void check_scan_heads(MtfConfig *c, const MtfArchitecture *n, const char *key,
+                             int64_t expand) {
+    const MtfMixer *mixer = &n->decoder.mixer;
+    if (mixer->value_heads % mixer->key_heads != 0)
+        mtf_config_fail(c, key, "%d heads cannot be in %d equal groups", (int)mixer->value_heads,
+                        (int)mixer->key_heads);
+    if (mixer->value_heads * mixer->d_value != MIN(expand, 1 << 20) * n->d_model)
+        mtf_config_fail(c, key, "heads together must be as wide as the model times %d",
+                        (int)expand);
+}
+
+static void read_mamba2(MtfConfig *c, MtfArchitecture *n) {
+    MtfMixer *mixer = &n->decoder.mixer;
+    n->vocab = mtf_config_size(c, "vocab_size", 32768);
+    n->d_model = mtf_config_size(c, "hidden_size", 4096);
+    n->decoder.layers = mtf_config_count(c, "num_hidden_layers", 64);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", false);
+    make_mamba(c, n);
+    mixer->kind = MTF_MIXER_HEAD_SCAN;
+    mixer->d_state = mtf_config_size(c, "state_size", 128);
+    mixer->key_heads = mtf_config_size(c, "n_groups", 8);
+    mixer->value_heads = mtf_config_size(c, "num_heads", 128);
+    mixer->d_value = mtf_config_size(c, "head_dim", 64);
+    mixer->forget_bias = "mixer.dt_bias";
+    mixer->norm = "mixer.norm";
+    check_scan_heads(c, n, "num_heads", mtf_config_size(c, "expand", 2));
+    mtf_type_ignore(
+        c, (const char *const[]){ "norm_before_gate", "time_step_limit", "time_step_rank", NULL });
+}
+
+/* Scans of Mamba 2 in some layers, in Bamba's names. */
+static void make_bamba(MtfConfig *c, MtfArchitecture *n, int64_t groups, int64_t width) {
+    MtfMixer *mixer = &n->decoder.mixer;
+    MtfJson head;
+    int64_t expand = mtf_config_size(c, "mamba_expand", 2);
+    mixer->kind = MTF_MIXER_HEAD_SCAN;
+    mixer->taps = mtf_config_size(c, "mamba_d_conv", 4);
+    mixer->bias = mtf_config_flag(c, "mamba_proj_bias", false);
+    mixer->convolution_bias = mtf_config_flag(c, "mamba_conv_bias", true);
+    mixer->d_state = mtf_config_size(c, "mamba_d_state", 256);
+    mixer->key_heads = mtf_config_size(c, "mamba_n_groups", groups);
+    mixer->value_heads = mtf_config_size(c, "mamba_n_heads", 128);
+    int64_t share = MAX(1, MIN(expand, 1 << 20) * n->d_model / mixer->value_heads);
+    bool said = mtf_config_find(c, "mamba_d_head", &head) && !cJSON_IsString(head.node);
+    mixer->d_value = said ? mtf_config_size(c, "mamba_d_head", width) : share;
+    mixer->in = "mamba.in_proj";
+    mixer->convolution = "mamba.conv1d";
+    mixer->forget_bias = "mamba.dt_bias";
+    mixer->forget_rate = "mamba.A_log";
+    mixer->skip = "mamba.D";
+    mixer->norm = "mamba.norm";
+    mixer->out = "mamba.out_proj";
+    check_scan_heads(c, n, "mamba_n_heads", expand);
+    mtf_type_ignore(c, (const char *const[]){ "time_step_limit", NULL });
+    ignore_of_mamba(c);
+}
+
+/* Granite 4: Granite's factors, experts beside a hidden layer of all tokens or that alone, and no positions unless
+ * they are asked for. */
+static void read_granitemoehybrid(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    mtf_type_granite_shared(c, n);
+    make_bamba(c, n, 1, 64);
+    if (!read_mixed_layers(c, s, "layer_types", "mamba", "attention") &&
+        !read_mixed_layers(c, s, "layers_block_type", "mamba", "attention"))
+        mtf_config_fail(c, "layer_types", "a word for each of %d layers is expected",
+                        (int)s->layers);
+    const char *places = mtf_config_word(c, "position_embedding_type", "nope");
+    if (strcmp(places, "nope") != 0 && strcmp(places, "rope") != 0)
+        mtf_config_fail(c, "position_embedding_type", "rope or nope is expected");
+    if (strcmp(places, "rope") != 0)
+        s->rotary_base = 0;
+    if (strcmp(mtf_config_word(c, "normalization_function", "rmsnorm"), "rmsnorm") != 0)
+        mtf_config_fail(c, "normalization_function", "only rmsnorm is supported");
+    mtf_type_ignore(c, (const char *const[]){ "init_method", "mamba_d_head", NULL });
+}
+
 const MtfArchitectureType mtf_mixer_types[] = {
     { "mamba", read_mamba },
     { "falcon_mamba", read_falcon_mamba },
+    { "mamba2", read_mamba2 },
+    { "granitemoehybrid", read_granitemoehybrid },
     { "qwen3_next", read_qwen3_next },
     { "qwen3_5_text", read_qwen3_5 },
     { "qwen3_5_moe_text", read_qwen3_5_moe },

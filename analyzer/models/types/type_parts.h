@@ -33,6 +33,9 @@ void mtf_type_llama(MtfConfig *config, MtfArchitecture *network, const MtfTypeSi
 /* Granite: Llama with a factor of each branch, of embeddings, scores and logits. */
 void mtf_type_granite(MtfConfig *config, MtfArchitecture *network);
 
+/* The same with experts beside a hidden layer of all tokens, or without experts that alone. */
+void mtf_type_granite_shared(MtfConfig *config, MtfArchitecture *network);
+
 /* Keys that may be there and do not change what the type computes; the last is NULL. */
 void mtf_type_ignore(MtfConfig *config, const char *const *keys);
 

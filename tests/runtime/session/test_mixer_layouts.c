@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#define STEPS 3
+#define DRAWS 15
 #define SIZES                                                                                  \
     "'vocab_size': 256, 'hidden_size': 8, 'intermediate_size': 12, 'num_attention_heads': 4, " \
     "'num_key_value_heads': 2, "
@@ -32,6 +34,7 @@ static MtfGraph *training_graph(const char *config) {
     return mtf_training_graph(forward, NULL);
 }
 
+/* Under drawn layouts of one to eight processors, rule and free layouts in turn. */
 static void losses_are_those_of_one_processor(const char *config) {
     g_autoptr(GError) error = NULL;
     MtfLossModel model = { .graph = training_graph(config) };
@@ -39,11 +42,16 @@ static void losses_are_those_of_one_processor(const char *config) {
     if (model.data == NULL)
         fail_msg("%s", error->message);
     MtfMesh alone = { 0 };
-    g_autoptr(GRand) random = g_rand_new_with_seed(1);
+    g_autoptr(GRand) random = g_rand_new_with_seed(7);
     g_autoptr(MtfLayout) whole = mtf_random_rule_layout(random, model.graph, &alone);
-    mtf_layout_losses(&model, whole, LAYOUT_STEPS, false, model.losses);
-    assert_true(model.losses[LAYOUT_STEPS - 1] < model.losses[0]);
-    mtf_check_drawn_losses(&model, MTF_F64);
+    mtf_layout_losses(&model, whole, STEPS, false, model.losses);
+    for (int draw = 0; draw < DRAWS; draw++) {
+        MtfMesh mesh = mtf_random_mesh(random, 1 + draw % 8);
+        g_autoptr(MtfLayout) layout =
+            (draw % 2 == 0 ? mtf_random_rule_layout : mtf_random_free_layout)(random, model.graph,
+                                                                              &mesh);
+        mtf_check_layout_losses(&model, layout, STEPS, MTF_F64);
+    }
     mtf_loss_model_clear(&model);
 }
 
@@ -72,11 +80,22 @@ static void states_of_selective_scans_are_split_like_anything(void **state) {
         "'time_step_rank': 3, 'intermediate_size': 14}");
 }
 
+/* Two groups of three heads. */
+static void states_of_heads_are_split_like_anything(void **state) {
+    (void)state;
+    losses_are_those_of_one_processor(
+        "{'model_type': 'granitemoehybrid', " SIZES
+        "'num_hidden_layers': 2, 'layer_types': ['mamba', 'attention'], "
+        "'mamba_n_heads': 6, 'mamba_d_head': 4, 'mamba_n_groups': 2, 'mamba_d_state': 5, 'mamba_expand': 3, "
+        "'num_local_experts': 0, 'shared_intermediate_size': 10}");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_convolutions_are_split_like_anything),
         cmocka_unit_test(states_of_the_delta_rule_are_split_like_anything),
         cmocka_unit_test(states_of_selective_scans_are_split_like_anything),
+        cmocka_unit_test(states_of_heads_are_split_like_anything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1011,6 +1011,71 @@ def mamba(w, c, tokens):
     return norm("backbone.norm_f", x) @ head.T
 
 
+def head_scan(w, p, x, sizes, epsilon, bias, convolution_bias):
+    """The scan of Mamba 2, place by place (transformers' modeling_mamba2.py)."""
+    heads, width, groups, n, taps = sizes
+    inner, read = heads * width, groups * n
+    z, mixed, step = linear(w, p + "in_proj", x, 2 * inner + 2 * read + heads, bias).split([inner, inner + 2 * read, heads], -1)
+    mixed = convolved(w(p + "conv1d.weight", inner + 2 * read, 1, taps, scale=0.5), mixed)
+    mixed = silu(mixed + w(p + "conv1d.bias", inner + 2 * read, scale=0.2) if convolution_bias else mixed)
+    u, b, g = mixed.split([inner, read, read], -1)
+    b, g = (part.view(-1, groups, n).repeat_interleave(heads // groups, 1) for part in (b, g))
+    u, step = u.view(-1, heads, width), torch.nn.functional.softplus(step + w(p + "dt_bias", heads, scale=0.5))
+    rate = -torch.exp(w(p + "A_log", heads, scale=0.5))
+    state, said = torch.zeros(heads, width, n, dtype=x.dtype), []
+    for t in range(x.shape[0]):
+        state = torch.exp(step[t] * rate)[:, None, None] * state + (step[t][:, None] * u[t])[:, :, None] * b[t][:, None]
+        said.append((state * g[t][:, None]).sum(-1))
+    y = (torch.stack(said) + u * w(p + "D", heads, scale=0.5)[:, None]).flatten(1)
+    y = rms_norm(y * silu(z), w(p + "norm.weight", inner, scale=0.2, about=1), epsilon)
+    return linear(w, p + "out_proj", y, x.shape[-1], bias)
+
+
+def mamba2(w, c, tokens):
+    h, sizes = c["hidden_size"], [c[key] for key in ("num_heads", "head_dim", "n_groups", "state_size", "conv_kernel")]
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["layer_norm_epsilon"])
+
+    x = w("backbone.embeddings.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"backbone.layers.{i}."
+        x = x + head_scan(w, p + "mixer.", norm(p + "norm", x), sizes, c["layer_norm_epsilon"], c["use_bias"], c["use_conv_bias"])
+    return norm("backbone.norm_f", x) @ w("lm_head.weight", c["vocab_size"], h).T
+
+
+def granite_hybrid(w, c, tokens):
+    """Granite 4: scans of Mamba 2 and attention without positions, experts beside a layer of all tokens or that alone."""
+    h, heads, kv = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
+    sizes = [c[key] for key in ("mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv")]
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+
+    def attention(p, x):
+        q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * (h // heads)), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        if c["position_embedding_type"] == "rope":
+            q, k = rotate(q, c), rotate(k, c)
+        return linear(w, p + "o_proj", joined(attend(q, k, v, c["attention_multiplier"])), h)
+
+    def ffn(p, x):
+        f = c["shared_intermediate_size"]
+        gate, up = linear(w, p + "shared_mlp.input_linear", x, 2 * f).split(f, -1)
+        shared = linear(w, p + "shared_mlp.output_linear", silu(gate) * up, h)
+        return shared + all_experts_in_one(w, c, p + "block_sparse_moe.", x) if c["num_local_experts"] else shared
+
+    table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens] * c["embedding_multiplier"]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        y = norm(p + "input_layernorm", x)
+        y = attention(p + "self_attn.", y) if c["layer_types"][i] == "attention" else head_scan(
+            w, p + "mamba.", y, sizes, c["rms_norm_eps"], c["mamba_proj_bias"], c["mamba_conv_bias"])
+        x = x + c["residual_multiplier"] * y
+        x = x + c["residual_multiplier"] * ffn(p, norm(p + "post_attention_layernorm", x))
+    return norm("model.norm", x) @ table.T / c["logits_scaling"]
+
+
 def qwen_next(w, c, tokens):
     """The gated delta rule, place by place, beside attention with gates (transformers' modeling_qwen3_next.py)."""
     h, heads, kv, width = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
@@ -1977,9 +2042,17 @@ QWEN3_5 = {**QWEN_NEXT, "layer_types": ["linear_attention", "full_attention"], "
 
 MAMBA = {"hidden_size": 24, "state_size": 5, "num_hidden_layers": 2, "vocab_size": 50, "layer_norm_epsilon": 1e-5, "expand": 2, "conv_kernel": 4,
          "use_bias": False, "use_conv_bias": True, "hidden_act": "silu", "time_step_rank": "auto", "residual_in_fp32": True}
+GRANITE4 = {**LLAMA, "layer_types": ["mamba", "attention"], "position_embedding_type": "nope", "mamba_n_heads": 6, "mamba_d_head": 8,
+            "mamba_n_groups": 1, "mamba_d_state": 5, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_conv_bias": True, "mamba_proj_bias": False,
+            "num_local_experts": 4, "num_experts_per_tok": 2, "shared_intermediate_size": 20, "intermediate_size": 12, "embedding_multiplier": 3.0,
+            "residual_multiplier": 0.5, "attention_multiplier": 0.3, "logits_scaling": 2.0, "tie_word_embeddings": True}
 
 MODELS = {
     "mamba": (mamba, MAMBA),
+    "mamba2": (mamba2, {**MAMBA, "num_heads": 6, "head_dim": 8, "n_groups": 2, "chunk_size": 4, "use_bias": True}),
+    "granitemoehybrid": (granite_hybrid, GRANITE4),
+    "granitemoehybrid-dense": (granite_hybrid, {**GRANITE4, "num_local_experts": 0, "num_experts_per_tok": 0, "position_embedding_type": "rope",
+                                                "rope_theta": 100.0, "mamba_n_groups": 2, "mamba_conv_bias": False}),
     "falcon_mamba": (mamba, {**MAMBA, "intermediate_size": 40, "use_bias": True, "time_step_rank": 6, "mixer_rms_eps": 1e-6,
                              "tie_word_embeddings": False}),
     "qwen3_next": (qwen_next, {**QWEN_NEXT, "full_attention_interval": 2, "num_experts": 4, "num_experts_per_tok": 2, "rope_theta": 100.0,

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/models/mixers/mixer_parts.h"
+
+typedef struct {
+    int groups, heads, width, state; /* dimensions; groups: -1 where there is one */
+    int64_t inner, read;             /* features of all heads; numbers of all groups' B, and C */
+} Scan;
+
+/* Of each place, or of an iteration of the loop over them. */
+typedef struct {
+    int u, step, in, out;
+} Parts;
+
+static int map(MtfAssembly *m, int kind, const char *name, int x, int y) {
+    return mtf_parts_apply(m->p, kind, name, NULL, x, y);
+}
+
+/* `first` (-1: none), the groups where there are several, and further dimensions (-1: none). */
+static MtfShape grouped(const Scan *d, int first, int a, int b, int c) {
+    const int dims[] = { first, d->groups, a, b, c };
+    MtfShape shape = { 0 };
+    for (gsize i = 0; i < G_N_ELEMENTS(dims); i++)
+        if (dims[i] >= 0)
+            mtf_shape_append(&shape, dims[i]);
+    return shape;
+}
+
+static MtfShape heads_of(const Scan *d) {
+    return grouped(d, -1, d->heads, -1, -1);
+}
+
+static MtfShape features_of(const Scan *d) {
+    return grouped(d, -1, d->heads, d->width, -1);
+}
+
+static Scan scan_dimensions(MtfAssembly *m) {
+    const MtfMixer *x = &m->stack->mixer;
+    Scan d = { .groups = -1,
+               .inner = x->value_heads * x->d_value,
+               .read = x->key_heads * x->d_state };
+    if (x->key_heads > 1)
+        d.groups = mtf_assembly_dimension(m, "scan_groups", x->key_heads);
+    d.heads = mtf_assembly_dimension(m, "scan_heads", x->value_heads / x->key_heads);
+    d.width = mtf_assembly_dimension(m, "scan_width", x->d_value);
+    d.state = mtf_assembly_dimension(m, "d_state", x->d_state);
+    return d;
+}
+
+/* ---- What the loop reads --------------------------------------------------------------------- */
+
+/* The gate (0), u (1), B (2), C (3) or steps (4), which stand in one tensor in that order. */
+static int project(MtfAssembly *m, const Scan *d, int which, int x) {
+    static const char *const names[] = { "gate", "u", "b", "c", "step" };
+    int64_t read = 2 * d->inner + d->read;
+    const int64_t begins[] = { 0, d->inner, 2 * d->inner, read, read + d->read };
+    MtfMixerInput input = { .name = names[which],
+                            .file = m->stack->mixer.in,
+                            .out = which == 4  ? heads_of(d)
+                                   : which < 2 ? features_of(d)
+                                               : grouped(d, -1, d->state, -1, -1),
+                            .begin = begins[which],
+                            .total = read + d->read + m->stack->mixer.value_heads };
+    return mtf_mixer_input(m, &input, x);
+}
+
+/* u (1), B (2) or C (3) behind its convolution. */
+static int convolve(MtfAssembly *m, const Scan *d, int which, int x) {
+    static const char *const prefixes[] = { NULL, "u_", "b_", "c_" };
+    static const char *const names[] = { NULL, "u_active", "b_active", "c_active" };
+    MtfMixerConvolution c = { .name = prefixes[which],
+                              .features =
+                                  which == 1 ? features_of(d) : grouped(d, -1, d->state, -1, -1),
+                              .begin = which == 1 ? 0 : d->inner + (which - 2) * d->read,
+                              .total = d->inner + 2 * d->read };
+    return map(m, MTF_OP_SILU, names[which], mtf_mixer_convolve(m, &c, project(m, d, which, x)),
+               -1);
+}
+
+static int steps(MtfAssembly *m, const Scan *d, int x) {
+    MtfShape heads = heads_of(d);
+    int bias = mtf_mixer_vector(m, "forget_bias", m->stack->mixer.forget_bias, &heads, 1);
+    return map(m, MTF_OP_SOFTPLUS, "step_length",
+               mtf_parts_add(m->p, "step_sum", project(m, d, 4, x), bias), -1);
+}
+
+/* ---- The loop -------------------------------------------------------------------------------- */
+
+static int slice(MtfAssembly *m, const char *name, int x) {
+    m->p->b.attributes.dimension = m->length;
+    return map(m, MTF_OP_LOOP_SLICE, name, x, -1);
+}
+
+/* What the states tell at a place [batch, heads, width]; hands them on. `speed` is -e^rate [heads]. */
+static int step(MtfAssembly *m, const Scan *d, const Parts *now, int speed, int state) {
+    MtfShape numbers = grouped(d, m->batch, d->heads, d->width, d->state);
+    MtfShape features = grouped(d, m->batch, d->heads, d->width, -1);
+    int share =
+        map(m, MTF_OP_EXP, "kept_share", map(m, MTF_OP_MULTIPLY, "kept_log", now->step, speed), -1);
+    int kept = map(m, MTF_OP_MULTIPLY, "kept", state, share);
+    int taken = map(m, MTF_OP_MULTIPLY, "taken", now->u, now->step);
+    int next = mtf_parts_add(m->p, "next", kept,
+                             mtf_parts_einsum(m->p, "added", &numbers, taken, now->in));
+    int told = mtf_parts_einsum(m->p, "told", &features, next, now->out);
+    m->p->b.attributes.dimension = m->length;
+    int all = map(m, MTF_OP_LOOP_STACK, "all", told, -1);
+    map(m, MTF_OP_LOOP_NEXT, "state", state, next);
+    return all;
+}
+
+static int run_over_places(MtfAssembly *m, const Scan *d, const Parts *parts) {
+    MtfShape numbers = grouped(d, m->batch, d->heads, d->width, d->state), heads = heads_of(d);
+    g_autofree char *name = g_strdup_printf("layer/%d/state", m->layer);
+    int rate = mtf_mixer_vector(m, "forget_rate", m->stack->mixer.forget_rate, &heads, 1);
+    int speed =
+        map(m, MTF_OP_NEGATE, "forget_speed", map(m, MTF_OP_EXP, "forget_size", rate, -1), -1);
+    m->p->b.attributes.value = 0;
+    int zero = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "state_zero", &numbers);
+    int state = map(m, MTF_OP_LOOP_BEGIN, "state_before", zero, -1);
+    m->p->b.loop =
+        m->p->b.error != NULL ? 0 : mtf_graph_add_loop(m->p->b.graph, name, m->length, false);
+    Parts now = { slice(m, "u_now", parts->u), slice(m, "step_now", parts->step),
+                  slice(m, "b_now", parts->in), slice(m, "c_now", parts->out) };
+    int all = step(m, d, &now, speed, state);
+    m->p->b.loop = 0;
+    return all;
+}
+
+int mtf_mixer_head_scan(MtfAssembly *m, int x) {
+    const MtfMixer *mixer = &m->stack->mixer;
+    Scan d = scan_dimensions(m);
+    MtfShape heads = heads_of(&d), features = features_of(&d);
+    Parts parts = { convolve(m, &d, 1, x), steps(m, &d, x), convolve(m, &d, 2, x),
+                    convolve(m, &d, 3, x) };
+    int told = run_over_places(m, &d, &parts);
+    int skip = mtf_mixer_vector(m, "skip", mixer->skip, &heads, 1);
+    int y = mtf_parts_add(m->p, "y", told, map(m, MTF_OP_MULTIPLY, "skipped", parts.u, skip));
+    int gate = map(m, MTF_OP_SILU, "gate_active", project(m, &d, 0, x), -1);
+    int gated = map(m, MTF_OP_MULTIPLY, "gated", y, gate);
+    return mtf_mixer_output(m, features,
+                            mtf_assembly_wide_norm(m, "norm", mixer->norm, &features, gated));
+}
