@@ -179,6 +179,8 @@ count granite-4.0-h-tiny 6939037248 '{"model_type":"granitemoehybrid","hidden_si
   "num_key_value_heads":4,"mamba_n_heads":48,"mamba_d_head":64,"mamba_d_state":128,"mamba_chunk_size":256,"vocab_size":100352,
   "num_local_experts":64,"num_experts_per_tok":6,"intermediate_size":512,"shared_intermediate_size":1024,"tie_word_embeddings":true,
   "position_embedding_type":"nope","normalization_function":"rmsnorm","init_method":"mup","layer_types":['"$places"']}'
+count bamba-9b 9780235392 '{"model_type":"bamba","attn_layer_indices":[9,18,27],"attn_rotary_emb":64,"mamba_d_state":128,"mamba_chunk_size":256,
+  "vocab_size":128256,"use_mamba_kernels":true,"num_logits_to_keep":1}'
 count qwen3-next-80b-a3b 79674391296 '{"model_type":"qwen3_next","full_attention_interval":4,"linear_num_value_heads":32,"decoder_sparse_step":1,
   "intermediate_size":5120,"mlp_only_layers":[],"norm_topk_prob":true,"partial_rotary_factor":0.25,"rope_theta":10000000}'
 count qwen3.5-0.8b 752393024 '{"model_type":"qwen3_5","image_token_id":248056,"vision_config":{"depth":12},"text_config":{

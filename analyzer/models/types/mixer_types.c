@@ -30,13 +30,11 @@ static bool read_mixed_layers(MtfConfig *c, MtfStack *s, const char *key, const 
     return true;
 }
 
-/* ---- LFM2 ------------------------------------------------------------------------------------ */
-
-/* Layers that older files do not name as those of attention have convolutions. */
-static void read_attention_layers(MtfConfig *c, MtfStack *s) {
+/* Layers that a list does not name as those of attention have the mixer. */
+static void read_attention_layers(MtfConfig *c, MtfStack *s, const char *key) {
     MtfJson list, item;
     int64_t layer = 0;
-    if (!mtf_config_find(c, "full_attn_idxs", &list))
+    if (!mtf_config_find(c, key, &list))
         return;
     memset(s->mixer.layers, 0xff, sizeof s->mixer.layers);
     c->failed = c->failed || !mtf_json_array(&list, c->error);
@@ -46,6 +44,8 @@ static void read_attention_layers(MtfConfig *c, MtfStack *s) {
         s->mixer.layers[layer / 64] &= ~(UINT64_C(1) << layer % 64);
     }
 }
+
+/* ---- LFM2 ------------------------------------------------------------------------------------ */
 
 /* Short convolutions in most layers, norms of each head's queries and keys in the others. */
 static void make_lfm2(MtfConfig *c, MtfArchitecture *n) {
@@ -57,7 +57,7 @@ static void make_lfm2(MtfConfig *c, MtfArchitecture *n) {
     s->mixer.taps = mtf_config_size(c, "conv_L_cache", 3);
     s->mixer.bias = s->mixer.convolution_bias = mtf_config_flag(c, "conv_bias", false);
     if (!read_mixed_layers(c, s, "layer_types", "conv", "full_attention"))
-        read_attention_layers(c, s);
+        read_attention_layers(c, s, "full_attn_idxs");
     s->mixer.in = "conv.in_proj";
     s->mixer.convolution = "conv.conv";
     s->mixer.out = "conv.out_proj";
@@ -353,6 +353,29 @@ static void make_bamba(MtfConfig *c, MtfArchitecture *n, int64_t groups, int64_t
     ignore_of_mamba(c);
 }
 
+/* Bamba: half of the features of attention's heads turn. */
+static void read_bamba(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 128000, 4096,   14336, 32,  32,   8,
+                                           0,      262144, 1e-5,  1e4, false };
+    MtfStack *s = &n->decoder;
+    MtfJson list;
+    s->rotary_share = 0.5;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    s->ffn_bias = mtf_config_flag(c, "mlp_bias", false);
+    make_bamba(c, n, 1, 64);
+    memset(s->mixer.layers, 0xff, sizeof s->mixer.layers);
+    if (mtf_config_find(c, "attn_layer_indices", &list))
+        read_attention_layers(c, s, "attn_layer_indices");
+    s->names.before_ffn = "pre_ff_layernorm";
+    s->names.gate = "feed_forward.gate_proj";
+    s->names.up = "feed_forward.up_proj";
+    s->names.down = "feed_forward.down_proj";
+    s->names.final_norm = "model.final_layernorm";
+    mtf_type_ignore(c, (const char *const[]){ "attn_rotary_emb", "num_logits_to_keep",
+                                              "z_loss_coefficient", NULL });
+}
+
 /* Granite 4: Granite's factors, experts beside a hidden layer of all tokens or that alone, and no positions unless
  * they are asked for. */
 static void read_granitemoehybrid(MtfConfig *c, MtfArchitecture *n) {
@@ -378,6 +401,7 @@ const MtfArchitectureType mtf_mixer_types[] = {
     { "falcon_mamba", read_falcon_mamba },
     { "mamba2", read_mamba2 },
     { "granitemoehybrid", read_granitemoehybrid },
+    { "bamba", read_bamba },
     { "qwen3_next", read_qwen3_next },
     { "qwen3_5_text", read_qwen3_5 },
     { "qwen3_5_moe_text", read_qwen3_5_moe },

@@ -1044,8 +1044,9 @@ def mamba2(w, c, tokens):
     return norm("backbone.norm_f", x) @ w("lm_head.weight", c["vocab_size"], h).T
 
 
-def granite_hybrid(w, c, tokens):
-    """Granite 4: scans of Mamba 2 and attention without positions, experts beside a layer of all tokens or that alone."""
+def hybrid(w, c, tokens):
+    """Granite 4: scans of Mamba 2 and attention without positions, experts beside a layer of all tokens or that alone; Bamba."""
+    bamba = c["model_type"] == "bamba"
     h, heads, kv = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
     sizes = [c[key] for key in ("mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv")]
 
@@ -1054,26 +1055,31 @@ def granite_hybrid(w, c, tokens):
 
     def attention(p, x):
         q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * (h // heads)), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
-        if c["position_embedding_type"] == "rope":
-            q, k = rotate(q, c), rotate(k, c)
-        return linear(w, p + "o_proj", joined(attend(q, k, v, c["attention_multiplier"])), h)
+        if c.get("position_embedding_type", "rope") == "rope":
+            q, k = (rotate(y, {"partial_rotary_factor": 0.5, **c} if bamba else c) for y in (q, k))
+        return linear(w, p + "o_proj", joined(attend(q, k, v, c.get("attention_multiplier", 1 / math.sqrt(h // heads)))), h)
 
     def ffn(p, x):
+        if bamba:
+            p, f = p + "feed_forward.", c["intermediate_size"]
+            return linear(w, p + "down_proj", silu(linear(w, p + "gate_proj", x, f)) * linear(w, p + "up_proj", x, f), h)
         f = c["shared_intermediate_size"]
         gate, up = linear(w, p + "shared_mlp.input_linear", x, 2 * f).split(f, -1)
         shared = linear(w, p + "shared_mlp.output_linear", silu(gate) * up, h)
         return shared + all_experts_in_one(w, c, p + "block_sparse_moe.", x) if c["num_local_experts"] else shared
 
     table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
-    x = table[tokens] * c["embedding_multiplier"]
+    x, share = table[tokens] * c.get("embedding_multiplier", 1), c.get("residual_multiplier", 1)
     for i in range(c["num_hidden_layers"]):
         p = f"model.layers.{i}."
         y = norm(p + "input_layernorm", x)
-        y = attention(p + "self_attn.", y) if c["layer_types"][i] == "attention" else head_scan(
+        attends = i in c["attn_layer_indices"] if bamba else c["layer_types"][i] == "attention"
+        y = attention(p + "self_attn.", y) if attends else head_scan(
             w, p + "mamba.", y, sizes, c["rms_norm_eps"], c["mamba_proj_bias"], c["mamba_conv_bias"])
-        x = x + c["residual_multiplier"] * y
-        x = x + c["residual_multiplier"] * ffn(p, norm(p + "post_attention_layernorm", x))
-    return norm("model.norm", x) @ table.T / c["logits_scaling"]
+        x = x + share * y
+        x = x + share * ffn(p, norm(p + ("pre_ff_layernorm" if bamba else "post_attention_layernorm"), x))
+    head = table if c["tie_word_embeddings"] else w("lm_head.weight", c["vocab_size"], h)
+    return norm("model.final_layernorm" if bamba else "model.norm", x) @ head.T / c.get("logits_scaling", 1)
 
 
 def qwen_next(w, c, tokens):
@@ -2050,8 +2056,10 @@ GRANITE4 = {**LLAMA, "layer_types": ["mamba", "attention"], "position_embedding_
 MODELS = {
     "mamba": (mamba, MAMBA),
     "mamba2": (mamba2, {**MAMBA, "num_heads": 6, "head_dim": 8, "n_groups": 2, "chunk_size": 4, "use_bias": True}),
-    "granitemoehybrid": (granite_hybrid, GRANITE4),
-    "granitemoehybrid-dense": (granite_hybrid, {**GRANITE4, "num_local_experts": 0, "num_experts_per_tok": 0, "position_embedding_type": "rope",
+    "granitemoehybrid": (hybrid, GRANITE4),
+    "bamba": (hybrid, {**{key: GRANITE4[key] for key in GRANITE4 if key.startswith("mamba") or key in LLAMA}, "attn_layer_indices": [1],
+                       "rope_theta": 100.0, "tie_word_embeddings": False}),
+    "granitemoehybrid-dense": (hybrid, {**GRANITE4, "num_local_experts": 0, "num_experts_per_tok": 0, "position_embedding_type": "rope",
                                                 "rope_theta": 100.0, "mamba_n_groups": 2, "mamba_conv_bias": False}),
     "falcon_mamba": (mamba, {**MAMBA, "intermediate_size": 40, "use_bias": True, "time_step_rank": 6, "mixer_rms_eps": 1e-6,
                              "tie_word_embeddings": False}),
