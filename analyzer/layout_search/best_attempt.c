@@ -72,6 +72,26 @@ static bool should_prove(const MtfPlanSearch *search, const MtfMeshAttempt *best
                      (double)left <= STANDARD_GAP * (double)found->cost;
 }
 
+/* Searches for the proof, unless its bound says first that the step is hopeless beside the rival's: a draft has none. */
+static bool prove(const MtfPlanSearch *search, MtfMeshAttempt *best, MtfFreeSearchOptions *options,
+                  MtfFreeAnswer *better, GError **error) {
+    GError *cause = NULL;
+    MtfSearchControl part;
+    _Atomic int64_t hopeless = mtf_mesh_attempt_hopeless(search, best);
+    mtf_plan_search_begin_part(search, &hopeless, &part);
+    part.also = search->control;
+    options->control = &part;
+    if (mtf_search_accompanied(search, best, options, true, better, &cause))
+        return true;
+    mtf_free_answer_clear(better);
+    best->hopeless = mtf_search_is_beaten(&part, hopeless);
+    if (best->hopeless)
+        g_error_free(cause);
+    else
+        g_propagate_error(error, cause);
+    return best->hopeless;
+}
+
 bool mtf_best_prove(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **error) {
     MtfFreeAnswer *found = &best->free;
     if (!should_prove(search, best))
@@ -82,8 +102,8 @@ bool mtf_best_prove(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **
     options.gap =
         mtf_plan_search_is_large(search) ? mtf_plan_search_gap(search) : search->options->proof_gap;
     MtfFreeAnswer better = { 0 };
-    if (!mtf_search_accompanied(search, best, &options, true, &better, error))
-        return false;
+    if (!prove(search, best, &options, &better, error) || best->hopeless)
+        return best->hopeless;
     int64_t bound = MIN(MAX(better.bound, found->bound), better.cost);
     g_autofree char *method =
         g_strdup(better.bound >= found->bound ? better.method : found->method);

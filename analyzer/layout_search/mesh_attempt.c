@@ -57,6 +57,14 @@ double mtf_plan_search_gap(const MtfPlanSearch *search) {
                                               : FREE_GAP;
 }
 
+void mtf_plan_search_begin_part(const MtfPlanSearch *search, _Atomic int64_t *rival,
+                                MtfSearchControl *part) {
+    mtf_search_control_init_part(part, search->control, 0);
+    part->listener = search->control != NULL ? search->control->listener : NULL;
+    part->rival = rival;
+    part->slack = 1;
+}
+
 MtfLayout *mtf_plan_search_rules(const MtfPlanSearch *search, const MtfMesh *mesh,
                                  const MtfRules *rules) {
     MtfLayout *layout = mtf_layout_from_rules(search->graph, mesh, rules);
@@ -296,8 +304,7 @@ static double most_hidden(const MtfPlanSearch *search, const MtfMeshAttempt *att
     return most;
 }
 
-/* What is hopeless to search costs no less; INT64_MAX: nothing is. */
-static int64_t hopeless_cost(const MtfPlanSearch *search, const MtfMeshAttempt *attempt) {
+int64_t mtf_mesh_attempt_hopeless(const MtfPlanSearch *search, const MtfMeshAttempt *attempt) {
     double rival = search->options->by_bound ? search->options->rival_seconds : 0;
     double hidden = rival > 0 ? most_hidden(search, attempt) : 0;
     double seconds = rival - mtf_machine_step_seconds(search->options->machine);
@@ -329,10 +336,7 @@ static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
     options.bound_only = work > 0;
     options.work = work > 0 ? work : options.work;
     if (hopeless < INT64_MAX) {
-        mtf_search_control_init_part(&part, search->control, 0);
-        part.listener = search->control != NULL ? search->control->listener : NULL;
-        part.rival = &rival;
-        part.slack = 1;
+        mtf_plan_search_begin_part(search, &rival, &part);
         part.also = work == 0 ? search->control : NULL;
         options.control = &part;
     }
@@ -360,7 +364,7 @@ static bool attempt_free_layouts(const MtfPlanSearch *search, MtfMeshAttempt *at
         return false;
     gather_incumbents(search, attempt, known);
     tell_posed(search);
-    int64_t hopeless = hopeless_cost(search, attempt);
+    int64_t hopeless = mtf_mesh_attempt_hopeless(search, attempt);
     if (!attempt_alike(search, attempt, hopeless, error))
         return false;
     attempt->lags = lags(search, attempt);
@@ -404,7 +408,7 @@ bool mtf_mesh_is_hopeless(const MtfPlanSearch *search, const MtfMesh *mesh, int6
         !pose_problem(search, attempt, NULL))
         return false;
     gather_incumbents(search, attempt, NULL);
-    int64_t hopeless = hopeless_cost(search, attempt);
+    int64_t hopeless = mtf_mesh_attempt_hopeless(search, attempt);
     bool is_hopeless = hopeless < INT64_MAX &&
                        search_problem(search, attempt, hopeless, HOPELESS_WORK, NULL) &&
                        attempt->hopeless;

@@ -66,6 +66,14 @@ MtfLayout *mtf_plan_search_rules(const MtfPlanSearch *search, const MtfMesh *mes
 #define MTF_WIDE_ENTRIES 1e6
 double mtf_mesh_attempt_entries(const MtfMeshAttempt *attempt);
 
+/* What is hopeless to search costs no less: its step would be longer than the rival's, if no more of it were hidden than
+ * of known layouts. INT64_MAX: nothing is. */
+int64_t mtf_mesh_attempt_hopeless(const MtfPlanSearch *search, const MtfMeshAttempt *attempt);
+
+/* Begins a part of the search that ends when its bound reaches the rival's cost, which must outlive it. */
+void mtf_plan_search_begin_part(const MtfPlanSearch *search, _Atomic int64_t *rival,
+                                MtfSearchControl *part);
+
 /* Adds the free layout that was found to the incumbents. */
 void mtf_mesh_attempt_keep_found(MtfMeshAttempt *attempt);
 

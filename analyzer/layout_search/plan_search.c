@@ -133,10 +133,7 @@ static bool search_mesh(const MtfPlanSearch *search, const MtfMesh *mesh, MtfMes
         mapping = *options->mapping;
     _Atomic int64_t known = *best != NULL ? (*best)->cost : INT64_MAX;
     MtfSearchControl part; /* its bounds are of this mesh alone */
-    mtf_search_control_init_part(&part, search->control, 0);
-    part.listener = search->control != NULL ? search->control->listener : NULL;
-    part.rival = &known;
-    part.slack = 1;
+    mtf_plan_search_begin_part(search, &known, &part);
     MtfPlanSearch rest = *search;
     rest.control = *best != NULL ? &part : search->control;
     GError *cause = NULL;
@@ -267,6 +264,7 @@ static bool search_on(const MtfPlanSearch *search, MtfPlanAnswer *answer, GError
         if (left)
             answer->step_seconds = best->free.step_seconds;
         done = done && (left || finish_best(search, best, answer, error));
+        answer->hopeless |= best->hopeless;
         if (!answer->lost && !best->hopeless) {
             mtf_best_choose_alike(search, best, answer);
             measure_shown(search, best);

@@ -35,11 +35,14 @@ static int setup_clear(void **state) {
     return 0;
 }
 
-static MtfPlanAnswer search(const Setup *setup, bool settles) {
+/* `rival`: seconds of another plan's step, 0: there is none. */
+static MtfPlanAnswer search(const Setup *setup, bool settles, double rival) {
     MtfPlanAnswer answer;
     GError *error = NULL;
     MtfPlanSearchOptions options = { .machine = setup->machine,
                                      .memory_limit = setup->machine->memory_bytes,
+                                     .rival_seconds = rival,
+                                     .by_bound = true,
                                      .settles = settles };
     assert_true(mtf_plan_search(setup->graph, setup->meshes, &options, &answer, &error));
     assert_null(error);
@@ -56,7 +59,7 @@ static char *digest_of(const MtfGraph *graph, const MtfLayout *layout) {
 static void what_is_settled_beside_a_proof_is_what_is_settled_after_it(void **state) {
     const Setup *setup = *state;
     assert_true(setup->graph->operations->len > MTF_LARGE_OPERATIONS);
-    MtfPlanAnswer beside = search(setup, true), after = search(setup, false);
+    MtfPlanAnswer beside = search(setup, true, 0), after = search(setup, false, 0);
     assert_null(after.settled.layout);
     assert_int_equal(beside.cost, after.cost);
     assert_int_equal(beside.free.bound, after.free.bound);
@@ -76,9 +79,27 @@ static void what_is_settled_beside_a_proof_is_what_is_settled_after_it(void **st
     mtf_plan_answer_clear(&after);
 }
 
+/* Little is hidden here, so that a rival of two thirds of the step is out of reach: the draft, which does not take twice
+ * as long, is kept without its proof. A rival that takes as long changes nothing. */
+static void a_proof_ends_where_its_bound_is_far_from_a_rival(void **state) {
+    const Setup *setup = *state;
+    MtfPlanAnswer alone = search(setup, true, 0);
+    MtfPlanAnswer near = search(setup, true, alone.step_seconds);
+    MtfPlanAnswer far = search(setup, true, 2.0 / 3 * alone.step_seconds);
+    assert_false(near.hopeless);
+    assert_int_equal(near.cost, alone.cost);
+    assert_int_equal(near.free.bound, alone.free.bound);
+    assert_true(far.hopeless);
+    assert_int_equal(far.free.bound, 0);
+    mtf_plan_answer_clear(&alone);
+    mtf_plan_answer_clear(&near);
+    mtf_plan_answer_clear(&far);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_settled_beside_a_proof_is_what_is_settled_after_it),
+        cmocka_unit_test(a_proof_ends_where_its_bound_is_far_from_a_rival),
     };
     return cmocka_run_group_tests(tests, setup_init, setup_clear);
 }
