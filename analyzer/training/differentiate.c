@@ -244,14 +244,17 @@ static void make_gradient(Differentiation *d, int tensor) {
     d->gradients[tensor] = gradient;
 }
 
-/* All consumers of `tensor` have been visited: makes its gradient, if it was given any share. */
+/* All consumers of `tensor` have been visited: makes its gradient, if it was given any share, where that belongs. What
+ * the caller builds next stays in its own stage. */
 void mtf_gradient_complete(Differentiation *d, int tensor) {
     MtfLayer outer = d->b.layer;
+    int stage = d->b.stage;
     if (d->shares[tensor] == NULL || d->b.error != NULL)
         return;
     d->b.layer = mtf_graph_tensor(d->b.graph, tensor)->layer;
     make_gradient(d, tensor);
     d->b.layer = outer;
+    d->b.stage = stage;
 }
 
 /* Lets the row's rule give the operation's inputs their shares. */

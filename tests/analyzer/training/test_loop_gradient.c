@@ -63,6 +63,21 @@ static void so_has_one_that_runs_in_reverse(void **state) {
     check_gradients(RECURRENT("'reverse':true,"));
 }
 
+/* What comes back from another stage is taken apart, and states begin, in the stage of the loop. */
+static void a_loop_goes_back_in_its_own_stage(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(RECURRENT(""));
+    int behind = mtf_graph_find_operation(graph, "both");
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        mtf_graph_operation(graph, i)->stage = i < behind ? 1 : 2;
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
+    assert_non_null(training);
+    assert_true(mtf_graph_check_loops(training, NULL));
+    for (int i = 0; i < (int)training->operations->len; i++)
+        if (mtf_operation_loop_part(training, i) == MTF_LOOP_BEGINS)
+            assert_int_equal(mtf_graph_operation(training, i)->stage, 1);
+}
+
 /* Iterations leave the gradient of what they slice with time first, wherever it stands in that. */
 static void what_is_sliced_may_have_time_anywhere(void **state) {
     (void)state;
@@ -163,6 +178,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_recurrence_has_the_slopes_of_its_loss),
         cmocka_unit_test(so_has_one_that_runs_in_reverse),
+        cmocka_unit_test(a_loop_goes_back_in_its_own_stage),
         cmocka_unit_test(what_is_sliced_may_have_time_anywhere),
         cmocka_unit_test(layers_of_stacked_variables_get_stacked_gradients),
         cmocka_unit_test(values_may_change_places),
