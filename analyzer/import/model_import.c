@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/import/model_import.h"
 
+#include "analyzer/import/find_layers.h"
 #include "analyzer/import/preset_import.h"
 #include "analyzer/import/weight_names.h"
 #include "analyzer/models/architecture_config.h"
@@ -195,6 +196,7 @@ static MtfGraph *import_onnx(const MtfImport *import, const char *file, GPtrArra
     g_autoptr(MtfGraph) graph = model == NULL ? NULL : mtf_onnx_import(model, &onnx, said, error);
     if (graph == NULL || (graph->loss >= 0 && !set_optimizer(import, graph, said, error)))
         return NULL;
+    mtf_graph_find_layers(graph);
     return g_steal_pointer(&graph);
 }
 

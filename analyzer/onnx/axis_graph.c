@@ -126,9 +126,9 @@ static int add_axis(MtfAxisGraph *graph, int group, int64_t size, const char *ro
 /* Roots by "role size", in the order in which they were met. */
 static void share_with_earlier(MtfAxisGraph *graph, GHashTable *kinds, int axis) {
     const MtfAxis *root = mtf_axis(graph, axis);
-    if (root->parent != axis || root->role == NULL || root->name != NULL)
+    if (root->parent != axis || root->name != NULL)
         return;
-    char *key = g_strdup_printf("%s %" PRId64, root->role, root->size);
+    char *key = g_strdup_printf("%s %" PRId64, root->role != NULL ? root->role : "", root->size);
     GArray *earlier = g_hash_table_lookup(kinds, key);
     if (earlier == NULL) {
         earlier = g_array_new(FALSE, FALSE, sizeof(int));
