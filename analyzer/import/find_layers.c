@@ -222,7 +222,7 @@ static bool check_row(Search *s, Row *row) {
 
 static gint by_length(gconstpointer a, gconstpointer b) {
     const Row *one = a, *other = b;
-    int lengths[] = { one->period * one->count, other->period * other->count };
+    const int lengths[] = { one->period * one->count, other->period * other->count };
     return lengths[0] != lengths[1]       ? lengths[1] - lengths[0]
            : one->period != other->period ? one->period - other->period
                                           : one->start - other->start;
@@ -370,17 +370,9 @@ static const char *last_part(char *before) {
     return before + n;
 }
 
-static bool begins_a_name(const MtfGraph *graph, const char *block) {
-    g_autofree char *start = g_strconcat(block, "/", NULL);
-    bool any = mtf_graph_find_repeat(graph, block) > 0;
-    for (int t = 0; !any && t < (int)graph->tensors->len; t++)
-        any = g_str_has_prefix(mtf_graph_tensor(graph, t)->name, start);
-    return any;
-}
-
-/* Finds the block's name and step: what the layers' first numbered variable is numbered of, or else the first
+/* Finds what layers are numbered of, and the step: what the layers' first numbered variable is numbered of, or else the first
  * result that counts by one; else "layer". */
-static void name_block(Naming *n) {
+static void find_base(Naming *n) {
     MtfGraph *graph = n->s->graph;
     for (int variables = 1; variables >= 0; variables--) {
         n->step = n->base == NULL && variables == 0 ? 1 : n->step;
@@ -397,11 +389,6 @@ static void name_block(Naming *n) {
         }
     }
     n->base = n->base != NULL ? n->base : g_strdup("layer");
-    n->block = g_strdup(n->base);
-    for (int i = 2; begins_a_name(graph, n->block); i++) {
-        g_free(n->block);
-        n->block = g_strdup_printf("%s_%d", n->base, i);
-    }
 }
 
 /* Takes `wanted` over. */
@@ -450,6 +437,24 @@ static void find_places(Naming *n) {
     }
 }
 
+/* The name of a tensor of a layer; NULL where it keeps its own. Free with g_free. */
+static char *name_in_layer(const Naming *n, int tensor) {
+    int first = n->s->first[tensor] == NONE ? tensor : n->s->first[tensor];
+    if (n->owner[tensor] <= 0 || n->place[first] == NULL)
+        return NULL;
+    return g_strdup_printf("%s/%d/%s", n->block, n->owner[tensor] - 1, n->place[first]);
+}
+
+/* Whether something in the graph has a name that one of the block's would get. */
+static bool is_taken(const Naming *n) {
+    bool taken = mtf_graph_find_repeat(n->s->graph, n->block) > 0;
+    for (int t = 0; !taken && t < (int)n->s->graph->tensors->len; t++) {
+        g_autofree char *name = name_in_layer(n, t);
+        taken = name != NULL && mtf_graph_find_tensor(n->s->graph, name) >= 0;
+    }
+    return taken;
+}
+
 static Naming name_layers(const Search *s, const int *owner) {
     int tensors = (int)s->graph->tensors->len;
     Naming n = { .s = s,
@@ -464,8 +469,13 @@ static Naming name_layers(const Search *s, const int *owner) {
             if (s->first[t] != NONE && owner[t] == i + 2)
                 n.next[i][s->first[t]] = t;
     }
-    name_block(&n);
+    find_base(&n);
     find_places(&n);
+    n.block = g_strdup(n.base);
+    for (int i = 2; is_taken(&n); i++) {
+        g_free(n.block);
+        n.block = g_strdup_printf("%s_%d", n.base, i);
+    }
     return n;
 }
 
@@ -512,13 +522,12 @@ static void mark_row(Search *s, const Row *row) {
     mtf_graph_add_repeat(graph, n.block, row->count);
     int block = (int)graph->repeats->len;
     for (int t = 0; t < (int)graph->tensors->len; t++) {
-        int first = s->first[t] == NONE ? t : s->first[t];
-        if (owner[t] <= 0 || n.place[first] == NULL)
+        g_autofree char *name = name_in_layer(&n, t);
+        if (name == NULL)
             continue;
         MtfTensor *tensor = mtf_graph_tensor(graph, t);
         MtfOperation *op =
             tensor->producer < 0 ? NULL : mtf_graph_operation(graph, tensor->producer);
-        g_autofree char *name = g_strdup_printf("%s/%d/%s", n.block, owner[t] - 1, n.place[first]);
         tensor->layer = (MtfLayer){ block, owner[t] - 1 };
         if (op == NULL)
             rename_tensor(graph, t, g_strdup(name));

@@ -31,20 +31,18 @@ MtfOnnxValue *mtf_onnx_known_map(MtfOnnxTranslation *t, int kind, const MtfAttri
 MtfOnnxValue *mtf_onnx_known_reduce(MtfOnnxTranslation *t, int kind, const MtfOnnxValue *x,
                                     unsigned axes);
 
-/* Known values joined along an axis, looked up by known ids, and turned into another type; the
- * translation owns the results. NULL likewise, for too many of them. */
-MtfOnnxValue *mtf_onnx_known_concat(MtfOnnxTranslation *t, int axis, int n,
-                                    MtfOnnxValue *const *inputs);
-MtfOnnxValue *mtf_onnx_known_lookup(MtfOnnxTranslation *t, const MtfOnnxValue *table,
-                                    const MtfOnnxValue *ids, int axis);
-
 /* Updates [M, R] in place of elements of x [N, R], each at the place [M, R] or [M, 1] that is known for it; `sizes`
  * are M, N, R, and the result has x's shape. */
 MtfOnnxValue *mtf_onnx_known_write(MtfOnnxTranslation *t, const MtfOnnxValue *x,
                                    MtfOnnxValue *places, const MtfOnnxValue *updates,
                                    const int64_t sizes[3]);
 
-/* The value's elements in a type of ONNX. */
+/* Known values joined along an axis, looked up by known ids, and turned into another type; the
+ * translation owns the results. NULL likewise, for too many of them. */
+MtfOnnxValue *mtf_onnx_known_concat(MtfOnnxTranslation *t, int axis, int n,
+                                    MtfOnnxValue *const *inputs);
+MtfOnnxValue *mtf_onnx_known_lookup(MtfOnnxTranslation *t, const MtfOnnxValue *table,
+                                    const MtfOnnxValue *ids, int axis);
 MtfOnnxValue *mtf_onnx_known_cast(MtfOnnxTranslation *t, MtfOnnxValue *value, int type);
 
 #endif
