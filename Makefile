@@ -107,7 +107,7 @@ $(1): FORCE
 	@mkdir -p $$(@D)
 	@printf '%s\n' "$$$$MTF_STAMP" | cmp -s - $$@ || printf '%s\n' "$$$$MTF_STAMP" >$$@
 endef
-FLAGS = $(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $(CFLAGS_tests) $(ALL_LDFLAGS) $(BASE_LIBS)
+FLAGS = $(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $(TEST_CFLAGS_$(BUILD)) $(CFLAGS_tests) $(ALL_LDFLAGS) $(BASE_LIBS)
 $(eval $(call stamp,$(B)/flags,$$(if $$(BASE_CFLAGS),$$(FLAGS),$$(error libraries are missing: run `make deps` first))))
 $(foreach r,$(ROOMS),$(eval $(call stamp,$(B)/$(r).sources,$(call sources,$(r)))))
 
@@ -118,11 +118,15 @@ $(eval $(call stamp,$(B)/prelude.h,\#include <glib.h>))
 $(B)/prelude.h.gch: $(B)/prelude.h $(B)/flags
 	$(Q)$(CC) $(ALL_CFLAGS) $(BASE_CFLAGS) -MD -x c-header -o $@ $<
 
+# Tests are run once or a few times: less is lost in them than a third of their compiling. What they share counts
+# much in plain loops.
+TEST_CFLAGS_release := -O1
+
 define compile
 $(B)/$(1)/%.o: $(1)/%.c $(B)/flags $(PRELUDE:%=%.gch)
 	@mkdir -p $$(@D)
 	@$(if $(V),,echo "  CC $$<")
-	$(Q)$$(CC) $$(ALL_CFLAGS) $$(CFLAGS_$(1)) $$(if $$(findstring kernel,$$<),$$(KERNEL_CFLAGS)) $(PRELUDE:%=-include %) -c -o $$@ $$<
+	$(Q)$$(CC) $$(ALL_CFLAGS) $$(CFLAGS_$(1)) $$(if $$(findstring kernel,$$<),$$(KERNEL_CFLAGS)) $$(if $$(filter-out tests/support/%,$$(filter tests/%,$$<)),$$(TEST_CFLAGS_$(BUILD))) $(PRELUDE:%=-include %) -c -o $$@ $$<
 endef
 $(foreach r,$(ROOMS) tests,$(eval $(call compile,$(r))))
 
@@ -184,10 +188,10 @@ test: ## build and run every default test (ONLY=text: those with that text in th
 	@$(SUBMAKE) $(PARALLEL) tests benches
 	@sh tests/run_tests.sh $(B) $(call only,$(DEFAULT_TESTS))
 
-test-long: ## the default tests, then those that take minutes to hours
+test-long: ## the default tests with all random cases, then those that take minutes to hours
 	@$(SUBMAKE) deps
 	@$(SUBMAKE) $(PARALLEL) tests benches
-	@sh tests/run_tests.sh $(B) $(call only,$(DEFAULT_TESTS) $(LONG_TESTS))
+	@MTF_LONG=1 sh tests/run_tests.sh $(B) $(call only,$(DEFAULT_TESTS) $(LONG_TESTS))
 
 bench: ## rebuild the numbers of the README (tests/bench/bench_*.sh)
 	@$(SUBMAKE) deps

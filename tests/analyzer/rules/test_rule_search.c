@@ -13,6 +13,7 @@
 #include "tests/support/cases/microbatch_training.h"
 #include "tests/support/cases/parse_graph.h"
 #include "tests/support/cases/random_graph.h"
+#include "tests/support/draws.h"
 
 #include <string.h>
 
@@ -99,7 +100,7 @@ static const char *mesh_text(guint32 seed) {
 /* 1500 graphs, meshes of one and two axes. */
 static void the_optimum_is_that_of_exhaustive_enumeration(void **state) {
     (void)state;
-    for (guint32 seed = 0; seed < 1500; seed++) {
+    for (guint32 seed = 0; seed < (guint32)mtf_draws(1500); seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
         g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
         MtfRuleSearchOptions options = { .machine = machine, .memory_limit = INT64_MAX };
@@ -120,7 +121,7 @@ static void the_optimum_is_that_of_exhaustive_enumeration(void **state) {
 static void under_a_memory_limit_the_answer_fits_and_is_the_cheapest_that_does(void **state) {
     (void)state;
     int bound_wrong = 0, tightened = 0;
-    for (guint32 seed = 0; seed < 700; seed++) {
+    for (guint32 seed = 0; seed < (guint32)mtf_draws(700); seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
         g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
         Exhaustion e = { .graph = graph, .mesh = &g_array_index(meshes, MtfMesh, 0) };
@@ -145,7 +146,7 @@ static void under_a_memory_limit_the_answer_fits_and_is_the_cheapest_that_does(v
 
 static void when_nothing_fits_the_limit_that_would_do_is_real(void **state) {
     (void)state;
-    for (guint32 seed = 0; seed < 200; seed++) {
+    for (guint32 seed = 0; seed < (guint32)mtf_draws(200); seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
         g_autoptr(GArray) meshes = mtf_test_meshes(mesh_text(seed));
         Exhaustion e = { .graph = graph, .mesh = &g_array_index(meshes, MtfMesh, 0) };

@@ -14,6 +14,7 @@
 #include "tests/support/cases/random_graph.h"
 #include "tests/support/cases/random_layout.h"
 #include "tests/support/cases/random_order.h"
+#include "tests/support/draws.h"
 
 #include <string.h>
 
@@ -69,7 +70,7 @@ static int64_t live_bytes(const Case *c, const int *order) {
 static void the_model_counts_what_lowering_makes_of_any_order(void **state) {
     (void)state;
     g_autoptr(GRand) random = g_rand_new_with_seed(1);
-    for (guint32 seed = 0; seed < 60; seed++) {
+    for (guint32 seed = 0; seed < (guint32)mtf_draws(60); seed++) {
         Case c;
         if (!case_init(&c, seed, 8, 4))
             continue;
@@ -88,7 +89,7 @@ static void the_model_counts_what_lowering_makes_of_any_order(void **state) {
 static void no_order_needs_less_at_an_instruction_than_its_bound(void **state) {
     (void)state;
     g_autoptr(GRand) random = g_rand_new_with_seed(2);
-    for (guint32 seed = 200; seed < 240; seed++) {
+    for (guint32 seed = 200; seed < 200 + (guint32)mtf_draws(40); seed++) {
         Case c;
         if (!case_init(&c, seed, 8, 4))
             continue;
@@ -108,7 +109,7 @@ static void no_order_needs_less_at_an_instruction_than_its_bound(void **state) {
 
 static void two_instructions_may_change_places_where_neither_needs_the_other(void **state) {
     (void)state;
-    for (guint32 seed = 300; seed < 340; seed++) {
+    for (guint32 seed = 300; seed < 300 + (guint32)mtf_draws(40); seed++) {
         Case c;
         if (!case_init(&c, seed, 8, 4))
             continue;

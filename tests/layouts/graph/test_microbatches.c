@@ -11,6 +11,7 @@
 #include "tests/support/cases/parse_graph.h"
 #include "tests/support/cases/random_layout.h"
 #include "tests/support/cases/training_plan.h"
+#include "tests/support/draws.h"
 #include "tests/support/losses/layout_losses.h"
 #include "tests/support/losses/lockstep.h"
 
@@ -61,7 +62,7 @@ static void check_model(const char *graph, const char *sizes, const int *counts,
         mtf_loss_model_init(&whole, graph, sizes, dtype);
         for (const int *count = counts; *count > 0; count++) {
             init_parts(&parts, &whole, graph, sizes, dtype, *count);
-            check_layouts(&parts, dtype, draws, draws / 2);
+            check_layouts(&parts, dtype, mtf_draws(draws), mtf_draws(draws / 2));
             mtf_loss_model_clear(&parts);
         }
         mtf_loss_model_clear(&whole);

@@ -7,6 +7,7 @@
 #include "analyzer/training/training_graph.h"
 #include "layouts/placement/layout.h"
 #include "tests/support/cases/random_layout.h"
+#include "tests/support/draws.h"
 #include "tests/support/losses/layout_losses.h"
 
 #include <glib/gstdio.h>
@@ -47,7 +48,7 @@ static void check_family(const char *family, const char *const *changes, const c
     g_autoptr(GRand) random = g_rand_new_with_seed(7);
     g_autoptr(MtfLayout) whole = mtf_random_rule_layout(random, model.graph, &alone);
     mtf_layout_losses(&model, whole, STEPS, false, model.losses);
-    for (int draw = 0; draw < draws; draw++) {
+    for (int draw = 0; draw < mtf_draws(draws); draw++) {
         MtfMesh mesh = mtf_random_mesh(random, devices[draw % 5]);
         g_autoptr(MtfLayout) layout =
             (draw % 2 == 0 ? mtf_random_rule_layout : mtf_random_free_layout)(random, model.graph,

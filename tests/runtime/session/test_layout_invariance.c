@@ -8,6 +8,7 @@
 #include "tests/support/cases/random_layout.h"
 #include "tests/support/cases/random_order.h"
 #include "tests/support/cases/training_plan.h"
+#include "tests/support/draws.h"
 #include "tests/support/losses/layout_losses.h"
 
 #include <math.h>
@@ -53,9 +54,9 @@ static void twenty_rule_layouts_of_a_transformer_give_its_losses_in_float64(void
 
 static void layouts_of_blockwise_attention_give_its_losses(void **state) {
     (void)state;
-    check_rule_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F32, 10);
-    check_rule_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F64, 20);
-    check_free_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F64, 20);
+    check_rule_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F32, mtf_draws(10));
+    check_rule_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F64, mtf_draws(20));
+    check_free_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F64, mtf_draws(20));
 }
 
 /* Attention that drops a quarter of its shares, forward and backward, in the place of attention. */
@@ -81,9 +82,10 @@ static void layouts_of_attention_that_drops_shares_give_its_losses(void **state)
     mtf_loss_model_init(&model, "gpt-small", MTF_TINY_TRANSFORMER, MTF_F64);
     drop_shares(&model);
     g_autoptr(GRand) random = g_rand_new_with_seed(8);
-    for (int draw = 0; draw < 30; draw++) {
+    int draws = mtf_draws(30);
+    for (int draw = 0; draw < draws; draw++) {
         MtfMesh mesh = mtf_random_mesh(random, devices[draw % 5]);
-        if (draw == 20)
+        if (draw == draws / 3 * 2)
             assert_true(mtf_graph_split_keys(model.graph, 4, NULL));
         g_autoptr(MtfLayout) layout = draw % 2 == 0
                                           ? mtf_random_rule_layout(random, model.graph, &mesh)
@@ -95,43 +97,43 @@ static void layouts_of_attention_that_drops_shares_give_its_losses(void **state)
 
 static void rule_layouts_of_an_mlp_give_its_losses(void **state) {
     (void)state;
-    check_rule_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_F32, 40);
-    check_rule_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_F64, 40);
+    check_rule_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_F32, mtf_draws(40));
+    check_rule_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_F64, mtf_draws(40));
 }
 
 static void free_layouts_of_an_mlp_give_its_losses(void **state) {
     (void)state;
-    check_free_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_F64, 400);
+    check_free_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_F64, mtf_draws(400));
 }
 
 static void layouts_of_a_recurrent_network_give_its_losses(void **state) {
     (void)state;
     static const char sizes[] = "batch:6;length:5;d_model:7;hidden:6;hidden_before:6;vocab:128";
-    check_rule_layouts("lstm-small", sizes, MTF_F32, 10);
-    check_rule_layouts("lstm-small", sizes, MTF_F64, 20);
-    check_free_layouts("lstm-small", sizes, MTF_F64, 40);
-    check_rule_layouts("lstm-small", sizes, MTF_BF16, 10);
-    check_free_layouts("lstm-small", sizes, MTF_BF16, 20);
+    check_rule_layouts("lstm-small", sizes, MTF_F32, mtf_draws(10));
+    check_rule_layouts("lstm-small", sizes, MTF_F64, mtf_draws(20));
+    check_free_layouts("lstm-small", sizes, MTF_F64, mtf_draws(40));
+    check_rule_layouts("lstm-small", sizes, MTF_BF16, mtf_draws(10));
+    check_free_layouts("lstm-small", sizes, MTF_BF16, mtf_draws(20));
 }
 
 /* A vector that is multiplied until it moves no more, as often on all processors. */
 static void layouts_of_a_while_loop_give_its_losses(void **state) {
     (void)state;
     static const char graph[] = "tests/golden/while.json", sizes[] = "batch:6;d:6;e:6";
-    check_rule_layouts(graph, sizes, MTF_F64, 10);
-    check_free_layouts(graph, sizes, MTF_F64, 40);
+    check_rule_layouts(graph, sizes, MTF_F64, mtf_draws(10));
+    check_free_layouts(graph, sizes, MTF_F64, mtf_draws(40));
 }
 
 static void free_layouts_of_a_transformer_give_its_losses(void **state) {
     (void)state;
-    check_free_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_F64, 20);
+    check_free_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_F64, mtf_draws(20));
 }
 
 /* In float64, where rounding changes no choice; tokens are dropped. */
 static void layouts_of_routed_tokens_give_their_losses(void **state) {
     (void)state;
-    check_rule_layouts("switch-small", MTF_TINY_SWITCH, MTF_F64, 20);
-    check_free_layouts("switch-small", MTF_TINY_SWITCH, MTF_F64, 60);
+    check_rule_layouts("switch-small", MTF_TINY_SWITCH, MTF_F64, mtf_draws(20));
+    check_free_layouts("switch-small", MTF_TINY_SWITCH, MTF_F64, mtf_draws(60));
 }
 
 /* Every order does the same additions, so losses agree to the last bit. */
@@ -196,10 +198,10 @@ static void one_wrong_element_on_one_processor_is_noticed(void **state) {
 
 static void layouts_of_bfloat16_give_its_losses(void **state) {
     (void)state;
-    check_rule_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_BF16, 5);
-    check_rule_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_BF16, 20);
-    check_free_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_BF16, 40);
-    check_free_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_BF16, 5);
+    check_rule_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_BF16, mtf_draws(5));
+    check_rule_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_BF16, mtf_draws(20));
+    check_free_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_BF16, mtf_draws(40));
+    check_free_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_BF16, mtf_draws(5));
 }
 
 /* Both fall alike; they end within the noise of their roundings. */

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* How much of one claim a test tries: all in `make test-long`, which sets MTF_LONG, and in `make test` a
+ * quarter of the random cases, but five where there are as many: the counts of ranks that tests go round. */
+#ifndef MTF_TESTS_SUPPORT_DRAWS_H
+#define MTF_TESTS_SUPPORT_DRAWS_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+static inline bool mtf_tries_all(void) {
+    return g_getenv("MTF_LONG") != NULL;
+}
+
+static inline int mtf_draws(int all) {
+    return mtf_tries_all() ? all : MAX((all + 3) / 4, MIN(all, 5));
+}
+
+#endif
