@@ -162,7 +162,7 @@ SCRIPTS := $(wildcard $(call levels,tests,test_*.sh) tests/e2e/*.sh)
 DEFAULT_TESTS := $(wildcard $(call levels,tests,test_*.c) tests/fuzz/fuzz_*.c) $(filter-out tests/e2e/long_%,$(sort $(SCRIPTS)))
 LONG_TESTS := $(wildcard $(call levels,tests,long_*.c) $(call levels,tests,long_*.sh))
 TESTS := $(patsubst %.c,$(B)/%,$(filter %.c,$(DEFAULT_TESTS) $(LONG_TESTS)))
-TESTS += $(B)/tests/fuzz/planted
+TESTS += $(B)/tests/fuzz/planted $(B)/tests/e2e/runs_together
 FUZZERS := $(filter $(B)/tests/fuzz/%,$(TESTS))
 # An archive, so that a test gets only the helpers it names: the MPI witness replaces MPI's functions.
 TEST_SUPPORT := $(wildcard tests/support/*.c tests/support/*/*.c)
@@ -176,8 +176,13 @@ BENCHES := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
 $(TESTS) $(BENCHES): $(B)/%: $(B)/%.o $(B)/libsupport.a $(call archives,reports runtime analyzer cost layouts)
 	$(LINK) $(TEST_LDFLAGS_$(BUILD)) -Wl,--as-needed -lcmocka -lglpk $(CGRAPH_LIBS) $(MPI_LIBS) $(BLAS_LIBS) $(PNG_LIBS) $(HTTP_LIBS) $(BASE_LIBS)
 $(FUZZERS): $(B)/tests/fuzz/driver.o
+# Sanitizers want to be loaded first: their ranks give way as Open MPI has it.
+WAITS := $(if $(filter asan,$(BUILD)),,$(B)/tests/waits.so)
+$(B)/tests/waits.so: tests/waits.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -D_GNU_SOURCE -shared -fPIC -o $@ $<
 .PHONY: tests fuzzers benches
-tests: programs $(TESTS)
+tests: programs $(TESTS) $(WAITS)
 fuzzers: $(FUZZERS)
 benches: $(BENCHES)
 

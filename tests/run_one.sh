@@ -29,9 +29,11 @@ case $build in
 esac
 
 export CMOCKA_MESSAGE_OUTPUT=TAP MTF_BUILD="$build" PATH="$PWD/$build:$PATH"
-# Only Open MPI's leaks need the exact unwinder (see the Makefile), which makes allocation slow.
-if [ "$ranks" = 0 ] && ! { [ "${test%.sh}" != "$test" ] && grep -q mpirun "$test"; }; then
+# Only Open MPI's leaks need the exact unwinder (see the Makefile), which makes allocation slow; only ranks wait.
+if [ "$ranks" = 0 ] && ! { [ "${test%.sh}" != "$test" ] && grep -q 'mpirun\|together.sh' "$test"; }; then
     export ASAN_OPTIONS=detect_leaks=1
+elif [ -e "$build/tests/waits.so" ]; then
+    export LD_PRELOAD="$PWD/$build/tests/waits.so"
 fi
 case $test in
 *.sh) set -- sh "$test" ;;

@@ -21,17 +21,21 @@ run $python $models write "$work" $types
 # PyTorch reads without what fills up its row; are_made compares all at once.
 made() {
     for source in 'Hello world' 'Hello'; do
-        run mpirun -n "$2" meshtf-run "$work/$1/p$2.json" --data "$work/$1/in-tokens.npy" --init "$work/$1" \
+        together "$1: $2 ranks go on behind $source" "$2" "$work/$1/p$2.json" --data "$work/$1/in-tokens.npy" --init "$work/$1" \
             --steps 0 --generate 8 --temperature 0.0001 --prompt "$source"
-        sed -n 's/^  -> //p' "$work/out" >>"$work/said-$1-$2"
+        echo "$run.out" >>"$work/made-$1-$2"
     done
-    run mpirun -n "$2" meshtf-run "$work/$1/p$2.json" --init "$work/$1" --tokenizer "$work/$1" --steps 0 --generate 8 \
-        --temperature 0.0001 --prompt 'w72 w101 w222'
-    sed -n 's/^  -> //p' "$work/out" >>"$work/said-$1-$2"
+    together "$1: $2 ranks go on behind words" "$2" "$work/$1/p$2.json" --init "$work/$1" --tokenizer "$work/$1" --steps 0 \
+        --generate 8 --temperature 0.0001 --prompt 'w72 w101 w222'
+    echo "$run.out" >>"$work/made-$1-$2"
     printf '%s\t%s\t%s\t%s\t%s\n' "$work/said-$1-$2" "$work/$1" 'Hello world' 'Hello' 'w72 w101 w222' >>"$work/makers"
 }
 
 are_made() {
+    are_run
+    while IFS='	' read -r said _; do
+        xargs sed -n 's/^  -> //p' <"$work/made-${said##*/said-}" >"$said"
+    done <"$work/makers"
     run $python $models made "$work/makers" 8
     claim "what encoder-decoders make is compared with PyTorch" exits 0
     while IFS='	' read -r said _; do
