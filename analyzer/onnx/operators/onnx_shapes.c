@@ -208,19 +208,26 @@ static void keep_batch(const MtfOnnxTranslation *t, const MtfOnnxValue *x, int r
         sizes[0] = t->batch;
 }
 
-/* What the file has for its one example (a class's token, say), for all that stand beside it. */
+/* Whether the file has the value for its one example, or the same for each of several. */
+static bool is_for_any_example(const MtfOnnxTranslation *t, const MtfOnnxValue *x) {
+    return x->rank > 0 && x->sizes[0] == t->file_batch &&
+           (t->file_batch == 1 || x->uniform || (x->tensor >= 0 && x->axes[0] < 0));
+}
+
+/* Such a value (a class's token, say) for all examples that stand beside it. */
 static MtfOnnxValue *for_all_examples(MtfOnnxTranslation *t, MtfOnnxValue *x,
                                       MtfOnnxValue *const *others, int n) {
     int64_t sizes[MTF_ONNX_MAX_RANK];
     bool follows = false;
-    for (int i = 0; t->batch > 1 && t->file_batch == 1 && i < n; i++)
-        follows |= others[i]->rank == x->rank && x->rank > 0 && x->sizes[0] == 1 &&
-                   others[i]->sizes[0] == t->batch;
+    for (int i = 0; t->batch > 1 && is_for_any_example(t, x) && i < n; i++)
+        follows |= others[i]->rank == x->rank && others[i]->sizes[0] == t->batch;
     if (!follows)
         return x;
+    MtfOnnxValue *one = mtf_onnx_view(t, x);
+    one->sizes[0] = 1;
     memcpy(sizes, x->sizes, sizeof sizes);
     sizes[0] = t->batch;
-    return mtf_onnx_expand(t, x, x->rank, sizes);
+    return mtf_onnx_expand(t, one, x->rank, sizes);
 }
 
 /* A size of 0 copies the input's. */

@@ -607,14 +607,19 @@ static void what_the_file_has_for_its_examples_serves_others(void **state) {
     g_autoptr(MtfGraph) graph = import_with(g, &request, NULL);
     assert_non_null(graph);
     assert_string_equal(format(graph, "y"), "f32[part_2:6, part_3:12]");
-    g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,3,4");
-    mtf_make_tensor(g, "token", MTF_ONNX_FLOAT, "1,1,4", (double[]){ 1, 2, 3, 4 });
-    mtf_make_node(g, "Concat", "token,x", "y", "axis=1");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,4,4");
-    g_autoptr(MtfGraph) joined = import_with(g, &request, NULL);
-    assert_non_null(joined);
-    assert_string_equal(format(joined, "y"), "f32[batch:6, joined:4, features:4]");
+    /* A token for its one example, or repeated for each of its two. */
+    for (int own = 1; own <= 2; own++) {
+        g = g_byte_array_new();
+        mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, own == 1 ? "1,3,4" : "2,3,4");
+        mtf_make_tensor(g, "token", MTF_ONNX_FLOAT, "1,1,4", (double[]){ 1, 2, 3, 4 });
+        mtf_make_tensor(g, "to", MTF_ONNX_INT64, "3", (double[]){ (double)own, 1, 4 });
+        mtf_make_node(g, "Expand", "token,to", "tokens", "");
+        mtf_make_node(g, "Concat", "tokens,x", "y", "axis=1");
+        mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,4,4");
+        g_autoptr(MtfGraph) joined = import_with(g, &request, NULL);
+        assert_non_null(joined);
+        assert_string_equal(format(joined, "y"), "f32[batch:6, joined:4, features:4]");
+    }
 }
 
 /* The first row of all is the file's one example, whatever the batch. */
