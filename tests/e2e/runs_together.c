@@ -7,12 +7,16 @@
 #undef main
 
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 static void redirect(const char *name, const char *ending, FILE *stream) {
     g_autofree char *path = g_strconcat(name, ending, NULL);
     fflush(stream);
-    if (freopen(path, "w", stream) == NULL)
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (file < 0 || dup2(file, fileno(stream)) < 0)
         g_error("%s: %s", path, g_strerror(errno));
+    close(file);
 }
 
 static void run_line(MPI_Comm world, const char *line, int rank) {
