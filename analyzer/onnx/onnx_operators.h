@@ -45,6 +45,7 @@ extern const MtfOnnxOperator mtf_onnx_window_operators[];
 extern const MtfOnnxOperator mtf_onnx_loss_operators[];
 extern const MtfOnnxOperator mtf_onnx_resize_operators[];
 extern const MtfOnnxOperator mtf_onnx_sampling_operators[];
+extern const MtfOnnxOperator mtf_onnx_random_operators[];
 extern const MtfOnnxOperator mtf_onnx_spectrum_operators[];
 extern const MtfOnnxOperator mtf_onnx_quantised_operators[];
 extern const MtfOnnxOperator mtf_onnx_attention_operators[];

@@ -615,6 +615,26 @@ MtfOnnxValue *mtf_onnx_range(MtfOnnxTranslation *t, int type, int rank, const in
     return end(t, &operation, result, indexes);
 }
 
+MtfOnnxValue *mtf_onnx_random(MtfOnnxTranslation *t, int kind, const MtfAttributes *attributes,
+                              const MtfOnnxValue *like) {
+    MtfOnnxValue *result = mtf_onnx_value_new(t, like->type, like->rank, like->sizes);
+    int indexes[MTF_ONNX_MAX_RANK];
+    if (result == NULL)
+        return NULL;
+    MtfAxisOperation operation = mtf_onnx_begin(t, kind);
+    for (int k = 0; k < like->rank; k++) {
+        indexes[k] = -1;
+        if (like->sizes[k] == 1)
+            continue;
+        indexes[k] = mtf_axis_index(t->graph, &operation, like->sizes[k], NULL);
+        mtf_shape_append(&operation.shape, indexes[k]);
+    }
+    operation.attributes = *attributes;
+    operation.has_dtype = true;
+    operation.dtype = mtf_onnx_dtype(like->type);
+    return end(t, &operation, result, indexes);
+}
+
 /* ---- Loops ----------------------------------------------------------------------------------- */
 
 int mtf_onnx_loop(MtfOnnxTranslation *t, int64_t count, bool reverse) {

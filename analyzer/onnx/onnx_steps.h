@@ -104,6 +104,10 @@ MtfOnnxValue *mtf_onnx_element_places(MtfOnnxTranslation *t, MtfOnnxValue *y);
 MtfOnnxValue *mtf_onnx_range(MtfOnnxTranslation *t, int type, int rank, const int64_t *sizes,
                              int axis);
 
+/* Numbers drawn by MTF_OP_RANDOM_NORMAL or _UNIFORM, of the type and shape of `like`. */
+MtfOnnxValue *mtf_onnx_random(MtfOnnxTranslation *t, int kind, const MtfAttributes *attributes,
+                              const MtfOnnxValue *like);
+
 /* Adds a loop of `count` >= 2 iterations, from the last to the first with `reverse`; returns its number. The
  * body is what needs the states and the slices. */
 int mtf_onnx_loop(MtfOnnxTranslation *t, int64_t count, bool reverse);

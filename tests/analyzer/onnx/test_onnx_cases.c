@@ -28,9 +28,9 @@ static void run_one(Tally *tally, const char *root, const char *kind, const char
                 sentence != NULL ? sentence : "");
 }
 
-/* What these drop is drawn, and the file has another's draw. */
+/* What these give is drawn, and the file has another's draw. */
 static bool is_drawn(const char *name) {
-    return strcmp(name, "test_training_dropout") == 0 ||
+    return g_str_has_prefix(name, "test_bernoulli") || strcmp(name, "test_training_dropout") == 0 ||
            strcmp(name, "test_training_dropout_default") == 0;
 }
 
@@ -69,7 +69,7 @@ static void cases_of_onnx_give_their_outputs(void **state) {
     assert_int_equal(tally.results[MTF_ONNX_CASE_UNREADABLE], 0);
     assert_int_equal(tally.results[MTF_ONNX_CASE_DIFFERS], 0);
     /* Among them every convolution and pool; those that are refused are in analyzer/onnx/README.md. */
-    assert_true(tally.only != NULL || tally.results[MTF_ONNX_CASE_REFUSED] <= 97);
+    assert_true(tally.only != NULL || tally.results[MTF_ONNX_CASE_REFUSED] <= 91);
 }
 
 static void cases_of_later_operators_give_their_outputs(void **state) {

@@ -425,6 +425,31 @@ static void dropout_in_training_drops_unless_its_ratio_is_0(void **state) {
                "m.onnx: node 0 (Dropout): the mask of dropout in training is not supported");
 }
 
+/* x + noise, where a coin says so. */
+static void noise_is_drawn(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "batch,6");
+    mtf_make_node(g, "RandomNormalLike", "x", "noise", "mean=0.5 scale=0.25");
+    mtf_make_node(g, "RandomUniform", "", "chances", "shape=1,6 low=0.5");
+    mtf_make_node(g, "Bernoulli", "chances", "coins", "dtype=9");
+    mtf_make_node(g, "Add", "x,noise", "noised", "");
+    mtf_make_node(g, "Where", "coins,noised,x", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "batch,6");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) graph = import(g, &error);
+    assert_string_equal(graph != NULL ? format(graph, "noise") : error->message,
+                        "f32[batch:2, features:6]");
+    assert_string_equal(format(graph, "coins"), "bool[features:6]");
+    int noise = mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "noise"))->producer;
+    assert_int_equal(mtf_graph_operation(graph, noise)->kind, MTF_OP_RANDOM_NORMAL);
+    assert_true(mtf_graph_operation(graph, noise)->attributes.mean == 0.5 &&
+                mtf_graph_operation(graph, noise)->attributes.deviation == 0.25);
+    int chances = mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "chances"))->producer;
+    assert_int_equal(mtf_graph_operation(graph, chances)->kind, MTF_OP_RANDOM_UNIFORM);
+    assert_true(mtf_graph_operation(graph, chances)->attributes.low == 0.5);
+}
+
 /* The file's outputs and no others, in their order: also what the graph goes on with. */
 static void outputs_are_those_of_the_file(void **state) {
     (void)state;
@@ -713,6 +738,7 @@ int main(void) {
         cmocka_unit_test(quantising_to_wide_types_is_refused),
         cmocka_unit_test(a_constant_of_few_blocks_becomes_comparisons),
         cmocka_unit_test(dropout_in_training_drops_unless_its_ratio_is_0),
+        cmocka_unit_test(noise_is_drawn),
         cmocka_unit_test(outputs_are_those_of_the_file),
         cmocka_unit_test(recurrences_are_loops),
         cmocka_unit_test(sequences_go_where_they_are_taken),
