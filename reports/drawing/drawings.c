@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define DOT_SECONDS 4
-#define PARTS_DRAWN 8 /* that are laid out differently */
+#define ALONE_SECONDS 2 /* of one section of many */
+#define PARTS_DRAWN 8   /* that are laid out differently */
 
 static void free_picture(gpointer data) {
     MtfSectionPicture *picture = data;
@@ -117,13 +118,31 @@ static void take_documents(GPtrArray *pictures, const char *documents) {
     }
 }
 
-static bool draw_sections(const MtfStepParts *parts, const int *anchors, const char *path,
+/* Draws each section by itself, where one of them takes too long for all. */
+static bool draw_apart(const MtfStepParts *parts, const int *anchors, const char *folder,
+                       const GPtrArray *pictures, GError **error) {
+    g_autofree char *path = g_build_filename(folder, "section.dot", NULL);
+    for (guint i = 0; i < pictures->len; i++) {
+        MtfSectionPicture *picture = g_ptr_array_index(pictures, i);
+        g_autofree char *dot = write_section(parts, anchors, picture, error);
+        if (dot == NULL || !write_text(path, dot, error))
+            return false;
+        picture->svg = mtf_dot_layout(path, "index.html", ALONE_SECONDS, NULL);
+    }
+    remove(path);
+    return true;
+}
+
+static bool draw_sections(const MtfStepParts *parts, const int *anchors, const char *folder,
                           GPtrArray *pictures, GError **error) {
+    g_autofree char *path = g_build_filename(folder, "parts.dot", NULL);
     choose_sections(parts, pictures);
     g_autofree char *text = write_sections(parts, anchors, pictures, error);
     if (text == NULL || !write_text(path, text, error))
         return false;
     g_autofree char *documents = mtf_dot_layout(path, "index.html", DOT_SECONDS, NULL);
+    if (documents == NULL && pictures->len > 1)
+        return draw_apart(parts, anchors, folder, pictures, error);
     if (documents != NULL)
         take_documents(pictures, documents);
     return true;
@@ -137,11 +156,10 @@ MtfDrawings *mtf_drawings_write(const char *folder, const MtfStepParts *parts, G
     g_autofree int *anchors = mtf_tensor_anchors(plan->graph, plan->layout);
     g_autofree char *dot_path = g_build_filename(folder, "graph.dot", NULL);
     g_autofree char *svg_path = g_build_filename(folder, "graph.svg", NULL);
-    g_autofree char *parts_path = g_build_filename(folder, "parts.dot", NULL);
     drawings->pictures = g_ptr_array_new_with_free_func(free_picture);
     const Whole whole = { parts, anchors, dot_path, svg_path };
     if (!draw_whole(&whole, &drawings->level, error) ||
-        !draw_sections(parts, anchors, parts_path, drawings->pictures, error))
+        !draw_sections(parts, anchors, folder, drawings->pictures, error))
         return NULL;
     return g_steal_pointer(&drawings);
 }
