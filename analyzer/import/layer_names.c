@@ -138,12 +138,13 @@ static char *name_in_layer(const Naming *n, int tensor) {
     return g_strdup_printf("%s/%d/%s", n->block, n->found->layer[tensor] - 1, place);
 }
 
-/* Whether something in the graph has a name that one of the block's would get. */
+/* Whether something else in the graph has a name that one of the block's would get. */
 static bool is_taken(const Naming *n) {
     bool taken = mtf_graph_find_repeat(n->found->graph, n->block) > 0;
     for (int t = 0; !taken && t < (int)n->found->graph->tensors->len; t++) {
         g_autofree char *name = name_in_layer(n, t);
-        taken = name != NULL && mtf_graph_find_tensor(n->found->graph, name) >= 0;
+        int other = name != NULL ? mtf_graph_find_tensor(n->found->graph, name) : -1;
+        taken = other >= 0 && other != t;
     }
     return taken;
 }

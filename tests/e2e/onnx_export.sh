@@ -34,6 +34,10 @@ for family in llama resnet unet bert lstm-lm; do
     run meshtf-plan check "$work/$family.onnx"
     claim "and read again" exits 0
 done
+run meshtf-plan search "$work/llama.onnx" --loss cross-entropy:labels --mesh 'r:2;c:2' --machine cpu-host -o "$work/f.json"
+claim "and its layers are laid out alike, as they were" says "all 2 repeated layers"
+run meshtf-plan explain "$work/f.json" layer/1/attention/q
+claim "under the names that they had" exits 0
 meshtf-plan model mixtral --preset tiny -o "$work/mixtral.json" >"$work/out"
 meshtf-plan search "$work/mixtral.json" --mesh r:2 --machine cpu-host -o "$work/f.json" >"$work/out"
 run meshtf-plan export "$work/f.json" --to onnx -o "$work/mixtral.onnx"

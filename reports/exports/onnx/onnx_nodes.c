@@ -73,23 +73,6 @@ static const char *new_name(MtfOnnxNodes *e, const char *mark) {
     return g_string_chunk_insert(e->names, name);
 }
 
-const char *mtf_node_array(MtfOnnxNodes *e, int type, const double *values, int rank,
-                           const int64_t *sizes) {
-    const char *name = new_name(e, "c");
-    GByteArray *tensor = mtf_node_numbers(type, values, rank, sizes);
-    mtf_wire_put_string(tensor, 8, name);
-    mtf_node_put_inner(e->message, MTF_ONNX_INITIALIZER, tensor);
-    return name;
-}
-
-const char *mtf_node_list(MtfOnnxNodes *e, const double *values, int n) {
-    return mtf_node_array(e, MTF_ONNX_INT64, values, 1, (const int64_t[]){ n });
-}
-
-const char *mtf_node_number(MtfOnnxNodes *e, int type, double value) {
-    return mtf_node_array(e, type, &value, 0, NULL);
-}
-
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
 GByteArray *mtf_node_begin(const char *op, int n, const char *const *inputs, const char *output) {
@@ -146,6 +129,26 @@ const char *mtf_node_step(MtfOnnxNodes *e) {
 
 void mtf_node_put(MtfOnnxNodes *e, GByteArray *node) {
     mtf_node_put_inner(e->message, MTF_ONNX_NODE, node);
+}
+
+/* A node, as initial values are what may be trained. */
+const char *mtf_node_array(MtfOnnxNodes *e, int type, const double *values, int rank,
+                           const int64_t *sizes) {
+    const char *name = new_name(e, "c");
+    GByteArray *node = mtf_node_begin("Constant", 0, NULL, name);
+    GByteArray *attribute = begin_attribute("value");
+    mtf_node_put_inner(attribute, 5, mtf_node_numbers(type, values, rank, sizes));
+    end_attribute(node, attribute, 4);
+    mtf_node_put(e, node);
+    return name;
+}
+
+const char *mtf_node_list(MtfOnnxNodes *e, const double *values, int n) {
+    return mtf_node_array(e, MTF_ONNX_INT64, values, 1, (const int64_t[]){ n });
+}
+
+const char *mtf_node_number(MtfOnnxNodes *e, int type, double value) {
+    return mtf_node_array(e, type, &value, 0, NULL);
 }
 
 /* Where a tensor lies in the plan, or in the operation's stage of the pipeline. */
