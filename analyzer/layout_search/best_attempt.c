@@ -73,15 +73,16 @@ static bool should_prove(const MtfPlanSearch *search, const MtfMeshAttempt *best
 }
 
 /* Searches for the proof, unless its bound says first that the step is hopeless beside the rival's: a draft has none. */
-static bool prove(const MtfPlanSearch *search, MtfMeshAttempt *best, MtfFreeSearchOptions *options,
-                  MtfFreeAnswer *better, GError **error) {
+static bool prove(const MtfPlanSearch *search, MtfMeshAttempt *best,
+                  const MtfFreeSearchOptions *options, MtfFreeAnswer *better, GError **error) {
     GError *cause = NULL;
     MtfSearchControl part;
     _Atomic int64_t hopeless = mtf_mesh_attempt_hopeless(search, best);
     mtf_plan_search_begin_part(search, &hopeless, &part);
     part.also = search->control;
-    options->control = &part;
-    if (mtf_search_accompanied(search, best, options, true, better, &cause))
+    MtfFreeSearchOptions proof = *options;
+    proof.control = &part;
+    if (mtf_search_accompanied(search, best, &proof, true, better, &cause))
         return true;
     mtf_free_answer_clear(better);
     best->hopeless = mtf_search_is_beaten(&part, hopeless);

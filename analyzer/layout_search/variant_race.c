@@ -97,8 +97,8 @@ void mtf_variant_race_start(MtfVariantRace *race, int own, double step_seconds) 
 bool mtf_variant_race_lags(MtfVariantRace *race, int own) {
     if (race == NULL || !isfinite(race->starts[own]))
         return false;
-    if (own > 0 && race->starts[own] > 0) {
-        lock_when(race, is_started, own - 1);
+    for (int i = 0; race->starts[own] > 0 && i < own; i++) {
+        lock_when(race, is_started, i);
         unlock_and_go_on(race);
     }
     return is_behind(race, race->starts, own, FREE_SAVES);
