@@ -13,10 +13,6 @@ typedef struct {
     int q, k, v, kept, corrected;
 } Parts;
 
-static int map(MtfAssembly *m, int kind, const char *name, int x, int y) {
-    return mtf_parts_apply(m->p, kind, name, NULL, x, y);
-}
-
 /* The heads of values, and a further dimension (-1: none). */
 static MtfShape value_heads(const Delta *d, int last) {
     MtfShape shape = MTF_SHAPE(d->heads);
@@ -92,8 +88,8 @@ static int convolve(MtfAssembly *m, const Delta *d, int which, int x) {
                                                     : value_heads(d, d->values),
                               .begin = which * d->n_keys,
                               .total = 2 * d->n_keys + d->n_values };
-    return map(m, MTF_OP_SILU, names[which], mtf_mixer_convolve(m, &c, project(m, d, which, x)),
-               -1);
+    return mtf_mixer_map(m, MTF_OP_SILU, names[which],
+                         mtf_mixer_convolve(m, &c, project(m, d, which, x)), -1);
 }
 
 /* x / sqrt(|x|^2 + 1e-6) times a factor: the norm by the mean of squares, which are as many as there are keys. */
@@ -104,7 +100,7 @@ static int of_length_one(MtfAssembly *m, const Delta *d, const char *name, doubl
     int scale = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "scale", &MTF_SHAPE(d->keys));
     m->p->b.attributes.dimension = d->keys;
     m->p->b.attributes.epsilon = 1e-6 / keys;
-    int y = map(m, MTF_OP_RMS_NORM, "norm", x, scale);
+    int y = mtf_mixer_map(m, MTF_OP_RMS_NORM, "norm", x, scale);
     mtf_parts_leave(m->p);
     return y;
 }
@@ -116,11 +112,11 @@ static int kept_share(MtfAssembly *m, const Delta *d, int x) {
     int bias = mtf_mixer_vector(m, "forget_bias", mixer->forget_bias, &heads, 1);
     int rate = mtf_mixer_vector(m, "forget_rate", mixer->forget_rate, &heads, 1);
     int sum = mtf_parts_add(m->p, "forget_sum", project_number(m, d, 1, x), bias);
-    int step = map(m, MTF_OP_SOFTPLUS, "forget_step", sum, -1);
-    int speed = map(m, MTF_OP_EXP, "forget_speed", rate, -1);
-    int log = map(m, MTF_OP_NEGATE, "kept_log",
-                  map(m, MTF_OP_MULTIPLY, "forgotten_log", step, speed), -1);
-    return map(m, MTF_OP_EXP, "kept", log, -1);
+    int step = mtf_mixer_map(m, MTF_OP_SOFTPLUS, "forget_step", sum, -1);
+    int speed = mtf_mixer_map(m, MTF_OP_EXP, "forget_speed", rate, -1);
+    int log = mtf_mixer_map(m, MTF_OP_NEGATE, "kept_log",
+                            mtf_mixer_map(m, MTF_OP_MULTIPLY, "forgotten_log", step, speed), -1);
+    return mtf_mixer_map(m, MTF_OP_EXP, "kept", log, -1);
 }
 
 static Parts parts_of(MtfAssembly *m, const Delta *d, int x) {
@@ -129,51 +125,37 @@ static Parts parts_of(MtfAssembly *m, const Delta *d, int x) {
                     .k = of_length_one(m, d, "k_unit", 1, convolve(m, d, 1, x)),
                     .v = convolve(m, d, 2, x),
                     .kept = kept_share(m, d, x),
-                    .corrected =
-                        map(m, MTF_OP_SIGMOID, "corrected", project_number(m, d, 0, x), -1) };
+                    .corrected = mtf_mixer_map(m, MTF_OP_SIGMOID, "corrected",
+                                               project_number(m, d, 0, x), -1) };
 }
 
 /* ---- The loop -------------------------------------------------------------------------------- */
 
-static int slice(MtfAssembly *m, const char *name, int x) {
-    m->p->b.attributes.dimension = m->length;
-    return map(m, MTF_OP_LOOP_SLICE, name, x, -1);
-}
-
-/* What the heads say at a place [batch, heads, values]; hands the state on. */
+/* What the heads say at a place [batch, heads, values]; hands the state on and ends the loop. */
 static int step(MtfAssembly *m, const Delta *d, const Parts *now, int state) {
     MtfShape said = of_examples(m, value_heads(d, d->values)), matrices = said;
     mtf_shape_remove(&matrices, d->values);
     mtf_shape_append(&matrices, d->keys);
     mtf_shape_append(&matrices, d->values);
-    int kept = map(m, MTF_OP_MULTIPLY, "state_kept", state, now->kept);
+    int kept = mtf_mixer_map(m, MTF_OP_MULTIPLY, "state_kept", state, now->kept);
     int known = mtf_parts_einsum(m->p, "known", &said, kept, now->k);
-    int wrong = map(m, MTF_OP_SUBTRACT, "wrong", now->v, known);
-    int change = map(m, MTF_OP_MULTIPLY, "change", wrong, now->corrected);
+    int wrong = mtf_mixer_map(m, MTF_OP_SUBTRACT, "wrong", now->v, known);
+    int change = mtf_mixer_map(m, MTF_OP_MULTIPLY, "change", wrong, now->corrected);
     int added = mtf_parts_einsum(m->p, "added", &matrices, change, now->k);
     int next = mtf_parts_add(m->p, "next", kept, added);
     int y = mtf_parts_einsum(m->p, "said", &said, next, now->q);
-    m->p->b.attributes.dimension = m->length;
-    int all = map(m, MTF_OP_LOOP_STACK, "all", y, -1);
-    map(m, MTF_OP_LOOP_NEXT, "state", state, next);
-    return all;
+    return mtf_mixer_end_loop(m, state, next, y);
 }
 
 static int run_over_places(MtfAssembly *m, const Delta *d, const Parts *parts) {
     MtfShape matrices = of_examples(m, value_heads(d, d->keys));
     mtf_shape_append(&matrices, d->values);
-    g_autofree char *name = g_strdup_printf("layer/%d/state", m->layer);
-    m->p->b.attributes.value = 0;
-    int zero = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "state_zero", &matrices);
-    int state = map(m, MTF_OP_LOOP_BEGIN, "state_before", zero, -1);
-    m->p->b.loop =
-        m->p->b.error != NULL ? 0 : mtf_graph_add_loop(m->p->b.graph, name, m->length, false);
-    Parts now = { slice(m, "q_now", parts->q), slice(m, "k_now", parts->k),
-                  slice(m, "v_now", parts->v), slice(m, "kept_now", parts->kept),
-                  slice(m, "corrected_now", parts->corrected) };
-    int all = step(m, d, &now, state);
-    m->p->b.loop = 0;
-    return all;
+    int state = mtf_mixer_begin_loop(m, &matrices);
+    Parts now = { mtf_mixer_slice(m, "q_now", parts->q), mtf_mixer_slice(m, "k_now", parts->k),
+                  mtf_mixer_slice(m, "v_now", parts->v),
+                  mtf_mixer_slice(m, "kept_now", parts->kept),
+                  mtf_mixer_slice(m, "corrected_now", parts->corrected) };
+    return step(m, d, &now, state);
 }
 
 /* The norm of what each head says, by one scale. */
@@ -183,14 +165,14 @@ static int norm(MtfAssembly *m, const Delta *d, int x) {
         mtf_assembly_variable(m, "said_scale", file, &MTF_SHAPE(d->values), MTF_INIT_CONSTANT, 1);
     m->p->b.attributes.dimension = d->values;
     m->p->b.attributes.epsilon = m->n->epsilon;
-    return map(m, MTF_OP_RMS_NORM, "said_norm", x, scale);
+    return mtf_mixer_map(m, MTF_OP_RMS_NORM, "said_norm", x, scale);
 }
 
 int mtf_mixer_delta_rule(MtfAssembly *m, int x) {
     Delta d = delta_dimensions(m);
     Parts parts = parts_of(m, &d, x);
     int said = norm(m, &d, run_over_places(m, &d, &parts));
-    int gate = map(m, MTF_OP_SILU, "gate_active", project(m, &d, 3, x), -1);
+    int gate = mtf_mixer_map(m, MTF_OP_SILU, "gate_active", project(m, &d, 3, x), -1);
     return mtf_mixer_output(m, value_heads(&d, d.values),
-                            map(m, MTF_OP_MULTIPLY, "gated", said, gate));
+                            mtf_mixer_map(m, MTF_OP_MULTIPLY, "gated", said, gate));
 }

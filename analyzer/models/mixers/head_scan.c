@@ -11,10 +11,6 @@ typedef struct {
     int u, step, in, out;
 } Parts;
 
-static int map(MtfAssembly *m, int kind, const char *name, int x, int y) {
-    return mtf_parts_apply(m->p, kind, name, NULL, x, y);
-}
-
 /* `first` (-1: none), the groups where there are several, and further dimensions (-1: none). */
 static MtfShape grouped(const Scan *d, int first, int a, int b, int c) {
     const int dims[] = { first, d->groups, a, b, c };
@@ -72,57 +68,42 @@ static int convolve(MtfAssembly *m, const Scan *d, int which, int x) {
                                   which == 1 ? features_of(d) : grouped(d, -1, d->state, -1, -1),
                               .begin = which == 1 ? 0 : d->inner + (which - 2) * d->read,
                               .total = d->inner + 2 * d->read };
-    return map(m, MTF_OP_SILU, names[which], mtf_mixer_convolve(m, &c, project(m, d, which, x)),
-               -1);
+    return mtf_mixer_map(m, MTF_OP_SILU, names[which],
+                         mtf_mixer_convolve(m, &c, project(m, d, which, x)), -1);
 }
 
 static int steps(MtfAssembly *m, const Scan *d, int x) {
     MtfShape heads = heads_of(d);
     int bias = mtf_mixer_vector(m, "forget_bias", m->stack->mixer.forget_bias, &heads, 1);
-    return map(m, MTF_OP_SOFTPLUS, "step_length",
-               mtf_parts_add(m->p, "step_sum", project(m, d, 4, x), bias), -1);
+    return mtf_mixer_map(m, MTF_OP_SOFTPLUS, "step_length",
+                         mtf_parts_add(m->p, "step_sum", project(m, d, 4, x), bias), -1);
 }
 
 /* ---- The loop -------------------------------------------------------------------------------- */
 
-static int slice(MtfAssembly *m, const char *name, int x) {
-    m->p->b.attributes.dimension = m->length;
-    return map(m, MTF_OP_LOOP_SLICE, name, x, -1);
-}
-
-/* What the states tell at a place [batch, heads, width]; hands them on. `speed` is -e^rate [heads]. */
+/* What the states tell at a place [batch, heads, width]; hands them on and ends the loop. `speed` is -e^rate [heads]. */
 static int step(MtfAssembly *m, const Scan *d, const Parts *now, int speed, int state) {
     MtfShape numbers = grouped(d, m->batch, d->heads, d->width, d->state);
     MtfShape features = grouped(d, m->batch, d->heads, d->width, -1);
-    int share =
-        map(m, MTF_OP_EXP, "kept_share", map(m, MTF_OP_MULTIPLY, "kept_log", now->step, speed), -1);
-    int kept = map(m, MTF_OP_MULTIPLY, "kept", state, share);
-    int taken = map(m, MTF_OP_MULTIPLY, "taken", now->u, now->step);
+    int share = mtf_mixer_map(m, MTF_OP_EXP, "kept_share",
+                              mtf_mixer_map(m, MTF_OP_MULTIPLY, "kept_log", now->step, speed), -1);
+    int kept = mtf_mixer_map(m, MTF_OP_MULTIPLY, "kept", state, share);
+    int taken = mtf_mixer_map(m, MTF_OP_MULTIPLY, "taken", now->u, now->step);
     int next = mtf_parts_add(m->p, "next", kept,
                              mtf_parts_einsum(m->p, "added", &numbers, taken, now->in));
     int told = mtf_parts_einsum(m->p, "told", &features, next, now->out);
-    m->p->b.attributes.dimension = m->length;
-    int all = map(m, MTF_OP_LOOP_STACK, "all", told, -1);
-    map(m, MTF_OP_LOOP_NEXT, "state", state, next);
-    return all;
+    return mtf_mixer_end_loop(m, state, next, told);
 }
 
 static int run_over_places(MtfAssembly *m, const Scan *d, const Parts *parts) {
     MtfShape numbers = grouped(d, m->batch, d->heads, d->width, d->state), heads = heads_of(d);
-    g_autofree char *name = g_strdup_printf("layer/%d/state", m->layer);
     int rate = mtf_mixer_vector(m, "forget_rate", m->stack->mixer.forget_rate, &heads, 1);
-    int speed =
-        map(m, MTF_OP_NEGATE, "forget_speed", map(m, MTF_OP_EXP, "forget_size", rate, -1), -1);
-    m->p->b.attributes.value = 0;
-    int zero = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "state_zero", &numbers);
-    int state = map(m, MTF_OP_LOOP_BEGIN, "state_before", zero, -1);
-    m->p->b.loop =
-        m->p->b.error != NULL ? 0 : mtf_graph_add_loop(m->p->b.graph, name, m->length, false);
-    Parts now = { slice(m, "u_now", parts->u), slice(m, "step_now", parts->step),
-                  slice(m, "b_now", parts->in), slice(m, "c_now", parts->out) };
-    int all = step(m, d, &now, speed, state);
-    m->p->b.loop = 0;
-    return all;
+    int speed = mtf_mixer_forget_speed(m, rate);
+    int state = mtf_mixer_begin_loop(m, &numbers);
+    Parts now = { mtf_mixer_slice(m, "u_now", parts->u),
+                  mtf_mixer_slice(m, "step_now", parts->step),
+                  mtf_mixer_slice(m, "b_now", parts->in), mtf_mixer_slice(m, "c_now", parts->out) };
+    return step(m, d, &now, speed, state);
 }
 
 int mtf_mixer_head_scan(MtfAssembly *m, int x) {
@@ -133,9 +114,10 @@ int mtf_mixer_head_scan(MtfAssembly *m, int x) {
                     convolve(m, &d, 3, x) };
     int told = run_over_places(m, &d, &parts);
     int skip = mtf_mixer_vector(m, "skip", mixer->skip, &heads, 1);
-    int y = mtf_parts_add(m->p, "y", told, map(m, MTF_OP_MULTIPLY, "skipped", parts.u, skip));
-    int gate = map(m, MTF_OP_SILU, "gate_active", project(m, &d, 0, x), -1);
-    int gated = map(m, MTF_OP_MULTIPLY, "gated", y, gate);
+    int y =
+        mtf_parts_add(m->p, "y", told, mtf_mixer_map(m, MTF_OP_MULTIPLY, "skipped", parts.u, skip));
+    int gate = mtf_mixer_map(m, MTF_OP_SILU, "gate_active", project(m, &d, 0, x), -1);
+    int gated = mtf_mixer_map(m, MTF_OP_MULTIPLY, "gated", y, gate);
     return mtf_mixer_output(m, features,
                             mtf_assembly_wide_norm(m, "norm", mixer->norm, &features, gated));
 }

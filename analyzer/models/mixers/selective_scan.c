@@ -10,10 +10,6 @@ typedef struct {
     int u, step, in, out;
 } Parts;
 
-static int map(MtfAssembly *m, int kind, const char *name, int x, int y) {
-    return mtf_parts_apply(m->p, kind, name, NULL, x, y);
-}
-
 /* ---- What the loop reads --------------------------------------------------------------------- */
 
 /* The half of what `in` makes: u's features (0) or the gate (1). */
@@ -49,7 +45,7 @@ static int read_features(MtfAssembly *m, const Scan *d, int which, int u) {
     int ones = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "ones", &MTF_SHAPE(out));
     m->p->b.attributes.dimension = out;
     m->p->b.attributes.epsilon = mixer->bare_epsilon;
-    int normal = map(m, MTF_OP_RMS_NORM, "norm", y, ones);
+    int normal = mtf_mixer_map(m, MTF_OP_RMS_NORM, "norm", y, ones);
     mtf_parts_leave(m->p);
     return normal;
 }
@@ -61,49 +57,36 @@ static int steps(MtfAssembly *m, const Scan *d, int from) {
                          .out = MTF_SHAPE(d->inner),
                          .bias = true,
                          .spread = m->n->spread };
-    return map(m, MTF_OP_SOFTPLUS, "step_length", mtf_assembly_linear(m, &linear, from), -1);
+    return mtf_mixer_map(m, MTF_OP_SOFTPLUS, "step_length", mtf_assembly_linear(m, &linear, from),
+                         -1);
 }
 
 /* ---- The loop -------------------------------------------------------------------------------- */
 
-static int slice(MtfAssembly *m, const char *name, int x) {
-    m->p->b.attributes.dimension = m->length;
-    return map(m, MTF_OP_LOOP_SLICE, name, x, -1);
-}
-
-/* What the states tell at a place [batch, inner]; hands them on. `speed` is -e^rate [inner, state]. */
+/* What the states tell at a place [batch, inner]; hands them on and ends the loop. `speed` is -e^rate [inner, state]. */
 static int step(MtfAssembly *m, const Scan *d, const Parts *now, int speed, int state) {
     MtfShape numbers = MTF_SHAPE(m->batch, d->inner, d->state),
              features = MTF_SHAPE(m->batch, d->inner);
     int log = mtf_parts_einsum(m->p, "kept_log", &numbers, now->step, speed);
-    int kept = map(m, MTF_OP_MULTIPLY, "kept", state, map(m, MTF_OP_EXP, "kept_share", log, -1));
-    int taken = map(m, MTF_OP_MULTIPLY, "taken", now->step, now->u);
+    int kept = mtf_mixer_map(m, MTF_OP_MULTIPLY, "kept", state,
+                             mtf_mixer_map(m, MTF_OP_EXP, "kept_share", log, -1));
+    int taken = mtf_mixer_map(m, MTF_OP_MULTIPLY, "taken", now->step, now->u);
     int added = mtf_parts_einsum(m->p, "added", &numbers, taken, now->in);
     int next = mtf_parts_add(m->p, "next", kept, added);
     int y = mtf_parts_einsum(m->p, "told", &features, next, now->out);
-    m->p->b.attributes.dimension = m->length;
-    int all = map(m, MTF_OP_LOOP_STACK, "all", y, -1);
-    map(m, MTF_OP_LOOP_NEXT, "state", state, next);
-    return all;
+    return mtf_mixer_end_loop(m, state, next, y);
 }
 
 static int run_over_places(MtfAssembly *m, const Scan *d, const Parts *parts) {
     MtfShape numbers = MTF_SHAPE(m->batch, d->inner, d->state);
-    g_autofree char *name = g_strdup_printf("layer/%d/state", m->layer);
     int rate =
         mtf_mixer_matrix(m, "forget_rate", m->stack->mixer.forget_rate, d->inner, d->state, 1);
-    int speed =
-        map(m, MTF_OP_NEGATE, "forget_speed", map(m, MTF_OP_EXP, "forget_size", rate, -1), -1);
-    m->p->b.attributes.value = 0;
-    int zero = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "state_zero", &numbers);
-    int state = map(m, MTF_OP_LOOP_BEGIN, "state_before", zero, -1);
-    m->p->b.loop =
-        m->p->b.error != NULL ? 0 : mtf_graph_add_loop(m->p->b.graph, name, m->length, false);
-    Parts now = { slice(m, "u_now", parts->u), slice(m, "step_now", parts->step),
-                  slice(m, "b_now", parts->in), slice(m, "c_now", parts->out) };
-    int all = step(m, d, &now, speed, state);
-    m->p->b.loop = 0;
-    return all;
+    int speed = mtf_mixer_forget_speed(m, rate);
+    int state = mtf_mixer_begin_loop(m, &numbers);
+    Parts now = { mtf_mixer_slice(m, "u_now", parts->u),
+                  mtf_mixer_slice(m, "step_now", parts->step),
+                  mtf_mixer_slice(m, "b_now", parts->in), mtf_mixer_slice(m, "c_now", parts->out) };
+    return step(m, d, &now, speed, state);
 }
 
 int mtf_mixer_selective_scan(MtfAssembly *m, int x) {
@@ -118,7 +101,8 @@ int mtf_mixer_selective_scan(MtfAssembly *m, int x) {
                     read_features(m, &d, 2, u) };
     int told = run_over_places(m, &d, &parts);
     int skip = mtf_mixer_vector(m, "skip", mixer->skip, &MTF_SHAPE(d.inner), 1);
-    int y = mtf_parts_add(m->p, "y", told, map(m, MTF_OP_MULTIPLY, "skipped", u, skip));
-    int gate = map(m, MTF_OP_SILU, "gate_active", half(m, &d, 1, x), -1);
-    return mtf_mixer_output(m, MTF_SHAPE(d.inner), map(m, MTF_OP_MULTIPLY, "gated", y, gate));
+    int y = mtf_parts_add(m->p, "y", told, mtf_mixer_map(m, MTF_OP_MULTIPLY, "skipped", u, skip));
+    int gate = mtf_mixer_map(m, MTF_OP_SILU, "gate_active", half(m, &d, 1, x), -1);
+    return mtf_mixer_output(m, MTF_SHAPE(d.inner),
+                            mtf_mixer_map(m, MTF_OP_MULTIPLY, "gated", y, gate));
 }
