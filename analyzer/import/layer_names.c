@@ -181,26 +181,12 @@ static void naming_clear(Naming *n) {
     g_hash_table_unref(n->used);
 }
 
-static void rename_tensor(MtfGraph *graph, int tensor, char *name) {
-    MtfTensor *t = mtf_graph_tensor(graph, tensor);
-    g_hash_table_remove(graph->tensor_ids, t->name);
-    g_free(t->name);
-    t->name = name;
-    g_hash_table_insert(graph->tensor_ids, t->name, GINT_TO_POINTER(tensor + 1));
-}
-
-static void rename_operation(MtfGraph *graph, MtfOperation *op, const char *name) {
-    const MtfOperationRow *row = mtf_operation_row(op->kind);
-    g_free(op->name);
-    op->name = g_strdup(name);
-    for (int k = 0; k < op->n_outputs; k++)
-        rename_tensor(graph, op->outputs[k],
-                      k == 0 ? g_strdup(name) : g_strconcat(name, "/", row->suffixes[k], NULL));
-}
-
-static bool keeps_its_name(const MtfGraph *graph, const MtfOperation *op) {
+/* Whether the tensor, or another that its operation makes, is an output or the loss. */
+static bool keeps_its_name(const MtfGraph *graph, int tensor) {
+    int producer = mtf_graph_tensor(graph, tensor)->producer;
+    const MtfOperation *op = producer < 0 ? NULL : mtf_graph_operation(graph, producer);
     bool keeps = false;
-    for (int k = 0; k < op->n_outputs; k++)
+    for (int k = 0; op != NULL && k < op->n_outputs; k++)
         keeps |=
             op->outputs[k] == graph->loss || mtf_graph_tensor(graph, op->outputs[k])->output > 0;
     return keeps;
@@ -216,15 +202,11 @@ void mtf_found_layers_mark(const MtfFoundLayers *found) {
         if (name == NULL)
             continue;
         MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        MtfOperation *op =
-            tensor->producer < 0 ? NULL : mtf_graph_operation(graph, tensor->producer);
         tensor->layer = (MtfLayer){ block, found->layer[t] - 1 };
-        if (op == NULL)
-            rename_tensor(graph, t, g_strdup(name));
-        else
+        if (tensor->producer >= 0)
             mtf_graph_set_layer(graph, t, tensor->layer);
-        if (op != NULL && !keeps_its_name(graph, op))
-            rename_operation(graph, op, name);
+        if (!keeps_its_name(graph, t))
+            mtf_graph_rename(graph, t, name);
     }
     naming_clear(&n);
 }

@@ -194,18 +194,6 @@ int mtf_build_variable_like(MtfBuilder *builder, const MtfTensor *variable) {
     return copy;
 }
 
-/* They are called after the operation. */
-static void rename_further_outputs(MtfGraph *graph, const MtfOperation *operation) {
-    for (int k = 1; k < operation->n_outputs; k++) {
-        MtfTensor *t = mtf_graph_tensor(graph, operation->outputs[k]);
-        g_hash_table_remove(graph->tensor_ids, t->name);
-        g_free(t->name);
-        t->name = g_strdup_printf("%s/%s", operation->name,
-                                  mtf_operation_row(operation->kind)->suffixes[k]);
-        g_hash_table_insert(graph->tensor_ids, t->name, GINT_TO_POINTER(operation->outputs[k] + 1));
-    }
-}
-
 void mtf_build_rename(MtfBuilder *builder, int tensor, const char *name) {
     if (builder->error != NULL)
         return;
@@ -213,15 +201,7 @@ void mtf_build_rename(MtfBuilder *builder, int tensor, const char *name) {
         mtf_input_error(&builder->error, "the name \"%s\" is given to two tensors", name);
         return;
     }
-    MtfTensor *t = mtf_graph_tensor(builder->graph, tensor);
-    MtfOperation *operation = mtf_graph_operation(builder->graph, t->producer);
-    g_hash_table_remove(builder->graph->tensor_ids, t->name);
-    g_free(t->name);
-    g_free(operation->name);
-    t->name = g_strdup(name);
-    operation->name = g_strdup(name);
-    g_hash_table_insert(builder->graph->tensor_ids, t->name, GINT_TO_POINTER(tensor + 1));
-    rename_further_outputs(builder->graph, operation);
+    mtf_graph_rename(builder->graph, tensor, name);
 }
 
 bool mtf_builder_end(MtfBuilder *builder, GError **error) {

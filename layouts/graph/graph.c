@@ -112,6 +112,29 @@ MtfDimension *mtf_graph_dimension(const MtfGraph *graph, int dim) {
     return &g_array_index(graph->dimensions, MtfDimension, dim);
 }
 
+/* Takes the name over. */
+static void rename_tensor(MtfGraph *graph, int tensor, char *name) {
+    MtfTensor *t = mtf_graph_tensor(graph, tensor);
+    g_hash_table_remove(graph->tensor_ids, t->name);
+    g_free(t->name);
+    t->name = name;
+    g_hash_table_insert(graph->tensor_ids, t->name, GINT_TO_POINTER(tensor + 1));
+}
+
+void mtf_graph_rename(MtfGraph *graph, int tensor, const char *name) {
+    int producer = mtf_graph_tensor(graph, tensor)->producer;
+    rename_tensor(graph, tensor, g_strdup(name));
+    if (producer < 0)
+        return;
+    MtfOperation *operation = mtf_graph_operation(graph, producer);
+    g_free(operation->name);
+    operation->name = g_strdup(name);
+    for (int k = 1; k < operation->n_outputs; k++)
+        rename_tensor(
+            graph, operation->outputs[k],
+            g_strdup_printf("%s/%s", name, mtf_operation_row(operation->kind)->suffixes[k]));
+}
+
 GArray *mtf_graph_outputs(const MtfGraph *graph) {
     GArray *outputs = g_array_new(FALSE, TRUE, sizeof(int));
     for (int t = 0; t < (int)graph->tensors->len; t++) {

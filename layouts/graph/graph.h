@@ -438,6 +438,10 @@ const char *mtf_origin_name(MtfOrigin origin);
 /* Says what the operation that made `tensor` is for; `of` is copied, or NULL. */
 void mtf_graph_set_origin(MtfGraph *graph, int tensor, MtfOrigin origin, const char *of);
 
+/* Gives a variable, or the operation that makes `tensor` as its first output, a name that nothing has or that it had;
+ * further outputs are called after the operation. */
+void mtf_graph_rename(MtfGraph *graph, int tensor, const char *name);
+
 /* The tensors that the graph says it is run for, in their order (int); empty where it does not say. The
  * caller frees it with g_array_unref. */
 GArray *mtf_graph_outputs(const MtfGraph *graph);

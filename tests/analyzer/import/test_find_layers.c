@@ -9,14 +9,6 @@
 
 #include <string.h>
 
-static void add_weight(GByteArray *g, const char *name, int64_t rows, int64_t columns) {
-    g_autofree double *values = g_new0(double, rows *columns);
-    g_autofree char *sizes = g_strdup_printf("%d,%d", (int)rows, (int)columns);
-    for (int64_t i = 0; i < rows * columns; i++)
-        values[i] = (double)(i % 7);
-    mtf_make_tensor(g, name, MTF_ONNX_FLOAT, sizes, values);
-}
-
 /* A node in whose names # stands for the layer. */
 static void add_node(GByteArray *g, int layer, const char *op, const char *inputs,
                      const char *output) {
@@ -34,8 +26,8 @@ static void add_layer(GByteArray *g, int layer, const char *activation) {
     g_autofree char *up = g_strdup_printf("blocks.%d.up", layer);
     g_autofree char *down = g_strdup_printf("blocks.%d.down", layer);
     g_autofree char *next = g_strdup_printf("x%d", layer + 1);
-    add_weight(g, up, 8, 32);
-    add_weight(g, down, 32, 8);
+    mtf_make_weight(g, up, 8, 32);
+    mtf_make_weight(g, down, 32, 8);
     add_node(g, layer, "MatMul", "x#,blocks.#.up", "/blocks.#/up/MatMul_output_0");
     add_node(g, layer, activation, "/blocks.#/up/MatMul_output_0", "/blocks.#/act");
     add_node(g, layer, "Exp", "scale", "/blocks.#/factor");
@@ -48,8 +40,8 @@ static void add_layer(GByteArray *g, int layer, const char *activation) {
 static MtfGraph *network(int layers, int odd, const char *output) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "input", MTF_ONNX_FLOAT, "4,8");
-    add_weight(g, "scale", 1, 32);
-    add_weight(g, "head", 8, 5);
+    mtf_make_weight(g, "scale", 1, 32);
+    mtf_make_weight(g, "head", 8, 5);
     mtf_make_node(g, "Softmax", "input", "x0", "axis=1");
     for (int l = 0; l < layers; l++)
         add_layer(g, l, l == odd ? "Tanh" : "Sigmoid");

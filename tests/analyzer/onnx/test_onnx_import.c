@@ -43,21 +43,13 @@ static void fails_with(GByteArray *graph, const char *sentence) {
     assert_string_equal(error->message, sentence);
 }
 
-static void add_weight(GByteArray *graph, const char *name, int64_t rows, int64_t columns) {
-    g_autofree double *values = g_new0(double, rows *columns);
-    g_autofree char *sizes = g_strdup_printf("%d,%d", (int)rows, (int)columns);
-    for (int64_t i = 0; i < rows * columns; i++)
-        values[i] = (double)(i % 7);
-    mtf_make_tensor(graph, name, MTF_ONNX_FLOAT, sizes, values);
-}
-
 /* x + relu(x w1) w2: what the residual adds up shares a name, the hidden features have another. */
 static void dimensions_that_operations_tie_share_a_name(void **state) {
     (void)state;
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "rows,8");
-    add_weight(g, "w1", 8, 32);
-    add_weight(g, "w2", 32, 8);
+    mtf_make_weight(g, "w1", 8, 32);
+    mtf_make_weight(g, "w2", 32, 8);
     mtf_make_node(g, "MatMul", "x,w1", "h", "");
     mtf_make_node(g, "Relu", "h", "a", "");
     mtf_make_node(g, "MatMul", "a,w2", "o", "");
@@ -196,7 +188,7 @@ static void a_loss_makes_an_inference_graph_one_to_train(void **state) {
     (void)state;
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "batch,8");
-    add_weight(g, "w", 8, 4);
+    mtf_make_weight(g, "w", 8, 4);
     mtf_make_node(g, "MatMul", "x,w", "scores", "");
     mtf_make_node(g, "Softmax", "scores", "p", "axis=1");
     mtf_make_input(g, 12, "p", MTF_ONNX_FLOAT, "batch,4");
@@ -213,7 +205,7 @@ static GByteArray *with_loss(void) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "16,8");
     mtf_make_input(g, 11, "c", MTF_ONNX_INT64, "16");
-    add_weight(g, "w", 8, 4);
+    mtf_make_weight(g, "w", 8, 4);
     mtf_make_node(g, "MatMul", "x,w", "scores", "");
     mtf_make_node(g, "SoftmaxCrossEntropyLoss", "scores,c", "mean", "");
     mtf_make_node(g, "SoftmaxCrossEntropyLoss", "scores,c", "sum", "reduction=sum");
@@ -577,7 +569,7 @@ static void a_batch_that_the_file_fixes_can_be_another(void **state) {
     GByteArray *g = g_byte_array_new();
     mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,3,4");
     mtf_make_tensor(g, "to", MTF_ONNX_INT64, "2", (double[]){ 1, 12 });
-    add_weight(g, "w", 12, 5);
+    mtf_make_weight(g, "w", 12, 5);
     mtf_make_node(g, "Reshape", "x,to", "flat", "");
     mtf_make_node(g, "Gemm", "flat,w", "y", "");
     mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,5");

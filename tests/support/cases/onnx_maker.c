@@ -106,6 +106,14 @@ void mtf_make_node(GByteArray *graph, const char *op, const char *inputs, const 
     put_inner(graph, 1, node);
 }
 
+void mtf_make_weight(GByteArray *graph, const char *name, int64_t rows, int64_t columns) {
+    g_autofree double *values = g_new0(double, rows *columns);
+    g_autofree char *sizes = g_strdup_printf("%d,%d", (int)rows, (int)columns);
+    for (int64_t i = 0; i < rows * columns; i++)
+        values[i] = (double)(i % 7);
+    mtf_make_tensor(graph, name, MTF_ONNX_FLOAT, sizes, values);
+}
+
 static GByteArray *attribute_around(const char *name, GByteArray *inner) {
     GByteArray *attribute = g_byte_array_new();
     mtf_wire_put_string(attribute, 1, name);

@@ -20,6 +20,9 @@ void mtf_make_input(GByteArray *graph, uint32_t field, const char *name, int typ
 void mtf_make_tensor(GByteArray *graph, const char *name, int type, const char *sizes,
                      const double *values);
 
+/* An initial value of float with elements 0, 1, … 6, 0, 1, … */
+void mtf_make_weight(GByteArray *graph, const char *name, int64_t rows, int64_t columns);
+
 /* A node; names are separated by commas, attributes written "axis=1 perm=0,2,1 alpha=0.5". */
 void mtf_make_node(GByteArray *graph, const char *op, const char *inputs, const char *outputs,
                    const char *attributes);
