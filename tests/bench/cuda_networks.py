@@ -19,6 +19,12 @@ RUNS = [("resnet resnet-50", 256), ("resnet resnet-50", 64), ("resnet resnet-152
         ("densenet densenet-121", 128), ("inception3 inception3", 128), ("vit vit-l16", 64), ("bert bert-large", 32), ("unet unet-3d", 4),
         ("lstm-lm 2x512", 128)]
 COMPILED = ("resnet resnet-50", "vit vit-l16", "bert bert-large")
+# Those of torchvision that no family here is like are planned as ONNX files of it (torch_exports.py).
+VISION = ("convnext_tiny", "swin_t", "efficientnet_b0", "mobilenet_v3_large", "regnet_y_3_2gf")
+MORE = [(f"{name} {name}", 128) for name in VISION] + [("t5 t5-base", 16), ("unet unet-2d", 8), ("lstm-lm 2x2048", 64), ("vit vit-b16", 128), ("bert bert-base", 64)]
+MORE_COMPILED = [("vit vit-l16", 64), ("bert bert-large", 32), ("resnet resnet-152", 128), ("t5 t5-base", 16), ("unet unet-2d", 8),
+                 ("convnext_tiny convnext_tiny", 128), ("efficientnet_b0 efficientnet_b0", 128)]
+LENGTHS = {"bert bert-large": 512, "bert bert-base": 512, "t5 t5-base": 512, "lstm-lm 2x512": 128, "lstm-lm 2x2048": 256}
 # layers, width, heads, of keys, features, inner, vocabulary
 LLAMAS = {"llama3-8b": (32, 4096, 32, 8, 128, 14336, 128256), "llama3.2-1b": (16, 2048, 32, 8, 64, 8192, 128256)}
 DECODES = {"llama3-8b": ((1, 2048), (8, 2048), (32, 2048), (64, 1024), (1, 32768)), "llama3.2-1b": ((1, 2048), (16, 2048))}
@@ -55,6 +61,42 @@ class Unet(nn.Module):
         return self.head(x)
 
 
+class FlatUnet(nn.Module):
+    """The first one's, filled up so that sizes stay: five levels of two convolutions, no norms."""
+
+    def __init__(self, w=64):
+        super().__init__()
+
+        def block(i, o):
+            return nn.Sequential(nn.Conv2d(i, o, 3, padding=1), nn.ReLU(), nn.Conv2d(o, o, 3, padding=1), nn.ReLU())
+
+        self.down = nn.ModuleList(block(w << i >> 1 if i else 1, w << i) for i in range(5))
+        self.up = nn.ModuleList(nn.ConvTranspose2d(2 * w << i, w << i, 2, 2) for i in range(4))
+        self.after = nn.ModuleList(block(2 * w << i, w << i) for i in range(4))
+        self.head = nn.Conv2d(w, 2, 1)
+
+    def forward(self, x):
+        kept = []
+        for part in self.down[:4]:
+            kept.append(part(x))
+            x = F.max_pool2d(kept[-1], 2)
+        x = self.down[4](x)
+        for i in (3, 2, 1, 0):
+            x = self.after[i](torch.cat([kept[i], self.up[i](x)], 1))
+        return self.head(x)
+
+
+class Pair(nn.Module):
+    """An encoder and a decoder that read the same text."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        return self.model(input_ids=x, decoder_input_ids=x).logits
+
+
 class Recurrent(nn.Module):
     def __init__(self, vocab=32000, width=1024):
         super().__init__()
@@ -68,19 +110,34 @@ class Recurrent(nn.Module):
 def network(name, batch):
     """The model, what it reads and what it should say."""
     import torchvision.models as vision
+    import torchvision.ops as vision_ops
     if name == "unet unet-3d":
         x = torch.randn(batch, 1, 128, 128, 128).to(memory_format=torch.channels_last_3d)
         return Unet().to(memory_format=torch.channels_last_3d), x, torch.randint(0, 3, (batch, 128, 128, 128))
-    if name == "lstm-lm 2x512":
-        text = torch.randint(0, 32000, (batch, 129))
-        return Recurrent(), text[:, :-1], text[:, 1:]
-    if name == "bert bert-large":
+    if name == "unet unet-2d":
+        x = torch.randn(batch, 1, 512, 512).to(memory_format=torch.channels_last)
+        return FlatUnet().to(memory_format=torch.channels_last), x, torch.randint(0, 2, (batch, 512, 512))
+    if name.startswith("lstm-lm"):
+        text = torch.randint(0, 32000, (batch, LENGTHS[name] + 1))
+        return Recurrent(width={"lstm-lm 2x512": 1024, "lstm-lm 2x2048": 2048}[name]), text[:, :-1], text[:, 1:]
+    if name.startswith("bert"):
         from transformers import BertConfig, BertForMaskedLM
-        text = torch.randint(0, 30522, (batch, 512))
-        return BertForMaskedLM(BertConfig(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096,
-                                          hidden_dropout_prob=0, attention_probs_dropout_prob=0)), text, text
+        text, large = torch.randint(0, 30522, (batch, 512)), name == "bert bert-large"
+        sizes = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096} if large else {}
+        return BertForMaskedLM(BertConfig(**sizes, hidden_dropout_prob=0, attention_probs_dropout_prob=0)), text, text
+    if name == "t5 t5-base":
+        from transformers import T5Config, T5ForConditionalGeneration
+        text = torch.randint(0, 32128, (batch, 512))
+        return Pair(T5ForConditionalGeneration(T5Config(d_model=768, d_kv=64, d_ff=3072, num_layers=12, num_heads=12, dropout_rate=0))), text, text
+    if name.split()[1] in VISION:
+        model = getattr(vision, name.split()[1])()
+        for part in model.modules():
+            if isinstance(part, (nn.Dropout, vision_ops.StochasticDepth)):
+                part.p = 0.0
+        x = torch.randn(batch, 3, 224, 224).to(memory_format=torch.channels_last)
+        return model.to(memory_format=torch.channels_last), x, torch.randint(0, 1000, (batch,))
     makes = {"resnet resnet-50": vision.resnet50, "resnet resnet-152": vision.resnet152, "resnet wide-resnet-50": vision.wide_resnet50_2,
-             "vgg vgg-16": vision.vgg16, "densenet densenet-121": vision.densenet121, "vit vit-l16": vision.vit_l_16,
+             "vgg vgg-16": vision.vgg16, "densenet densenet-121": vision.densenet121, "vit vit-l16": vision.vit_l_16, "vit vit-b16": vision.vit_b_16,
              "inception3 inception3": lambda: vision.inception_v3(aux_logits=False, init_weights=False)}
     side = 299 if name.startswith("inception") else 224
     x = torch.randn(batch, 3, side, side).to(memory_format=torch.channels_last)
@@ -108,8 +165,7 @@ def train(name, batch, how):
     for _ in range(4):
         step()
     seconds = statistics.median(step() for _ in range(12))
-    length = {"bert bert-large": 512, "lstm-lm 2x512": 128}.get(name, "-")
-    say("train", *name.split(), batch, length, how, f"{seconds:.5f}", f"{torch.cuda.max_memory_allocated() / 2 ** 30:.2f}",
+    say("train", *name.split(), batch, LENGTHS.get(name, "-"), how, f"{seconds:.5f}", f"{torch.cuda.max_memory_allocated() / 2 ** 30:.2f}",
         f"{torch.cuda.max_memory_reserved() / 2 ** 30:.2f}")
 
 
@@ -207,5 +263,6 @@ if len(sys.argv) > 1:
 else:
     say("what", "family", "preset", "batch", "length", "how", "seconds", "GiB", "reserved")
     for run in [("generate", name) for name in LLAMAS] + [(name, str(batch), "eager") for name, batch in RUNS] + \
-            [(name, str(batch), "compiled") for name, batch in RUNS if name in COMPILED and batch != 64 or name == "vit vit-l16"]:
+            [(name, str(batch), "compiled") for name, batch in RUNS if name in COMPILED and batch != 64 or name == "vit vit-l16"] + \
+            [(name, str(batch), "eager") for name, batch in MORE] + [(name, str(batch), "compiled") for name, batch in MORE_COMPILED]:
         subprocess.run([sys.executable, __file__, *run], check=True)

@@ -4,8 +4,8 @@
 
     python3 tests/bench/cuda_steps.py "h100 (700 W)" > mine.tsv && meshtf-plan judge mine.tsv
 
-Weights and AdamW (fused) in float32, products in bfloat16, gradients clipped, layers compiled unless the name says eager; a process
-a model, or the one named after the hardware. Memory is what the allocator reserves, as torchtitan says it; notes say what is allocated
+Weights and AdamW (fused) in float32, products in bfloat16 (8 bits where the name says so), gradients clipped, layers compiled unless the
+name says eager; selective recomputation runs every second layer again. A process a model, or the one named after the hardware. Memory is what the allocator reserves, as torchtitan says it; notes say what is allocated
 at most, and in each phase of a step: before it, forward, backward and in the update."""
 import statistics
 import subprocess
@@ -35,6 +35,15 @@ MODELS = {
     "llama1b-eager": (16, 2048, 16, 16, 128, 5632, 1, 32000, 2048, 8, 0, 0, "none"),
     "gpt2-small-eager": (12, 768, 12, 12, 64, 3072, 0, 50257, 1024, 16, 0, 0, "none"),
     "gpt-350m-eager": (24, 1024, 16, 16, 64, 4096, 0, 50257, 2048, 4, 0, 0, "none"),
+    "llama1b-half": (16, 2048, 16, 16, 128, 5632, 1, 32000, 2048, 8, 0, 0, "selective"),
+    "llama1b-8k": (16, 2048, 16, 16, 128, 5632, 1, 32000, 8192, 2, 0, 0, "none"),
+    "llama1b-16k-half": (16, 2048, 16, 16, 128, 5632, 1, 32000, 16384, 1, 0, 0, "selective"),
+    "llama1b-32k-full": (16, 2048, 16, 16, 128, 5632, 1, 32000, 32768, 1, 0, 0, "full"),
+    "llama8b-2l-128k-words": (2, 4096, 32, 8, 128, 14336, 1, 128256, 4096, 2, 0, 0, "none"),
+    "gpt3-xl": (24, 2048, 16, 16, 128, 8192, 0, 50257, 2048, 4, 0, 0, "none"),
+    "mixtral-1l-full": (1, 4096, 32, 8, 128, 14336, 1, 32000, 4096, 2, 8, 2, "full"),
+    "deepseek-2l": (2, 2048, 16, 16, 128, 1408, 1, 102400, 4096, 2, 64, 6, "none"),
+    "llama8b-4l-fp8": (4, 4096, 32, 8, 128, 14336, 1, 32000, 4096, 2, 0, 0, "none"),
 }
 COLUMNS = (
     "id source hardware devices device_topology model layers d_model heads kv_heads d_head d_ff gated_ffn vocab seq_len global_batch "
@@ -46,11 +55,15 @@ def compiled(name):
     return not name.endswith("-eager")
 
 
+def narrow(name):
+    return name.endswith("-fp8")
+
+
 def row(hardware, name, seconds, reserved, allocated):
     import torch
     layers, width, heads, kv, features, inner, gated, vocab, length, batch, experts, chosen, recompute = MODELS[name]
     values = [name, "tests/bench/cuda_steps.py", hardware, 1, "one device", name, layers, width, heads, kv, features, inner, gated, vocab,
-              length, batch, batch, 1, 1, 1, 1, 1, 1, "ddp", 0, recompute, "bf16 compute, fp32 weights + Adam",
+              length, batch, batch, 1, 1, 1, 1, 1, 1, "ddp", 0, recompute, "fp8 compute, fp32 weights + Adam" if narrow(name) else "bf16 compute, fp32 weights + Adam",
               f"pytorch {torch.__version__}, layers compiled" if compiled(name) else f"eager pytorch {torch.__version__}",
               "s_per_step", f"{seconds:.4f}", f"{reserved:.2f}", f"trust A; untied; {allocated}" + (f"; MoE {experts} experts top-{chosen}, dropless" if experts else "")]
     return "\t".join(str(value) for value in values)
@@ -68,12 +81,41 @@ def measure(hardware, name):
     def weight(*shape):
         return nn.Parameter(torch.randn(*shape) * shape[-2] ** -0.5)
 
+    class Narrow(torch.autograd.Function):
+        """A product of 8 bits, scaled by each tensor's largest element."""
+
+        @staticmethod
+        def narrowed(x, to):
+            scale = x.abs().max().float().clamp(min=1e-12) / torch.finfo(to).max
+            return (x.float() / scale).to(to), scale
+
+        @staticmethod
+        def product(a, b):
+            (left, one), (right, other) = a, b
+            return torch._scaled_mm(left, right, scale_a=one, scale_b=other, out_dtype=half, use_fast_accum=True)
+
+        @staticmethod
+        def forward(context, x, weight):
+            (rows, one), (columns, other) = (Narrow.narrowed(part, torch.float8_e4m3fn) for part in (x.flatten(0, -2), weight))
+            context.save_for_backward(rows, one, columns, other)
+            return Narrow.product((rows, one), (columns.t(), other)).view(*x.shape[:-1], -1)
+
+        @staticmethod
+        def backward(context, gradient):
+            rows, one, columns, other = context.saved_tensors
+            given, scale = Narrow.narrowed(gradient.flatten(0, -2), torch.float8_e5m2)
+            of_x = Narrow.product((given, scale), (columns.t().contiguous().t(), other))
+            of_weight = Narrow.product((given.t().contiguous(), scale), (rows.t().contiguous().t(), one))
+            return of_x.view(*gradient.shape[:-1], -1), of_weight
+
     class Linear(nn.Module):
         def __init__(self, of, to):
             super().__init__()
             self.weight, self.bias = nn.Parameter(torch.randn(to, of) * of ** -0.5), None if gated else nn.Parameter(torch.zeros(to))
 
         def forward(self, x):
+            if narrow(name):
+                return Narrow.apply(x, self.weight.to(half))
             return F.linear(x, self.weight.to(half), None if self.bias is None else self.bias.to(half))
 
     class Norm(nn.Module):
@@ -147,8 +189,9 @@ def measure(hardware, name):
             x = F.embedding(tokens, self.embedding.to(half))
             if self.places is not None:
                 x = x + self.places.to(half)
-            for layer in self.layers:
-                x = checkpoint(layer, x, use_reentrant=False) if recompute == "full" else layer(x)
+            every = {"none": layers + 1, "selective": 2, "full": 1}[recompute]
+            for i, layer in enumerate(self.layers, 1):
+                x = checkpoint(layer, x, use_reentrant=False) if i % every == 0 else layer(x)
             return F.cross_entropy(F.linear(self.norm(x), self.head.to(half)).float().flatten(0, 1), targets.flatten())
 
     model = Model()
