@@ -128,7 +128,7 @@ def network(name, batch):
     if name == "t5 t5-base":
         from transformers import T5Config, T5ForConditionalGeneration
         text = torch.randint(0, 32128, (batch, 512))
-        return Pair(T5ForConditionalGeneration(T5Config(d_model=768, d_kv=64, d_ff=3072, num_layers=12, num_heads=12, dropout_rate=0))), text, text
+        return Pair(T5ForConditionalGeneration(T5Config(d_model=768, d_kv=64, d_ff=3072, num_layers=12, num_heads=12, dropout_rate=0, use_cache=False))), text, text
     if name.split()[1] in VISION:
         model = getattr(vision, name.split()[1])()
         for part in model.modules():
