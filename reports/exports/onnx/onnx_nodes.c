@@ -111,7 +111,7 @@ void mtf_node_put_ints(GByteArray *node, const char *name, const int64_t *values
     end_attribute(node, attribute, 7);
 }
 
-static void put_text(GByteArray *node, const char *name, const char *text) {
+void mtf_node_put_text(GByteArray *node, const char *name, const char *text) {
     GByteArray *attribute = begin_attribute(name);
     mtf_wire_put_string(attribute, 4, text);
     end_attribute(node, attribute, 3);
@@ -342,7 +342,7 @@ const char *mtf_node_einsum(MtfOnnxNodes *e, int n, const char *const *names,
         return product(e, n, names, ends);
     const char *name = ends ? mtf_node_operation(e)->name : mtf_node_step(e);
     GByteArray *node = mtf_node_begin("Einsum", n, names, name);
-    put_text(node, "equation", equation);
+    mtf_node_put_text(node, "equation", equation);
     if (ends)
         mtf_node_finish(e, node);
     else

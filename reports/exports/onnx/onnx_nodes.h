@@ -37,7 +37,7 @@ typedef struct {
 } MtfOnnxWriter;
 
 extern const MtfOnnxWriter mtf_onnx_elementwise[], mtf_onnx_sums[], mtf_onnx_places[],
-    mtf_onnx_attention[], mtf_onnx_windows[];
+    mtf_onnx_attention[], mtf_onnx_windows[], mtf_onnx_routing[];
 
 /* The operation being written, its inputs and its first result. */
 const MtfOperation *mtf_node_operation(const MtfOnnxNodes *e);
@@ -65,6 +65,7 @@ GByteArray *mtf_node_begin(const char *op, int n, const char *const *inputs, con
 void mtf_node_put_int(GByteArray *node, const char *name, int64_t value);
 void mtf_node_put_ints(GByteArray *node, const char *name, const int64_t *values, int n);
 void mtf_node_put_real(GByteArray *node, const char *name, double value);
+void mtf_node_put_text(GByteArray *node, const char *name, const char *text);
 
 /* The name of a value between; a node that makes one, or with mtf_node_finish the result. */
 const char *mtf_node_step(MtfOnnxNodes *e);

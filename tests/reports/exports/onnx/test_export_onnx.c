@@ -16,8 +16,9 @@
 #include <glib/gstdio.h>
 #include <stdio.h>
 
-static const MtfOnnxWriter *const tables[] = { mtf_onnx_elementwise, mtf_onnx_sums, mtf_onnx_places,
-                                               mtf_onnx_attention, mtf_onnx_windows };
+static const MtfOnnxWriter *const tables[] = { mtf_onnx_elementwise, mtf_onnx_sums,
+                                               mtf_onnx_places,      mtf_onnx_attention,
+                                               mtf_onnx_windows,     mtf_onnx_routing };
 
 static bool is_written(int kind) {
     for (guint i = 0; i < G_N_ELEMENTS(tables); i++)
@@ -236,6 +237,36 @@ static void windows_of_every_kind(void **state) {
     }
 }
 
+/* Every queue, with a capacity and without: there, who is there, products of experts, and back. Of four that
+ * are chosen from three are experts, so that some choices have no place. */
+static void experts_by_every_queue(void **state) {
+    (void)state;
+    static const char *const places[] = { "'m', 'c'", "'r'" };
+    for (int c = 0; c < 2 * 2 * 3; c++) {
+        int dropless = c % 2, queue = c / 2 % 2, priority = c / 4;
+        g_autofree char *slots = g_strdup_printf(
+            "{'name': 'gate', 'op': 'top_k', 'inputs': ['x'], 'from': 'e', 'to': 'k'}, "
+            "{'name': 'slot', 'op': 'slots', 'inputs': ['gate/index', 'gate'], 'dimension': 't', "
+            "'choices': 'k', 'experts': 'm', 'queue': %d, 'priority': %d%s}, ",
+            queue, priority, dropless ? "" : ", 'capacity': 'c'");
+        g_autofree char *there = g_strdup_printf(
+            "{'name': 'there', 'op': 'dispatch', 'inputs': ['v', 'slot'%s], 'dims': ['g', %s, 'f']}, "
+            "{'name': 'who', 'op': 'slot_ids', 'inputs': ['gate/index', 'slot'], 'dims': ['g', %s]}, "
+            "{'name': 'y', 'op': 'expert_einsum', 'inputs': ['there', 'w', 'who'], 'dims': ['g', %s, "
+            "'h'], 'experts': 'n'}, {'name': 'back', 'op': 'combine', 'inputs': ['y', 'slot'%s], "
+            "'dims': ['t', 'h', 'g']}, {'name': 'place', 'op': 'cast', 'inputs': ['slot'], 'dtype': "
+            "'f64'}",
+            queue ? ", 'gate'" : "", places[dropless], places[dropless], places[dropless],
+            queue ? "" : ", 'gate'");
+        g_autofree char *operations = g_strconcat(slots, there, NULL);
+        check_text(
+            "'g': 2, 't': 5, 'e': 4, 'k': 2, 'm': 3, 'n': 4, 'c': 2, 'r': 10, 'f': 3, 'h': 2",
+            X("'t', 'g', 'e'") ", {'name': 'v', 'dims': ['g', 'f', 't'], 'dtype': 'f64', 'feed': "
+                               "'features'}" W("'n', 'f', 'h'"),
+            operations);
+    }
+}
+
 /* Runs last. */
 static void every_writer_was_tried(void **state) {
     (void)state;
@@ -266,6 +297,7 @@ int main(void) {
         cmocka_unit_test(functions_that_are_not_drawn),
         cmocka_unit_test(loops_are_scans),
         cmocka_unit_test(windows_of_every_kind),
+        cmocka_unit_test(experts_by_every_queue),
         cmocka_unit_test(what_has_no_form_is_refused_by_name),
         cmocka_unit_test(every_writer_was_tried),
     };
