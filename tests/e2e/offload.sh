@@ -74,7 +74,7 @@ claim "nor does the search" bad_input
 run meshtf-plan search "$work/g.json" --devices 4 --stages 2 --machine cpu-host --offload layers
 claim "pipelines keep what waits" bad_input
 
-run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine h100 --recompute layers --offload layers -o "$work/p.json"
+run meshtf-plan search "$work/g.json" --mesh 'rows:2' --machine h100 --recompute layers --offload layers --gap 0.02 -o "$work/p.json"
 claim "the search takes what is asked for" exits 0
 claim "its plan says so" grep -q '"offload": *"layers"' "$work/p.json"
 claim "and what is the matter with it" says 'recompute layers, offload layers'
