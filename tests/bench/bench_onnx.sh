@@ -19,7 +19,7 @@ rows=$root/tests/bench/onnx.txt
     echo "# scores of tiny presets after two steps, written by export --to onnx --weights: the largest difference"
     printf '%-16s %-16s %12s %12s\n' family scores largest differs
 } >"$rows.new"
-for family in transformer-lm gpt llama qwen gemma vit resnet vgg alexnet inception3 densenet; do
+for family in transformer-lm gpt llama qwen gemma mixtral lstm-lm vit resnet vgg alexnet inception3 densenet; do
     rm -rf run ./*.npy
     meshtf-plan model "$family" --preset tiny -o g.json >/dev/null
     NODE_PATH=node_modules node "$root/tests/bench/onnx_peer.js" inputs g.json "$root/LICENSE" >data
