@@ -186,6 +186,28 @@ static MtfOnnxValue *make_standing(MtfOnnxTranslation *t, const MtfOnnxInput *in
     return count;
 }
 
+/* Keys and values of a past that nobody gives a length: none. NULL: the input is another. */
+static MtfOnnxValue *make_past(MtfOnnxTranslation *t, const MtfOnnxImport *import,
+                               const MtfOnnxInput *input) {
+    int open = -1;
+    int64_t sizes[MTF_ONNX_MAX_RANK];
+    if (!holds(input->name, "past") || mtf_onnx_type_is_integer(input->type))
+        return NULL;
+    for (int k = 1; k < input->rank; k++) {
+        g_autofree char *name = size_name(input, k);
+        if (input->dims[k].size < 0 && size_given(import, name) == 0)
+            open = k;
+    }
+    if (open < 0)
+        return NULL;
+    g_autofree char *name = size_name(input, open);
+    mtf_onnx_say(t, "%s 0: a text without a past (no --dim '%s=N' given)", name, name);
+    for (int k = 0; k < input->rank; k++)
+        if ((sizes[k] = k == open ? 0 : size_of(t, import, input, k)) < (k == open ? 0 : 1))
+            return NULL;
+    return mtf_onnx_value_new(t, input->type, input->rank, sizes);
+}
+
 static MtfOnnxValue *find_known(MtfOnnxTranslation *t, const MtfOnnxImport *import,
                                 const char *name) {
     for (guint i = 0; import->known != NULL && i < import->known->len; i++) {
@@ -208,6 +230,9 @@ static MtfOnnxValue *make_input(MtfOnnxTranslation *t, const MtfOnnxImport *impo
                                               : mtf_onnx_type_name(input->type));
     if (input->rank < 0)
         return mtf_onnx_fail(t, "input \"%s\" has no shape", input->name);
+    MtfOnnxValue *past = make_past(t, import, input);
+    if (past != NULL || t->error != NULL)
+        return past;
     for (int k = 0; k < input->rank; k++)
         if ((sizes[k] = size_of(t, import, input, k)) < 1)
             return mtf_onnx_fail(t, "input \"%s\" has a size below 1", input->name);

@@ -5,12 +5,15 @@
 #include <string.h>
 
 static const MtfOnnxOperator *const tables[] = {
-    mtf_onnx_elementwise_operators, mtf_onnx_shape_operators,     mtf_onnx_reduction_operators,
-    mtf_onnx_network_operators,     mtf_onnx_window_operators,    mtf_onnx_loss_operators,
-    mtf_onnx_resize_operators,      mtf_onnx_sampling_operators,  mtf_onnx_random_operators,
-    mtf_onnx_spectrum_operators,    mtf_onnx_quantised_operators, mtf_onnx_attention_operators,
-    mtf_onnx_recurrent_operators,   mtf_onnx_place_operators,     mtf_onnx_sequence_operators,
-    mtf_onnx_control_operators,
+    mtf_onnx_elementwise_operators, mtf_onnx_shape_operators,
+    mtf_onnx_reduction_operators,   mtf_onnx_network_operators,
+    mtf_onnx_window_operators,      mtf_onnx_loss_operators,
+    mtf_onnx_resize_operators,      mtf_onnx_sampling_operators,
+    mtf_onnx_random_operators,      mtf_onnx_spectrum_operators,
+    mtf_onnx_quantised_operators,   mtf_onnx_attention_operators,
+    mtf_onnx_recurrent_operators,   mtf_onnx_place_operators,
+    mtf_onnx_sequence_operators,    mtf_onnx_control_operators,
+    mtf_onnx_fused_operators,       mtf_onnx_fused_attention_operators,
 };
 
 /* "" and "ai.onnx" are the same. */

@@ -49,7 +49,9 @@ extern const MtfOnnxOperator mtf_onnx_random_operators[];
 extern const MtfOnnxOperator mtf_onnx_spectrum_operators[];
 extern const MtfOnnxOperator mtf_onnx_quantised_operators[];
 extern const MtfOnnxOperator mtf_onnx_attention_operators[];
-extern const MtfOnnxOperator mtf_onnx_sequence_operators[]; /* which alone take sequences */
+extern const MtfOnnxOperator mtf_onnx_fused_operators[];           /* of onnxruntime */
+extern const MtfOnnxOperator mtf_onnx_fused_attention_operators[]; /* likewise */
+extern const MtfOnnxOperator mtf_onnx_sequence_operators[];        /* which alone take sequences */
 extern const MtfOnnxOperator mtf_onnx_recurrent_operators[];
 extern const MtfOnnxOperator mtf_onnx_control_operators[]; /* with graphs inside */
 

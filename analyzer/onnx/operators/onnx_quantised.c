@@ -142,6 +142,127 @@ static MtfOnnxValue *multiply_quantised(MtfOnnxCall *call) {
                              side(call, 7, rows, y->rank, MTF_ONNX_DOUBLE), call->inputs[7]->type);
 }
 
+/* ---- Few bits -------------------------------------------------------------------------------- */
+
+/* Rows of bytes [rows, bytes], each byte several numbers of few bits, the lowest first, as [rows, numbers]. */
+static MtfOnnxValue *unpack(MtfOnnxTranslation *t, MtfOnnxValue *bytes, int bits, int type) {
+    MtfOnnxValue *parts[8], *rest = mtf_onnx_cast(t, mtf_onnx_weight(t, bytes, true), type);
+    int n = 8 / bits;
+    if (rest == NULL || n == 1)
+        return rest;
+    const int64_t sizes[] = { rest->sizes[0], rest->sizes[1] * n };
+    for (int i = 0; i < n; i++) {
+        MtfOnnxValue *above =
+            mtf_onnx_unary(t, MTF_OP_FLOOR, mtf_onnx_affine(t, rest, 1.0 / (1 << bits), 0));
+        MtfOnnxValue *low = mtf_onnx_binary(t, MTF_OP_SUBTRACT, rest,
+                                            mtf_onnx_affine(t, above, (double)(1 << bits), 0));
+        if (low == NULL)
+            return NULL;
+        parts[i] = mtf_onnx_unsqueeze(t, i < n - 1 ? low : rest, 3, 1U << 2);
+        rest = above;
+    }
+    return mtf_onnx_reshape(t, mtf_onnx_concat(t, 2, n, parts), 2, sizes);
+}
+
+/* A matrix [rows, columns] of numbers of few bits, of which a block of each row has one scale and perhaps one zero. */
+typedef struct {
+    int bits;
+    int64_t rows, columns, block;
+    MtfOnnxValue *numbers, *scales, *zeros; /* zeros NULL: the middle of what the bits hold */
+} Blocks;
+
+static int64_t blocks_of_row(const Blocks *b) {
+    return (b->columns + b->block - 1) / b->block;
+}
+
+/* Zeros of blocks [rows, blocks, 1], of few bits, or numbers. */
+static MtfOnnxValue *zeros_of(MtfOnnxTranslation *t, const Blocks *b, int type) {
+    int64_t n = blocks_of_row(b), each = 8 / b->bits;
+    const int64_t packed[] = { b->rows, (n + each - 1) / each }, sizes[] = { b->rows, n, 1 };
+    MtfOnnxValue *zeros = b->zeros;
+    if (zeros->type != MTF_ONNX_UINT8)
+        return mtf_onnx_reshape(t, mtf_onnx_cast(t, mtf_onnx_weight(t, zeros, true), type), 3,
+                                sizes);
+    if (mtf_onnx_elements(zeros) != packed[0] * packed[1])
+        return mtf_onnx_fail(t, "a zero for each block is expected");
+    zeros = mtf_onnx_reshape(t, mtf_onnx_weight(t, zeros, true), 2, packed);
+    zeros = unpack(t, zeros, b->bits, type);
+    return mtf_onnx_reshape(t, zeros == NULL ? NULL : mtf_onnx_slice(t, zeros, 1, 0, 1, n), 3,
+                            sizes);
+}
+
+/* (number - zero) scale [rows, columns] */
+static MtfOnnxValue *numbers_of(MtfOnnxTranslation *t, const Blocks *b) {
+    int64_t n = blocks_of_row(b);
+    int type = b->scales->type;
+    const int64_t bytes[] = { b->rows, n * b->block * b->bits / 8 };
+    const int64_t parted[] = { b->rows, n, b->block }, whole[] = { b->rows, n * b->block };
+    const int64_t of_blocks[] = { b->rows, n, 1 };
+    if (mtf_onnx_elements(b->numbers) != bytes[0] * bytes[1] ||
+        mtf_onnx_elements(b->scales) != b->rows * n)
+        return mtf_onnx_fail(t, "blocks of %" PRId64 " numbers, and a scale for each, are expected",
+                             b->block);
+    MtfOnnxValue *x = mtf_onnx_reshape(t, mtf_onnx_weight(t, b->numbers, true), 2, bytes);
+    x = mtf_onnx_reshape(t, unpack(t, x, b->bits, type), 3, parted);
+    x = b->zeros == NULL ? mtf_onnx_affine(t, x, 1, -(double)(1 << (b->bits - 1)))
+                         : mtf_onnx_binary(t, MTF_OP_SUBTRACT, x, zeros_of(t, b, type));
+    MtfOnnxValue *scales = mtf_onnx_reshape(t, mtf_onnx_weight(t, b->scales, true), 3, of_blocks);
+    x = mtf_onnx_reshape(t, mtf_onnx_binary(t, MTF_OP_MULTIPLY, x, scales), 2, whole);
+    return x == NULL || b->columns == whole[1] ? x : mtf_onnx_slice(t, x, 1, 0, 1, b->columns);
+}
+
+static bool read_blocks(MtfOnnxCall *call, Blocks *b) {
+    b->bits = (int)mtf_onnx_int(call, "bits", 4);
+    b->block = mtf_onnx_int(call, "block_size", 128);
+    bool known_bits = b->bits == 2 || b->bits == 4 || b->bits == 8;
+    return (known_bits && b->block >= 16 && b->block <= 65536 && b->block % 8 == 0 &&
+            b->rows >= 1 && b->columns >= 1) ||
+           mtf_onnx_fail(call->t, "2, 4 or 8 bits, and blocks of at least 16 numbers, are "
+                                  "expected") != NULL;
+}
+
+/* x [..., K] times a matrix [N, K] of few bits. */
+static MtfOnnxValue *multiply_blocks(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    MtfOnnxValue *x = call->inputs[0], *bias = mtf_onnx_input(call, 5);
+    Blocks b = { .rows = mtf_onnx_int(call, "N", 0),
+                 .columns = mtf_onnx_int(call, "K", 0),
+                 .numbers = call->inputs[1],
+                 .scales = call->inputs[2],
+                 .zeros = mtf_onnx_input(call, 3) };
+    if (!read_blocks(call, &b))
+        return NULL;
+    if (mtf_onnx_input(call, 4) != NULL)
+        return mtf_onnx_fail(t, "blocks in another order (\"g_idx\") are not supported");
+    if (x->rank < 1 || x->rank > 8 || x->sizes[x->rank - 1] != b.columns)
+        return mtf_onnx_fail(t, "its input should have %" PRId64 " columns", b.columns);
+    g_autofree char *letters =
+        g_strdup_printf("%.*sk,nk->%.*sn", x->rank - 1, "abcdefgh", x->rank - 1, "abcdefgh");
+    MtfOnnxValue *inputs[] = { x, mtf_onnx_cast(t, numbers_of(t, &b), x->type) };
+    MtfOnnxValue *y = mtf_onnx_product(t, letters, 2, inputs);
+    return bias == NULL ? y : mtf_onnx_binary(t, MTF_OP_ADD, y, mtf_onnx_weight(t, bias, false));
+}
+
+/* Rows of a table [rows, columns] of few bits, for ids. */
+static MtfOnnxValue *look_up_blocks(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    const MtfOnnxValue *table = call->inputs[0];
+    Blocks b = { .numbers = call->inputs[0],
+                 .scales = call->inputs[2],
+                 .zeros = mtf_onnx_input(call, 3) };
+    if (table->rank != 2 || table->type != MTF_ONNX_UINT8 ||
+        mtf_onnx_int(call, "gather_axis", 0) != 0 || mtf_onnx_int(call, "quantize_axis", 1) != 1)
+        return mtf_onnx_fail(t, "rows of bytes (uint8), in blocks of columns, are expected");
+    b.rows = table->sizes[0];
+    b.columns = table->sizes[1] * 8 / MAX(1, mtf_onnx_int(call, "bits", 4));
+    if (!read_blocks(call, &b))
+        return NULL;
+    if (b.columns % b.block != 0)
+        return mtf_onnx_fail(t, "%" PRId64 " columns are no blocks of %" PRId64, b.columns,
+                             b.block);
+    return mtf_onnx_lookup(t, mtf_onnx_material(t, numbers_of(t, &b)), call->inputs[1], 0);
+}
+
 /* ---- Convolutions ---------------------------------------------------------------------------- */
 
 /* Input k, one number a channel, beside a result of (batch, channels, …). */
@@ -187,10 +308,14 @@ static MtfOnnxValue *convolve_quantised(MtfOnnxCall *call) {
 const MtfOnnxOperator mtf_onnx_quantised_operators[] = {
     { "ConvInteger", convolve_integers, 0, 0, 2, 4, NULL },
     { "DequantizeLinear", dequantise, 0, 0, 2, 3, NULL },
+    { "DequantizeLinear", dequantise, 0, 0, 2, 3, "com.microsoft" },
     { "DynamicQuantizeLinear", quantise_dynamically, 0, 0, 1, 1, NULL },
+    { "GatherBlockQuantized", look_up_blocks, 0, 0, 3, 4, "com.microsoft" },
     { "MatMulInteger", multiply_integers, 0, 0, 2, 4, NULL },
+    { "MatMulNBits", multiply_blocks, 0, 0, 3, 6, "com.microsoft" },
     { "QLinearConv", convolve_quantised, 0, 0, 8, 9, NULL },
     { "QLinearMatMul", multiply_quantised, 0, 0, 8, 8, NULL },
     { "QuantizeLinear", quantise, 0, 0, 2, 3, NULL },
+    { "QuantizeLinear", quantise, 0, 0, 2, 3, "com.microsoft" },
     { 0 },
 };

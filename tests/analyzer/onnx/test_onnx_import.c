@@ -546,6 +546,31 @@ static void heads_that_do_not_go_together_are_refused(void **state) {
     fails_with(g, "m.onnx: node 0 (RotaryEmbedding): 8 features of 8 cannot turn by 3 angles");
 }
 
+/* Keys behind a past of `length` places, or of no length that is given (0). */
+static MtfGraph *behind_past(int64_t length) {
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "k", MTF_ONNX_FLOAT, "batch,2,length,8");
+    mtf_make_input(g, 11, "past.0.key", MTF_ONNX_FLOAT, "batch,2,past_length,8");
+    mtf_make_node(g, "Concat", "past.0.key,k", "all", "axis=2");
+    mtf_make_node(g, "Relu", "all", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "batch,2,all,8");
+    char *names[] = { "length", length > 0 ? "past_length" : NULL, NULL };
+    int64_t sizes[] = { 3, length };
+    const MtfSizeOverrides given = { names, sizes };
+    const MtfOnnxImport request = { .standard_batch = 2, .sizes = &given };
+    return import_with(g, &request, NULL);
+}
+
+static void a_past_without_a_length_is_none(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) alone = behind_past(0), behind = behind_past(5);
+    assert_string_equal(format(alone, "y"), "f32[batch:2, channels:2, length:3, width:8]");
+    assert_int_equal(count_kind(alone, MTF_OP_CONCAT), 0);
+    assert_string_equal(format(behind, "y"), "f32[batch:2, channels:2, joined:8, width:8]");
+    assert_int_equal(mtf_graph_tensor(behind, mtf_graph_find_tensor(behind, "past.0.key"))->feed,
+                     MTF_FEED_FEATURES);
+}
+
 /* ConstantOfShape of 2^60 elements, and a tensor that claims them. */
 static void claims_of_size_allocate_nothing(void **state) {
     (void)state;
@@ -736,6 +761,7 @@ int main(void) {
         cmocka_unit_test(sequences_go_where_they_are_taken),
         cmocka_unit_test(places_that_do_not_go_together_are_refused),
         cmocka_unit_test(heads_that_do_not_go_together_are_refused),
+        cmocka_unit_test(a_past_without_a_length_is_none),
         cmocka_unit_test(claims_of_size_allocate_nothing),
         cmocka_unit_test(a_batch_that_the_file_fixes_can_be_another),
         cmocka_unit_test(another_batch_goes_where_the_examples_go),

@@ -218,3 +218,135 @@ for mode, theirs, beyond, corners in ('linear', 'bilinear', 'zeros', 0), ('cubic
         ('nearest', 'nearest', 'border', 1):
     case(f'grid_sample_{mode}_{beyond}', 'GridSample', dict(x=x, grid=grid), dict(y=F.grid_sample(x, grid, theirs, beyond, corners == 1)), 20,
          mode=mode, padding_mode=beyond, align_corners=corners)
+
+# ---- onnxruntime's attention ----
+
+
+def positions(first, n):
+    return torch.arange(first, first + n)
+
+
+def grouped(name, q, k, v, heads_of, past=None, cos=None, window=0, cap=0, bias=None, packed=False, sinks=None, **attributes):
+    """Causal attention whose heads of queries share those of keys; q, k, v [batch, places, features]."""
+    n, groups = heads_of
+    fed = dict(q=torch.cat((q, k, v), 2)) if packed else dict(q=q, k=k, v=v)
+    b, s = q.shape[:2]
+    p = 0 if past is None else past[0].shape[2]
+    q, k, v = heads(q, n), heads(k, groups), heads(v, groups)
+    if cos is not None:
+        at = positions(p, s).expand(b, s)
+        q, k = (rotate(x, cos[0][at], cos[1][at], attributes.get('rotary_interleaved', 0) == 1) for x in (q, k))
+        attributes['do_rotary'] = 1
+    if past is not None:
+        k, v = torch.cat((past[0], k), 2), torch.cat((past[1], v), 2)
+    seen = torch.ones(s, p + s).tril(p)
+    if window:
+        attributes['local_window_size'] = window
+        seen = seen.triu(p - window + 1)
+    if cap:
+        attributes['softcap'] = cap
+    y = attend(q, k, v, seen.bool(), cap=cap) if bias is None else attend(q, k, v, bias.masked_fill(seen == 0, -torch.inf))
+    if sinks is not None:
+        scores = q @ k.repeat_interleave(n // groups, 1).mT * q.shape[3] ** -0.5
+        scores = torch.cat((scores.masked_fill(seen == 0, -torch.inf), sinks.view(1, n, 1, 1).expand(b, n, s, 1)), 3)
+        y = scores.softmax(-1)[..., :-1] @ v.repeat_interleave(n // groups, 1)
+    none = dict(k=None, v=None) if packed else {}
+    empty = dict(past_k=None, past_v=None) if past is None else dict(past_k=past[0], past_v=past[1])
+    lengths = dict(lengths=torch.full((b,), p + s - 1, dtype=torch.int32), total=torch.tensor(p + s, dtype=torch.int32))
+    tables = {} if cos is None and bias is None and sinks is None else dict(cos=cos and cos[0], sin=cos and cos[1])
+    more = dict(tables, ids=None, bias=bias) if bias is not None or sinks is not None else tables
+    more = dict(more, sinks=sinks) if sinks is not None else more
+    case(name, 'GroupQueryAttention', {**fed, **none, **empty, **lengths, **more}, dict(y=flat(y), now_k=k, now_v=v), 17, 'com.microsoft',
+         ('lengths', 'total') + (('cos', 'sin') if cos else ()), num_heads=n, kv_num_heads=groups, **attributes)
+
+
+q, k, v = rand(2, 6, 32), rand(2, 6, 16), rand(2, 6, 16)
+grouped('microsoft_grouped', q, k, v, (4, 2))
+grouped('microsoft_grouped_window', q, k, v, (4, 2), window=3, cap=2.0)
+grouped('microsoft_grouped_bias', q, k, v, (4, 2), bias=rand(2, 4, 6, 6))
+grouped('microsoft_grouped_sinks', q, k, v, (4, 2), sinks=rand(4))
+q, k, v = rand(2, 6, 64), rand(2, 6, 32), rand(2, 6, 32)
+past = rand(2, 2, 3, 16), rand(2, 2, 3, 16)
+angles = torch.outer(torch.arange(9.), 10. ** -torch.arange(0, 1, 0.125))
+turning = angles.cos(), angles.sin()
+grouped('microsoft_grouped_rotary', q, k, v, (4, 2), cos=turning)
+grouped('microsoft_grouped_packed', q, k, v, (4, 2), cos=turning, packed=True, rotary_interleaved=1)
+grouped('microsoft_grouped_past', q[:, :1], k[:, :1], v[:, :1], (4, 2), past=past, cos=turning)
+
+q, k, v = rand(2, 4, 24), rand(2, 6, 24), rand(2, 6, 36)
+bias = rand(24 + 24 + 36)
+parts = bias.split((24, 24, 36))
+wide = [heads(x + part, 3) for x, part in zip((q, k, v), parts)]
+seen = torch.tensor([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]], dtype=torch.int32)
+low = -10000. * (1 - seen[:, None, None].float())
+more = rand(2, 3, 4, 6)
+case('microsoft_heads', 'MultiHeadAttention', dict(q=q, k=k, v=v, bias=bias, seen=seen), dict(y=flat(attend(*wide, low))), 17, 'com.microsoft',
+     num_heads=3)
+case('microsoft_heads_bias', 'MultiHeadAttention', dict(q=q, k=k, v=v, bias=None, mask=None, more=more),
+     dict(y=flat(attend(heads(q, 3), heads(k, 3), heads(v, 3), more))), 17, 'com.microsoft', num_heads=3)
+k, v = rand(2, 3, 6, 8), rand(2, 3, 6, 8)
+case('microsoft_heads_cross', 'MultiHeadAttention', dict(q=q, k=k, v=v), dict(y=flat(attend(heads(q, 3), k, v))), 17, 'com.microsoft', num_heads=3)
+all = rand(2, 5, 3, 3, 8)
+case('microsoft_heads_packed', 'MultiHeadAttention', dict(q=all), dict(y=flat(attend(*(all[:, :, :, i].transpose(1, 2) for i in range(3)), scale=0.2))), 17,
+     'com.microsoft', num_heads=3, scale=0.2)
+past_k, past_v = rand(2, 3, 2, 8), rand(2, 3, 2, 8)
+q, k, v = rand(2, 4, 24), rand(2, 4, 24), rand(2, 4, 24)
+now_k, now_v = torch.cat((past_k, heads(k, 3)), 2), torch.cat((past_v, heads(v, 3)), 2)
+case('microsoft_heads_past', 'MultiHeadAttention', dict(q=q, k=k, v=v, bias=None, mask=None, more=None, past_k=past_k, past_v=past_v),
+     dict(y=flat(attend(heads(q, 3), now_k, now_v, causal=True)), now_k=now_k, now_v=now_v), 17, 'com.microsoft', num_heads=3, unidirectional=1)
+
+x, w, b = rand(2, 5, 16), 0.3 * rand(16, 24 + 24 + 12), rand(60)
+wide = [heads(part, 3) for part in (x @ w + b).split((24, 24, 12), 2)]
+seen = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], dtype=torch.int32)
+low = -10000. * (1 - seen[:, None, None].float())
+same = dict(num_heads=3, qkv_hidden_sizes=(24, 24, 12))
+case('microsoft_attention', 'Attention', dict(x=x, w=w, b=b, seen=seen), dict(y=flat(attend(*wide, low))), 17, 'com.microsoft', ('w', 'b'), **same)
+case('microsoft_attention_lengths', 'Attention', dict(x=x, w=w, b=b, seen=seen.sum(1, dtype=torch.int32)), dict(y=flat(attend(*wide, low))), 17,
+     'com.microsoft', ('w', 'b'), **same)
+w, b, past = 0.3 * rand(16, 72), rand(72), rand(2, 2, 3, 4, 8)
+q, k, v = (heads(part, 3) for part in (x @ w + b).chunk(3, 2))
+now = torch.stack((torch.cat((past[0], k), 2), torch.cat((past[1], v), 2)))
+case('microsoft_attention_past', 'Attention', dict(x=x, w=w, b=b, mask=None, past=past), dict(y=flat(attend(q, *now, causal=True)), now=now), 17,
+     'com.microsoft', ('w', 'b'), num_heads=3, unidirectional=1)
+lengths, q, k, v = torch.tensor([3, 6]), rand(2, 3, 4, 8), rand(2, 3, 6, 8), rand(2, 3, 6, 10)
+case('attention_lengths', 'Attention', dict(q=q, k=k, v=v, mask=None, past_k=None, past_v=None, lengths=lengths),
+     dict(y=attend(q, k, v, (torch.arange(6) < lengths[:, None])[:, None, None])), 24)
+
+# ---- onnxruntime's products, matrices of few bits, embeddings ----
+
+a, b = rand(2, 3, 4, 5), rand(2, 3, 6, 5)
+case('microsoft_fused_product', 'FusedMatMul', dict(a=a, b=b), dict(y=0.25 * a @ b.mT), 17, 'com.microsoft', alpha=0.25, transB=1)
+x, w, b, z = rand(2, 4, 7, 6), rand(6, 4, 3, 3), rand(6), rand(2, 6, 7, 6)
+case('microsoft_fused_convolution', 'FusedConv', dict(x=x, w=w, b=b, z=z), dict(y=F.relu(F.conv2d(x, w, b, padding=1) + z)), 17, 'com.microsoft', ('w', 'b'),
+     pads=(1, 1, 1, 1), activation='Relu')
+
+
+def few_bits(bits, rows, columns, block, zeros):
+    """Numbers, scales and zeros as the file has them, and the matrix."""
+    n, each = -(-columns // block), 8 // bits
+    numbers, scales = torch.randint(0, 1 << bits, (rows, n * block)), 0.1 + 0.1 * torch.rand(rows, n)
+    zero = torch.randint(0, 1 << bits, (rows, n)) if zeros else torch.full((rows, n), 1 << bits - 1)
+
+    def pack(x):
+        x = F.pad(x, (0, -x.shape[1] % each)).unflatten(1, (-1, each))
+        return sum(x[..., i] << bits * i for i in range(each)).to(torch.uint8)
+    matrix = ((numbers.unflatten(1, (n, block)) - zero[..., None]) * scales[..., None]).flatten(1)[:, :columns]
+    return pack(numbers).view(rows, n, -1), scales, pack(zero), matrix
+
+
+x = rand(2, 3, 40)
+for bits, columns, zeros in ((4, 40, False), (4, 40, True), (8, 40, True), (2, 48, True)):
+    x = rand(2, 3, columns)
+    w, scales, zero, matrix = few_bits(bits, 12, columns, 16, zeros)
+    fed = dict(x=x, w=w, s=scales, **(dict(z=zero.flatten()) if zeros else {}))
+    case(f'microsoft_bits_{bits}{"_zeros" if zeros else ""}', 'MatMulNBits', fed, dict(y=x @ matrix.T), 17, 'com.microsoft', tuple(fed)[1:], K=columns, N=12,
+         bits=bits, block_size=16)
+w, scales, zero, matrix = few_bits(4, 10, 32, 16, True)
+ids = torch.randint(0, 10, (2, 5))
+case('microsoft_bits_rows', 'GatherBlockQuantized', dict(w=w.flatten(1), ids=ids, s=scales, z=zero), dict(y=matrix[ids]), 21, 'com.microsoft', ('w', 's', 'z'),
+     bits=4, block_size=16, quantize_axis=1, gather_axis=0)
+ids, segments, mask = torch.randint(0, 9, (2, 5), dtype=torch.int32), torch.randint(0, 2, (2, 5), dtype=torch.int32), (seen > 0).int()
+words, places, kinds, scale, shift = rand(9, 8), rand(7, 8), rand(2, 8), rand(8), rand(8)
+y = F.layer_norm(words[ids.long()] + places[:5] + kinds[segments.long()], (8,), scale, shift, 1e-12)
+case('microsoft_embed_norm', 'EmbedLayerNormalization', dict(ids=ids, segments=segments, words=words, places=places, kinds=kinds, scale=scale, shift=shift,
+     seen=mask), dict(y=y, lengths=mask.sum(1, dtype=torch.int32)), 17, 'com.microsoft', ('words', 'places', 'kinds', 'scale', 'shift'))
