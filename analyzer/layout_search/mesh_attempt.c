@@ -412,7 +412,7 @@ bool mtf_mesh_is_hopeless(const MtfPlanSearch *search, const MtfMesh *mesh, int6
     bool is_hopeless = hopeless < INT64_MAX &&
                        search_problem(search, attempt, hopeless, HOPELESS_WORK, NULL) &&
                        attempt->hopeless;
-    *least = attempt->free.bound;
+    *least = is_hopeless ? hopeless : attempt->free.bound;
     return is_hopeless;
 }
 

@@ -4,6 +4,7 @@
 #include "analyzer/layout_search/merged_answer.h"
 #include "analyzer/layout_search/mesh_choice.h"
 #include "analyzer/layout_search/mesh_rules.h"
+#include "analyzer/solver/problem/in_parallel.h"
 #include "cost/tune/program_mapping.h"
 
 #include <math.h>
@@ -173,23 +174,55 @@ static bool search_meshes(const MtfPlanSearch *search, MtfMeshAttempt **best, in
 /* More meshes are compared by their rules before any is looked at. */
 #define MOST_HOPELESS 8
 
-/* The meshes that are not hopeless beside the rival by a first bound, and to `bounds` (int64_t) theirs: of others not
- * even the rules matter. Large graphs take long to pose, and come with the one mesh that few of their layers have
- * chosen. */
-static GArray *list_hopeful(const MtfPlanSearch *search, GArray *bounds) {
+/* A look at one mesh. */
+typedef struct {
+    const MtfPlanSearch *search;
+    const MtfMesh *mesh;
+    bool hopeless;
+    int64_t least;
+} Glance;
+
+static void glance_at(int i, void *data) {
+    Glance *glance = (Glance *)data + i;
+    glance->hopeless = mtf_mesh_is_hopeless(glance->search, glance->mesh, &glance->least);
+}
+
+/* Whether a first bound is asked which meshes are hopeless beside the rival: of these not even the rules matter. Large
+ * graphs take long to pose, and come with the one mesh that few of their layers have chosen. */
+static bool looks_first(const MtfPlanSearch *search) {
     const MtfPlanSearchOptions *options = search->options;
-    bool asked = options->by_bound && options->rival_seconds > 0 && !options->rules_only &&
-                 !mtf_plan_search_is_large(search) && search->meshes->len <= MOST_HOPELESS;
-    GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    for (guint i = 0; i < search->meshes->len; i++) {
-        const MtfMesh *mesh = &g_array_index(search->meshes, MtfMesh, i);
-        int64_t least = 0;
-        if (asked && mtf_mesh_is_hopeless(search, mesh, &least))
+    return options->by_bound && options->rival_seconds > 0 && !options->rules_only &&
+           !mtf_plan_search_is_large(search) && search->meshes->len <= MOST_HOPELESS;
+}
+
+static MtfFirstLook *look_at_meshes(const MtfPlanSearch *search) {
+    guint n = search->meshes->len;
+    g_autofree Glance *glances = g_new0(Glance, n + 1);
+    MtfFirstLook *look = g_new(MtfFirstLook, 1);
+    *look = (MtfFirstLook){ .meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh)),
+                            .bounds = g_array_new(FALSE, FALSE, sizeof(int64_t)),
+                            .least = INT64_MAX };
+    for (guint i = 0; i < n; i++)
+        glances[i] = (Glance){ search, &g_array_index(search->meshes, MtfMesh, i), false, 0 };
+    if (looks_first(search))
+        mtf_in_parallel((int)n, glance_at, glances);
+    for (guint i = 0; i < n; i++) {
+        if (glances[i].hopeless) {
+            look->least = MIN(look->least, glances[i].least);
             continue;
-        g_array_append_val(meshes, *mesh);
-        g_array_append_val(bounds, least);
+        }
+        g_array_append_val(look->meshes, *glances[i].mesh);
+        g_array_append_val(look->bounds, glances[i].least);
     }
-    return meshes;
+    return look;
+}
+
+void mtf_first_look_free(MtfFirstLook *look) {
+    if (look == NULL)
+        return;
+    g_array_unref(look->meshes);
+    g_array_unref(look->bounds);
+    g_free(look);
 }
 
 /* ---- Entry ----------------------------------------------------------------------------------- */
@@ -285,6 +318,16 @@ static bool may_merge(const MtfPlanSearchOptions *options) {
     return !options->rules_only && options->pins == NULL && options->forbids == NULL;
 }
 
+MtfFirstLook *mtf_plan_search_look(const MtfGraph *graph, const GArray *meshes,
+                                   const MtfPlanSearchOptions *options) {
+    MtfPlanSearch search = {
+        .graph = graph, .meshes = meshes, .options = options, .control = options->control
+    };
+    g_autoptr(MtfMergedMeshes) merged =
+        may_merge(options) ? mtf_merged_meshes_new(graph, meshes, options->machine) : NULL;
+    return merged == NULL && looks_first(&search) ? look_at_meshes(&search) : NULL;
+}
+
 bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
                      const MtfPlanSearchOptions *options, MtfPlanAnswer *answer, GError **error) {
     *answer = (MtfPlanAnswer){ .stage = options->stage,
@@ -308,11 +351,11 @@ bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
                              .options = &own,
                              .in_order = &in_order,
                              .control = shares ? &begins : options->control };
-    g_autoptr(GArray) bounds = g_array_new(FALSE, FALSE, sizeof(int64_t));
-    g_autoptr(GArray) hopeful = list_hopeful(&search, bounds);
-    answer->hopeless = hopeful->len == 0;
-    search.meshes = hopeful;
-    search.bounds = bounds;
+    g_autoptr(MtfFirstLook) first = options->look == NULL ? look_at_meshes(&search) : NULL;
+    const MtfFirstLook *look = first != NULL ? first : options->look;
+    answer->hopeless = look->meshes->len == 0;
+    search.meshes = look->meshes;
+    search.bounds = look->bounds;
     bool done = answer->hopeless ||
                 (mtf_first_rules(&search, &in_order, error) && search_on(&search, answer, error));
     mtf_rule_answer_clear(&in_order);

@@ -32,6 +32,16 @@ typedef struct {
     MtfLayout *layout;
 } MtfKnownLayout;
 
+/* What a first look at meshes leaves of them, beside a rival. */
+typedef struct {
+    GArray *meshes; /* MtfMesh: a layout of these may have the shorter step */
+    GArray *bounds; /* int64_t: no layout of each, laid in order, costs less */
+    int64_t least;  /* nor one of the others, which are hopeless; INT64_MAX: there are none */
+} MtfFirstLook;
+
+void mtf_first_look_free(MtfFirstLook *look);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfFirstLook, mtf_first_look_free)
+
 typedef struct {
     const MtfMachine *machine;
     MtfStageExecution stage; /* how the layouts are run that are searched */
@@ -60,12 +70,17 @@ typedef struct {
     double rival_seconds; /* of another plan's step, 0: none. A search that cannot come near it is
                              hopeless, and left: */
     bool by_bound;        /* as soon as its bound says so, without an answer */
-    bool settles;         /* the layout that a proof keeps may be settled beside it, with */
-    const char *collectives; /* … as of mtf_layout_settle */
+    const MtfFirstLook *look; /* at its meshes, where that is done already; or NULL */
+    bool settles;             /* the layout that a proof keeps may be settled beside it, with */
+    const char *collectives;  /* … as of mtf_layout_settle */
 } MtfPlanSearchOptions;
 
 /* Searches the meshes (MtfMesh). True with or without a layout; false on an error. The same input
  * gives the same answer unless its control ends it. Clear the answer in either case. */
 bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
                      const MtfPlanSearchOptions *options, MtfPlanAnswer *answer, GError **error);
+
+/* Looks at the meshes as the search would at first; NULL where it would not, or at others in their place. */
+MtfFirstLook *mtf_plan_search_look(const MtfGraph *graph, const GArray *meshes,
+                                   const MtfPlanSearchOptions *options);
 #endif

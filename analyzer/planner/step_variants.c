@@ -91,6 +91,7 @@ static bool is_fixed(const Variants *variants) {
 static void candidate_clear(gpointer data) {
     MtfStepCandidate *candidate = data;
     g_clear_pointer(&candidate->prices, mtf_rule_prices_free);
+    g_clear_pointer(&candidate->look, mtf_first_look_free);
     g_clear_pointer(&candidate->graph, mtf_graph_free);
 }
 
@@ -99,6 +100,7 @@ static void hand_over(MtfStepCandidate *candidate, GArray *candidates) {
     g_array_append_val(candidates, *candidate);
     candidate->graph = NULL;
     candidate->prices = NULL;
+    candidate->look = NULL;
 }
 
 static void trial_clear(gpointer data) {
@@ -315,6 +317,34 @@ static int cheapest_line(const Lines *lines) {
     return cheapest;
 }
 
+/* Leaves trials of a line out. */
+static void drop_trials(Lines *lines, Line *line, int first) {
+    for (int i = first; i < line->count; i++)
+        g_ptr_array_remove(lines->trials, &line->trials[i]);
+    line->count = MIN(line->count, first);
+}
+
+/* Looks at the cheapest of the lines' first variants, and leaves out what is as hopeless as that. */
+static void look_at_cheapest(Lines *lines) {
+    const MtfStepVariantsOptions *options = lines->variants->options;
+    Line *cheapest = &lines->lines[cheapest_line(lines)];
+    MtfStepCandidate *candidate = &cheapest->trials[0].candidate;
+    if (options->look == NULL || last_cost(cheapest) == INT64_MAX)
+        return;
+    candidate->look = options->look(candidate, options->look_data);
+    if (candidate->look == NULL || candidate->look->meshes->len > 0)
+        return;
+    int64_t least = candidate->look->least;
+    for (int recompute = 0; recompute < MTF_RECOMPUTES; recompute++) {
+        Line *line = &lines->lines[recompute];
+        const MtfStepCandidate *first = &line->trials[0].candidate;
+        if (line == cheapest)
+            drop_trials(lines, line, 1);
+        else if (mtf_step_candidate_promise(first, candidate, least) >= (double)least)
+            drop_trials(lines, line, 0);
+    }
+}
+
 /* Memory apart more micro-batches cost more, so lines are merged as far as the order is asked for: behind the cheapest
  * comes the next of its line, or the first of another. */
 static void merge_lines(Lines *lines) {
@@ -322,6 +352,7 @@ static void merge_lines(Lines *lines) {
     int known = has_few_tries(lines->variants, first->candidate.graph) ? MTF_VARIANTS_AT_ONCE
                                                                        : MTF_VARIANTS_A_CHOICE;
     mtf_in_parallel(MTF_RECOMPUTES, price_next, lines);
+    look_at_cheapest(lines);
     for (int i = 1; i < known; i++)
         price_next(cheapest_line(lines), lines);
 }

@@ -14,10 +14,14 @@
  * only cost time. Otherwise variants are ranked by what their best rule layout would cost if memory were no
  * matter (under the limit, where only rules are searched). Behind a first in several micro-batches comes the
  * cheapest in fewer: where memory matters, each of them gathers weights anew. That order is a heuristic; what is
- * found for a variant is not. */
+ * found for a variant is not.
+ *
+ * Beside the step of another kind of plan the cheapest is looked at before others of its line are priced. Where all of
+ * its layouts are hopeless, so is the rest of its line, memory apart, and other lines that promise no less. */
 #ifndef MTF_STEP_VARIANTS_H
 #define MTF_STEP_VARIANTS_H
 
+#include "analyzer/layout_search/plan_search.h"
 #include "analyzer/planner/planning.h"
 #include "analyzer/rules/rule_prices.h"
 #include "analyzer/solver/problem/search_control.h"
@@ -26,6 +30,8 @@
  * whose two best are searched. */
 #define MTF_VARIANTS_A_CHOICE 3
 #define MTF_VARIANTS_A_CHOICE_LARGE 2
+
+typedef struct MtfStepCandidate MtfStepCandidate;
 
 typedef struct {
     const MtfGraph *written; /* by the user */
@@ -43,10 +49,13 @@ typedef struct {
     const char *const *forbids; /* … */
     bool rules_only;            /* free layouts are not searched */
     int few_tries; /* operations of a step above which the first two alone are searched */
+    /* Looks at the cheapest beside another plan's step; NULL: there is none, or nothing is to be said. */
+    MtfFirstLook *(*look)(const MtfStepCandidate *candidate, void *data);
+    void *look_data;
     MtfSearchControl *control; /* or NULL */
 } MtfStepVariantsOptions;
 
-typedef struct {
+struct MtfStepCandidate {
     MtfStepVariant variant;
     int64_t least_bytes; /* no layout needs less */
     int64_t hidden;      /* nanoseconds of its cost that may pass beside kernels: copies to and from
@@ -56,7 +65,8 @@ typedef struct {
     double seconds;      /* that its training graph took to be made; 0: not known */
     MtfGraph *graph;     /* its training graph, for whoever wants to take it; or NULL */
     MtfRulePrices *prices; /* of that graph's rules, likewise, of those that promise most */
-} MtfStepCandidate;
+    MtfFirstLook *look;    /* at its meshes, or NULL */
+};
 
 /* Nanoseconds that a candidate promises to cost beside another that was searched, or NULL: as much as its rules, less
  * what free layouts save of the other's, which cost `bound` at least (0: not known). What memory adds to the other

@@ -207,6 +207,8 @@ static GArray *find_variants(const MtfVariantSearchOptions *options, GError **er
     MtfSearchControl part;
     double share = options->frontier > 0 ? PLAN_SHARE * VARIANT_SHARE : VARIANT_SHARE;
     mtf_search_control_init_share(&part, options->control, share);
+    MtfVariantSearchOptions looking = *options;
+    looking.control = &part;
     MtfStepVariantsOptions variants = { .written = options->written,
                                         .machine = options->machine,
                                         .meshes = options->meshes,
@@ -226,6 +228,8 @@ static GArray *find_variants(const MtfVariantSearchOptions *options, GError **er
                                         .forbids = options->forbids,
                                         .rules_only = options->rules_only,
                                         .few_tries = MTF_LARGE_OPERATIONS,
+                                        .look = mtf_variant_look,
+                                        .look_data = &looking,
                                         .control = &part };
     mtf_search_tell_phase(options->control, "comparing step variants");
     return mtf_step_variants(&variants, error);

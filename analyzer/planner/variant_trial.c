@@ -81,8 +81,8 @@ int64_t mtf_variants_rival_cost(const MtfVariantSearchOptions *options) {
 
 /* ---- One variant ---------------------------------------------------------------------------------- */
 
-static MtfPlanSearchOptions plan_options(Trial *trial, int frontier) {
-    const MtfVariantSearchOptions *options = trial->options;
+static MtfPlanSearchOptions plan_options(const MtfVariantSearchOptions *options,
+                                         const MtfGraph *graph) {
     return (MtfPlanSearchOptions){
         .machine = options->machine,
         .memory_limit = options->memory_limit,
@@ -91,20 +91,23 @@ static MtfPlanSearchOptions plan_options(Trial *trial, int frontier) {
         .rules_only = options->rules_only,
         .no_rules = options->no_rules,
         .uniform = options->uniform,
-        .frontier = frontier,
         .has_gap = !isnan(options->gap),
         .gap = options->gap,
         .proof_gap = options->proof_gap,
         .seed = options->seed,
         .keep_problem = options->keep_problem,
-        .control = &trial->control,
-        .race = trial->race,
-        .runner = trial->runner,
+        .control = options->control,
         .rival_seconds = options->rival_seconds,
-        .by_bound = trial->found.graph->operations->len > QUICK_OPERATIONS,
+        .by_bound = graph->operations->len > QUICK_OPERATIONS,
         .settles = true,
         .collectives = options->collectives,
     };
+}
+
+MtfFirstLook *mtf_variant_look(const MtfStepCandidate *candidate, void *data) {
+    const MtfVariantSearchOptions *options = data;
+    MtfPlanSearchOptions search = plan_options(options, candidate->graph);
+    return mtf_plan_search_look(candidate->graph, options->meshes, &search);
 }
 
 double mtf_variant_bytes_to_host(const MtfVariantSearchOptions *options, const MtfGraph *graph,
@@ -172,7 +175,13 @@ static bool search_variant(Trial *trial, int frontier, GError **error) {
     if (found->graph == NULL || !check_host(trial->options, found->graph, error))
         return false;
     g_autoptr(MtfRulePrices) prices = g_steal_pointer(&candidate->prices);
-    MtfPlanSearchOptions options = plan_options(trial, frontier);
+    g_autoptr(MtfFirstLook) look = g_steal_pointer(&candidate->look);
+    MtfPlanSearchOptions options = plan_options(trial->options, found->graph);
+    options.frontier = frontier;
+    options.control = &trial->control;
+    options.race = trial->race;
+    options.runner = trial->runner;
+    options.look = look;
     g_autoptr(GArray) known = known_layouts(trial->options->few, found->graph);
     options.known = known;
     options.mapping = known != NULL ? trial->options->few->mapping : NULL;

@@ -29,6 +29,10 @@ double mtf_variant_bytes_to_host(const MtfVariantSearchOptions *options, const M
 /* Whether a device's share of the host's memory has room for them. */
 bool mtf_variant_host_holds(const MtfMachine *machine, double bytes_on_host);
 
+/* Looks at a candidate's meshes beside the rival of the options (MtfVariantSearchOptions, `data`); NULL where there is
+ * none, or nothing to be said at once. */
+MtfFirstLook *mtf_variant_look(const MtfStepCandidate *candidate, void *data);
+
 /* Searches `count` variants (at most MTF_VARIANTS_AT_ONCE) from `first` on, at once, and keeps the best plan.
  * Adds to `after` those that were searched when a plan that fits was known. */
 bool mtf_variants_try(const MtfVariantSearchOptions *options, MtfVariantAnswer *best, int first,

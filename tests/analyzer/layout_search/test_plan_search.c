@@ -89,7 +89,7 @@ static void a_search_ends_where_its_bound_is_far_from_a_rival(void **state) {
     g_autoptr(GArray) both = mtf_test_meshes("r:4");
     g_array_append_vals(both, mesh->data, 1);
     MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
-    MtfPlanAnswer alone, near, far, tight;
+    MtfPlanAnswer alone, near, looked, far, tight;
     search(graph, mesh, &options, &alone);
     assert_false(alone.hopeless);
     options.by_bound = true;
@@ -98,15 +98,25 @@ static void a_search_ends_where_its_bound_is_far_from_a_rival(void **state) {
     assert_true(near.found && !near.hopeless);
     assert_true(near.step_seconds == alone.step_seconds);
     assert_int_equal(near.cost, alone.cost);
+    g_autoptr(MtfFirstLook) hopeful = mtf_plan_search_look(graph, both, &options);
+    assert_true(hopeful->meshes->len > 0 && hopeful->least == INT64_MAX);
+    options.look = hopeful;
+    search(graph, both, &options, &looked);
+    assert_int_equal(looked.cost, alone.cost);
+    options.look = NULL;
     options.rival_seconds = 0.8 * alone.step_seconds;
     search(graph, mesh, &options, &far);
     assert_true(far.hopeless && !far.found);
     assert_null(far.rules.rules); /* a bound says so at once */
+    g_autoptr(MtfFirstLook) look = mtf_plan_search_look(graph, mesh, &options);
+    assert_int_equal(look->meshes->len, 0);
+    assert_true(look->least < alone.cost); /* of the rival's step, and more of it hidden */
     options.memory_limit = mtf_incumbents_smallest(alone.incumbents)->arena_bytes - 1;
     search(graph, mesh, &options, &tight);
     assert_true(tight.hopeless && !tight.found && tight.rules.rules == NULL);
     mtf_plan_answer_clear(&alone);
     mtf_plan_answer_clear(&near);
+    mtf_plan_answer_clear(&looked);
     mtf_plan_answer_clear(&far);
     mtf_plan_answer_clear(&tight);
 }

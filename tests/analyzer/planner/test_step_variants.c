@@ -205,6 +205,65 @@ static void a_variant_promises_what_free_layouts_save_of_another(void **state) {
     assert_true(mtf_step_candidate_promise(&near, NULL, 0) == 70);
 }
 
+/* What a look is to say, and which candidate it was asked of. */
+typedef struct {
+    int64_t least;
+    bool leaves_mesh;
+    int64_t cost;
+    MtfRecompute recompute;
+    int looks;
+} Look;
+
+static MtfFirstLook *look(const MtfStepCandidate *candidate, void *data) {
+    Look *look = data;
+    MtfMesh mesh = { 0 };
+    MtfFirstLook *first = g_new(MtfFirstLook, 1);
+    *first = (MtfFirstLook){ g_array_new(FALSE, TRUE, sizeof(MtfMesh)),
+                             g_array_new(FALSE, FALSE, sizeof(int64_t)), look->least };
+    if (look->leaves_mesh)
+        g_array_append_val(first->meshes, mesh);
+    look->cost = candidate->cost;
+    look->recompute = candidate->variant.recompute;
+    look->looks++;
+    return first;
+}
+
+static GArray *variants_beside_look(const Setup *setup, int64_t limit, Look *beside) {
+    MtfStepVariantsOptions options = setup->options;
+    options.memory_limit = limit;
+    options.look = look;
+    options.look_data = beside;
+    GArray *variants = mtf_step_variants(&options, NULL);
+    assert_int_equal(beside->looks, 1);
+    return variants;
+}
+
+/* The cheapest is looked at. Where that is hopeless, so is the rest of its line, and what its line's first promises no
+ * less of: all others where its rules cost what is hopeless, none where nothing costs that. */
+static void what_promises_no_more_than_a_hopeless_variant_is_left(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(MtfGraph) plain = graph_of(setup, 1, MTF_RECOMPUTE_NONE);
+    int64_t limit = mtf_memory_bound(plain, 4) - 1;
+    g_autoptr(GArray) all = forms_within(setup, limit);
+    Look hopeful = { .leaves_mesh = true }, near = { .least = 1 }, far = { .least = INT64_MAX };
+    g_autoptr(GArray) same = variants_beside_look(setup, limit, &hopeful);
+    assert_int_equal(same->len, all->len);
+    g_autoptr(GArray) none = variants_beside_look(setup, limit, &near);
+    assert_int_equal(none->len, 1);
+    assert_int_equal(candidate(none, 0)->cost, near.cost);
+    g_autoptr(GArray) others = variants_beside_look(setup, limit, &far);
+    int of_line = 0, beside_line = 0;
+    for (guint i = 0; i < all->len; i++)
+        beside_line += candidate(all, i)->variant.recompute != far.recompute;
+    for (guint i = 0; i < others->len; i++) {
+        assert_true(candidate(others, i)->cost == 0 || candidate(others, i)->cost >= far.cost);
+        of_line += candidate(others, i)->variant.recompute == far.recompute;
+    }
+    assert_int_equal(of_line, 1);
+    assert_true(beside_line > 0);
+    assert_int_equal(others->len, 1 + beside_line);
+}
+
 static void when_none_can_fit_the_smallest_is_left(void **state) {
     const Setup *setup = *state;
     g_autoptr(GArray) variants = forms_within(setup, 1000);
@@ -285,6 +344,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_priced_is_no_cheaper),
         cmocka_unit_test(behind_several_microbatches_come_fewer),
         cmocka_unit_test(a_variant_promises_what_free_layouts_save_of_another),
+        cmocka_unit_test(what_promises_no_more_than_a_hopeless_variant_is_left),
         cmocka_unit_test(when_none_can_fit_the_smallest_is_left),
         cmocka_unit_test(rules_get_as_many_microbatches_as_they_need),
         cmocka_unit_test(what_the_user_asks_for_is_not_questioned),
