@@ -154,7 +154,7 @@ static void predict_plan(int i, void *data) {
         g_clear_error(&error);
         return;
     }
-    double bytes = own.kept.reserved ? plan.reserved : plan.device;
+    double bytes = own.kept.reserved ? plan.memory.reserved : plan.memory.device;
     planned->verdict->step = plan.seconds;
     if (!isnan(bytes))
         planned->verdict->memory = bytes / 0x1p30;

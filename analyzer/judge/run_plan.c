@@ -4,6 +4,7 @@
 #include "analyzer/free/standard_layouts.h"
 #include "analyzer/judge/run_graph.h"
 #include "analyzer/planner/pipeline_planning.h"
+#include "cost/summary/pipeline_memory.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 
@@ -87,12 +88,10 @@ static bool price(const MtfTrainingRun *run, const MtfMachine *machine, const Mt
     g_autoptr(MtfPipelinePlan) plan = mtf_pipeline_search(&request, error);
     if (plan == NULL)
         return false;
-    const cJSON *only = run->pp == 1 ? mtf_pipeline_stage(plan, 0)->predicted : NULL;
     *predicted = (MtfRunPlan){
         .seconds = mtf_json_number_of(plan->predicted, "step_seconds", NAN),
-        .given = mtf_json_number_of(only, "given_bytes", NAN),
-        .reserved = mtf_json_number_of(only, "reserved_bytes", NAN),
-        .device = mtf_json_number_of(only, "device_memory_bytes", NAN),
+        .memory = run->pp > 1 ? mtf_pipeline_memory(plan, machine->software)
+                              : mtf_framework_memory_of(mtf_pipeline_stage(plan, 0)->predicted),
     };
     return true;
 }

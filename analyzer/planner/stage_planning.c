@@ -27,6 +27,7 @@ typedef struct {
     MtfPricer pricer;
     cJSON *search; /* the plan's; NULL: it was priced only */
     MtfStageSeconds seconds;
+    MtfFrameworkMemory memory; /* of one that was priced only */
 } Known;
 
 static void known_free(void *data) {
@@ -44,6 +45,7 @@ typedef struct {
     MtfPlan *plan; /* NULL: none fits */
     MtfPricer pricer;
     MtfStageSeconds seconds;
+    MtfFrameworkMemory memory;
     GError *error;
 } Search;
 
@@ -114,12 +116,14 @@ static int devices_of(const MtfStageTask *task) {
     return mtf_mesh_size(&g_array_index(task->meshes, MtfMesh, 0));
 }
 
-/* What the pipeline's schedule and transfers are priced by, and nothing else. Takes over the
- * layout. */
-static MtfPlan *bare_plan(const MtfGraph *graph, MtfLayout *layout) {
+/* What the pipeline's schedule, transfers and memory are priced by, and nothing else. Takes over the layout. */
+static MtfPlan *bare_plan(const MtfGraph *graph, MtfLayout *layout,
+                          const MtfFrameworkMemory *memory) {
     MtfPlan *plan = g_new0(MtfPlan, 1);
     plan->graph = mtf_graph_copy(graph);
     plan->layout = layout;
+    plan->predicted = cJSON_CreateObject();
+    mtf_framework_memory_add(plan->predicted, memory);
     return plan;
 }
 
@@ -153,7 +157,7 @@ static MtfPlan *plan_again(const Known *known, const MtfStageTask *task, MtfStag
     layout->execution.stage = task->execution;
     if (known->search == NULL) {
         *seconds = known->seconds;
-        return same_order ? bare_plan(graph, g_steal_pointer(&layout)) : NULL;
+        return same_order ? bare_plan(graph, g_steal_pointer(&layout), &known->memory) : NULL;
     }
     if (!same_order) {
         mtf_layout_set_order(layout, NULL, 0);
@@ -199,17 +203,18 @@ static void reduce_before_sending(const MtfGraph *graph, MtfLayout *layout) {
         mtf_layout_set_order(layout, NULL, 0);
 }
 
-static void keep(MtfStagePlanner *planner, const MtfPlan *plan, const MtfPricer *pricer,
-                 int64_t limit, const MtfStageSeconds *seconds) {
+static void keep(MtfStagePlanner *planner, const MtfPlan *plan, const Search *search,
+                 int64_t limit) {
     Known *known = g_new0(Known, 1);
     *known = (Known){ .row = planner->row,
                       .limit = limit,
                       .peak_bytes = mtf_json_number_of(plan->predicted, "peak_memory_bytes", 0),
                       .graph = mtf_graph_copy(plan->graph),
                       .layout = mtf_layout_copy(plan->layout),
-                      .pricer = *pricer,
+                      .pricer = search->pricer,
                       .search = cJSON_Duplicate(plan->search, true),
-                      .seconds = *seconds };
+                      .seconds = search->seconds,
+                      .memory = search->memory };
     g_ptr_array_add(planner->known, known);
 }
 
@@ -260,15 +265,6 @@ static bool lay_out(const MtfGraph *graph, const MtfMesh *mesh, const MtfPlanSea
 /* PyTorch's DistributedDataParallel sums gradients in messages of this many bytes (bucket_cap_mb). */
 #define FRAMEWORK_BUCKET (25 << 20)
 
-static cJSON *predict_memory(const MtfProgram *program, const MtfSoftware *software) {
-    MtfFrameworkMemory memory = mtf_framework_memory(program, software);
-    cJSON *predicted = cJSON_CreateObject();
-    mtf_json_add_number(predicted, "given_bytes", memory.given);
-    mtf_json_add_number(predicted, "reserved_bytes", memory.reserved);
-    mtf_json_add_number(predicted, "device_memory_bytes", memory.device);
-    return predicted;
-}
-
 /* The standard layout as it stands, run in the order of the graph. */
 static void price_task(Search *own) {
     const MtfStagePlanner *planner = own->planner;
@@ -291,9 +287,10 @@ static void price_task(Search *own) {
     layout->execution.bucket_bytes = FRAMEWORK_BUCKET;
     g_autoptr(MtfProgram) program = mtf_lower(task->graph, layout);
     own->seconds = stage_seconds(&own->pricer, program);
-    own->plan = bare_plan(task->graph, layout);
-    if (planner->search.machine->software != NULL)
-        own->plan->predicted = predict_memory(program, planner->search.machine->software);
+    const MtfSoftware *software = planner->search.machine->software;
+    if (software != NULL)
+        own->memory = mtf_framework_memory(program, software);
+    own->plan = bare_plan(task->graph, layout, &own->memory);
 }
 
 static void search_task(int i, void *data) {
@@ -375,7 +372,7 @@ MtfPlan *mtf_stage_planner_plan(MtfStagePlanner *planner, int task, MtfStageSeco
         g_propagate_error(error, g_steal_pointer(&search->error));
     if (plan != NULL) {
         *seconds = search->seconds;
-        keep(planner, plan, &search->pricer, own->limit, seconds);
+        keep(planner, plan, search, own->limit);
     }
     search_free(search);
     return plan;

@@ -2,6 +2,7 @@
 #include "cost/summary/pipeline_summary.h"
 
 #include "cost/machine/doubt.h"
+#include "cost/summary/pipeline_memory.h"
 #include "cost/summary/step_summary.h"
 #include "layouts/base/json_writer.h"
 
@@ -83,11 +84,10 @@ static void add_memory(const MtfPipelinePlan *pipeline, const MtfMachine *machin
     mtf_json_add_integer(object, "memory_limit", limit);
     mtf_json_add_number(object, "memory_share", limit > 0 ? peak / (double)limit : 0);
     cJSON_AddBoolToObject(object, "fits", fits);
-    const MtfSoftware *software = machine->software;
-    if (software != NULL)
-        mtf_json_add_number(object, "device_memory_bytes",
-                            round(peak * (1 + software->kept.slack)) +
-                                (double)software->kept.context_bytes);
+    if (machine->software != NULL) {
+        MtfFrameworkMemory memory = mtf_pipeline_memory(pipeline, machine->software);
+        mtf_json_add_number(object, "device_memory_bytes", memory.device);
+    }
 }
 
 /* ---- Shares ------------------------------------------------------------------------------------ */

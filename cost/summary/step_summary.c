@@ -110,15 +110,14 @@ static void add_shares(cJSON *object, const MtfPricer *pricer, const MtfProgram 
     }
 }
 
-/* The peak with slack and context; of frameworks whose allocator was measured what it reserves, of which it gives
- * back what stands empty before a device runs out. */
-static double device_bytes(const MtfMachine *machine, const MtfProgram *program, double peak) {
+/* What the framework takes. Of what its allocator reserves it gives back what stands empty before a device runs out. */
+static void add_framework_memory(cJSON *object, const MtfMachine *machine,
+                                 const MtfProgram *program) {
     const MtfSoftware *software = machine->software;
-    if (!software->kept.comes_and_goes)
-        return peak * (1 + software->kept.slack) + software->kept.context_bytes;
     MtfFrameworkMemory memory = mtf_framework_memory(program, software);
     double needed = memory.given + software->kept.context_bytes;
-    return fmin(memory.device, fmax((double)machine->memory_bytes, needed));
+    memory.device = fmin(memory.device, fmax((double)machine->memory_bytes, needed));
+    mtf_framework_memory_add(object, &memory);
 }
 
 /* What launching a step's kernels takes a host as slow as one that was seen; 0 where none was. */
@@ -168,8 +167,7 @@ void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram
     if (on_host > 0 && host > 0)
         mtf_json_add_number(predicted, "host_memory_limit", host);
     if (pricer->machine->software != NULL)
-        mtf_json_add_integer(predicted, "device_memory_bytes",
-                             (int64_t)device_bytes(pricer->machine, program, peak));
+        add_framework_memory(predicted, pricer->machine, program);
     add_shares(predicted, pricer, program);
     cJSON *unaligned = mtf_unaligned_products(pricer, program);
     if (unaligned != NULL)

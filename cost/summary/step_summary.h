@@ -5,7 +5,7 @@
  *     {"parallelism", "degrees": {…}, "precision", "items", "items_per_step", "items_per_second",
  *      "model_flops", "mfu", "flops_per_second_per_device", "peak_flops_per_second",
  *      "memory_limit", "memory_share", "fits", "bound_by", "shares": {name: seconds},
- *      "unaligned": {…} (unaligned_products.h)}
+ *      "unaligned": {…} (unaligned_products.h)}, and what the framework takes (framework_memory.h)
  *
  * Items are tokens where the graph reads tokens, else examples. Model flops are those of the products
  * that the model needs, without recomputation: of a training step three times the forward products',
