@@ -67,7 +67,7 @@ def drawn(*shape):
 def default(q, k, v):
     """Heads that share keys are rows of one."""
     rows = q.shape[0]
-    return F.scaled_dot_product_attention(q.view(rows, SHARED, HEADS // SHARED, FEATURES), k, v).view(rows, HEADS, 1, FEATURES)
+    return F.scaled_dot_product_attention(q.view(rows, SHARED, HEADS // SHARED, FEATURES), k, v).reshape(rows, HEADS, 1, FEATURES)
 
 
 def flash(q, k, v):
@@ -93,11 +93,11 @@ def attention():
         for name, kernel in kernels.items():
             try:
                 call = captured(lambda kernel=kernel: [kernel(q, k, v) for k, v in caches])
-                calls.append((name, rows, length, copies, call))
+                calls.append((name, rows, length, copies, call, q, caches))
             except Exception as error:
                 say("#", name, rows, length, type(error).__name__, str(error).splitlines()[0][:150])
     ready()
-    for name, rows, length, copies, call in calls:
+    for name, rows, length, copies, call, *_ in calls:
         say("attention", name, rows, length, HEADS, SHARED, FEATURES, seconds_of(call) / copies)
 
 
@@ -148,9 +148,9 @@ def decode(name):
         caches = [(drawn(rows, SHARED, length, FEATURES), drawn(rows, SHARED, length, FEATURES)) for _ in range(OWN)]
         token, at = torch.randint(0, VOCAB, (rows, 1)), torch.tensor([length - 1])
         call = captured(lambda: run(token, caches, at))
-        calls.append((rows, length, call, caches))
+        calls.append((rows, length, call, token, at, caches))
     ready()
-    for rows, length, call, _ in calls:
+    for rows, length, call, *_ in calls:
         say("decode", name, rows, length, seconds_of(call))
 
 
