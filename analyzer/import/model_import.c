@@ -227,7 +227,7 @@ MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **err
     if (mtf_onnx_is_path(file))
         return import_onnx(import, file, said, error);
     g_autofree char *text = NULL;
-    g_autoptr(MtfJsonDocument) document = mtf_json_document_load_text(file, &text, error);
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load_config(file, &text, error);
     if (document == NULL)
         return NULL;
     MtfJson root = mtf_json_root(document);

@@ -164,6 +164,8 @@ static int by_factors(MtfAssembly *m, int which, int branch) {
 
 /* What attention, or what stands in its place, makes of x. */
 static int first_branch(MtfAssembly *m, int x) {
+    if (mtf_layers_have(m->stack->ffn_layers, m->layer))
+        return mtf_assembly_ffn(m, x);
     bool mixes = mtf_layers_have(m->stack->mixer.layers, m->layer);
     return mixes ? mtf_assembly_mixer(m, x) : mtf_assembly_self_attention(m, x);
 }

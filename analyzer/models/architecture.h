@@ -98,6 +98,9 @@ typedef struct {
     MtfLayerSet layers; /* that have it */
     int64_t taps;       /* places that its convolution reads, the last its own */
     bool bias, convolution_bias;
+    const char *read_norms[3]; /* of what steps come from, B and C, where they have scales */
+    bool norm_by_group; /* of MTF_MIXER_HEAD_SCAN: each group of heads has a mean of its own */
+    double step_low, step_high; /* of it: steps stay within; 0, 0: anywhere */
     /* Of MTF_MIXER_SCAN: features, numbers that each keeps, and what steps come from. */
     int64_t d_inner, d_state, d_rank;
     double bare_epsilon; /* of its norms without a scale of what is read; 0: none */
@@ -150,14 +153,15 @@ typedef struct {
     bool values_before_keys; /* there */
     double qkv_limit;        /* q, k and v stay within it; 0: none */
     bool alibi;              /* scores fall with the distance, in each head by a slope of its own */
-    bool coarse_alibi;    /* in bfloat16, and then multiplied by the scale of the scores (Falcon) */
-    bool one_part;        /* layers have no feed-forward part */
-    bool parallel;        /* both parts of a layer look at its input */
-    double rotary_base;   /* 0: no rotary positions */
-    double rotary_share;  /* of each head's features that turn; 1 */
-    bool rotary_sections; /* that count alike in texts, and not in pictures */
-    bool rotary_adjacent; /* pairs lie side by side, not half of the features apart */
-    double rotary_angle;  /* by which every angle is multiplied; 1 */
+    bool coarse_alibi; /* in bfloat16, and then multiplied by the scale of the scores (Falcon) */
+    bool one_part;     /* layers have no feed-forward part */
+    MtfLayerSet ffn_layers;      /* or have that alone */
+    bool parallel;               /* both parts of a layer look at its input */
+    double rotary_base;          /* 0: no rotary positions */
+    double rotary_share;         /* of each head's features that turn; 1 */
+    bool rotary_sections;        /* that count alike in texts, and not in pictures */
+    bool rotary_adjacent;        /* pairs lie side by side, not half of the features apart */
+    double rotary_angle;         /* by which every angle is multiplied; 1 */
     double window_rotary_base;   /* of layers with a window, unstretched; 0: as the others */
     MtfLayerSet straight_layers; /* do not turn */
     double rotary_context, rotary_stretch, rotary_low, rotary_high; /* as the rotary row has them */

@@ -231,15 +231,15 @@ int mtf_assembly_own_norm(MtfAssembly *m, const char *name, const char *file, co
     return y;
 }
 
-int mtf_assembly_wide_norm(MtfAssembly *m, const char *name, const char *file,
-                           const MtfShape *heads, int x) {
-    MtfShape places = MTF_SHAPE(m->batch, m->length);
+/* The RMS norm whose means are of the shape `places`. */
+static int scaled_norm(MtfAssembly *m, const char *name, const char *file, const MtfShape *heads,
+                       const MtfShape *places, int x) {
     mtf_parts_enter(m->p, name);
     int scale = mtf_parts_variable(m->p, "norm_scale", heads, MTF_INIT_CONSTANT, 1);
     g_autofree char *size = g_strdup_printf("%" PRId64, elements(m, heads));
     keep_place(m, scale, file, ".weight", size);
     int square = mtf_parts_apply(m->p, MTF_OP_SQUARE, "square", NULL, x, -1);
-    int mean = mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, "mean_square", &places, square, -1);
+    int mean = mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, "mean_square", places, square, -1);
     int epsilon = mtf_parts_constant(m->p, "epsilon", m->n->epsilon);
     int sum = mtf_parts_add(m->p, "above_zero", mean, epsilon);
     int factor = mtf_parts_apply(m->p, MTF_OP_RSQRT, "factor", NULL, sum, -1);
@@ -247,6 +247,16 @@ int mtf_assembly_wide_norm(MtfAssembly *m, const char *name, const char *file,
     int y = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "norm", NULL, unit, scale);
     mtf_parts_leave(m->p);
     return y;
+}
+
+int mtf_assembly_wide_norm(MtfAssembly *m, const char *name, const char *file,
+                           const MtfShape *heads, int x) {
+    return scaled_norm(m, name, file, heads, &MTF_SHAPE(m->batch, m->length), x);
+}
+
+int mtf_assembly_group_norm(MtfAssembly *m, const char *name, const char *file,
+                            const MtfShape *heads, int x) {
+    return scaled_norm(m, name, file, heads, &MTF_SHAPE(m->batch, m->length, heads->dims[0]), x);
 }
 
 int mtf_assembly_scale(MtfAssembly *m, const char *name, double factor, int x) {

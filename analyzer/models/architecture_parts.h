@@ -104,6 +104,10 @@ int mtf_assembly_own_norm(MtfAssembly *m, const char *name, const char *file, co
 int mtf_assembly_wide_norm(MtfAssembly *m, const char *name, const char *file,
                            const MtfShape *heads, int x);
 
+/* The same, where each index of the first of `heads` has a mean of its own. */
+int mtf_assembly_group_norm(MtfAssembly *m, const char *name, const char *file,
+                            const MtfShape *heads, int x);
+
 /* x times a number, and its softly capped value cap tanh(x / cap). Each is x itself where the
  * number is 1, respectively 0. */
 int mtf_assembly_scale(MtfAssembly *m, const char *name, double factor, int x);

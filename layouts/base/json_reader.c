@@ -87,21 +87,44 @@ char *mtf_file_read(const char *path, gsize *length, GError **error) {
                                   : read_whole(path, length, error);
 }
 
-MtfJsonDocument *mtf_json_document_load_text(const char *path, char **text, GError **error) {
+/* Writes null and blanks over words for numbers that JSON does not have, outside of strings. */
+static void blank_python_numbers(char *text) {
+    static const char *const words[] = { "-Infinity", "Infinity" };
+    bool quoted = false;
+    for (char *at = text; *at != '\0'; at++) {
+        if (quoted && *at == '\\' && at[1] != '\0')
+            at++;
+        else if (*at == '"')
+            quoted = !quoted;
+        for (gsize i = 0; !quoted && i < G_N_ELEMENTS(words); i++)
+            if (g_str_has_prefix(at, words[i])) {
+                gsize n = strlen(words[i]);
+                memset(at, ' ', n);
+                memcpy(at, "null", 4);
+                break;
+            }
+    }
+}
+
+MtfJsonDocument *mtf_json_document_load_config(const char *path, char **text, GError **error) {
     gsize length;
     g_autofree char *read = mtf_file_read(path, &length, error);
     if (read == NULL)
         return NULL;
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
-    MtfJsonDocument *document = mtf_json_document_parse(name, read, length, error);
-    if (document != NULL)
+    g_autofree char *json = g_memdup2(read, length + 1);
+    blank_python_numbers(json);
+    MtfJsonDocument *document = mtf_json_document_parse(name, json, length, error);
+    if (document != NULL && text != NULL)
         *text = g_steal_pointer(&read);
     return document;
 }
 
 MtfJsonDocument *mtf_json_document_load(const char *path, GError **error) {
-    g_autofree char *text = NULL;
-    return mtf_json_document_load_text(path, &text, error);
+    gsize length;
+    g_autofree char *text = mtf_file_read(path, &length, error);
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    return text == NULL ? NULL : mtf_json_document_parse(name, text, length, error);
 }
 
 /* What cJSON lets pass and JSON does not: raw control characters, numbers like 007 or 1., and

@@ -33,10 +33,12 @@ typedef struct MtfJson {
  * cut-off file is a bad-input error, and so is one of more than 4 GB or a device that is no terminal. */
 char *mtf_file_read(const char *path, gsize *length, GError **error);
 
-/* Reads and parses a file. The document is freed by mtf_json_document_free. The second one gives its text,
- * too, to be freed by g_free; nothing where it fails. */
+/* Reads and parses a file. The document is freed by mtf_json_document_free. */
 MtfJsonDocument *mtf_json_document_load(const char *path, GError **error);
-MtfJsonDocument *mtf_json_document_load_text(const char *path, char **text, GError **error);
+
+/* The same of a file as Python may write it, where numbers that JSON does not have (Infinity and -Infinity) are null.
+ * Gives its text, too (`text` may be NULL), to be freed by g_free; nothing where it fails. */
+MtfJsonDocument *mtf_json_document_load_config(const char *path, char **text, GError **error);
 
 /* Parses `length` bytes of `text`; `name` stands for the file in messages. */
 MtfJsonDocument *mtf_json_document_parse(const char *name, const char *text, gsize length,

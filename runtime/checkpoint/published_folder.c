@@ -144,7 +144,7 @@ static bool read_quantization(MtfPublishedFolder *folder, GError **error) {
     g_autofree char *path = g_build_filename(folder->path, "config.json", NULL);
     if (!g_file_test(path, G_FILE_TEST_EXISTS))
         return true;
-    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load_config(path, NULL, error);
     if (document == NULL)
         return false;
     MtfJson root = mtf_json_root(document), quantization;

@@ -27,7 +27,7 @@ static bool add_tokens(const MtfJson *value, GArray *tokens, GError **error) {
 static bool read_file(const char *path, const char *key, GArray *tokens, GError **error) {
     if (!g_file_test(path, G_FILE_TEST_EXISTS))
         return true;
-    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load_config(path, NULL, error);
     if (document == NULL)
         return false;
     MtfJson root = mtf_json_root(document), value;

@@ -181,6 +181,13 @@ count granite-4.0-h-tiny 6939037248 '{"model_type":"granitemoehybrid","hidden_si
   "position_embedding_type":"nope","normalization_function":"rmsnorm","init_method":"mup","layer_types":['"$places"']}'
 count bamba-9b 9780235392 '{"model_type":"bamba","attn_layer_indices":[9,18,27],"attn_rotary_emb":64,"mamba_d_state":128,"mamba_chunk_size":256,
   "vocab_size":128256,"use_mamba_kernels":true,"num_logits_to_keep":1}'
+count jamba-52b 51570323328 '{"model_type":"jamba","use_mamba_kernels":true,"num_logits_to_keep":1,"router_aux_loss_coef":0.001}'
+count nemotron-3-nano 31577940288 '{"model_type":"nemotron_h","hybrid_override_pattern":"MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
+  "hidden_size":2688,"num_attention_heads":32,"num_key_value_heads":2,"head_dim":128,"mamba_num_heads":64,"mamba_head_dim":64,"n_groups":8,
+  "ssm_state_size":128,"n_routed_experts":128,"num_experts_per_tok":6,"moe_intermediate_size":1856,"moe_shared_expert_intermediate_size":3712,
+  "time_step_limit":[0.0,Infinity],"routed_scaling_factor":2.5,"chunk_size":128,"num_hidden_layers":52}'
+count trinity-mini 26123974400 '{"model_type":"afmoe","num_dense_layers":2,"moe_intermediate_size":1024,"num_attention_heads":32,"head_dim":128,
+  "num_key_value_heads":4,"num_experts":128,"num_experts_per_tok":8,"num_shared_experts":1,"mup_enabled":true,"score_func":"sigmoid"}'
 count qwen3-next-80b-a3b 79674391296 '{"model_type":"qwen3_next","full_attention_interval":4,"linear_num_value_heads":32,"decoder_sparse_step":1,
   "intermediate_size":5120,"mlp_only_layers":[],"norm_topk_prob":true,"partial_rotary_factor":0.25,"rope_theta":10000000}'
 count qwen3.5-0.8b 752393024 '{"model_type":"qwen3_5","image_token_id":248056,"vision_config":{"depth":12},"text_config":{
@@ -412,6 +419,7 @@ refuse "a head of its own weights" '{"model_type":"bert","architectures":["BertF
 refuse "classes that are no names" '{"model_type":"bert","architectures":{}}' "/architectures"
 refuse "patches that do not fill a picture" '{"model_type":"vit","patch_size":15}' "/patch_size"
 refuse "heads of a scan wider than the model" '{"model_type":"mamba2","num_heads":64}' "/num_heads: heads together must be as wide"
+refuse "a layer of no kind" '{"model_type":"nemotron_h","hybrid_override_pattern":"MX"}' "\"X\" is no layer that is known"
 refuse "heads of a scan in groups of different sizes" '{"model_type":"mamba2","n_groups":3}' "cannot be in 3 equal groups"
 refuse "heads of values that do not share keys alike" '{"model_type":"qwen3_next","linear_num_value_heads":24}' \
     "/linear_num_value_heads: a multiple of"

@@ -75,8 +75,14 @@ static int convolve(MtfAssembly *m, const Scan *d, int which, int x) {
 static int steps(MtfAssembly *m, const Scan *d, int x) {
     MtfShape heads = heads_of(d);
     int bias = mtf_mixer_vector(m, "forget_bias", m->stack->mixer.forget_bias, &heads, 1);
-    return mtf_mixer_map(m, MTF_OP_SOFTPLUS, "step_length",
-                         mtf_parts_add(m->p, "step_sum", project(m, d, 4, x), bias), -1);
+    const MtfMixer *mixer = &m->stack->mixer;
+    int length = mtf_mixer_map(m, MTF_OP_SOFTPLUS, "step_length",
+                               mtf_parts_add(m->p, "step_sum", project(m, d, 4, x), bias), -1);
+    if (mixer->step_high == 0)
+        return length;
+    m->p->b.attributes.low = mixer->step_low;
+    m->p->b.attributes.high = mixer->step_high;
+    return mtf_mixer_map(m, MTF_OP_CLIP, "step_within", length, -1);
 }
 
 /* ---- The loop -------------------------------------------------------------------------------- */
@@ -118,6 +124,8 @@ int mtf_mixer_head_scan(MtfAssembly *m, int x) {
         mtf_parts_add(m->p, "y", told, mtf_mixer_map(m, MTF_OP_MULTIPLY, "skipped", parts.u, skip));
     int gate = mtf_mixer_map(m, MTF_OP_SILU, "gate_active", project(m, &d, 0, x), -1);
     int gated = mtf_mixer_map(m, MTF_OP_MULTIPLY, "gated", y, gate);
-    return mtf_mixer_output(m, features,
-                            mtf_assembly_wide_norm(m, "norm", mixer->norm, &features, gated));
+    int normal = mixer->norm_by_group && d.groups >= 0
+                     ? mtf_assembly_group_norm(m, "norm", mixer->norm, &features, gated)
+                     : mtf_assembly_wide_norm(m, "norm", mixer->norm, &features, gated);
+    return mtf_mixer_output(m, features, normal);
 }

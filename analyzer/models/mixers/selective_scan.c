@@ -39,7 +39,7 @@ static int read_features(MtfAssembly *m, const Scan *d, int which, int u) {
                          .spread = m->n->spread };
     int y = mtf_assembly_linear(m, &linear, u);
     if (mixer->bare_epsilon == 0)
-        return y;
+        return mtf_assembly_norm(m, norms[which], mixer->read_norms[which], out, y);
     mtf_parts_enter(m->p, norms[which]);
     m->p->b.attributes.value = 1;
     int ones = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "ones", &MTF_SHAPE(out));

@@ -314,17 +314,17 @@ static void read_groups(MtfConfig *c, MtfStack *s, int64_t groups, int64_t choic
 }
 
 /* Sigmoids of scores, compared with a number of each expert added, and groups by their two best (DeepSeek-V3). */
-static void read_sigmoid_groups(MtfConfig *c, MtfStack *s, int64_t groups, int64_t choices) {
+void mtf_type_sigmoid_groups(MtfConfig *c, MtfStack *s, int64_t groups, int64_t choices) {
     s->routing.sigmoid = s->routing.biased = s->routing.pairs = true;
     s->names.choice_bias = "mlp.gate.e_score_correction_bias";
     if (s->experts > 0)
         read_groups(c, s, groups, choices);
 }
 
-static void read_expert_scale(MtfConfig *c, MtfStack *s, double standard) {
-    s->expert_scale = mtf_config_number(c, "routed_scaling_factor", standard);
+void mtf_type_expert_scale(MtfConfig *c, MtfStack *s, const char *key, double standard) {
+    s->expert_scale = mtf_config_number(c, key, standard);
     if (!(s->expert_scale > 0))
-        mtf_config_fail(c, "routed_scaling_factor", "a factor above 0 is expected");
+        mtf_config_fail(c, key, "a factor above 0 is expected");
 }
 
 /* DeepSeek-V2; sizes that are left out: those of V2-Lite, whose experts are chosen from all. */
@@ -364,8 +364,8 @@ static void read_deepseek_v3(MtfConfig *c, MtfArchitecture *n) {
     check_scoring(c, "sigmoid");
     if (strcmp(mtf_config_word(c, "topk_method", "noaux_tc"), "noaux_tc") != 0)
         mtf_config_fail(c, "topk_method", "only noaux_tc is supported");
-    read_sigmoid_groups(c, s, 8, 4);
-    read_expert_scale(c, s, 2.5);
+    mtf_type_sigmoid_groups(c, s, 8, 4);
+    mtf_type_expert_scale(c, s, "routed_scaling_factor", 2.5);
     mtf_type_ignore(c, (const char *const[]){ "ep_size", "num_nextn_predict_layers", NULL });
     if (!mtf_config_flag(c, "rope_interleave", true))
         mtf_config_fail(c, "rope_interleave", "only true is supported");
@@ -385,8 +385,8 @@ static void read_glm4_moe(MtfConfig *c, MtfArchitecture *n) {
     if (mtf_config_flag(c, "use_qk_norm", false))
         mtf_type_head_norms(s);
     read_deepseek_experts(c, s, &experts);
-    read_sigmoid_groups(c, s, 1, 1);
-    read_expert_scale(c, s, 1);
+    mtf_type_sigmoid_groups(c, s, 1, 1);
+    mtf_type_expert_scale(c, s, "routed_scaling_factor", 1);
     mtf_type_ignore(c, (const char *const[]){ "num_nextn_predict_layers", NULL });
 }
 
@@ -404,8 +404,8 @@ static void read_dots1(MtfConfig *c, MtfArchitecture *n) {
     s->window_rule = s->window > 0 ? MTF_WINDOW_FROM : MTF_WINDOW_NONE;
     mtf_type_layer_types(c, s);
     read_deepseek_experts(c, s, &experts);
-    read_sigmoid_groups(c, s, 1, 1);
-    read_expert_scale(c, s, 1);
+    mtf_type_sigmoid_groups(c, s, 1, 1);
+    mtf_type_expert_scale(c, s, "routed_scaling_factor", 1);
     mtf_type_ignore(c, (const char *const[]){ "scoring_func", "topk_method", NULL });
 }
 
@@ -457,6 +457,52 @@ static void read_minimax_m2(MtfConfig *c, MtfArchitecture *n) {
         mtf_config_fail(c, "use_routing_bias", "only true is supported");
     mtf_type_ignore(c, (const char *const[]){ "attn_type_list", "mtp_transformer_layers",
                                               "num_mtp_modules", "router_jitter_noise", "use_mtp",
+                                              NULL });
+}
+
+/* AFMoE (Arcee's Trinity): gated heads, norms on both sides of each part; layers that see all do not turn, the others
+ * have a window. */
+static void read_afmoe(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 200192, 2048,  6144, 32,  16,   0,
+                                           128,    16384, 1e-5, 1e4, false };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_head_norms(s);
+    s->head_gate = true;
+    s->names.head_gate = "self_attn.gate_proj";
+    mtf_type_window(c, s, 1024);
+    s->window_rule = MTF_WINDOW_LISTED;
+    int64_t every = mtf_config_size(c, "global_attn_every_n_layers", 4);
+    bool listed = mtf_config_find(c, "layer_types", &(MtfJson){ 0 });
+    mtf_type_layer_types(c, s);
+    for (int64_t layer = 0; layer < s->layers; layer++) {
+        if (!listed && (layer + 1) % every != 0)
+            mtf_layers_add(s->window_layers, layer);
+        if (!mtf_layers_have(s->window_layers, layer))
+            mtf_layers_add(s->straight_layers, layer);
+    }
+    s->names.on_attention = "post_attention_layernorm";
+    s->names.before_ffn = "pre_mlp_layernorm";
+    s->names.on_ffn = "post_mlp_layernorm";
+    mtf_type_qwen_experts(c, s, 64, 6);
+    mtf_type_first_dense(s, mtf_config_integer(c, "num_dense_layers", 0, 1));
+    s->d_expert = mtf_config_size(c, "moe_intermediate_size", 1408);
+    s->d_shared = s->d_expert * mtf_config_count(c, "num_shared_experts", 2);
+    s->renormalise = s->routing.sigmoid = s->routing.biased = true;
+    mtf_type_expert_scale(c, s, "route_scale", 1);
+    name_shared_experts(s);
+    s->names.router = "mlp.router.gate";
+    s->names.choice_bias = "mlp.expert_bias";
+    if (mtf_config_flag(c, "mup_enabled", false))
+        n->embedding_scale = sqrt((double)n->d_model);
+    if (strcmp(mtf_config_word(c, "score_func", "sigmoid"), "sigmoid") != 0)
+        mtf_config_fail(c, "score_func", "only sigmoid is supported");
+    if (!mtf_config_flag(c, "route_norm", true))
+        mtf_config_fail(c, "route_norm", "only true is supported");
+    if (mtf_config_integer(c, "n_group", 0, 1) > 1)
+        mtf_config_fail(c, "n_group", "experts in one group are expected");
+    mtf_type_ignore(c, (const char *const[]){ "load_balance_coeff", "num_expert_groups",
+                                              "num_limited_groups", "topk_group", "use_grouped_mm",
                                               NULL });
 }
 
@@ -660,6 +706,7 @@ const MtfArchitectureType mtf_expert_types[] = {
     { "dots1", read_dots1 },
     { "hunyuan_v1_moe", read_hunyuan_moe },
     { "minimax_m2", read_minimax_m2 },
+    { "afmoe", read_afmoe },
     { "granitemoe", read_granitemoe },
     { "granitemoeshared", read_granitemoeshared },
     { "ernie4_5_moe", read_ernie4_5_moe },

@@ -2,6 +2,7 @@
 /* Decoders some of whose layers, or all, have something else in the place of attention. */
 #include "analyzer/models/types/type_parts.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A word a layer at a key, `word` those that have the mixer, `attention` the others. Whether the list is there. */
@@ -209,8 +210,7 @@ static void read_qwen3_5_moe(MtfConfig *c, MtfArchitecture *n) {
 
 /* ---- Mamba ----------------------------------------------------------------------------------- */
 
-/* Keys that say how weights begin, or how scans are computed. */
-static void ignore_of_mamba(MtfConfig *c) {
+void mtf_type_ignore_scan(MtfConfig *c) {
     mtf_type_ignore(c, (const char *const[]){ "chunk_size",
                                               "d_inner",
                                               "d_model",
@@ -258,7 +258,7 @@ static void make_mamba(MtfConfig *c, MtfArchitecture *n) {
     mixer->forget_rate = "mixer.A_log";
     mixer->skip = "mixer.D";
     mixer->out = "mixer.out_proj";
-    ignore_of_mamba(c);
+    mtf_type_ignore_scan(c);
 }
 
 /* What steps come from is a sixteenth of the width where the file does not say it. */
@@ -293,6 +293,22 @@ static void read_falcon_mamba(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_ignore(c, (const char *const[]){ "use_falcon_mambapy", NULL });
 }
 
+void mtf_type_step_limit(MtfConfig *c, MtfMixer *mixer) {
+    MtfJson list, item;
+    double ends[2] = { 0, 0 };
+    int n = 0;
+    if (!mtf_config_find(c, "time_step_limit", &list))
+        return;
+    c->failed = c->failed || !mtf_json_array(&list, c->error);
+    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed && n < 2;
+         more = mtf_json_next(&item), n++)
+        ends[n] = cJSON_IsNumber(item.node) ? item.node->valuedouble : HUGE_VAL;
+    if (n == 2 && (ends[0] > 0 || ends[1] < HUGE_VAL)) {
+        mixer->step_low = ends[0];
+        mixer->step_high = MIN(ends[1], 1e30);
+    }
+}
+
 /* ---- Mamba 2, alone and beside attention ------------------------------------------------------ */
 
 /* Heads, which must be what the width times a factor has room for. */
@@ -322,8 +338,8 @@ static void read_mamba2(MtfConfig *c, MtfArchitecture *n) {
     mixer->forget_bias = "mixer.dt_bias";
     mixer->norm = "mixer.norm";
     check_scan_heads(c, n, "num_heads", mtf_config_size(c, "expand", 2));
-    mtf_type_ignore(
-        c, (const char *const[]){ "norm_before_gate", "time_step_limit", "time_step_rank", NULL });
+    mtf_type_step_limit(c, mixer);
+    mtf_type_ignore(c, (const char *const[]){ "norm_before_gate", "time_step_rank", NULL });
 }
 
 /* Scans of Mamba 2 in some layers, in Bamba's names. */
@@ -349,8 +365,8 @@ static void make_bamba(MtfConfig *c, MtfArchitecture *n, int64_t groups, int64_t
     mixer->norm = "mamba.norm";
     mixer->out = "mamba.out_proj";
     check_scan_heads(c, n, "mamba_n_heads", expand);
-    mtf_type_ignore(c, (const char *const[]){ "time_step_limit", NULL });
-    ignore_of_mamba(c);
+    mtf_type_step_limit(c, mixer);
+    mtf_type_ignore_scan(c);
 }
 
 /* Bamba: half of the features of attention's heads turn. */

@@ -2,7 +2,7 @@
 /* What readers of single model types have in common, and their tables, one a file, a row a type:
  *
  *     llama_types  gemma_types  expert_types  plain_types  fused_types  pair_types  encoder_types
- *     rotary_encoder_types  picture_types  mixer_types
+ *     rotary_encoder_types  picture_types  mixer_types  hybrid_types
  *
  * A new type is a row where its kin are, and what it changes of them. Standard values are those of
  * transformers' configuration classes (src/transformers/models/TYPE/configuration_TYPE.py). */
@@ -14,7 +14,7 @@
 /* Each ends with name NULL. */
 extern const MtfArchitectureType mtf_llama_types[], mtf_gemma_types[], mtf_expert_types[],
     mtf_plain_types[], mtf_fused_types[], mtf_pair_types[], mtf_encoder_types[],
-    mtf_rotary_encoder_types[], mtf_picture_types[], mtf_mixer_types[];
+    mtf_rotary_encoder_types[], mtf_picture_types[], mtf_mixer_types[], mtf_hybrid_types[];
 
 /* Standard values of a type; 0: the same as heads of queries, respectively hidden_size / heads. */
 typedef struct {
@@ -66,6 +66,11 @@ void mtf_type_qwen_experts(MtfConfig *config, MtfStack *stack, int64_t experts, 
 void mtf_type_qwen_layers(MtfConfig *config, MtfStack *stack, int64_t width);
 void mtf_type_qwen_shared(MtfConfig *config, MtfStack *stack, int64_t width);
 
+/* Shares of experts as DeepSeek V3 has them: sigmoids that a bias is added to where they are compared, in groups whose
+ * numbers left out are these; and the factor of what experts make. */
+void mtf_type_sigmoid_groups(MtfConfig *config, MtfStack *stack, int64_t groups, int64_t choices);
+void mtf_type_expert_scale(MtfConfig *config, MtfStack *stack, const char *key, double standard);
+
 /* The first layers, at most 256, have no experts. */
 void mtf_type_first_dense(MtfStack *stack, int64_t layers);
 
@@ -87,6 +92,11 @@ void mtf_type_window_pattern(MtfConfig *config, MtfStack *stack, int64_t standar
 
 /* "clip_qkv": the limit of queries, keys and values; null: none. */
 void mtf_type_qkv_limit(MtfConfig *config, MtfStack *stack);
+
+/* Keys of scans that say how weights begin, or how they are computed; and "time_step_limit", two numbers that steps stay
+ * within. */
+void mtf_type_ignore_scan(MtfConfig *config);
+void mtf_type_step_limit(MtfConfig *config, MtfMixer *mixer);
 
 /* What is dropped while training where the file does not say it. */
 void mtf_type_drop(MtfArchitecture *network, double rate);

@@ -257,6 +257,27 @@ static void numbers_that_are_not_json_are_refused(void **state) {
     assert_refused("[007]", "f.json:1:2: this is not a JSON number");
 }
 
+/* As Python writes them into config.json; in strings they are words. */
+static void infinities_of_configs_are_null(void **state) {
+    (void)state;
+    g_autofree char *path = g_build_filename(g_get_tmp_dir(), "mtf-config-XXXXXX", NULL);
+    g_autofree char *text = NULL;
+    static const char config[] = "{\"limit\": [0.5, Infinity, -Infinity], \"a\\\"Infinity\": 1}";
+    close(g_mkstemp(path));
+    assert_true(g_file_set_contents(path, config, -1, NULL));
+    g_autoptr(GError) error = NULL;
+    assert_null(mtf_json_document_load(path, &error));
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load_config(path, &text, NULL);
+    assert_non_null(document);
+    MtfJson root = mtf_json_root(document), limit, named;
+    assert_true(mtf_json_find(&root, "limit", &limit));
+    assert_true(cJSON_IsNull(cJSON_GetArrayItem(limit.node, 1)));
+    assert_true(cJSON_IsNull(cJSON_GetArrayItem(limit.node, 2)));
+    assert_true(mtf_json_find(&root, "a\"Infinity", &named));
+    assert_string_equal(text, config);
+    g_unlink(path);
+}
+
 static void numbers_of_every_json_form_are_read(void **state) {
     (void)state;
     static const char *const right[] = { "0", "-0", "0.5", "10", "1E5", "1e+05", "-1.25e-3" };
@@ -512,6 +533,7 @@ int main(void) {
         cmocka_unit_test(an_integer_out_of_range_names_the_range),
         cmocka_unit_test(a_number_beyond_double_is_an_error),
         cmocka_unit_test(numbers_that_are_not_json_are_refused),
+        cmocka_unit_test(infinities_of_configs_are_null),
         cmocka_unit_test(numbers_of_every_json_form_are_read),
         cmocka_unit_test(a_number_of_64_characters_is_refused),
         cmocka_unit_test(a_syntax_error_names_line_and_column),

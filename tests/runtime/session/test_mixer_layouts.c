@@ -90,12 +90,22 @@ static void states_of_heads_are_split_like_anything(void **state) {
         "'num_local_experts': 0, 'shared_intermediate_size': 10}");
 }
 
+/* Layers of one part each: two groups of heads with norms of their own, experts without gates, attention. */
+static void layers_of_one_part_are_split_like_anything(void **state) {
+    (void)state;
+    losses_are_those_of_one_processor(
+        "{'model_type': 'nemotron_h', " SIZES
+        "'hybrid_override_pattern': 'ME*', 'head_dim': 4, 'mamba_num_heads': 6, 'mamba_head_dim': 4, 'n_groups': 2, "
+        "'ssm_state_size': 5, 'n_routed_experts': 4, 'moe_intermediate_size': 6, 'moe_shared_expert_intermediate_size': 5}");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_convolutions_are_split_like_anything),
         cmocka_unit_test(states_of_the_delta_rule_are_split_like_anything),
         cmocka_unit_test(states_of_selective_scans_are_split_like_anything),
         cmocka_unit_test(states_of_heads_are_split_like_anything),
+        cmocka_unit_test(layers_of_one_part_are_split_like_anything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

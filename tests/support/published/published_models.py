@@ -978,26 +978,32 @@ def lfm2(w, c, tokens):
     return norm("model.embedding_norm", x) @ table.T
 
 
-def mamba(w, c, tokens):
-    """The selective scan, place by place (transformers' modeling_mamba.py and modeling_falcon_mamba.py)."""
-    h, n = c["hidden_size"], c["state_size"]
-    wide, rank = c.get("intermediate_size", c["expand"] * h), c["time_step_rank"] if c["time_step_rank"] != "auto" else -(-h // 16)
+def selective_scan(w, p, x, sizes, bias, convolution_bias, norm):
+    """The selective scan, place by place (transformers' modeling_mamba.py); `norm` of what steps come from, B and C."""
+    wide, rank, n, taps = sizes
+    u, z = linear(w, p + "in_proj", x, 2 * wide, bias).split(wide, -1)
+    u = convolved(w(p + "conv1d.weight", wide, 1, taps, scale=0.5), u)
+    u = silu(u + w(p + "conv1d.bias", wide, scale=0.2) if convolution_bias else u)
+    parts = linear(w, p + "x_proj", u, rank + 2 * n).split([rank, n, n], -1)
+    parts = [norm(p + name, part) for name, part in zip(("dt_layernorm", "b_layernorm", "c_layernorm"), parts)]
+    step = torch.nn.functional.softplus(linear(w, p + "dt_proj", parts[0], wide, True))
+    rate = -torch.exp(w(p + "A_log", wide, n, scale=0.5))
+    state, said = torch.zeros(wide, n, dtype=x.dtype), []
+    for t in range(x.shape[0]):
+        state = torch.exp(step[t][:, None] * rate) * state + (step[t] * u[t])[:, None] * parts[1][t]
+        said.append(state @ parts[2][t])
+    y = (torch.stack(said) + u * w(p + "D", wide, scale=0.5)) * silu(z)
+    return linear(w, p + "out_proj", y, x.shape[-1], bias)
 
-    def scan(p, x):
-        u, z = linear(w, p + "in_proj", x, 2 * wide, c["use_bias"]).split(wide, -1)
-        u = convolved(w(p + "conv1d.weight", wide, 1, c["conv_kernel"], scale=0.5), u)
-        u = silu(u + w(p + "conv1d.bias", wide, scale=0.2) if c["use_conv_bias"] else u)
-        parts = linear(w, p + "x_proj", u, rank + 2 * n).split([rank, n, n], -1)
-        if "mixer_rms_eps" in c:
-            parts = [rms_norm(part, 1, c["mixer_rms_eps"]) for part in parts]
-        step = torch.nn.functional.softplus(linear(w, p + "dt_proj", parts[0], wide, True))
-        rate = -torch.exp(w(p + "A_log", wide, n, scale=0.5))
-        state, said = torch.zeros(wide, n, dtype=x.dtype), []
-        for t in range(x.shape[0]):
-            state = torch.exp(step[t][:, None] * rate) * state + (step[t] * u[t])[:, None] * parts[1][t]
-            said.append(state @ parts[2][t])
-        y = (torch.stack(said) + u * w(p + "D", wide, scale=0.5)) * silu(z)
-        return linear(w, p + "out_proj", y, h, c["use_bias"])
+
+def mamba(w, c, tokens):
+    """Layers of selective scans alone; those of Falcon have norms without scales."""
+    h = c["hidden_size"]
+    sizes = (c.get("intermediate_size", c["expand"] * h), c["time_step_rank"] if c["time_step_rank"] != "auto" else -(-h // 16),
+             c["state_size"], c["conv_kernel"])
+
+    def bare(name, x):
+        return rms_norm(x, 1, c["mixer_rms_eps"]) if "mixer_rms_eps" in c else x
 
     def norm(name, x):
         return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["layer_norm_epsilon"])
@@ -1006,13 +1012,44 @@ def mamba(w, c, tokens):
     x = table[tokens]
     for i in range(c["num_hidden_layers"]):
         p = f"backbone.layers.{i}."
-        x = x + scan(p + "mixer.", norm(p + "norm", x))
+        x = x + selective_scan(w, p + "mixer.", norm(p + "norm", x), sizes, c["use_bias"], c["use_conv_bias"], bare)
     head = table if c.get("tie_word_embeddings", True) else w("lm_head.weight", c["vocab_size"], h)
     return norm("backbone.norm_f", x) @ head.T
 
 
-def head_scan(w, p, x, sizes, epsilon, bias, convolution_bias):
-    """The scan of Mamba 2, place by place (transformers' modeling_mamba2.py)."""
+def jamba(w, c, tokens):
+    """Selective scans whose inputs have norms, and attention without positions; experts in some layers (modeling_jamba.py)."""
+    h, heads, kv, f = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["intermediate_size"]
+    sizes = c["mamba_expand"] * h, -(-h // 16) if c["mamba_dt_rank"] == "auto" else c["mamba_dt_rank"], c["mamba_d_state"], c["mamba_d_conv"]
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+
+    def attention(p, x):
+        q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * (h // heads)), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        return linear(w, p + "o_proj", joined(attend(q, k, v, 1 / math.sqrt(h // heads))), h)
+
+    def ffn(i, p, x):
+        if i % c["expert_layer_period"] == c["expert_layer_offset"] and c["num_experts"] > 1:
+            return experts(w, c, p, x, ("router", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj", c["num_experts"],
+                                        c["num_experts_per_tok"], f, False))
+        return linear(w, p + "down_proj", silu(linear(w, p + "gate_proj", x, f)) * linear(w, p + "up_proj", x, f), h)
+
+    table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        y = norm(p + "input_layernorm", x)
+        attends = i % c["attn_layer_period"] == c["attn_layer_offset"]
+        x = x + (attention(p + "self_attn.", y) if attends else selective_scan(
+            w, p + "mamba.", y, sizes, c["mamba_proj_bias"], c["mamba_conv_bias"], norm))
+        x = x + ffn(i, p + "feed_forward.", norm(p + "pre_ff_layernorm", x))
+    head = table if c["tie_word_embeddings"] else w("lm_head.weight", c["vocab_size"], h)
+    return norm("model.final_layernorm", x) @ head.T
+
+
+def head_scan(w, p, x, sizes, epsilon, bias, convolution_bias, by_group=False, limit=None):
+    """The scan of Mamba 2, place by place (transformers' modeling_mamba2.py); its norm of each group of heads, or of all."""
     heads, width, groups, n, taps = sizes
     inner, read = heads * width, groups * n
     z, mixed, step = linear(w, p + "in_proj", x, 2 * inner + 2 * read + heads, bias).split([inner, inner + 2 * read, heads], -1)
@@ -1021,13 +1058,15 @@ def head_scan(w, p, x, sizes, epsilon, bias, convolution_bias):
     u, b, g = mixed.split([inner, read, read], -1)
     b, g = (part.view(-1, groups, n).repeat_interleave(heads // groups, 1) for part in (b, g))
     u, step = u.view(-1, heads, width), torch.nn.functional.softplus(step + w(p + "dt_bias", heads, scale=0.5))
+    step = step if limit is None else step.clamp(*limit)
     rate = -torch.exp(w(p + "A_log", heads, scale=0.5))
     state, said = torch.zeros(heads, width, n, dtype=x.dtype), []
     for t in range(x.shape[0]):
         state = torch.exp(step[t] * rate)[:, None, None] * state + (step[t][:, None] * u[t])[:, :, None] * b[t][:, None]
         said.append((state * g[t][:, None]).sum(-1))
     y = (torch.stack(said) + u * w(p + "D", heads, scale=0.5)[:, None]).flatten(1)
-    y = rms_norm(y * silu(z), w(p + "norm.weight", inner, scale=0.2, about=1), epsilon)
+    y = (y * silu(z)).view(-1, groups if by_group else 1, inner // (groups if by_group else 1))
+    y = rms_norm(y, 1, epsilon).flatten(1) * w(p + "norm.weight", inner, scale=0.2, about=1)
     return linear(w, p + "out_proj", y, x.shape[-1], bias)
 
 
@@ -1040,8 +1079,85 @@ def mamba2(w, c, tokens):
     x = w("backbone.embeddings.weight", c["vocab_size"], h, scale=0.5)[tokens]
     for i in range(c["num_hidden_layers"]):
         p = f"backbone.layers.{i}."
-        x = x + head_scan(w, p + "mixer.", norm(p + "norm", x), sizes, c["layer_norm_epsilon"], c["use_bias"], c["use_conv_bias"])
+        x = x + head_scan(w, p + "mixer.", norm(p + "norm", x), sizes, c["layer_norm_epsilon"], c["use_bias"], c["use_conv_bias"],
+                          limit=c.get("time_step_limit"))
     return norm("backbone.norm_f", x) @ w("lm_head.weight", c["vocab_size"], h).T
+
+
+def nemotron_h(w, c, tokens):
+    """A norm and one part a layer: a scan of Mamba 2, attention without positions, a hidden layer, or experts
+    (transformers' modeling_nemotron_h.py)."""
+    h, heads, kv, width = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
+    sizes = [c[key] for key in ("mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size", "conv_kernel")]
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["layer_norm_epsilon"])
+
+    def attention(p, x):
+        q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * width), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        return linear(w, p + "o_proj", joined(attend(q, k, v, 1 / math.sqrt(width))), h)
+
+    def hidden(p, x, f):
+        return linear(w, p + "down_proj", torch.relu(linear(w, p + "up_proj", x, f)) ** 2, h)
+
+    def sparse(p, x):
+        n, choices, groups = c["n_routed_experts"], c["num_experts_per_tok"], c.get("n_group", 1)
+        shares = torch.sigmoid(linear(w, p + "gate", x, n))
+        scores = shares + w(p + "gate.e_score_correction_bias", n, scale=0.3)
+        best = scores.view(-1, groups, n // groups).topk(2, -1)[0].sum(-1).topk(c.get("topk_group", 1), -1)[1]
+        seen = torch.zeros(x.shape[0], groups).scatter(1, best, 1).repeat_interleave(n // groups, 1)
+        chosen = torch.topk(scores.masked_fill(seen == 0, -1e9), choices, -1)[1]
+        taken = torch.zeros_like(shares).scatter(1, chosen, 1) * shares
+        taken = taken / taken.sum(-1, keepdim=True) * c.get("routed_scaling_factor", 1)
+        made = sum(taken[:, e:e + 1] * hidden(f"{p}experts.{e}.", x, c["moe_intermediate_size"]) for e in range(n))
+        return made + hidden(p + "shared_experts.", x, c["moe_shared_expert_intermediate_size"])
+
+    x = w("backbone.embeddings.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i, kind in enumerate(c["hybrid_override_pattern"]):
+        p = f"backbone.layers.{i}."
+        y = norm(p + "norm", x)
+        p += "mixer."
+        x = x + (head_scan(w, p, y, sizes, c["layer_norm_epsilon"], c["use_bias"], c["use_conv_bias"], True) if kind == "M" else
+                 attention(p, y) if kind == "*" else hidden(p, y, c["intermediate_size"]) if kind == "-" else sparse(p, y))
+    return norm("backbone.norm_f", x) @ w("lm_head.weight", c["vocab_size"], h).T
+
+
+def afmoe(w, c, tokens):
+    """Gated heads, norms on both sides of each part, sigmoid shares of experts (transformers' modeling_afmoe.py)."""
+    h, heads, kv, width = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+
+    def attention(p, x, window):
+        q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * width), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        q, k = norm(p + "q_norm", q), norm(p + "k_norm", k)
+        if window:
+            q, k = rotate(q, c), rotate(k, c)
+        y = joined(attend(q, k, v, 1 / math.sqrt(width), window=c["sliding_window"] if window else None))
+        return linear(w, p + "o_proj", y / (1 + torch.exp(-linear(w, p + "gate_proj", x, heads * width))), h)
+
+    def gated(p, x, f):
+        return linear(w, p + "down_proj", silu(linear(w, p + "gate_proj", x, f)) * linear(w, p + "up_proj", x, f), h)
+
+    def sparse(p, x):
+        n, f = c["num_experts"], c["moe_intermediate_size"]
+        shares = torch.sigmoid(linear(w, p + "router.gate", x, n))
+        chosen = torch.topk(shares + w(p + "expert_bias", n, scale=0.3), c["num_experts_per_tok"], -1)[1]
+        taken = torch.zeros_like(shares).scatter(1, chosen, 1) * shares
+        taken = taken / taken.sum(-1, keepdim=True) * c["route_scale"]
+        made = sum(taken[:, e:e + 1] * gated(f"{p}experts.{e}.", x, f) for e in range(n))
+        return made + gated(p + "shared_experts.", x, f * c["num_shared_experts"])
+
+    x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)[tokens] * (math.sqrt(h) if c["mup_enabled"] else 1)
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        window = (i + 1) % c["global_attn_every_n_layers"] != 0
+        x = x + norm(p + "post_attention_layernorm", attention(p + "self_attn.", norm(p + "input_layernorm", x), window))
+        y = norm(p + "pre_mlp_layernorm", x)
+        made = gated(p + "mlp.", y, c["intermediate_size"]) if i < c["num_dense_layers"] else sparse(p + "mlp.", y)
+        x = x + norm(p + "post_mlp_layernorm", made)
+    return norm("model.norm", x) @ w("lm_head.weight", c["vocab_size"], h).T
 
 
 def hybrid(w, c, tokens):
@@ -2055,7 +2171,20 @@ GRANITE4 = {**LLAMA, "layer_types": ["mamba", "attention"], "position_embedding_
 
 MODELS = {
     "mamba": (mamba, MAMBA),
-    "mamba2": (mamba2, {**MAMBA, "num_heads": 6, "head_dim": 8, "n_groups": 2, "chunk_size": 4, "use_bias": True}),
+    "mamba2": (mamba2, {**MAMBA, "num_heads": 6, "head_dim": 8, "n_groups": 2, "chunk_size": 4, "use_bias": True, "time_step_limit": [0.3, 0.9]}),
+    "jamba": (jamba, {**LLAMA, "attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1, "num_experts": 4,
+                      "num_experts_per_tok": 2, "mamba_d_state": 5, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_dt_rank": "auto",
+                      "mamba_conv_bias": True, "mamba_proj_bias": False, "num_logits_to_keep": 1, "use_mamba_kernels": True}),
+    "nemotron_h": (nemotron_h, {"hidden_size": 24, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 50,
+                                "hybrid_override_pattern": "ME*-", "num_hidden_layers": 4, "intermediate_size": 40, "mlp_hidden_act": "relu2",
+                                "mamba_num_heads": 6, "mamba_head_dim": 8, "n_groups": 2, "ssm_state_size": 5, "conv_kernel": 4, "use_bias": False,
+                                "use_conv_bias": True, "layer_norm_epsilon": 1e-5, "n_routed_experts": 6, "num_experts_per_tok": 2, "n_group": 3,
+                                "topk_group": 2, "moe_intermediate_size": 12, "moe_shared_expert_intermediate_size": 10, "n_shared_experts": 1,
+                                "norm_topk_prob": True, "routed_scaling_factor": 1.5, "time_step_limit": [0.0, float("inf")],
+                                "max_position_embeddings": 64}),
+    "afmoe": (afmoe, {**LLAMA, "num_hidden_layers": 3, "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2, "num_shared_experts": 2,
+                      "moe_intermediate_size": 12, "num_dense_layers": 1, "global_attn_every_n_layers": 3, "sliding_window": 5, "route_scale": 1.5,
+                      "mup_enabled": True, "rope_theta": 100.0}),
     "granitemoehybrid": (hybrid, GRANITE4),
     "bamba": (hybrid, {**{key: GRANITE4[key] for key in GRANITE4 if key.startswith("mamba") or key in LLAMA}, "attn_layer_indices": [1],
                        "rope_theta": 100.0, "tie_word_embeddings": False}),
