@@ -171,7 +171,7 @@ static MtfLayoutSolution *solve(const Search *search, MtfInfeasibility *infeasib
         .leader = options->leader,
         .without = spared(search),
         .draft = options->draft,
-        .drafted = tightened ? NULL : options->drafted,
+        .prices = tightened ? NULL : options->prices,
         .no_infeasibility = infeasibility == NULL,
         .control = limit == options->memory_limit ? options->control : &part
     };
@@ -298,7 +298,7 @@ static bool solve_until_it_fits(Search *search, GError **error) {
         if (round == 0) {
             search->answer->bound = (int64_t)MAX(0, solution->bound);
             search->answer->method = g_strdup(solution->method);
-            search->answer->drafted = g_steal_pointer(&solution->prices);
+            search->answer->prices = g_steal_pointer(&solution->prices);
         }
         if (search->options->bound_only)
             return true;
@@ -336,7 +336,7 @@ bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *
 
 void mtf_free_answer_clear(MtfFreeAnswer *answer) {
     mtf_layout_free(answer->layout);
-    mtf_drafted_prices_free(answer->drafted);
+    mtf_row_prices_free(answer->prices);
     g_free(answer->method);
     cJSON_Delete(answer->why);
     if (answer->peak != NULL)

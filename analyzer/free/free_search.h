@@ -11,6 +11,7 @@
 #define MTF_FREE_SEARCH_H
 
 #include "analyzer/free/incumbents.h"
+#include "analyzer/solver/problem/row_prices.h"
 #include "analyzer/solver/problem/search_control.h"
 
 #define MTF_FREE_TIGHTENINGS 12
@@ -31,11 +32,11 @@ typedef struct {
     bool begun;             /* the best incumbent is as good as alike layers: these are not looked
                                for to begin with */
     bool draft;             /* no bound where layers repeat: as of MtfSolveOptions */
-    const struct MtfRowPrices *drafted; /* those of the draft that is to be proven; or NULL */
-    bool no_infeasibility;              /* when nothing fits, say only that */
-    bool bound_only;                    /* no layout is asked for */
-    double most_seconds;     /* end at a solution, fitting or not, of a longer step; 0 = none */
-    double hopeless_seconds; /* end without a layout at a solution of a longer step, before it is
+    const MtfRowPrices *prices; /* of the draft that is to be proven, or of fewer layers; or NULL */
+    bool no_infeasibility;      /* when nothing fits, say only that */
+    bool bound_only;            /* no layout is asked for */
+    double most_seconds;        /* end at a solution, fitting or not, of a longer step; 0 = none */
+    double hopeless_seconds;    /* end without a layout at a solution of a longer step, before it is
                                 packed; 0 = none */
     guint64 seed;
     /* Told what is found and, as of MtfSolveOptions, bounds under `memory_limit`, never those under a
@@ -44,13 +45,13 @@ typedef struct {
 } MtfFreeSearchOptions;
 
 typedef struct {
-    MtfLayout *layout;   /* NULL when none was found that fits */
-    int64_t cost;        /* nanoseconds: the price of its program */
-    int64_t bound;       /* no layout of this mesh that fits, in the order of the operations, has a
+    MtfLayout *layout;    /* NULL when none was found that fits */
+    int64_t cost;         /* nanoseconds: the price of its program */
+    int64_t bound;        /* no layout of this mesh that fits, in the order of the operations, has a
                             cheaper program; 0: not known, of a draft */
-    int64_t arena_bytes; /* of its program */
-    double step_seconds; /* of its program's schedule */
-    struct MtfRowPrices *drafted; /* of a draft under `memory_limit`: for its proof; or NULL */
+    int64_t arena_bytes;  /* of its program */
+    double step_seconds;  /* of its program's schedule */
+    MtfRowPrices *prices; /* of memory under `memory_limit`, as of MtfLayoutSolution; or NULL */
     int tightenings;
     bool too_slow; /* ended at a solution of a step longer than `most_seconds` */
     bool hopeless; /* ended at a solution of a step longer than `hopeless_seconds` */

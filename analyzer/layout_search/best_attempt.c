@@ -99,7 +99,7 @@ bool mtf_best_prove(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **
         return true;
     mtf_mesh_attempt_keep_found(best);
     MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, best);
-    options.drafted = found->drafted;
+    options.prices = mtf_plan_search_is_large(search) ? found->prices : NULL;
     options.gap =
         mtf_plan_search_is_large(search) ? mtf_plan_search_gap(search) : search->options->proof_gap;
     MtfFreeAnswer better = { 0 };

@@ -53,11 +53,12 @@ typedef struct {
     /* MtfKnownLayout, on the one mesh: where one of them fits, the search is for the best layout from there on,
      * without a draft, others made by hand (but `by_hand`) or other mappings; NULL: none */
     const GArray *known;
-    const MtfMapping *mapping; /* how they lie on the machine; NULL: in order */
-    bool by_hand;              /* layouts made by hand are looked at in any case */
-    MtfRulePrices *prices;     /* of the graph's rules, where some are known; or NULL */
-    MtfUniform uniform;        /* whether repeated layers are laid out alike */
-    int frontier;              /* points to search for; 0: none */
+    const MtfMapping *mapping;      /* how they lie on the machine; NULL: in order */
+    const MtfRowPrices *row_prices; /* what memory is worth to them at times of the step; or NULL */
+    bool by_hand;                   /* layouts made by hand are looked at in any case */
+    MtfRulePrices *prices;          /* of the graph's rules, where some are known; or NULL */
+    MtfUniform uniform;             /* whether repeated layers are laid out alike */
+    int frontier;                   /* points to search for; 0: none */
     bool has_gap; /* otherwise the best is searched to `proof_gap`, free layouts of large graphs to
                      half a percent */
     double gap;   /* stop when (cost - bound) <= gap cost */

@@ -225,9 +225,9 @@ static bool deepen(const MtfVariantSearchOptions *one, const MtfVariantAnswer *f
     gint64 begun = g_get_monotonic_time();
     g_autoptr(MtfLayout) found = mtf_plan_answer_layout(&few->answer, few->graph);
     *answer = step_of_one(one, few);
-    MtfLayout *layout = answer->graph != NULL
-                            ? mtf_layout_deepen(answer->graph, few->graph, FEW_LAYERS, found)
-                            : NULL;
+    g_autoptr(MtfDeepening) deepening =
+        answer->graph != NULL ? mtf_deepening_new(answer->graph, few->graph, FEW_LAYERS) : NULL;
+    MtfLayout *layout = deepening != NULL ? mtf_deepening_layout(deepening, found) : NULL;
     if (layout != NULL && take_layout(one, &few->answer, layout, answer)) {
         answer->wall_seconds = (double)(g_get_monotonic_time() - begun) / 1e6;
         return true;
@@ -259,6 +259,7 @@ static bool search_one(const MtfVariantSearchOptions *one, const MtfVariantAnswe
     MtfFewLayers layers = { .graph = few->graph,
                             .layers = FEW_LAYERS,
                             .layouts = known,
+                            .prices = few->answer.free.prices,
                             .mapping =
                                 few->answer.in_order ? NULL : &few->answer.pricer.map.mapping };
     options.few = &layers;

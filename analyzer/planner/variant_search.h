@@ -29,8 +29,9 @@
 typedef struct {
     const MtfGraph *graph; /* the step of the few */
     int layers;
-    const GArray *layouts;     /* MtfKnownLayout, of that; the best first */
-    const MtfMapping *mapping; /* NULL: in order */
+    const GArray *layouts;      /* MtfKnownLayout, of that; the best first */
+    const MtfMapping *mapping;  /* NULL: in order */
+    const MtfRowPrices *prices; /* of its memory; or NULL */
 } MtfFewLayers;
 
 typedef struct {

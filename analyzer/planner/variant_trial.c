@@ -147,21 +147,27 @@ static void known_clear(gpointer data) {
     g_clear_pointer(&((MtfKnownLayout *)data)->layout, mtf_layout_free);
 }
 
-/* What few of the layers were laid out in, as layouts (MtfKnownLayout) of the graph; NULL: nothing, or for another
- * variant. */
-static GArray *known_layouts(const MtfFewLayers *few, const MtfGraph *graph) {
-    if (few == NULL)
-        return NULL;
+/* What few of the layers were laid out in, as layouts (MtfKnownLayout) of all; NULL: nothing. */
+static GArray *known_layouts(const MtfFewLayers *few, const MtfDeepening *deepening) {
     g_autoptr(GArray) known = g_array_new(FALSE, FALSE, sizeof(MtfKnownLayout));
     g_array_set_clear_func(known, known_clear);
     for (guint i = 0; i < few->layouts->len; i++) {
         const MtfKnownLayout *one = &g_array_index(few->layouts, MtfKnownLayout, i);
-        MtfKnownLayout deep = { one->name,
-                                mtf_layout_deepen(graph, few->graph, few->layers, one->layout) };
+        MtfKnownLayout deep = { one->name, mtf_deepening_layout(deepening, one->layout) };
         if (deep.layout != NULL)
             g_array_append_val(known, deep);
     }
     return known->len > 0 ? g_steal_pointer(&known) : NULL;
+}
+
+/* What memory is worth to few of the layers, at the same places of all. */
+static MtfRowPrices *known_prices(const MtfFewLayers *few, const MtfDeepening *deepening) {
+    if (few->prices == NULL)
+        return NULL;
+    MtfRowPrices *prices = mtf_row_prices_copy(few->prices);
+    for (int i = 0; i < prices->count; i++)
+        prices->times[i] = mtf_deepening_operation(deepening, (int)prices->times[i]);
+    return prices;
 }
 
 /* Searches the graph of the trial's variant, with `frontier` points of time against memory. */
@@ -182,9 +188,14 @@ static bool search_variant(Trial *trial, int frontier, GError **error) {
     options.race = trial->race;
     options.runner = trial->runner;
     options.look = look;
-    g_autoptr(GArray) known = known_layouts(trial->options->few, found->graph);
+    const MtfFewLayers *few = trial->options->few;
+    g_autoptr(MtfDeepening) deepening =
+        few != NULL ? mtf_deepening_new(found->graph, few->graph, few->layers) : NULL;
+    g_autoptr(GArray) known = deepening != NULL ? known_layouts(few, deepening) : NULL;
+    g_autoptr(MtfRowPrices) row_prices = known != NULL ? known_prices(few, deepening) : NULL;
     options.known = known;
-    options.mapping = known != NULL ? trial->options->few->mapping : NULL;
+    options.mapping = known != NULL ? few->mapping : NULL;
+    options.row_prices = row_prices;
     options.by_hand = trial->options->by_hand;
     options.prices = prices;
     return mtf_plan_search(found->graph, trial->options->meshes, &options, &found->answer, error);

@@ -120,8 +120,7 @@ static void note_bound(MtfDual *dual, double bound) {
         dual->scale = fmax(1, fabs(bound));
     dual->bound = bound;
     dual->is_known = false;
-    if (dual->quotient == NULL)
-        dual->best_state = mtf_messages_save(dual->messages, dual->best_state);
+    dual->best_state = mtf_messages_save(dual->messages, dual->best_state);
     memcpy(dual->best_price, dual->price, (gsize)dual->core->rows * sizeof *dual->price);
     for (int r = 0; r < dual->core->rows; r++)
         dual->rows[r].best_price = dual->rows[r].price;
@@ -304,28 +303,17 @@ const double *mtf_dual_prices(const MtfDual *dual) {
     return dual->best_price;
 }
 
-void mtf_row_prices_clear(MtfRowPrices *prices) {
-    g_free(prices->times);
-    g_free(prices->per_unit);
-    *prices = (MtfRowPrices){ 0 };
-}
-
-void mtf_row_prices_copy(MtfRowPrices *to, const MtfRowPrices *from) {
-    gsize count = (gsize)from->count;
-    *to = (MtfRowPrices){ .count = from->count,
-                          .times = g_memdup2(from->times, count * sizeof *from->times),
-                          .per_unit = g_memdup2(from->per_unit, count * sizeof *from->per_unit) };
-}
-
-void mtf_dual_get_prices(const MtfDual *dual, MtfRowPrices *prices) {
+MtfRowPrices *mtf_dual_row_prices(const MtfDual *dual) {
     const MtfCore *core = dual->core;
-    *prices = (MtfRowPrices){ 0, g_new(int64_t, core->rows + 1), g_new(double, core->rows + 1) };
+    MtfRowPrices *prices = mtf_row_prices_new(core->rows);
+    prices->count = 0;
     for (int r = 0; r < core->rows; r++) {
         if (dual->best_price[r] <= 0)
             continue;
         prices->times[prices->count] = core->row_time[r];
         prices->per_unit[prices->count++] = dual->best_price[r];
     }
+    return prices;
 }
 
 void mtf_dual_set_prices(MtfDual *dual, const MtfRowPrices *prices) {

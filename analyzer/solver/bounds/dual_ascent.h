@@ -13,6 +13,7 @@
 #define MTF_DUAL_ASCENT_H
 
 #include "analyzer/solver/bounds/message_passing.h"
+#include "analyzer/solver/problem/row_prices.h"
 #include "analyzer/solver/problem/search_control.h"
 
 typedef struct MtfDual MtfDual;
@@ -49,19 +50,8 @@ int64_t mtf_dual_prove(MtfDual *dual);
 /* The prices of the best bound, one for each row. Owned by the ascent. */
 const double *mtf_dual_prices(const MtfDual *dual);
 
-/* Prices of one unit of memory at times, ascending, to carry over to another core of the same problem. */
-typedef struct MtfRowPrices {
-    int count;
-    int64_t *times;
-    double *per_unit;
-} MtfRowPrices;
-void mtf_row_prices_clear(MtfRowPrices *prices);
-
-/* A copy in cleared `*to`. */
-void mtf_row_prices_copy(MtfRowPrices *to, const MtfRowPrices *from);
-
-/* The prices of the best bound that are not zero; `*prices` is cleared by the caller. */
-void mtf_dual_get_prices(const MtfDual *dual, MtfRowPrices *prices);
+/* The prices of the best bound that are not zero, to carry over to another core. The caller frees them. */
+MtfRowPrices *mtf_dual_row_prices(const MtfDual *dual);
 
 /* Begins with these prices, each at the last row that is not later. */
 void mtf_dual_set_prices(MtfDual *dual, const MtfRowPrices *prices);

@@ -148,8 +148,8 @@ static bool prove_at_rest(MtfSolver *solver) {
 
 static void run_rounds(MtfSolver *solver) {
     solver->dual = mtf_dual_new(solver->core);
-    if (solver->prices.count > 0)
-        mtf_dual_set_prices(solver->dual, &solver->prices);
+    if (solver->prices != NULL)
+        mtf_dual_set_prices(solver->dual, solver->prices);
     bool settled = run_on_quotient(solver);
     if (mtf_solver_is_abandoned(solver) || (settled && prove_at_rest(solver)))
         return;
@@ -255,7 +255,7 @@ static void begin(MtfSolver *solver) {
 static void finish(MtfSolver *solver) {
     mtf_improvers_free(solver->improvers);
     mtf_neighbourhoods_free(solver->near);
-    mtf_row_prices_clear(&solver->prices);
+    mtf_row_prices_free(solver->prices);
     mtf_core_free(solver->base);
     g_free(solver->base_values);
     g_free(solver->base_trial);
@@ -306,17 +306,17 @@ static bool search_alike(MtfSolver *solver) {
     if (alike.choice != NULL && is_worth_taking(solver, alike.cost))
         mtf_solver_offer(solver, alike.choice);
     if (alike.dual != NULL)
-        mtf_dual_get_prices(alike.dual, &solver->prices);
+        solver->prices = mtf_dual_row_prices(alike.dual);
     bool found = alike.choice != NULL;
     finish(&alike);
     return found;
 }
 
 static void search(MtfSolver *solver) {
-    const MtfRowPrices *drafted = solver->options->drafted;
-    bool is_alike = drafted == NULL && search_alike(solver);
-    if (drafted != NULL)
-        mtf_row_prices_copy(&solver->prices, drafted);
+    const MtfRowPrices *known = solver->options->prices;
+    bool is_alike = known == NULL && search_alike(solver);
+    if (known != NULL)
+        solver->prices = mtf_row_prices_copy(known);
     if (mtf_solver_is_good_enough(solver) || (is_alike && solver->options->draft))
         return;
     mtf_reduce_all(solver->core, &solver->control);
@@ -363,6 +363,15 @@ static void certify_choice(const MtfSolver *solver) {
     mtf_certificate_end_line(certificate);
 }
 
+/* What memory is worth at last; where what is left of the core says nothing of it, as to begin with. */
+static MtfRowPrices *last_prices(const MtfSolver *solver) {
+    g_autoptr(MtfRowPrices) prices =
+        solver->dual != NULL ? mtf_dual_row_prices(solver->dual) : NULL;
+    if (solver->prices != NULL && (prices == NULL || prices->count == 0))
+        return mtf_row_prices_copy(solver->prices);
+    return g_steal_pointer(&prices);
+}
+
 static MtfLayoutSolution *make_solution(MtfSolver *solver) {
     MtfLayoutSolution *solution = g_new0(MtfLayoutSolution, 1);
     mtf_solver_drop_branching(solver);
@@ -372,10 +381,7 @@ static MtfLayoutSolution *make_solution(MtfSolver *solver) {
     solution->cost = solver->cost;
     solution->bound = final_bound(solver);
     solution->method = solver->method;
-    if (solver->options->draft) {
-        solution->prices = g_new(MtfRowPrices, 1);
-        mtf_row_prices_copy(solution->prices, &solver->prices);
-    }
+    solution->prices = last_prices(solver);
     take_inexact(solver, solution);
     solution->gap =
         (double)(solution->cost - solution->bound) / fmax(1, fabs((double)solution->cost));
@@ -424,15 +430,8 @@ void mtf_layout_solution_free(MtfLayoutSolution *solution) {
     if (solution == NULL)
         return;
     g_free(solution->choice);
-    mtf_drafted_prices_free(solution->prices);
+    mtf_row_prices_free(solution->prices);
     g_free(solution);
-}
-
-void mtf_drafted_prices_free(MtfRowPrices *prices) {
-    if (prices == NULL)
-        return;
-    mtf_row_prices_clear(prices);
-    g_free(prices);
 }
 
 MtfLayoutSolution *mtf_layout_solve_next_best(const MtfLayoutProblem *problem,

@@ -16,6 +16,7 @@
 
 #include "analyzer/solver/problem/certificate.h"
 #include "analyzer/solver/problem/layout_problem.h"
+#include "analyzer/solver/problem/row_prices.h"
 #include "analyzer/solver/problem/search_control.h"
 #include "analyzer/solver/search/solve_methods.h"
 
@@ -35,10 +36,10 @@ typedef struct MtfSolveOptions {
                         * NULL: all do */
     bool draft;        /* ends with the best choice in which repeated layers are alike, without
                           a bound, where there are such */
-    const struct MtfRowPrices
-        *drafted; /* those of a draft of this problem, whose choice is known: alike layers are not
-                                    searched again; or NULL */
-    bool no_infeasibility;       /* when nothing fits, say only that */
+    const MtfRowPrices
+        *prices;           /* that memory begins with, as of a draft of this problem whose choice
+                                    is known: alike layers are not searched again; or NULL */
+    bool no_infeasibility; /* when nothing fits, say only that */
     MtfCertificate *certificate; /* an empty one, which gets what proves all that is claimed: the
                                     bound, which has no tolerance then, or what is needed where
                                     nothing fits (certificate.h); NULL: none is kept. Not with
@@ -58,7 +59,9 @@ typedef struct MtfLayoutSolution {
     const char *method; /* what gave the bound: "shrinking", "message passing", "branch and bound",
                          * "integer program" (the one with a tolerance) */
     double seconds;
-    struct MtfRowPrices *prices; /* of a draft: of its memory, for whoever proves it; else NULL */
+    MtfRowPrices *
+        prices; /* of its memory at last, for whoever proves it or searches more layers; NULL: of no draft
+                           * or dual */
 } MtfLayoutSolution;
 
 /* Why nothing fits: found by mtf_layout_solve when it fails with MTF_ERROR_FIT. */
@@ -78,7 +81,6 @@ typedef struct MtfInfeasibility {
 MtfLayoutSolution *mtf_layout_solve(const MtfLayoutProblem *problem, const MtfSolveOptions *options,
                                     MtfInfeasibility *infeasibility, GError **error);
 void mtf_layout_solution_free(MtfLayoutSolution *solution);
-void mtf_drafted_prices_free(struct MtfRowPrices *prices);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLayoutSolution, mtf_layout_solution_free)
 
 /* What the best choice would be if `node` could not take the strategy it has in `solution`: its

@@ -72,7 +72,7 @@ typedef struct MtfSolver {
     MtfImprovers *improvers; /* of the base */
     MtfNeighbourhoods *near; /* likewise, where work is limited */
     guint64 jobs;            /* done so far */
-    MtfRowPrices prices;     /* that the bound begins with */
+    MtfRowPrices *prices;    /* that the bound begins with; or NULL */
 } MtfSolver;
 
 /* Whether the caller left a method in. */

@@ -36,6 +36,12 @@ static int setup_clear(void **state) {
     return 0;
 }
 
+static MtfLayout *deepen(const Setup *setup, const MtfLayout *few) {
+    g_autoptr(MtfDeepening) deepening = mtf_deepening_new(setup->deep, setup->shallow, FEW);
+    assert_non_null(deepening);
+    return mtf_deepening_layout(deepening, few);
+}
+
 static MtfLayout *layout_of_rules(const Setup *setup, const MtfGraph *graph) {
     g_autoptr(MtfRules) rules = mtf_rules_parse(graph, &setup->mesh, "b:rows;e:cols", NULL, NULL);
     assert_non_null(rules);
@@ -46,7 +52,7 @@ static void rules_of_few_layers_become_those_of_all(void **state) {
     const Setup *setup = *state;
     g_autoptr(MtfLayout) few = layout_of_rules(setup, setup->shallow);
     g_autoptr(MtfLayout) all = layout_of_rules(setup, setup->deep);
-    g_autoptr(MtfLayout) deepened = mtf_layout_deepen(setup->deep, setup->shallow, FEW, few);
+    g_autoptr(MtfLayout) deepened = deepen(setup, few);
     assert_non_null(deepened);
     assert_int_equal(deepened->n_tensors, all->n_tensors);
     assert_int_equal(deepened->n_operations, all->n_operations);
@@ -67,7 +73,7 @@ static void layers_that_were_left_stand_for_as_many_each(void **state) {
     placement.axis[1] = (int16_t)d;
     few->tensors[one] = placement;
     mtf_layout_set_gathered_copy(few, one, MTF_PHASE_BACKWARD, &placement);
-    g_autoptr(MtfLayout) all = mtf_layout_deepen(setup->deep, setup->shallow, FEW, few);
+    g_autoptr(MtfLayout) all = deepen(setup, few);
     assert_non_null(all);
     for (int i = 0; i < LAYERS; i++) {
         g_autofree char *name = g_strdup_printf("layer/%d/w", i);
@@ -85,14 +91,32 @@ static void steps_of_another_kind_have_no_layout_in_common(void **state) {
     MtfStepVariant again = { .microbatches = 1, .recompute = MTF_RECOMPUTE_LAYERS };
     g_autoptr(MtfGraph) written = mtf_test_layers(LAYERS, 8, 4, 16);
     g_autoptr(MtfGraph) deep = mtf_planning_executed_graph(written, &again, NULL);
-    g_autoptr(MtfLayout) few = layout_of_rules(setup, setup->shallow);
-    assert_null(mtf_layout_deepen(deep, setup->shallow, FEW, few));
+    assert_null(mtf_deepening_new(deep, setup->shallow, FEW));
+}
+
+static int find_operation(const MtfGraph *graph, const char *name) {
+    int found = mtf_graph_find_operation(graph, name);
+    assert_true(found >= 0);
+    return found;
+}
+
+/* The last layer stands for itself, and layer 1 for 1 to 4. */
+static void an_operation_of_the_few_is_that_in_the_middle_of_those_it_stands_for(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(MtfDeepening) deepening = mtf_deepening_new(setup->deep, setup->shallow, FEW);
+    static const char *const pairs[][2] = { { "layer/9/p", "layer/9/p" },
+                                            { "layer/1/p", "layer/3/p" } };
+    for (gsize i = 0; i < G_N_ELEMENTS(pairs); i++)
+        assert_int_equal(
+            mtf_deepening_operation(deepening, find_operation(setup->shallow, pairs[i][0])),
+            find_operation(setup->deep, pairs[i][1]));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_of_few_layers_become_those_of_all),
         cmocka_unit_test(layers_that_were_left_stand_for_as_many_each),
+        cmocka_unit_test(an_operation_of_the_few_is_that_in_the_middle_of_those_it_stands_for),
         cmocka_unit_test(steps_of_another_kind_have_no_layout_in_common),
     };
     return cmocka_run_group_tests(tests, setup_init, setup_clear);
