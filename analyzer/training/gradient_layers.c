@@ -120,6 +120,19 @@ void mtf_gradient_attention_further(MtfGradient *g) {
     attention_to(g, 5);
 }
 
+/* One operation makes all gradients; that of v has the operation's own name. */
+void mtf_gradient_linear_attention(MtfGradient *g) {
+    const int *in = g->op.inputs;
+    int n = g->op.n_inputs;
+    int inputs[6] = { in[0], in[1], in[2], in[3], g->dy, n > 4 ? in[4] : -1 };
+    g_autofree char *name = share_name(g, 0);
+    g->b->attributes = g->op.attributes;
+    int kind = n > 4 ? MTF_OP_DELTA_RULE_GRAD : MTF_OP_LINEAR_ATTENTION_GRAD;
+    int dv = mtf_build(g->b, kind, name, NULL, n + 1, inputs);
+    for (int k = 0; k < n && dv >= 0; k++)
+        mtf_gradient_give(g, in[k], dv + k);
+}
+
 /* A table that is also read by a product (tied weights) has that one's dense gradient by now. */
 void mtf_gradient_embedding(MtfGradient *g) {
     int more =

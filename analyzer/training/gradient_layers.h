@@ -11,6 +11,7 @@
 void mtf_gradient_rotary(MtfGradient *g);
 void mtf_gradient_attention(MtfGradient *g);
 void mtf_gradient_attention_further(MtfGradient *g);
+void mtf_gradient_linear_attention(MtfGradient *g);
 void mtf_gradient_embedding(MtfGradient *g);
 void mtf_gradient_dispatch(MtfGradient *g);
 void mtf_gradient_combine(MtfGradient *g);

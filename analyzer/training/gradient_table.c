@@ -474,6 +474,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_DROPOUT] = RULE(dropout),
     [MTF_OP_CAUSAL_MASK] = RULE(causal),
     [MTF_OP_ATTENTION] = RULE(mtf_gradient_attention),
+    [MTF_OP_LINEAR_ATTENTION] = RULE(mtf_gradient_linear_attention),
     [MTF_OP_ROTARY] = RULE(mtf_gradient_rotary),
     [MTF_OP_EMBEDDING] = RULE(mtf_gradient_embedding),
     [MTF_OP_SLOTS] = ZERO,
@@ -496,6 +497,8 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_CAUSAL_ZERO] = RULE(causal),
     [MTF_OP_ATTENTION_GRAD] = NONE,
     [MTF_OP_ATTENTION_BIAS_GRAD] = NONE,
+    [MTF_OP_LINEAR_ATTENTION_GRAD] = NONE,
+    [MTF_OP_DELTA_RULE_GRAD] = NONE,
     [MTF_OP_EMBEDDING_GRAD] = RULE(embedding_grad),
     [MTF_OP_COMBINE_GATE_GRAD] = NONE,
     [MTF_OP_EXPERT_EINSUM_GRAD] = NONE,
@@ -519,6 +522,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_CACHE_UPDATE] = NONE,
     [MTF_OP_QUANTIZED_EINSUM] = NONE,
     [MTF_OP_CACHED_ATTENTION] = NONE,
+    [MTF_OP_KEPT_LINEAR_ATTENTION] = NONE,
     [MTF_OP_ATTENTION_FURTHER] = RULE(mtf_gradient_attention_further),
 };
 

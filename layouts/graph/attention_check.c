@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Checks of rows of attention: its inputs and masks, caches of keys and values, rotated positions. */
+/* Checks of rows of attention, linear or not: its inputs and masks, caches of keys and values, rotated positions. */
 #include "layouts/graph/operation_check.h"
 
 #include <inttypes.h>
@@ -250,4 +250,70 @@ bool mtf_check_rotary(const Check *check, const MtfShape *shape, GError **error)
             check_positions(check, 1, a->position, a->dimension, error)) &&
            (check->operation->n_inputs < 3 ||
             check_positions(check, 2, a->position, a->dimension, error));
+}
+
+/* ---- Linear attention -------------------------------------------------------------------------- */
+
+/* Heads h and further heads g that share queries and keys, in any order but for the last dimension:
+ *
+ *     v, o, do [places, h, g, values]     q, k [places, h, keys]     log, beta [places, h, g]
+ *     state [h, g, keys, values]
+ */
+static bool check_values(const Check *check, const MtfShape *v, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    if (a->dimension == a->keys)
+        return fail(check, error, "\"dimension\" and \"keys\" are both \"%s\"",
+                    dim_name(check, a->keys));
+    if (mtf_shape_find(v, a->keys) >= 0)
+        return fail(check, error, "input \"%s\" has dimension \"%s\", its \"keys\"",
+                    input(check, 0)->name, dim_name(check, a->keys));
+    if (v->rank < 2 || v->dims[v->rank - 1] == a->dimension || mtf_shape_find(v, a->dimension) < 0)
+        return fail(check, error,
+                    "input \"%s\" must have \"%s\" among its dimensions, and values as the last",
+                    input(check, 0)->name, dim_name(check, a->dimension));
+    return true;
+}
+
+/* Places, some of the heads, and keys last; queries and keys alike. */
+static bool check_queries(const Check *check, const MtfShape *heads, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    MtfShape q = input(check, 1)->shape;
+    if (q.rank == 0 || q.dims[q.rank - 1] != a->keys)
+        return fail(check, error, "the last dimension of input \"%s\" must be \"%s\"",
+                    input(check, 1)->name, dim_name(check, a->keys));
+    q.rank--;
+    if (mtf_shape_find(&q, a->dimension) < 0)
+        return fail(check, error, "input \"%s\" has no dimension \"%s\"", input(check, 1)->name,
+                    dim_name(check, a->dimension));
+    return mtf_check_within(check, &q, heads, "in the queries but not among the heads of values",
+                            error) &&
+           check_like(check, 2, &input(check, 1)->shape, error);
+}
+
+/* v, q, k and log; and beta, input `beta`, where there is one. */
+static bool check_inputs(const Check *check, const MtfShape *v, int beta, GError **error) {
+    MtfShape heads = *v;
+    if (!check_values(check, v, error))
+        return false;
+    heads.dims[--heads.rank] = 0;
+    return check_queries(check, &heads, error) && check_like(check, 3, &heads, error) &&
+           (check->operation->n_inputs <= beta || check_like(check, beta, &heads, error));
+}
+
+bool mtf_check_linear_attention(const Check *check, const MtfShape *shape, GError **error) {
+    return check_inputs(check, shape, 4, error);
+}
+
+bool mtf_check_linear_attention_grad(const Check *check, const MtfShape *shape, GError **error) {
+    return check_inputs(check, shape, 5, error) && check_like(check, 4, shape, error);
+}
+
+bool mtf_check_kept_linear_attention(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    int values = shape->dims[shape->rank - 1];
+    MtfShape state = *shape;
+    mtf_shape_remove(&state, a->dimension);
+    state.dims[state.rank - 1] = a->keys;
+    mtf_shape_append(&state, values);
+    return check_inputs(check, shape, 5, error) && check_like(check, 4, &state, error);
 }

@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MTF_MAX_OUTPUTS 4
+#define MTF_MAX_OUTPUTS 5
 
 /* Pipeline stages that a graph may be cut into. */
 #define MTF_MAX_STAGES 1024
@@ -169,6 +169,7 @@ typedef struct {
     int experts;           /* slots, expert_einsum: what is chosen from */
     int choices;           /* slots: how many choices a token has */
     int capacity;          /* slots: places of an expert; -1: as many as it takes */
+    int keys;              /* linear_attention: features of queries and keys */
     double value;          /* constant */
     double condition;      /* loop_next: 1 where the loop is over once this bool is false */
     double per_microbatch; /* reduce_mean, variance, normalize_grad: 1 where the mean is over the
@@ -374,7 +375,8 @@ typedef struct {
                       .position = -1,  \
                       .experts = -1,   \
                       .choices = -1,   \
-                      .capacity = -1 })
+                      .capacity = -1,  \
+                      .keys = -1 })
 
 /* Checks the operation against its row (number of inputs, dtypes, shapes, attributes), appends it
  * and its output tensors, and returns the index of its first output tensor; -1 with a bad-input

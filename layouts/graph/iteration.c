@@ -43,7 +43,7 @@ static void add_index(Space *space, int dim, int input_dim) {
     bool reduced = missing_in_output(space, dim);
     const MtfWindow *window = mtf_window_of(space->row, &space->operation->attributes, dim);
     const MtfAttributes *a = &space->operation->attributes;
-    bool held = space->row->whole && (dim == a->dimension || dim == a->choices);
+    bool held = space->row->whole && (dim == a->dimension || dim == a->choices || dim == a->keys);
     iteration->index[iteration->n++] = (MtfIndex){
         .dim = dim,
         .input_dim = input_dim,

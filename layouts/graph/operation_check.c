@@ -308,7 +308,8 @@ static bool check_dimension_attributes(const Check *check, GError **error) {
 
 /* Further outputs replace inputs of the first one's shape (optimizer state beside its variable). */
 static bool check_further_outputs(const Check *check, const MtfShape *shape, GError **error) {
-    for (int k = 1; k < check->row->n_outputs && !check->row->separate; k++) {
+    bool own = check->row->separate || check->row->own_dimensions;
+    for (int k = 1; k < check->row->n_outputs && !own; k++) {
         const MtfTensor *like = input(check, check->row->outputs_like[k]);
         if (!mtf_shape_equal(&like->shape, shape))
             return fail(check, error, "input \"%s\" must have the dimensions of \"%s\"", like->name,

@@ -59,6 +59,18 @@
         .linear_input = 5, .wide_inputs = WIDE(4), .flops = 10, .check = mtf_check_attention_grad, \
         .random = true, .own_dimensions = true, .products = MTF_PRODUCTS_ATTENTION_GRAD,           \
         .scratch = MTF_SCRATCH_ATTENTION_GRAD, .share = mtf_share_causal
+/* Linear attention, whose chunks take so many flops for each place, key and value. */
+#define STATED(text, least, most, outputs, cost)                                  \
+    ROW(text, MATMUL, least, most, outputs, FIRST),                               \
+        .whole = true, .positional = true, .own_dimensions = true, .flops = cost, \
+        .scratch = MTF_SCRATCH_LINEAR_ATTENTION,                                  \
+        .attributes = { REQUIRED_DIMENSION(dimension), REQUIRED_DIMENSION(keys) }
+#define STATED_BACK(text, inputs, outputs)                                                        \
+    STATED(text, inputs, inputs, outputs, 15),                                                    \
+        .wide_inputs = WIDE(3), .suffixes = { NULL, "q", "k", "log", "beta" },                    \
+        .outputs_like = { 0, 1, 2, 3, 5 }, .separate = true, .reduction = MTF_REDUCE_SUM,         \
+        .linearity = MTF_LINEAR_ONE, .linear_input = 4, .check = mtf_check_linear_attention_grad, \
+        .products = MTF_PRODUCTS_LINEAR_ATTENTION_GRAD
 #define ELEMENTWISE(text, least, most, rule) ROW(text, ELEMENTWISE, least, most, 1, rule)
 #define ALONE(text) ELEMENTWISE(text, 1, 1, FIRST)
 #define UNARY(text, cost) \
@@ -257,6 +269,10 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                    .wide_inputs = WIDE(4), .in_place = 1 << 3,
                                    .attributes = { ATTENTION, DROPPED, TURN },
                                    .check = mtf_check_attention_further, .random = true },
+    [MTF_OP_LINEAR_ATTENTION] = { STATED("linear_attention", 4, 5, 1, 6),
+                                  .wide_inputs = WIDE(3),
+                                  .check = mtf_check_linear_attention,
+                                  .products = MTF_PRODUCTS_LINEAR_ATTENTION },
     [MTF_OP_ROTARY] = { ELEMENTWISE("rotary", 1, 3, FIRST), .linearity = MTF_LINEAR_ONE, .flops = 4,
                         .in_place = 1, .whole = true, .integer_inputs = 6,
                         .attributes = { REQUIRED_DIMENSION(position),
@@ -399,6 +415,8 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                 .attributes = { ATTENTION, DROPPED, TURN } },
     [MTF_OP_ATTENTION_BIAS_GRAD] = { ATTENDING_BACK("attention_bias_grad", 7, 4),
                                      .statistics = 8, .attributes = { ATTENTION, DROPPED, TURN } },
+    [MTF_OP_LINEAR_ATTENTION_GRAD] = { STATED_BACK("linear_attention_grad", 5, 4) },
+    [MTF_OP_DELTA_RULE_GRAD] = { STATED_BACK("delta_rule_grad", 6, 5) },
     [MTF_OP_EMBEDDING_GRAD] = { ROW("embedding_grad", GATHER, 2, 3, 1, NEW), .adds_up = true,
                                 .reduction = MTF_REDUCE_SUM, .linearity = MTF_LINEAR_ONE,
                                 .linear_input = 1, .in_place = 1U << 2, .addend = 2,
@@ -507,6 +525,11 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                                   REQUIRED_NUMBER(factor), NUMBER(softcap, 0),
                                                   NUMBER(window, 0) },
                                   .check = mtf_check_cached_attention, .share = mtf_share_cached },
+    [MTF_OP_KEPT_LINEAR_ATTENTION] = { STATED("kept_linear_attention", 5, 6, 2, 6),
+                                       .suffixes = { NULL, "state" }, .outputs_like = { 0, 4 },
+                                       .wide_inputs = WIDE(3) | WIDE(4),
+                                       .check = mtf_check_kept_linear_attention,
+                                       .products = MTF_PRODUCTS_LINEAR_ATTENTION },
     [MTF_OP_EXPRESSION] = { COMPOSITE("expression", 1, INT_MAX, UNION), .integers = true,
                             .singular = true,
                             .attributes = { REQUIRED_STRING(expression), STRING(arguments) },

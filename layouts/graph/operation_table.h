@@ -61,6 +61,15 @@
  * Tokens of one group compete with one another alone, so a group is never split where slots are
  * given; that is stated in the graph, and no layout changes it.
  *
+ * Linear attention. Each head keeps a matrix S [keys, values], 0 before the first place. At each place
+ * a share of it is kept, and what it says of a key is corrected by the share beta (the gated delta rule; without
+ * beta the value is added to it as it is):
+ *
+ *     S' = e^log S        S = S' + beta k (v - k S')    or    S' + k v        o = q S
+ *
+ * Logarithms are at most 0. Values have a matrix of their own for each of their columns, so they may be split;
+ * places and keys may not. Kernels work in chunks of places (layouts/kernel_work/linear_work.h).
+ *
  * Learning rates. With warmup > 0 every schedule but `constant` starts with a ramp of that many
  * steps; ramp(t) = min(1, t / warmup), and 1 without warmup.
  *
@@ -166,7 +175,8 @@ typedef enum {
                            v; and "NAME/lse", the logarithm of the softmax's sum; never the scores themselves */
     MTF_OP_ATTENTION_FURTHER, /* (q, k, v, o, lse[, bias[, mask]]) -> attention to k and v beside the memory that
                                  o and lse are the results of; and "NAME/lse" */
-    MTF_OP_ROTARY,    /* pairs of features turned by angles that grow with the position */
+    MTF_OP_LINEAR_ATTENTION, /* (v, q, k, log[, beta]) -> o, from the states of all places before */
+    MTF_OP_ROTARY,           /* pairs of features turned by angles that grow with the position */
     MTF_OP_EMBEDDING, /* (table, ids) -> the row of each id; the vocabulary is what ids lack */
     MTF_OP_SLOTS,     /* (choice[, gate]) -> the place of each choice, or -1 */
     MTF_OP_SLOT_IDS,  /* (choice, slot) -> what was chosen by whom is in each place; -1: nobody */
@@ -219,20 +229,22 @@ typedef enum {
     MTF_OP_LABEL_LOGIT,   /* (logits, labels) -> the logit of the label */
     MTF_OP_CROSS_ENTROPY, /* (max, sum, logit[, mask]) -> (max + log sum - logit) mask */
     /* gradients */
-    MTF_OP_RELU_GRAD,           /* (y, dy) -> dy where y > 0, else 0 */
-    MTF_OP_GELU_GRAD,           /* (x, dy) */
-    MTF_OP_GELU_EXACT_GRAD,     /* (x, dy) */
-    MTF_OP_SILU_GRAD,           /* (x, dy) */
-    MTF_OP_TANH_GRAD,           /* (y, dy) -> (1 - y^2) dy */
-    MTF_OP_SIGMOID_GRAD,        /* (y, dy) -> y (1 - y) dy */
-    MTF_OP_CAUSAL_ZERO,         /* x where memory <= query, else 0 */
-    MTF_OP_ATTENTION_GRAD,      /* (q, k, v, o, lse, do[, bias]) -> dq; and "NAME/k", "NAME/v" */
-    MTF_OP_ATTENTION_BIAS_GRAD, /* … with a bias that learns: and "NAME/bias", its gradient */
-    MTF_OP_EMBEDDING_GRAD,      /* (ids, dy[, more]) -> gradient of the table, plus `more` */
-    MTF_OP_COMBINE_GATE_GRAD,   /* (y, dy, slot) -> y at each choice's place times dy, summed */
-    MTF_OP_EXPERT_EINSUM_GRAD,  /* (x, dy, expert) -> for each expert the sum of x dy of its rows */
-    MTF_OP_SOFTMAX_GRAD,        /* (y, dy, dot) -> y (dy - dot), dot = sum of y dy */
-    MTF_OP_NORMALIZE_DOT,       /* (dy, x, mean, variance, scale) -> sum of dy scale xhat */
+    MTF_OP_RELU_GRAD,             /* (y, dy) -> dy where y > 0, else 0 */
+    MTF_OP_GELU_GRAD,             /* (x, dy) */
+    MTF_OP_GELU_EXACT_GRAD,       /* (x, dy) */
+    MTF_OP_SILU_GRAD,             /* (x, dy) */
+    MTF_OP_TANH_GRAD,             /* (y, dy) -> (1 - y^2) dy */
+    MTF_OP_SIGMOID_GRAD,          /* (y, dy) -> y (1 - y) dy */
+    MTF_OP_CAUSAL_ZERO,           /* x where memory <= query, else 0 */
+    MTF_OP_ATTENTION_GRAD,        /* (q, k, v, o, lse, do[, bias]) -> dq; and "NAME/k", "NAME/v" */
+    MTF_OP_ATTENTION_BIAS_GRAD,   /* … with a bias that learns: and "NAME/bias", its gradient */
+    MTF_OP_LINEAR_ATTENTION_GRAD, /* (v, q, k, log, do) -> dv; and "NAME/q", "NAME/k", "NAME/log" */
+    MTF_OP_DELTA_RULE_GRAD,       /* (v, q, k, log, do, beta) -> likewise; and "NAME/beta" */
+    MTF_OP_EMBEDDING_GRAD,        /* (ids, dy[, more]) -> gradient of the table, plus `more` */
+    MTF_OP_COMBINE_GATE_GRAD,     /* (y, dy, slot) -> y at each choice's place times dy, summed */
+    MTF_OP_EXPERT_EINSUM_GRAD, /* (x, dy, expert) -> for each expert the sum of x dy of its rows */
+    MTF_OP_SOFTMAX_GRAD,       /* (y, dy, dot) -> y (dy - dot), dot = sum of y dy */
+    MTF_OP_NORMALIZE_DOT,      /* (dy, x, mean, variance, scale) -> sum of dy scale xhat */
     MTF_OP_NORMALIZE_SCALE_GRAD, /* (dy, x, mean, variance) -> sum of dy xhat, dims of scale */
     MTF_OP_NORMALIZE_GRAD,     /* (dy, x, mean, variance, scale, sum, dot) -> r (dy scale - sum/n -
                                   xhat dot/n), sum = sum of dy scale */
@@ -261,6 +273,8 @@ typedef enum {
                                 units of a scale for each dimension that they bring to the result */
     MTF_OP_CACHED_ATTENTION, /* (q, k, v, position) -> attention of the queries from `position` on to
                                 what a cache holds up to each; and "NAME/lse" */
+    MTF_OP_KEPT_LINEAR_ATTENTION, /* (v, q, k, log, state[, beta]) -> o, going on from a state; and
+                                     "NAME/state", the one behind the last place */
     MTF_OP_EXPRESSION, /* its inputs, called `arguments`, in the formula `expression` (expression.h) */
     MTF_OPERATIONS,
 } MtfOperationKind;
@@ -351,6 +365,8 @@ typedef enum {
     MTF_PRODUCTS_CONV,   /* of x, filter and y, two of which it reads */
     MTF_PRODUCTS_ATTENTION,
     MTF_PRODUCTS_ATTENTION_GRAD,
+    MTF_PRODUCTS_LINEAR_ATTENTION, /* of the places of chunks, and of chunks and states */
+    MTF_PRODUCTS_LINEAR_ATTENTION_GRAD,
     MTF_PRODUCTS_EXPERTS,   /* of each expert's rows and its matrix */
     MTF_PRODUCTS_QUANTIZED, /* of x and a matrix of int8 */
 } MtfProductsKind;
@@ -364,6 +380,7 @@ typedef enum {
     MTF_SCRATCH_EINSUM,
     MTF_SCRATCH_ATTENTION,
     MTF_SCRATCH_ATTENTION_GRAD,
+    MTF_SCRATCH_LINEAR_ATTENTION,
     MTF_SCRATCH_SLOTS,   /* counts of each expert, and choices in the order they are served */
     MTF_SCRATCH_EXPERTS, /* one expert's matrix and some rows in the type of sums, where narrow */
     MTF_SCRATCHES,
@@ -432,7 +449,8 @@ typedef struct {
     bool separate;     /* no output may: all are read to the end */
     int addend; /* input that is added to output 0, and so is placed as that is, partial where
                    that is partial; touched only where the others say. 0: none */
-    bool whole; /* the dimensions that attributes "dimension" and "choices" name are never split */
+    bool whole; /* the dimensions that attributes "dimension", "choices" and "keys" name are never
+                   split */
     unsigned integer_inputs; /* bit k: input k is int32 (a user's may be int64: mtf_expand casts
                                 it), or int8 by byte_inputs; others are float */
     unsigned byte_inputs;    /* of these */
@@ -520,6 +538,12 @@ bool mtf_check_cached_attention(const MtfOperationCheck *check, const MtfShape *
                                 GError **error);
 bool mtf_check_attention_grad(const MtfOperationCheck *check, const MtfShape *shape,
                               GError **error);
+bool mtf_check_linear_attention(const MtfOperationCheck *check, const MtfShape *shape,
+                                GError **error);
+bool mtf_check_kept_linear_attention(const MtfOperationCheck *check, const MtfShape *shape,
+                                     GError **error);
+bool mtf_check_linear_attention_grad(const MtfOperationCheck *check, const MtfShape *shape,
+                                     GError **error);
 bool mtf_check_cast(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_causal(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_constant(const MtfOperationCheck *check, const MtfShape *shape, GError **error);

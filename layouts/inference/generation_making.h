@@ -68,6 +68,7 @@ int mtf_make_rotary(MtfMaking *m, const MtfOperation *op, int *inputs);
 int mtf_make_convolution(MtfMaking *m, const MtfOperation *op, int *inputs);
 int mtf_make_loop_begin(MtfMaking *m, const MtfOperation *op, int *inputs);
 int mtf_make_loop_next(MtfMaking *m, const MtfOperation *op, int *inputs);
+int mtf_make_linear_attention(MtfMaking *m, const MtfOperation *op, int *inputs);
 
 /* How many places more than the text each dimension has that follows it: that of a convolution's result, which
  * is renamed to the text's, and that of what such a convolution reads; -1: it does not follow. In

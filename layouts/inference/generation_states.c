@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* What a graph that generates keeps of a text beside keys and values: the last elements that a convolution
- * reads again, and the states of loops.
+ * reads again, and the states of loops and of linear attention.
  *
  *     kept[batch, k - 1, …] ─┐
  *     x[batch, length, …] ───┴─concat─► near[batch, length + k - 1, …] ─conv─► y
  *                                         └─ of which the last k - 1 before filling are kept
  *
  *     kept[batch, …] ─loop_begin─► state ─ body ─ where(place is filled, state, next) ─loop_next─► kept
+ *
+ *     v, q, k, log ──kept_linear_attention─► o        of what is not filled log and k are 0 (or beta is),
+ *     kept[batch, …] ──────────┴─────► kept           and so the state stays
  *
  * Where an example's text begins, 0 stands for what is kept, or what the loop begins with. An example that
  * brings nothing keeps what it had. */
@@ -231,4 +234,49 @@ int mtf_make_loop_next(MtfMaking *m, const MtfOperation *op, int *inputs) {
     int last = mtf_making_emit(m, &e, 2, (int[]){ inputs[0], next });
     keep(m, m->kept[op->inputs[0]], last);
     return last;
+}
+
+/* ---- Linear attention -------------------------------------------------------------------------- */
+
+/* `x`, input `k` of the operation, and 0 where a place holds no token. */
+static int of_filled_places(MtfMaking *m, const MtfOperation *op, int k, int x) {
+    static const char *const suffixes[] = { "", "", "/k", "/log", "/beta" };
+    if (m->error != NULL || x < 0)
+        return -1;
+    MtfDtype dtype = mtf_graph_tensor(m->graph, x)->dtype;
+    MtfShape shape = *mtf_making_shape(m, x), scalar = { 0 };
+    g_autofree char *zero_name = g_strconcat(suffixes[k], "_unfilled", NULL);
+    g_autofree char *name = g_strconcat(suffixes[k], "_filled", NULL);
+    MtfEmission zero = { op->name, zero_name, MTF_OP_CONSTANT, MTF_NO_ATTRIBUTES, &scalar,
+                         true,     dtype };
+    MtfEmission e = { op->name, name, MTF_OP_WHERE, MTF_NO_ATTRIBUTES, &shape, false, 0 };
+    int filled = in_type(m, "is_filled", dtype, is_filled(m));
+    return mtf_making_emit(m, &e, 3, (int[]){ filled, x, mtf_making_emit(m, &zero, 0, NULL) });
+}
+
+int mtf_make_linear_attention(MtfMaking *m, const MtfOperation *op, int *inputs) {
+    const MtfAttributes *a = &op->attributes;
+    int changed = op->n_inputs > 4 ? 4 : 2, variable = -1;
+    if (a->dimension != m->length || inputs[0] < 0)
+        return mtf_making_copy(m, op, inputs);
+    MtfShape state = *mtf_making_shape(m, inputs[0]), scalar = { 0 };
+    int values = state.dims[state.rank - 1];
+    mtf_shape_remove(&state, m->length);
+    state.dims[state.rank - 1] = a->keys;
+    mtf_shape_append(&state, values);
+    MtfDtype wide = mtf_dtype_wide(mtf_graph_tensor(m->graph, inputs[0])->dtype);
+    MtfEmission zero = {
+        op->name, "/zero", MTF_OP_CONSTANT, MTF_NO_ATTRIBUTES, &scalar, true, wide
+    };
+    MtfEmission e = { op->name, "", MTF_OP_KEPT_LINEAR_ATTENTION, *a, NULL, false, 0 };
+    inputs[3] = of_filled_places(m, op, 3, inputs[3]);
+    inputs[changed] = of_filled_places(m, op, changed, inputs[changed]);
+    int before = add_kept(m, op, &state, mtf_making_emit(m, &zero, 0, NULL), &variable);
+    int told = mtf_making_emit(m, &e, op->n_inputs + 1,
+                               (int[]){ inputs[0], inputs[1], inputs[2], inputs[3], before,
+                                        op->n_inputs > 4 ? inputs[4] : -1 });
+    if (told >= 0)
+        keep(m, variable,
+             mtf_graph_operation(m->graph, mtf_graph_tensor(m->graph, told)->producer)->outputs[1]);
+    return told;
 }

@@ -2,6 +2,7 @@
 #include "layouts/kernel_work/kernel_scratch.h"
 
 #include "layouts/graph/window.h"
+#include "layouts/kernel_work/linear_work.h"
 
 #include <string.h>
 
@@ -190,6 +191,15 @@ static int64_t experts_scratch_bytes(const MtfGraph *graph, const MtfOperation *
     return narrow ? 4 * (sides[2] + rows) : mtf_dtype_bytes(dtype) * rows;
 }
 
+/* What the kernel keeps of the head at hand. */
+static int64_t linear_attention_scratch(const MtfGraph *graph, const MtfOperation *op,
+                                        const MtfIteration *iteration, const int64_t *sizes) {
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
+    int64_t begins[MTF_LINEAR_PIECES];
+    MtfLinearHead head = mtf_linear_head(graph, op, iteration, sizes);
+    return mtf_linear_pieces(&head, begins) * mtf_dtype_bytes(mtf_dtype_wide(dtype));
+}
+
 typedef int64_t (*ScratchBytes)(const MtfGraph *graph, const MtfOperation *op,
                                 const MtfIteration *iteration, const int64_t *sizes);
 
@@ -201,6 +211,7 @@ static const ScratchBytes scratch_bytes[MTF_SCRATCHES] = {
     [MTF_SCRATCH_EINSUM] = einsum_scratch_bytes,
     [MTF_SCRATCH_ATTENTION] = attention_scratch,
     [MTF_SCRATCH_ATTENTION_GRAD] = attention_scratch,
+    [MTF_SCRATCH_LINEAR_ATTENTION] = linear_attention_scratch,
     [MTF_SCRATCH_SLOTS] = slots_scratch_bytes,
     [MTF_SCRATCH_EXPERTS] = experts_scratch_bytes,
 };

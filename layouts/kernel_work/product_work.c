@@ -4,6 +4,7 @@
 #include "layouts/graph/window.h"
 #include "layouts/kernel_work/contraction.h"
 #include "layouts/kernel_work/kernel_scratch.h"
+#include "layouts/kernel_work/linear_work.h"
 
 #include <math.h>
 
@@ -124,6 +125,11 @@ static MtfProductsKind products_of(const MtfOperation *op) {
 static bool is_attention(const MtfOperation *op) {
     return products_of(op) == MTF_PRODUCTS_ATTENTION ||
            products_of(op) == MTF_PRODUCTS_ATTENTION_GRAD;
+}
+
+static bool is_linear_attention(const MtfOperation *op) {
+    return products_of(op) == MTF_PRODUCTS_LINEAR_ATTENTION ||
+           products_of(op) == MTF_PRODUCTS_LINEAR_ATTENTION_GRAD;
 }
 
 /* A row of a causal head ends within a block of lanes; half of that block is wasted on average. */
@@ -266,6 +272,11 @@ MtfProductWork mtf_operation_product_work(const MtfGraph *graph, int operation,
     MtfProductWork work = { 0 };
     if (is_attention(op))
         return attention_work(graph, operation, iteration, sizes);
+    if (is_linear_attention(op)) {
+        MtfLinearHead head = mtf_linear_head(graph, op, iteration, sizes);
+        return mtf_linear_product_work(&head,
+                                       mtf_dtype_bytes(mtf_operation_storage_dtype(graph, op)));
+    }
     if (products_of(op) == MTF_PRODUCTS_EXPERTS)
         return expert_work(graph, operation, iteration, sizes);
     if (products_of(op) == MTF_PRODUCTS_CONV)

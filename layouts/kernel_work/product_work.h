@@ -39,7 +39,7 @@ typedef struct {
 
 /* The work of `operation` on a processor that holds sizes[i] points of index i of its iteration
  * space and has mtf_operation_scratch_bytes of scratch. All zero unless it is an einsum, a convolution or
- * attention. With more than two terms, the smaller products count as calls of the largest, in
+ * attention, linear or not. With more than two terms, the smaller products count as calls of the largest, in
  * proportion to their multiply-adds. */
 MtfProductWork mtf_operation_product_work(const MtfGraph *graph, int operation,
                                           const MtfIteration *iteration, const int64_t *sizes);

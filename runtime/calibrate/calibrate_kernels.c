@@ -237,11 +237,12 @@ bool mtf_goes_by_rates(int kind) {
            row->host != MTF_HOST_NOTHING;
 }
 
-/* Products of experts and of matrices in int8 go by the tables of einsum's, attention to a cache and
+/* Products of experts, of matrices in int8 and of linear attention go by the tables of einsum's, attention to a cache and
  * gradients with that of a bias by those of attention. */
 bool mtf_calibrates_operation(int kind) {
     MtfProductsKind kinds = mtf_operation_row(kind)->products;
-    return kinds == MTF_PRODUCTS_EXPERTS || kinds == MTF_PRODUCTS_QUANTIZED ||
+    return kinds == MTF_PRODUCTS_LINEAR_ATTENTION || kinds == MTF_PRODUCTS_LINEAR_ATTENTION_GRAD ||
+           kinds == MTF_PRODUCTS_EXPERTS || kinds == MTF_PRODUCTS_QUANTIZED ||
            kinds == MTF_PRODUCTS_ATTENTION || kinds == MTF_PRODUCTS_ATTENTION_GRAD ||
            mtf_kernel_trial(kind) != NULL || is_product(kind);
 }

@@ -480,6 +480,21 @@ class Graph:
         y = einsum([Named(weights, rest), v], [d for d in q.dims])
         return {"": y, "/lse": Named(torch.where(nothing.squeeze(-1), torch.zeros((), dtype=s.dtype), s.logsumexp(-1)), rest[:-1])}
 
+    def op_linear_attention(self, o, v, q, k, log, *beta):
+        """Place by place."""
+        places, keys, values = o["dimension"], o["keys"], v.dims[-1]
+        heads = [d for d in log.dims if d != places]
+        state, said = 0, []
+        rows = [x.to(heads + [places, last]).movedim(-2, 0) for x, last in ((v, values), (q, keys), (k, keys))]
+        numbers = [x.to(heads + [places]).movedim(-1, 0)[..., None] for x in (log, *beta)]
+        for v_now, q_now, k_now, *now in zip(*rows, *numbers):
+            state = state * now[0][..., None].exp()
+            if beta:
+                v_now = now[1] * (v_now - (k_now[..., None] * state).sum(-2))
+            state = state + k_now[..., None] * v_now[..., None, :]
+            said.append((q_now[..., None] * state).sum(-2))
+        return Named(Named(torch.stack(said), [places] + heads + [values]).to(v.dims), v.dims)
+
     def op_rotary(self, o, x, *begin):
         base, gain = o.get("base", 10000), o.get("gain", 1)
         t, rest = x.last(o["position"], o["dimension"])

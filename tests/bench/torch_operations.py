@@ -142,7 +142,7 @@ class Case:
 def dims_in(operations):
     for o in operations:
         yield from o.get("dims", [])
-        for key in ("from", "to", "dimension", "experts", "capacity", "choices"):
+        for key in ("from", "to", "dimension", "experts", "capacity", "choices", "keys"):
             if isinstance(o.get(key), str):
                 yield o[key]
         for w in o.get("windows", []):
@@ -462,6 +462,10 @@ def attention_cases():
         yield Case("attention, shared keys" + name, {**operands, "k": (("a", "m", "d"), -2, 2), "v": (("a", "m", "d"), -2, 2)}, {**common, **attributes})
     yield Dropping("attention, dropout", operands, {**common, "dropout": 0.3, "stream": "dropped"}, {"n": 9, "m": 8, "d": 8})
     yield Case("attention, long", operands, {**common, "causal": 1}, {"n": 150, "m": 150, "d": 16, "a": 2})
+    operands = {"v": (("a", "n", "g", "d"), -2, 2), "q": (("a", "n", "c"), -1, 1), "k": (("a", "n", "c"), -0.5, 0.5), "log": (("a", "n", "g"), -2, 0)}
+    for name, more in {"": {}, " corrected": {"beta": (("a", "n", "g"), 0, 1)}}.items():
+        for size in (7, 150):
+            yield Case(f"linear_attention of {size}{name}", {**operands, **more}, {"op": "linear_attention", "dimension": "n", "keys": "c"}, {"n": size, "a": 2})
     yield Case("causal_mask", {"x": (("a", "n", "m"), -2, 2)}, {"op": "softmax", "inputs": ["masked"], "dimension": "m"},
                more=[{"name": "masked", "op": "causal_mask", "inputs": ["x"], "query": "n", "memory": "m"}])
     x, common = {"x": (("a", "n", "g", "d"), -2, 2)}, {"op": "rotary", "position": "n", "dimension": "d"}
@@ -726,7 +730,7 @@ def operations_of(formats):
     rows = re.findall(r"^\| `(\w+)` \| \d", open(formats).read(), re.M)
     internal = {"sum_exp", "softmax_apply", "label_logit", "cross_entropy", "accumulate", "clip_factor", "learning_rate", "sgd",
                 "momentum", "lion", "adam", "causal_zero", "cache_update", "cached_attention", "quantized_einsum",
-                "attention_further", "from_host", "to_host"}  # reached through others, by inference, or made by searches
+                "attention_further", "kept_linear_attention", "from_host", "to_host"}  # reached through others, by inference, or made by searches
     return [r for r in rows if not r.endswith("_grad") and r not in internal and not r.startswith(("adafactor", "normalize_", "lamb")) or r == "conv_filter_grad"]
 
 

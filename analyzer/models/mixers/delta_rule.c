@@ -8,11 +8,6 @@ typedef struct {
     int64_t n_keys, n_values, share; /* features of all heads; heads of values that share keys */
 } Delta;
 
-/* Of each place, or of an iteration of the loop over them. */
-typedef struct {
-    int q, k, v, kept, corrected;
-} Parts;
-
 /* The heads of values, and a further dimension (-1: none). */
 static MtfShape value_heads(const Delta *d, int last) {
     MtfShape shape = MTF_SHAPE(d->heads);
@@ -20,14 +15,6 @@ static MtfShape value_heads(const Delta *d, int last) {
         mtf_shape_append(&shape, d->group);
     if (last >= 0)
         mtf_shape_append(&shape, last);
-    return shape;
-}
-
-/* The same of each example. */
-static MtfShape of_examples(const MtfAssembly *m, MtfShape features) {
-    MtfShape shape = MTF_SHAPE(m->batch);
-    for (int i = 0; i < features.rank; i++)
-        mtf_shape_append(&shape, features.dims[i]);
     return shape;
 }
 
@@ -44,7 +31,7 @@ static Delta delta_dimensions(MtfAssembly *m) {
     return d;
 }
 
-/* ---- What the loop reads --------------------------------------------------------------------- */
+/* ---- What states are made of -------------------------------------------------------------------- */
 
 /* q (0), k (1), v (2) or the gate (3): from one tensor, part after part or head after head, or from its own. */
 static int project(MtfAssembly *m, const Delta *d, int which, int x) {
@@ -105,57 +92,25 @@ static int of_length_one(MtfAssembly *m, const Delta *d, const char *name, doubl
     return y;
 }
 
-/* What is kept of a head's matrix. */
-static int kept_share(MtfAssembly *m, const Delta *d, int x) {
+/* The logarithm of what is kept of a head's matrix. */
+static int kept_log(MtfAssembly *m, const Delta *d, int x) {
     const MtfMixer *mixer = &m->stack->mixer;
     MtfShape heads = value_heads(d, -1);
     int bias = mtf_mixer_vector(m, "forget_bias", mixer->forget_bias, &heads, 1);
     int rate = mtf_mixer_vector(m, "forget_rate", mixer->forget_rate, &heads, 1);
     int sum = mtf_parts_add(m->p, "forget_sum", project_number(m, d, 1, x), bias);
     int step = mtf_mixer_map(m, MTF_OP_SOFTPLUS, "forget_step", sum, -1);
-    int speed = mtf_mixer_map(m, MTF_OP_EXP, "forget_speed", rate, -1);
-    int log = mtf_mixer_map(m, MTF_OP_NEGATE, "kept_log",
-                            mtf_mixer_map(m, MTF_OP_MULTIPLY, "forgotten_log", step, speed), -1);
-    return mtf_mixer_map(m, MTF_OP_EXP, "kept", log, -1);
+    return mtf_mixer_map(m, MTF_OP_MULTIPLY, "kept_log", step, mtf_mixer_forget_speed(m, rate));
 }
 
-static Parts parts_of(MtfAssembly *m, const Delta *d, int x) {
+/* What the heads say [batch, length, heads, values]. */
+static int said(MtfAssembly *m, const Delta *d, int x) {
     double factor = 1 / sqrt((double)m->stack->mixer.d_key);
-    return (Parts){ .q = of_length_one(m, d, "q_unit", factor, convolve(m, d, 0, x)),
-                    .k = of_length_one(m, d, "k_unit", 1, convolve(m, d, 1, x)),
-                    .v = convolve(m, d, 2, x),
-                    .kept = kept_share(m, d, x),
-                    .corrected = mtf_mixer_map(m, MTF_OP_SIGMOID, "corrected",
-                                               project_number(m, d, 0, x), -1) };
-}
-
-/* ---- The loop -------------------------------------------------------------------------------- */
-
-/* What the heads say at a place [batch, heads, values]; hands the state on and ends the loop. */
-static int step(MtfAssembly *m, const Delta *d, const Parts *now, int state) {
-    MtfShape said = of_examples(m, value_heads(d, d->values)), matrices = said;
-    mtf_shape_remove(&matrices, d->values);
-    mtf_shape_append(&matrices, d->keys);
-    mtf_shape_append(&matrices, d->values);
-    int kept = mtf_mixer_map(m, MTF_OP_MULTIPLY, "state_kept", state, now->kept);
-    int known = mtf_parts_einsum(m->p, "known", &said, kept, now->k);
-    int wrong = mtf_mixer_map(m, MTF_OP_SUBTRACT, "wrong", now->v, known);
-    int change = mtf_mixer_map(m, MTF_OP_MULTIPLY, "change", wrong, now->corrected);
-    int added = mtf_parts_einsum(m->p, "added", &matrices, change, now->k);
-    int next = mtf_parts_add(m->p, "next", kept, added);
-    int y = mtf_parts_einsum(m->p, "said", &said, next, now->q);
-    return mtf_mixer_end_loop(m, state, next, y);
-}
-
-static int run_over_places(MtfAssembly *m, const Delta *d, const Parts *parts) {
-    MtfShape matrices = of_examples(m, value_heads(d, d->keys));
-    mtf_shape_append(&matrices, d->values);
-    int state = mtf_mixer_begin_loop(m, &matrices);
-    Parts now = { mtf_mixer_slice(m, "q_now", parts->q), mtf_mixer_slice(m, "k_now", parts->k),
-                  mtf_mixer_slice(m, "v_now", parts->v),
-                  mtf_mixer_slice(m, "kept_now", parts->kept),
-                  mtf_mixer_slice(m, "corrected_now", parts->corrected) };
-    return step(m, d, &now, state);
+    int q = of_length_one(m, d, "q_unit", factor, convolve(m, d, 0, x));
+    int k = of_length_one(m, d, "k_unit", 1, convolve(m, d, 1, x));
+    int v = convolve(m, d, 2, x), log = kept_log(m, d, x);
+    int beta = mtf_mixer_map(m, MTF_OP_SIGMOID, "corrected", project_number(m, d, 0, x), -1);
+    return mtf_mixer_linear_attention(m, d->keys, (int[]){ v, q, k, log, beta });
 }
 
 /* The norm of what each head says, by one scale. */
@@ -170,9 +125,8 @@ static int norm(MtfAssembly *m, const Delta *d, int x) {
 
 int mtf_mixer_delta_rule(MtfAssembly *m, int x) {
     Delta d = delta_dimensions(m);
-    Parts parts = parts_of(m, &d, x);
-    int said = norm(m, &d, run_over_places(m, &d, &parts));
+    int normal = norm(m, &d, said(m, &d, x));
     int gate = mtf_mixer_map(m, MTF_OP_SILU, "gate_active", project(m, &d, 3, x), -1);
     return mtf_mixer_output(m, value_heads(&d, d.values),
-                            mtf_mixer_map(m, MTF_OP_MULTIPLY, "gated", said, gate));
+                            mtf_mixer_map(m, MTF_OP_MULTIPLY, "gated", normal, gate));
 }

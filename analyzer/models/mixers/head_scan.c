@@ -6,14 +6,9 @@ typedef struct {
     int64_t inner, read;             /* features of all heads; numbers of all groups' B, and C */
 } Scan;
 
-/* Of each place, or of an iteration of the loop over them. */
-typedef struct {
-    int u, step, in, out;
-} Parts;
-
-/* `first` (-1: none), the groups where there are several, and further dimensions (-1: none). */
-static MtfShape grouped(const Scan *d, int first, int a, int b, int c) {
-    const int dims[] = { first, d->groups, a, b, c };
+/* The groups where there are several, and further dimensions (b -1: none). */
+static MtfShape grouped(const Scan *d, int a, int b) {
+    const int dims[] = { d->groups, a, b };
     MtfShape shape = { 0 };
     for (gsize i = 0; i < G_N_ELEMENTS(dims); i++)
         if (dims[i] >= 0)
@@ -22,11 +17,11 @@ static MtfShape grouped(const Scan *d, int first, int a, int b, int c) {
 }
 
 static MtfShape heads_of(const Scan *d) {
-    return grouped(d, -1, d->heads, -1, -1);
+    return grouped(d, d->heads, -1);
 }
 
 static MtfShape features_of(const Scan *d) {
-    return grouped(d, -1, d->heads, d->width, -1);
+    return grouped(d, d->heads, d->width);
 }
 
 static Scan scan_dimensions(MtfAssembly *m) {
@@ -42,7 +37,7 @@ static Scan scan_dimensions(MtfAssembly *m) {
     return d;
 }
 
-/* ---- What the loop reads --------------------------------------------------------------------- */
+/* ---- What states are made of -------------------------------------------------------------------- */
 
 /* The gate (0), u (1), B (2), C (3) or steps (4), which stand in one tensor in that order. */
 static int project(MtfAssembly *m, const Scan *d, int which, int x) {
@@ -53,7 +48,7 @@ static int project(MtfAssembly *m, const Scan *d, int which, int x) {
                             .file = m->stack->mixer.in,
                             .out = which == 4  ? heads_of(d)
                                    : which < 2 ? features_of(d)
-                                               : grouped(d, -1, d->state, -1, -1),
+                                               : grouped(d, d->state, -1),
                             .begin = begins[which],
                             .total = read + d->read + m->stack->mixer.value_heads };
     return mtf_mixer_input(m, &input, x);
@@ -64,8 +59,7 @@ static int convolve(MtfAssembly *m, const Scan *d, int which, int x) {
     static const char *const prefixes[] = { NULL, "u_", "b_", "c_" };
     static const char *const names[] = { NULL, "u_active", "b_active", "c_active" };
     MtfMixerConvolution c = { .name = prefixes[which],
-                              .features =
-                                  which == 1 ? features_of(d) : grouped(d, -1, d->state, -1, -1),
+                              .features = which == 1 ? features_of(d) : grouped(d, d->state, -1),
                               .begin = which == 1 ? 0 : d->inner + (which - 2) * d->read,
                               .total = d->inner + 2 * d->read };
     return mtf_mixer_map(m, MTF_OP_SILU, names[which],
@@ -85,43 +79,23 @@ static int steps(MtfAssembly *m, const Scan *d, int x) {
     return mtf_mixer_map(m, MTF_OP_CLIP, "step_within", length, -1);
 }
 
-/* ---- The loop -------------------------------------------------------------------------------- */
-
-/* What the states tell at a place [batch, heads, width]; hands them on and ends the loop. `speed` is -e^rate [heads]. */
-static int step(MtfAssembly *m, const Scan *d, const Parts *now, int speed, int state) {
-    MtfShape numbers = grouped(d, m->batch, d->heads, d->width, d->state);
-    MtfShape features = grouped(d, m->batch, d->heads, d->width, -1);
-    int share = mtf_mixer_map(m, MTF_OP_EXP, "kept_share",
-                              mtf_mixer_map(m, MTF_OP_MULTIPLY, "kept_log", now->step, speed), -1);
-    int kept = mtf_mixer_map(m, MTF_OP_MULTIPLY, "kept", state, share);
-    int taken = mtf_mixer_map(m, MTF_OP_MULTIPLY, "taken", now->u, now->step);
-    int next = mtf_parts_add(m->p, "next", kept,
-                             mtf_parts_einsum(m->p, "added", &numbers, taken, now->in));
-    int told = mtf_parts_einsum(m->p, "told", &features, next, now->out);
-    return mtf_mixer_end_loop(m, state, next, told);
-}
-
-static int run_over_places(MtfAssembly *m, const Scan *d, const Parts *parts) {
-    MtfShape numbers = grouped(d, m->batch, d->heads, d->width, d->state), heads = heads_of(d);
+/* What the states tell [batch, length, heads, width]. */
+static int told(MtfAssembly *m, const Scan *d, int u, int x) {
+    MtfShape heads = heads_of(d);
     int rate = mtf_mixer_vector(m, "forget_rate", m->stack->mixer.forget_rate, &heads, 1);
-    int speed = mtf_mixer_forget_speed(m, rate);
-    int state = mtf_mixer_begin_loop(m, &numbers);
-    Parts now = { mtf_mixer_slice(m, "u_now", parts->u),
-                  mtf_mixer_slice(m, "step_now", parts->step),
-                  mtf_mixer_slice(m, "b_now", parts->in), mtf_mixer_slice(m, "c_now", parts->out) };
-    return step(m, d, &now, speed, state);
+    int step = steps(m, d, x), b = convolve(m, d, 2, x), c = convolve(m, d, 3, x);
+    int log = mtf_mixer_map(m, MTF_OP_MULTIPLY, "kept_log", step, mtf_mixer_forget_speed(m, rate));
+    int taken = mtf_mixer_map(m, MTF_OP_MULTIPLY, "taken", u, step);
+    return mtf_mixer_linear_attention(m, d->state, (int[]){ taken, c, b, log, -1 });
 }
 
 int mtf_mixer_head_scan(MtfAssembly *m, int x) {
     const MtfMixer *mixer = &m->stack->mixer;
     Scan d = scan_dimensions(m);
     MtfShape heads = heads_of(&d), features = features_of(&d);
-    Parts parts = { convolve(m, &d, 1, x), steps(m, &d, x), convolve(m, &d, 2, x),
-                    convolve(m, &d, 3, x) };
-    int told = run_over_places(m, &d, &parts);
+    int u = convolve(m, &d, 1, x), y = told(m, &d, u, x);
     int skip = mtf_mixer_vector(m, "skip", mixer->skip, &heads, 1);
-    int y =
-        mtf_parts_add(m->p, "y", told, mtf_mixer_map(m, MTF_OP_MULTIPLY, "skipped", parts.u, skip));
+    y = mtf_parts_add(m->p, "y", y, mtf_mixer_map(m, MTF_OP_MULTIPLY, "skipped", u, skip));
     int gate = mtf_mixer_map(m, MTF_OP_SILU, "gate_active", project(m, &d, 0, x), -1);
     int gated = mtf_mixer_map(m, MTF_OP_MULTIPLY, "gated", y, gate);
     int normal = mixer->norm_by_group && d.groups >= 0

@@ -131,6 +131,12 @@ int mtf_mixer_forget_speed(MtfAssembly *m, int rate) {
     return mtf_mixer_map(m, MTF_OP_NEGATE, "forget_speed", size, -1);
 }
 
+int mtf_mixer_linear_attention(MtfAssembly *m, int keys, const int inputs[5]) {
+    m->p->b.attributes.dimension = m->length;
+    m->p->b.attributes.keys = keys;
+    return mtf_parts_apply_to(m->p, MTF_OP_LINEAR_ATTENTION, "told", inputs[4] < 0 ? 4 : 5, inputs);
+}
+
 /* ---- Loops ------------------------------------------------------------------------------------- */
 
 int mtf_mixer_begin_loop(MtfAssembly *m, const MtfShape *shape) {

@@ -44,6 +44,10 @@ int mtf_mixer_map(MtfAssembly *m, int kind, const char *name, int x, int y);
 /* -e^rate, what states forget a step. */
 int mtf_mixer_forget_speed(MtfAssembly *m, int rate);
 
+/* Linear attention (layouts/graph/operation_table.h) of v, q, k, log and, unless it is -1, beta, whose keys are that
+ * dimension. */
+int mtf_mixer_linear_attention(MtfAssembly *m, int keys, const int inputs[5]);
+
 /* A loop over the places of the text with one state, which begins with zeros of that shape; returns the state. Until its
  * end what is applied is of the loop, which reads x place by place by mtf_mixer_slice. */
 int mtf_mixer_begin_loop(MtfAssembly *m, const MtfShape *shape);

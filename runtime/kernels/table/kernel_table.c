@@ -5,6 +5,7 @@
 #include "runtime/kernels/base/kernel_move.h"
 #include "runtime/kernels/products/kernel_einsum.h"
 #include "runtime/kernels/products/kernel_experts.h"
+#include "runtime/kernels/products/kernel_linear.h"
 #include "runtime/kernels/products/kernel_quantized.h"
 #include "runtime/kernels/rows/kernel_attention.h"
 #include "runtime/kernels/rows/kernel_cache.h"
@@ -20,7 +21,7 @@ static const MtfKernelRow *const lists[] = {
     mtf_map_kernels,       mtf_move_kernels,   mtf_shape_kernels,     mtf_lookup_kernels,
     mtf_attention_kernels, mtf_cache_kernels,  mtf_rotary_kernels,    mtf_routing_kernels,
     mtf_einsum_kernels,    mtf_expert_kernels, mtf_quantized_kernels, mtf_conv_kernels,
-    mtf_pool_kernels,
+    mtf_pool_kernels,      mtf_linear_kernels,
 };
 
 static const MtfKernelRow *rows[MTF_OPERATIONS];

@@ -223,6 +223,26 @@ static void attention(void **state) {
     }
 }
 
+/* Heads a of values c at places b, of chunks and a rest; queries and keys d are of a head or of all. */
+static void linear_attention(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        MtfBuilder b = start();
+        const char *queries = i & 1 ? "abd" : "bd";
+        int v = variable(&b, "v", "abc"), q = variable(&b, "q", queries);
+        int k = op(&b, MTF_OP_TANH, "k", NULL, variable(&b, "keys", queries), -1);
+        int kept = op(&b, MTF_OP_SIGMOID, "kept", NULL, variable(&b, "forgotten", "ab"), -1);
+        int log = op(&b, MTF_OP_LOG, "log", NULL, kept, -1);
+        int beta = i & 2 ? variable(&b, "beta", "ab") : -1;
+        b.attributes.dimension = B;
+        b.attributes.keys = D;
+        int y = mtf_build(&b, MTF_OP_LINEAR_ATTENTION, "y", NULL, i & 2 ? 5 : 4,
+                          (int[]){ v, q, k, log, beta });
+        g_autoptr(MtfGraph) graph = finish(&b, y);
+        mtf_test_check_gradients(graph);
+    }
+}
+
 /* What is added to scores learns as well, whichever of their dimensions it has. */
 static void attention_with_a_bias(void **state) {
     (void)state;
@@ -320,7 +340,7 @@ static void every_rule_of_layers_has_been_checked(void **state) {
         if (mtf_test_gradient_is_of_layers(kind) && !mtf_test_gradient_is_checked(kind))
             fail_msg("no test differentiates %s", mtf_operation_row(kind)->name);
     }
-    assert_int_equal(rules, 12);
+    assert_int_equal(rules, 13);
 }
 
 int main(void) {
@@ -337,6 +357,7 @@ int main(void) {
         cmocka_unit_test(statistics_used_on_their_own),
         cmocka_unit_test(a_table_that_is_multiplied_by_too_has_one_dense_gradient),
         cmocka_unit_test(attention),
+        cmocka_unit_test(linear_attention),
         cmocka_unit_test(attention_with_a_bias),
         cmocka_unit_test(attention_with_two_biases),
         cmocka_unit_test(biases_that_learn_and_do_not_fit_are_added_before),

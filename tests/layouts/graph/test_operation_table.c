@@ -232,6 +232,30 @@ static void attention_checks_its_dimensions(void **state) {
                    "\"vocab\"");
 }
 
+/* Values and keys come last, and logarithms have what values have beside. */
+static void linear_attention_checks_its_dimensions(void **state) {
+    (void)state;
+    assert_refused("'op': 'linear_attention', 'inputs': ['x', 'x', 'x', 'mask'], 'dimension': "
+                   "'length', 'keys': 'model'",
+                   "(linear_attention): input \"x\" has dimension \"model\", its \"keys\"");
+    assert_refused("'op': 'linear_attention', 'inputs': ['x', 'scores', 'scores', 'mask'], "
+                   "'dimension': 'model', 'keys': 'memory'",
+                   "(linear_attention): input \"x\" must have \"model\" among its dimensions, and "
+                   "values as the last");
+    assert_refused("'op': 'linear_attention', 'inputs': ['x', 'w', 'w', 'mask'], 'dimension': "
+                   "'length', 'keys': 'memory'",
+                   "(linear_attention): the last dimension of input \"w\" must be \"memory\"");
+    assert_refused("'op': 'linear_attention', 'inputs': ['x', 'scores', 'w', 'mask'], "
+                   "'dimension': 'length', 'keys': 'memory'",
+                   "(linear_attention): input \"w\" has other dimensions than it must have");
+    assert_refused("'op': 'linear_attention', 'inputs': ['x', 'scores', 'scores', 'x'], "
+                   "'dimension': 'length', 'keys': 'memory'",
+                   "(linear_attention): input \"x\" has other dimensions than it must have");
+    assert_gives("'op': 'linear_attention', 'inputs': ['x', 'scores', 'scores', 'mask'], "
+                 "'dimension': 'length', 'keys': 'memory'",
+                 "f32[batch:8, length:4, model:6]");
+}
+
 static void attention_gives_its_statistic_too(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph =
@@ -454,6 +478,7 @@ int main(void) {
         cmocka_unit_test(a_rename_needs_the_one_name_and_not_the_other),
         cmocka_unit_test(attributes_are_checked),
         cmocka_unit_test(attention_checks_its_dimensions),
+        cmocka_unit_test(linear_attention_checks_its_dimensions),
         cmocka_unit_test(attention_gives_its_statistic_too),
         cmocka_unit_test(an_embedding_has_one_vocabulary),
         cmocka_unit_test(labels_lack_exactly_the_classes),

@@ -106,7 +106,10 @@ static void every_operation_gets_a_table(void **state) {
             MtfProductsKind products = mtf_operation_row(kind)->products;
             bool by_head =
                 products == MTF_PRODUCTS_ATTENTION || products == MTF_PRODUCTS_ATTENTION_GRAD;
-            bool as_einsum = products == MTF_PRODUCTS_EXPERTS || products == MTF_PRODUCTS_QUANTIZED;
+            bool as_einsum = products == MTF_PRODUCTS_EXPERTS ||
+                             products == MTF_PRODUCTS_QUANTIZED ||
+                             products == MTF_PRODUCTS_LINEAR_ATTENTION ||
+                             products == MTF_PRODUCTS_LINEAR_ATTENTION_GRAD;
             bool own = !by_head && !as_einsum && !mtf_goes_by_rates(kind);
             assert_true((curve != NULL) == (mtf_kernel(kind) != NULL && own));
             if (curve != NULL)

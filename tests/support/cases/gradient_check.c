@@ -69,10 +69,11 @@ bool mtf_test_gradient_is_checked(int kind) {
 
 bool mtf_test_gradient_is_of_layers(int kind) {
     static const MtfGradientRule layers[] = {
-        mtf_gradient_rotary,        mtf_gradient_attention, mtf_gradient_attention_further,
-        mtf_gradient_embedding,     mtf_gradient_dispatch,  mtf_gradient_combine,
-        mtf_gradient_expert_einsum, mtf_gradient_sum_exp,   mtf_gradient_variance,
-        mtf_gradient_softmax_apply, mtf_gradient_normalize, mtf_gradient_cross_entropy,
+        mtf_gradient_rotary,           mtf_gradient_attention, mtf_gradient_attention_further,
+        mtf_gradient_embedding,        mtf_gradient_dispatch,  mtf_gradient_combine,
+        mtf_gradient_expert_einsum,    mtf_gradient_sum_exp,   mtf_gradient_variance,
+        mtf_gradient_softmax_apply,    mtf_gradient_normalize, mtf_gradient_cross_entropy,
+        mtf_gradient_linear_attention,
     };
     for (gsize i = 0; i < G_N_ELEMENTS(layers); i++)
         if (mtf_gradient_row(kind)->rule == layers[i])

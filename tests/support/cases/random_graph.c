@@ -301,6 +301,31 @@ static int draw_attention(Draw *draw) {
                                          .attributes = attributes });
 }
 
+/* Heads of any tensor, whose last dimension are values, with queries and keys of some of them. */
+static int draw_linear_attention(Draw *draw) {
+    int v = pick_with_dims(draw), keys = below(draw, (int)draw->graph->dimensions->len);
+    const MtfShape *shape = shape_of(draw, v);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    if (shape->rank < 2 || mtf_shape_find(shape, keys) >= 0)
+        return -1;
+    MtfShape heads = without(shape, shape->dims[shape->rank - 1]), queries = { 0 };
+    attributes.dimension = heads.dims[below(draw, heads.rank)];
+    attributes.keys = keys;
+    for (int i = 0; i < heads.rank; i++)
+        if (heads.dims[i] == attributes.dimension || below(draw, 2) == 0)
+            mtf_shape_append(&queries, heads.dims[i]);
+    mtf_shape_append(&queries, keys);
+    int forgotten = emit_unary(draw, MTF_OP_SOFTPLUS, add_variable(draw, &heads));
+    int log = emit_unary(draw, MTF_OP_NEGATE, forgotten);
+    int k = emit_scaled(draw, add_variable(draw, &queries), 0.5), q = add_variable(draw, &queries);
+    bool corrects = below(draw, 2) == 0;
+    int beta = corrects ? emit_unary(draw, MTF_OP_SIGMOID, add_variable(draw, &heads)) : -1;
+    return emit(draw, (MtfNewOperation){ .kind = MTF_OP_LINEAR_ATTENTION,
+                                         .n_inputs = corrects ? 5 : 4,
+                                         .inputs = (int[]){ v, q, k, log, beta },
+                                         .attributes = attributes });
+}
+
 static int draw_layer_norm(Draw *draw) {
     int x = pick_with_dims(draw);
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
@@ -683,10 +708,10 @@ static int draw_operation(Draw *draw) {
     if (draw->options->more && below(draw, 2) == 0)
         return draw_more(draw);
     static int (*const draws[])(Draw *) = {
-        draw_einsum,     draw_einsum,    draw_einsum,        draw_binary,
-        draw_binary,     draw_unary,     draw_of_positive,   draw_reduction,
-        draw_rename,     draw_move,      draw_dropout,       draw_softmax,
-        draw_layer_norm, draw_embedding, draw_cross_entropy, draw_attention,
+        draw_einsum,    draw_einsum,           draw_einsum,     draw_binary,    draw_binary,
+        draw_unary,     draw_of_positive,      draw_reduction,  draw_rename,    draw_move,
+        draw_dropout,   draw_softmax,          draw_layer_norm, draw_embedding, draw_cross_entropy,
+        draw_attention, draw_linear_attention,
     };
     return draws[below(draw, (int)G_N_ELEMENTS(draws))](draw);
 }

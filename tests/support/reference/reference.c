@@ -485,6 +485,46 @@ static void hand_on(MtfReference *reference, const MtfOperation *next) {
            sizeof(double) * (size_t)mtf_graph_elements(reference->graph, shape));
 }
 
+static void copy_elements(const Point *p, int from) {
+    const MtfShape *shape = &mtf_graph_tensor(p->reference->graph, p->operation->outputs[0])->shape;
+    memcpy(p->reference->values[p->operation->outputs[0]], p->reference->values[from],
+           sizeof(double) * (size_t)mtf_graph_elements(p->reference->graph, shape));
+}
+
+static void reshape(Point *p) {
+    copy_elements(p, p->operation->inputs[0]);
+}
+
+static void take_next(Point *p) {
+    copy_elements(p, p->operation->inputs[1]);
+}
+
+static void slice_element(Point *p) {
+    loop_element(p, false);
+}
+
+static void stack_element(Point *p) {
+    loop_element(p, true);
+}
+
+/* What is no sum of terms, keyed like the operation table. */
+static void (*const wholes[MTF_OPERATIONS])(Point *p) = {
+    [MTF_OP_ATTENTION] = mtf_reference_attention,
+    [MTF_OP_CACHED_ATTENTION] = mtf_reference_attention,
+    [MTF_OP_ATTENTION_FURTHER] = mtf_reference_attention_further,
+    [MTF_OP_ATTENTION_GRAD] = mtf_reference_attention_grad,
+    [MTF_OP_ATTENTION_BIAS_GRAD] = mtf_reference_attention_grad,
+    [MTF_OP_LINEAR_ATTENTION] = mtf_reference_linear_attention,
+    [MTF_OP_KEPT_LINEAR_ATTENTION] = mtf_reference_linear_attention,
+    [MTF_OP_LINEAR_ATTENTION_GRAD] = mtf_reference_linear_attention_grad,
+    [MTF_OP_DELTA_RULE_GRAD] = mtf_reference_linear_attention_grad,
+    [MTF_OP_LOOP_SLICE] = slice_element,
+    [MTF_OP_LOOP_STACK] = stack_element,
+    [MTF_OP_LOOP_NEXT] = take_next,
+    [MTF_OP_CACHE_UPDATE] = mtf_reference_cache_update,
+    [MTF_OP_RESHAPE] = reshape,
+};
+
 static void evaluate(MtfReference *reference, const MtfOperation *operation, uint64_t step) {
     g_autofree double *x = g_new0(double, operation->n_inputs);
     g_autofree int64_t *coordinate = g_new0(int64_t, reference->graph->dimensions->len);
@@ -494,40 +534,8 @@ static void evaluate(MtfReference *reference, const MtfOperation *operation, uin
                     .step = step,
                     .a = &operation->attributes,
                     .coordinate = coordinate };
-    if (operation->kind == MTF_OP_ATTENTION) {
-        mtf_reference_attention(&whole);
-        return;
-    }
-    if (operation->kind == MTF_OP_ATTENTION_GRAD || operation->kind == MTF_OP_ATTENTION_BIAS_GRAD) {
-        mtf_reference_attention_grad(&whole);
-        return;
-    }
-    if (operation->kind == MTF_OP_ATTENTION_FURTHER) {
-        mtf_reference_attention_further(&whole);
-        return;
-    }
-    if (operation->kind == MTF_OP_LOOP_SLICE || operation->kind == MTF_OP_LOOP_STACK) {
-        loop_element(&whole, operation->kind == MTF_OP_LOOP_STACK);
-        return;
-    }
-    if (operation->kind == MTF_OP_LOOP_NEXT) {
-        const MtfShape *shape = &mtf_graph_tensor(reference->graph, operation->outputs[0])->shape;
-        memcpy(reference->values[operation->outputs[0]], reference->values[operation->inputs[1]],
-               sizeof(double) * (size_t)mtf_graph_elements(reference->graph, shape));
-        return;
-    }
-    if (operation->kind == MTF_OP_CACHED_ATTENTION) {
-        mtf_reference_attention(&whole);
-        return;
-    }
-    if (operation->kind == MTF_OP_CACHE_UPDATE) {
-        mtf_reference_cache_update(&whole);
-        return;
-    }
-    if (operation->kind == MTF_OP_RESHAPE) {
-        const MtfShape *shape = &mtf_graph_tensor(reference->graph, operation->outputs[0])->shape;
-        memcpy(reference->values[operation->outputs[0]], reference->values[operation->inputs[0]],
-               sizeof(double) * (size_t)mtf_graph_elements(reference->graph, shape));
+    if (wholes[operation->kind] != NULL) {
+        wholes[operation->kind](&whole);
         return;
     }
     for (int k = 0; k < operation->n_outputs; k++) {

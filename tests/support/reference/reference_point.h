@@ -36,6 +36,8 @@ void mtf_reference_attention(Point *p);
 void mtf_reference_attention_further(Point *p);
 void mtf_reference_attention_grad(Point *p);
 void mtf_reference_cache_update(Point *p);
+void mtf_reference_linear_attention(Point *p);
+void mtf_reference_linear_attention_grad(Point *p);
 
 static inline const MtfTensor *input(const Point *p, int k) {
     return mtf_graph_tensor(p->reference->graph, p->operation->inputs[k]);

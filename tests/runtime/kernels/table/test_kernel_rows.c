@@ -131,6 +131,10 @@ static const Row rows[] = {
     { MTF_OP_ATTENTION, "xkkBB", 0, false },
     { MTF_OP_ATTENTION_FURTHER, "xkkxLBB", 0, false },
     { MTF_OP_ATTENTION_BIAS_GRAD, "xkkxLxBOB", 0, false },
+    { MTF_OP_LINEAR_ATTENTION, "xggLOL", 0, false },
+    { MTF_OP_LINEAR_ATTENTION_GRAD, "xggLx", 0, false },
+    { MTF_OP_DELTA_RULE_GRAD, "xggLxL", 0, false },
+    { MTF_OP_KEPT_LINEAR_ATTENTION, "xggLSOL", 0, false },
     { MTF_OP_LABEL_LOGIT, "xl", 'l', false },
     { MTF_OP_CROSS_ENTROPY, "xxxOs", 0, true },
     { MTF_OP_CROSS_ENTROPY_GRAD, "xlLLLOm", 0, true },
@@ -169,6 +173,7 @@ typedef struct {
     int twin; /* of the same size as X's first */
     int merged, join;
     MtfShape memory;
+    MtfShape queries; /* of linear attention to X */
 } Case;
 
 static bool chance(const Case *c, double p) {
@@ -248,11 +253,22 @@ static MtfShape bias_shape_of(const Case *c) {
     return shape;
 }
 
+/* Memory; or queries, or the state, of linear attention to X, whose keys are ids. */
+static MtfShape attended_shape_of(const Case *c, char letter) {
+    MtfShape state = without_last(&c->x);
+    mtf_shape_remove(&state, c->x.dims[0]);
+    mtf_shape_append(&state, c->ids);
+    mtf_shape_append(&state, c->x.dims[c->x.rank - 1]);
+    return letter == 'k' ? c->memory : letter == 'g' ? c->queries : state;
+}
+
 static MtfShape shape_of(const Case *c, char letter) {
     MtfShape labels = without_last(&c->x), shape = { 0 };
     int last = c->x.dims[c->x.rank - 1];
     if (letter == 'q' || letter == 'u')
         return quantized_shape_of(c, letter);
+    if (letter != 0 && strchr("kgS", letter) != NULL)
+        return attended_shape_of(c, letter);
     if (strchr("zZPywY", letter) != NULL && letter != 0)
         return routed_shape_of(c, letter);
     switch (letter) {
@@ -271,8 +287,6 @@ static MtfShape shape_of(const Case *c, char letter) {
     case 'l':
     case 'L':
         return labels;
-    case 'k':
-        return c->memory;
     case 'b': /* a position: none of the first, the second or the last */
         for (int i = 2; i < c->x.rank - 1; i++)
             mtf_shape_append(&shape, c->x.dims[i]);
@@ -337,6 +351,10 @@ static void make_dimensions(Case *c) {
     c->merged = mtf_graph_add_dimension(c->graph, "merged",
                                         first * mtf_graph_size(c->graph, c->x.dims[1]), NULL);
     c->join = mtf_graph_add_dimension(c->graph, "join", 2 * last + 1, NULL);
+    for (int i = 0; i < rank - 1; i++)
+        if (i == 0 || chance(c, 0.7))
+            mtf_shape_append(&c->queries, c->x.dims[i]);
+    mtf_shape_append(&c->queries, c->ids);
     mtf_shape_append(&c->memory, c->twin);
     for (int i = 1; i < rank; i++)
         if (i == rank - 1 || chance(c, 0.7))
@@ -400,6 +418,10 @@ static void add_turns(const Case *c, MtfAttributes *a) {
     a->long_divisors = draw_divisors(c, longer, (int64_t)a->rotated / 2);
 }
 
+static bool keeps_states(const Case *c) {
+    return mtf_operation_row(c->row->kind)->scratch == MTF_SCRATCH_LINEAR_ATTENTION;
+}
+
 static MtfAttributes make_attributes(const Case *c) {
     static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt", "cosine",
                                              "linear",   "polynomial",    "wsd",          "step" };
@@ -422,6 +444,8 @@ static MtfAttributes make_attributes(const Case *c) {
         a.window =
             (cached || a.causal == 1) && chance(c, 0.5) ? g_rand_int_range(c->rand, 1, 6) : 0;
     }
+    if (keeps_states(c))
+        a.dimension = c->x.dims[0], a.keys = c->ids;
     add_routing(c, &a);
     static const double exponents[] = { -1, 2, 3, 0.5 };
     a.exponent = exponents[g_rand_int_range(c->rand, 0, 4)];
@@ -530,7 +554,10 @@ static double draw_value(const Case *c, const MtfTensor *tensor, int k) {
     if (mtf_dtype_is_integer(tensor->dtype))
         return g_rand_int_range(c->rand, -4, 5);
     double value = g_rand_double_range(c->rand, c->row->positive ? 0.3 : -3, 3);
-    if (c->row->kind == MTF_OP_EQUAL || chance(c, 0.05))
+    /* States neither grow nor are corrected by more than what they say, and logarithms are at most 0. */
+    if (keeps_states(c))
+        value = k == 3 ? -fabs(value) / 10 : value / 10;
+    else if (c->row->kind == MTF_OP_EQUAL || chance(c, 0.05))
         value = c->row->positive ? 1 : rint(value / 2);
     return tensor->dtype == MTF_F64    ? value
            : tensor->dtype == MTF_BF16 ? (double)mtf_bf16_wide(mtf_bf16_rounded((float)value))
