@@ -9,6 +9,9 @@
  * makes of those is cut off. */
 #include "analyzer/models/architecture_parts.h"
 
+/* Of norms of few features, whatever the model's (DeepSeek-V2's norms have it where they are not given one). */
+#define LATENT_EPSILON 1e-6
+
 /* Which features of each head a matrix makes: those from `begin` on of `total`, in the dimension `out`. */
 typedef struct {
     const char *name, *file;
@@ -58,7 +61,8 @@ static int queries(MtfAssembly *m, int still, int turning, int x) {
                            .in = MTF_SHAPE(m->d_model),
                            .out = MTF_SHAPE(in),
                            .spread = m->n->spread };
-        x = mtf_assembly_norm(m, "q_norm", s->names.q_norm, in, mtf_assembly_linear(m, &down, x));
+        x = mtf_assembly_norm_by(m, "q_norm", s->names.q_norm, in, LATENT_EPSILON,
+                                 mtf_assembly_linear(m, &down, x));
     }
     int64_t rest = s->d_kv - s->d_turned;
     Features first = { "q_still", s->names.q, in, still, 0, s->d_kv };
@@ -84,8 +88,8 @@ void mtf_assembly_latent_heads(MtfAssembly *m, int x, int heads[3]) {
     int latent = mtf_assembly_dimension(m, "d_latent", s->d_latent);
     int value = mtf_assembly_value_dimension(m);
     heads[0] = queries(m, still, turning, x);
-    int few = mtf_assembly_norm(m, "k_norm", s->names.k_norm, latent,
-                                some_of(m, "latent", s->names.kv_down, latent, 0, x));
+    int few = mtf_assembly_norm_by(m, "k_norm", s->names.k_norm, latent, LATENT_EPSILON,
+                                   some_of(m, "latent", s->names.kv_down, latent, 0, x));
     int one = mtf_assembly_turn(m, "k_turned", turning,
                                 some_of(m, "k_turning", s->names.kv_down, turning, s->d_latent, x));
     MtfShape each = MTF_SHAPE(m->batch, m->length, m->heads, turning);

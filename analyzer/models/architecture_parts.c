@@ -191,6 +191,11 @@ static int norm_scale(MtfAssembly *m, const char *file, int dim) {
 }
 
 int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int dim, int x) {
+    return mtf_assembly_norm_by(m, name, file, dim, m->n->epsilon, x);
+}
+
+int mtf_assembly_norm_by(MtfAssembly *m, const char *name, const char *file, int dim,
+                         double epsilon, int x) {
     if (file == NULL)
         return x;
     mtf_parts_enter(m->p, name);
@@ -200,7 +205,7 @@ int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int di
     if (biased)
         inputs[2] = variable_with_suffix(m, "norm_bias", file, ".bias", &MTF_SHAPE(dim), &zero);
     m->p->b.attributes.dimension = dim;
-    m->p->b.attributes.epsilon = m->n->epsilon;
+    m->p->b.attributes.epsilon = epsilon;
     int y = mtf_parts_apply_to(m->p, m->n->rms ? MTF_OP_RMS_NORM : MTF_OP_LAYER_NORM, "norm",
                                biased ? 3 : 2, inputs);
     mtf_parts_leave(m->p);

@@ -86,8 +86,10 @@ int mtf_assembly_stack_bias(MtfAssembly *m, const char *name, const MtfLinear *l
 /* The model's dimension of that name and size; "decoder_NAME" where the name has another size. */
 int mtf_assembly_dimension(MtfAssembly *m, const char *name, int64_t size);
 
-/* The network's norm of x along `dim`; x itself where `file` is NULL. */
+/* The network's norm of x along `dim`, by its epsilon or another; x itself where `file` is NULL. */
 int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int dim, int x);
+int mtf_assembly_norm_by(MtfAssembly *m, const char *name, const char *file, int dim,
+                         double epsilon, int x);
 
 /* The norm of x along `dim` without a scale. */
 int mtf_assembly_bare_norm(MtfAssembly *m, const char *name, int dim, int x);

@@ -268,21 +268,26 @@ static double stretched_scale(MtfConfig *c, const MtfStack *s) {
     return gain * gain;
 }
 
+/* Widths of attention whose keys and values come from a few features, where they are left out. */
+typedef struct {
+    int64_t turned, queries, still, value;
+} LatentSizes;
+
 /* Keys and values from a few features of their own (architecture_latent.c). */
-static void read_latent(MtfConfig *c, MtfArchitecture *n, int64_t turned, int64_t queries) {
+static void read_latent(MtfConfig *c, MtfArchitecture *n, const LatentSizes *standard) {
     MtfStack *s = &n->decoder;
-    int64_t still = mtf_config_size(c, "qk_nope_head_dim", 128);
+    int64_t turned = standard->turned;
+    int64_t still = mtf_config_size(c, "qk_nope_head_dim", standard->still);
     if (mtf_config_flag(c, "attention_bias", false))
         mtf_config_fail(c, "attention_bias", "only false is supported");
     if (s->d_kv != turned)
         mtf_config_fail(c, "head_dim", "qk_rope_head_dim, %d, is expected", (int)turned);
-    if (n->epsilon != 1e-6)
-        mtf_config_fail(c, "rms_norm_eps", "only 1e-6 is supported, as inner norms have it");
     s->d_latent = mtf_config_size(c, "kv_lora_rank", 512);
-    s->d_query_latent =
-        mtf_type_is_null(c, "q_lora_rank") ? 0 : mtf_config_integer(c, "q_lora_rank", 1, queries);
+    s->d_query_latent = mtf_type_is_null(c, "q_lora_rank")
+                            ? 0
+                            : mtf_config_integer(c, "q_lora_rank", 1, standard->queries);
     s->d_turned = turned;
-    s->d_value = mtf_config_size(c, "v_head_dim", 128);
+    s->d_value = mtf_config_size(c, "v_head_dim", standard->value);
     s->d_kv = still + turned;
     mtf_type_derived(c, "qk_head_dim", s->d_kv);
     s->kv_heads = s->heads;
@@ -334,7 +339,7 @@ static void read_deepseek_v2(MtfConfig *c, MtfArchitecture *n) {
     const MtfTypeSizes standard = { 102400, 2048,   10944, 27,  16,   16,
                                     turned, 163840, 1e-6,  1e4, false };
     mtf_type_llama(c, n, &standard);
-    read_latent(c, n, turned, 0);
+    read_latent(c, n, &(LatentSizes){ turned, 0, 128, 128 });
     read_deepseek_experts(c, s, &small_experts);
     check_scoring(c, "softmax");
     mtf_type_ignore(c, (const char *const[]){ "ep_size", NULL });
@@ -359,7 +364,7 @@ static void read_deepseek_v3(MtfConfig *c, MtfArchitecture *n) {
     const MtfTypeSizes standard = { 129280, 7168, 18432, 61,  128,  128,
                                     turned, 4096, 1e-6,  1e4, false };
     mtf_type_llama(c, n, &standard);
-    read_latent(c, n, turned, 1536);
+    read_latent(c, n, &(LatentSizes){ turned, 1536, 128, 128 });
     read_deepseek_experts(c, s, &experts);
     check_scoring(c, "sigmoid");
     if (strcmp(mtf_config_word(c, "topk_method", "noaux_tc"), "noaux_tc") != 0)
@@ -369,6 +374,46 @@ static void read_deepseek_v3(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_ignore(c, (const char *const[]){ "ep_size", "num_nextn_predict_layers", NULL });
     if (!mtf_config_flag(c, "rope_interleave", true))
         mtf_config_fail(c, "rope_interleave", "only true is supported");
+}
+
+/* "mlp_layer_types": a word for each layer, dense or sparse. */
+static void read_sparse_words(MtfConfig *c, MtfStack *s) {
+    MtfJson list, item;
+    int64_t layer = 0;
+    const char *word = "";
+    if (!mtf_config_find(c, "mlp_layer_types", &list))
+        return;
+    memset(s->dense_layers, 0, sizeof s->dense_layers);
+    c->failed = c->failed || !mtf_json_array(&list, c->error);
+    if (!c->failed && (mtf_json_length(&list) != s->layers || s->layers > 256))
+        mtf_config_fail(c, "mlp_layer_types", "a word for each of at most 256 layers is expected");
+    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
+         more = mtf_json_next(&item), layer++) {
+        c->failed = !mtf_json_string(&item, &word, c->error);
+        if (!c->failed && strcmp(word, "dense") == 0)
+            s->dense_layers[layer / 64] |= UINT64_C(1) << layer % 64;
+        else if (!c->failed && strcmp(word, "sparse") != 0)
+            c->failed = !mtf_json_fail(&item, c->error, "dense or sparse is expected");
+    }
+}
+
+/* GLM 4.7 Flash: V3's attention and experts, in one group. */
+static void read_glm4_moe_lite(MtfConfig *c, MtfArchitecture *n) {
+    static const ExpertSizes experts = { 64, 4, 1536, 1, 1, true };
+    MtfStack *s = &n->decoder;
+    int64_t turned = mtf_config_size(c, "qk_rope_head_dim", 64);
+    const MtfTypeSizes standard = { 154880, 2048,   10240, 47,  20,   20,
+                                    turned, 202752, 1e-5,  1e4, false };
+    mtf_type_llama(c, n, &standard);
+    read_latent(c, n, &(LatentSizes){ turned, 768, 192, 256 });
+    read_deepseek_experts(c, s, &experts);
+    read_sparse_words(c, s);
+    mtf_type_sigmoid_groups(c, s, 1, 1);
+    mtf_type_expert_scale(c, s, "routed_scaling_factor", 1.8);
+    if (!mtf_config_flag(c, "rope_interleave", true))
+        mtf_config_fail(c, "rope_interleave", "only true is supported");
+    mtf_type_ignore(c, (const char *const[]){ "ep_size", "num_nextn_predict_layers", "scoring_func",
+                                              "topk_method", NULL });
 }
 
 /* ---- V3's experts behind attention as Llama has it ---------------------------------------------- */
@@ -703,6 +748,7 @@ const MtfArchitectureType mtf_expert_types[] = {
     { "deepseek_v3", read_deepseek_v3 },
     { "kimi_k2", read_deepseek_v3 },
     { "glm4_moe", read_glm4_moe },
+    { "glm4_moe_lite", read_glm4_moe_lite },
     { "dots1", read_dots1 },
     { "hunyuan_v1_moe", read_hunyuan_moe },
     { "minimax_m2", read_minimax_m2 },

@@ -29,7 +29,7 @@ if sys.argv[1] in ("write", "behind", "made"):
 LENGTH = 12
 PROMPT = LENGTH  # tokens that are read at once; others follow one by one
 SHARDED = {"qwen2", "mixtral", "deepseek_v3-fp8"}
-ADJACENT = {"llama4_text", "gptj", "codegen", "glm", "glm4", "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "kimi_k2", "ernie4_5", "ernie4_5_moe", "helium"}  # types whose rotary pairs lie side by side
+ADJACENT = {"llama4_text", "gptj", "codegen", "glm", "glm4", "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "ernie4_5", "ernie4_5_moe", "helium"}  # types whose rotary pairs lie side by side
 
 
 def e4m3(code):
@@ -703,7 +703,7 @@ def modernbert(w, c, tokens):
 
 def deepseek_shares(w, c, p, x):
     """What a token takes of each expert: the best of all, or of the best groups; V3 compares with a bias added."""
-    count, groups, third = c["n_routed_experts"], c["n_group"], c["model_type"] in ("deepseek_v3", "kimi_k2", "glm4_moe", "dots1")
+    count, groups, third = c["n_routed_experts"], c["n_group"], c["model_type"] in ("deepseek_v3", "kimi_k2", "glm4_moe", "glm4_moe_lite", "dots1")
     scores = linear(w, p + "gate", x, count)
     shares = torch.sigmoid(scores) if third else torch.softmax(scores, -1)
     compared = shares
@@ -727,7 +727,7 @@ def deepseek_v2(w, c, tokens):
         scale *= (0.1 * scaling["mscale_all_dim"] * math.log(scaling["factor"]) + 1) ** 2
 
     def norm(name, x):
-        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), 1e-6)
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), 1e-6 if "_a_" in name else c["rms_norm_eps"])
 
     def gated(p, x, width):
         return linear(w, p + "down_proj", silu(linear(w, p + "gate_proj", x, width)) * linear(w, p + "up_proj", x, width), h)
@@ -2326,6 +2326,8 @@ MODELS = {
                                          "routed_scaling_factor": 16.0}),
     "deepseek_v3": (deepseek_v2, DEEPSEEK_V3),
     "kimi_k2": (deepseek_v2, DEEPSEEK_V3),
+    "glm4_moe_lite": (deepseek_v2, {**DEEPSEEK_V3, "n_group": 1, "topk_group": 1, "rms_norm_eps": 1e-2, "rope_scaling": None, "v_head_dim": 12,
+                                    "mlp_layer_types": ["dense", "sparse"]}),
     "deepseek_v3-fp8": (deepseek_v2, {**DEEPSEEK_V3, "quantization_config": {
         "activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "weight_block_size": [16, 10]}}),
     "qwen3-words": (llama_like, {**LLAMA, **CLASSES, "head_dim": 8, "architectures": ["Qwen3ForTokenClassification"]}),
