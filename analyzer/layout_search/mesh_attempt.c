@@ -225,6 +225,10 @@ bool mtf_mesh_attempt_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *at
 /* Of what is hopeless, the share that a first look's bound comes to where more rounds are likely to say that it is. */
 #define NEARLY_HOPELESS 0.9
 
+static bool is_nearly_hopeless(int64_t least, int64_t hopeless) {
+    return (double)least > NEARLY_HOPELESS * (double)hopeless;
+}
+
 /* What a first look has said that layouts of this mesh cost at least. */
 static int64_t first_bound(const MtfPlanSearch *search, const MtfMesh *mesh) {
     for (guint i = 0; search->bounds != NULL && i < search->bounds->len; i++)
@@ -239,7 +243,7 @@ static int64_t first_bound(const MtfPlanSearch *search, const MtfMesh *mesh) {
 static bool attempt_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt, int64_t hopeless,
                           GError **error) {
     int64_t least = attempt->in_order ? first_bound(search, &attempt->mesh) : 0;
-    if (mtf_plan_search_is_large(search) || (double)least > NEARLY_HOPELESS * (double)hopeless ||
+    if (mtf_plan_search_is_large(search) || is_nearly_hopeless(least, hopeless) ||
         mtf_mesh_attempt_entries(attempt) < MTF_WIDE_ENTRIES)
         return true;
     return mtf_mesh_attempt_find_alike(search, attempt, error);
@@ -398,23 +402,20 @@ MtfMeshAttempt *mtf_mesh_attempt(const MtfPlanSearch *search, const MtfMesh *mes
     return NULL;
 }
 
-/* Rounds in which a bound may show that a mesh is hopeless: the first is what it mostly takes. */
-#define HOPELESS_WORK 2
-
-bool mtf_mesh_is_hopeless(const MtfPlanSearch *search, const MtfMesh *mesh, int64_t *least) {
+MtfMeshLook mtf_mesh_look(const MtfPlanSearch *search, const MtfMesh *mesh, int rounds) {
     g_autoptr(MtfMeshAttempt) attempt = attempt_new();
+    MtfMeshLook look = { 0 };
     attempt->mesh = *mesh;
-    *least = 0;
     if (!mtf_pricer_init(&attempt->pricer, search->options->machine, mesh, NULL) ||
         !pose_problem(search, attempt, NULL))
-        return false;
+        return look;
     gather_incumbents(search, attempt, NULL);
     int64_t hopeless = mtf_mesh_attempt_hopeless(search, attempt);
-    bool is_hopeless = hopeless < INT64_MAX &&
-                       search_problem(search, attempt, hopeless, HOPELESS_WORK, NULL) &&
-                       attempt->hopeless;
-    *least = is_hopeless ? hopeless : attempt->free.bound;
-    return is_hopeless;
+    look.hopeless = hopeless < INT64_MAX &&
+                    search_problem(search, attempt, hopeless, rounds, NULL) && attempt->hopeless;
+    look.least = look.hopeless ? hopeless : attempt->free.bound;
+    look.nearly = is_nearly_hopeless(look.least, hopeless);
+    return look;
 }
 
 MtfLayout *mtf_mesh_attempt_layout(const MtfPlanSearch *search, const MtfMeshAttempt *attempt) {

@@ -49,10 +49,17 @@ MtfMeshAttempt *mtf_mesh_attempt(const MtfPlanSearch *search, const MtfMesh *mes
 void mtf_mesh_attempt_free(MtfMeshAttempt *attempt);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfMeshAttempt, mtf_mesh_attempt_free)
 
-/* Whether a bound says at once, beside a rival, that the mesh laid in order has no shorter step than that, if
- * no more of it is hidden than of layouts made by hand which fit. `*least`: what its layouts cost at least, as far as
- * that is found out on the way. */
-bool mtf_mesh_is_hopeless(const MtfPlanSearch *search, const MtfMesh *mesh, int64_t *least);
+/* What a bound says, beside a rival, of a mesh laid in order. */
+typedef struct {
+    bool
+        hopeless; /* no step is shorter than the rival's, if no more of it is hidden than of layouts made by hand
+                      which fit */
+    bool nearly;   /* more rounds are likely to say so */
+    int64_t least; /* no layout costs less */
+} MtfMeshLook;
+
+/* Looks at the mesh for so many rounds. */
+MtfMeshLook mtf_mesh_look(const MtfPlanSearch *search, const MtfMesh *mesh, int rounds);
 
 /* A copy of the best layout; there must be one. */
 MtfLayout *mtf_mesh_attempt_layout(const MtfPlanSearch *search, const MtfMeshAttempt *attempt);

@@ -174,17 +174,23 @@ static bool search_meshes(const MtfPlanSearch *search, MtfMeshAttempt **best, in
 /* More meshes are compared by their rules before any is looked at. */
 #define MOST_HOPELESS 8
 
-/* A look at one mesh. */
+/* Rounds in which a bound may show that a mesh is hopeless: the first is what it mostly takes; and at most, where more
+ * are likely to show it of all. */
+#define HOPELESS_WORK 2
+#define LONGER_WORK 60
+
+/* Looks at several meshes, for so many rounds. */
 typedef struct {
     const MtfPlanSearch *search;
-    const MtfMesh *mesh;
-    bool hopeless;
-    int64_t least;
-} Glance;
+    int rounds;
+    MtfMeshLook *of; /* each of the meshes */
+} Looks;
 
-static void glance_at(int i, void *data) {
-    Glance *glance = (Glance *)data + i;
-    glance->hopeless = mtf_mesh_is_hopeless(glance->search, glance->mesh, &glance->least);
+static void look_at(int i, void *data) {
+    const Looks *looks = data;
+    const MtfMesh *mesh = &g_array_index(looks->search->meshes, MtfMesh, i);
+    if (!looks->of[i].hopeless)
+        looks->of[i] = mtf_mesh_look(looks->search, mesh, looks->rounds);
 }
 
 /* Whether a first bound is asked which meshes are hopeless beside the rival: of these not even the rules matter. Large
@@ -195,24 +201,36 @@ static bool looks_first(const MtfPlanSearch *search) {
            !mtf_plan_search_is_large(search) && search->meshes->len <= MOST_HOPELESS;
 }
 
+/* Whether a longer look is likely to say that all meshes are hopeless, where a short one does not. */
+static bool is_worth_longer(const MtfMeshLook *looks, guint n) {
+    bool hopeless = true, nearly = true;
+    for (guint i = 0; i < n; i++) {
+        hopeless &= looks[i].hopeless;
+        nearly &= looks[i].nearly;
+    }
+    return nearly && !hopeless;
+}
+
 static MtfFirstLook *look_at_meshes(const MtfPlanSearch *search) {
     guint n = search->meshes->len;
-    g_autofree Glance *glances = g_new0(Glance, n + 1);
+    g_autofree MtfMeshLook *of = g_new0(MtfMeshLook, n + 1);
+    Looks looks = { search, HOPELESS_WORK, of };
     MtfFirstLook *look = g_new(MtfFirstLook, 1);
     *look = (MtfFirstLook){ .meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh)),
                             .bounds = g_array_new(FALSE, FALSE, sizeof(int64_t)),
                             .least = INT64_MAX };
-    for (guint i = 0; i < n; i++)
-        glances[i] = (Glance){ search, &g_array_index(search->meshes, MtfMesh, i), false, 0 };
     if (looks_first(search))
-        mtf_in_parallel((int)n, glance_at, glances);
+        mtf_in_parallel((int)n, look_at, &looks);
+    looks.rounds = LONGER_WORK;
+    if (is_worth_longer(of, n))
+        mtf_in_parallel((int)n, look_at, &looks);
     for (guint i = 0; i < n; i++) {
-        if (glances[i].hopeless) {
-            look->least = MIN(look->least, glances[i].least);
+        if (of[i].hopeless) {
+            look->least = MIN(look->least, of[i].least);
             continue;
         }
-        g_array_append_val(look->meshes, *glances[i].mesh);
-        g_array_append_val(look->bounds, glances[i].least);
+        g_array_append_val(look->meshes, g_array_index(search->meshes, MtfMesh, i));
+        g_array_append_val(look->bounds, of[i].least);
     }
     return look;
 }

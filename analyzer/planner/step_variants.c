@@ -340,7 +340,7 @@ static void look_at_cheapest(Lines *lines) {
         const MtfStepCandidate *first = &line->trials[0].candidate;
         if (line == cheapest)
             drop_trials(lines, line, 1);
-        else if (mtf_step_candidate_promise(first, candidate, least) >= (double)least)
+        else if (first->cost >= MAX(candidate->cost, least))
             drop_trials(lines, line, 0);
     }
 }

@@ -87,15 +87,26 @@ static void emit(const Lowering *lowering, MtfInstruction *instruction) {
 
 /* ---- Resharding ---------------------------------------------------------------------------- */
 
+/* Elements of a reshard op: that it works in, and that a processor sends at most. */
+typedef struct {
+    int64_t scratch, payload;
+} ReshardElements;
+
+static ReshardElements reshard_elements(const Lowering *lowering, const MtfReshardOp *op,
+                                        int source) {
+    const MtfShape *shape =
+        &mtf_graph_tensor(lowering->graph, buffer_at(lowering, source)->tensor)->shape;
+    return (ReshardElements){
+        .scratch = mtf_reshard_scratch(lowering->graph, lowering->mesh, shape, op),
+        .payload = mtf_reshard_largest_payload(lowering->graph, lowering->mesh, shape, op)
+    };
+}
+
 static void emit_reshard_op(Lowering *lowering, int operation, const MtfReshardOp *op, int source,
-                            int target) {
+                            int target, ReshardElements elements) {
     const MtfTensor *tensor =
         mtf_graph_tensor(lowering->graph, buffer_at(lowering, source)->tensor);
     int64_t element = mtf_dtype_bytes(tensor->dtype);
-    int64_t scratch_elements =
-        mtf_reshard_scratch(lowering->graph, lowering->mesh, &tensor->shape, op);
-    int64_t payload =
-        mtf_reshard_largest_payload(lowering->graph, lowering->mesh, &tensor->shape, op);
     MtfInstruction instruction = {
         .kind = MTF_INSTRUCTION_RESHARD,
         .operation = operation,
@@ -106,12 +117,12 @@ static void emit_reshard_op(Lowering *lowering, int operation, const MtfReshardO
         .outputs = g_memdup2(&target, sizeof target),
         .scratch = -1,
         .kernel_class = MTF_CLASS_MOVE,
-        .payload_bytes = payload * element,
-        .traffic_bytes = 2.0 * (double)(scratch_elements * element),
+        .payload_bytes = elements.payload * element,
+        .traffic_bytes = 2.0 * (double)(elements.scratch * element),
     };
-    if (scratch_elements > 0)
+    if (elements.scratch > 0)
         instruction.scratch =
-            new_scratch(lowering, scratch_elements * element, MTF_MEMORY_COMMUNICATION);
+            new_scratch(lowering, elements.scratch * element, MTF_MEMORY_COMMUNICATION);
     if (mtf_reshard_row(op->kind)->margins) /* what a processor has itself is copied as well */
         instruction.traffic_bytes += 2.0 * (double)buffer_at(lowering, target)->bytes;
     if (!mtf_reshard_row(op->kind)->collective)
@@ -128,7 +139,8 @@ static int emit_path(Lowering *lowering, int operation, const MtfReshardPath *pa
         bool last = i + 1 == path->n_ops;
         int next =
             last && target >= 0 ? target : new_copy(lowering, tensor, &path->ops[i].to, memory);
-        emit_reshard_op(lowering, operation, &path->ops[i], source, next);
+        emit_reshard_op(lowering, operation, &path->ops[i], source, next,
+                        reshard_elements(lowering, &path->ops[i], source));
         source = next;
     }
     return source;
@@ -191,7 +203,8 @@ static int obtain_input(Lowering *lowering, int operation, int k, const MtfPlace
                           .from = *placement,
                           .to = *placement,
                           .reader = reader };
-    emit_reshard_op(lowering, operation, &halo, source, target);
+    emit_reshard_op(lowering, operation, &halo, source, target,
+                    (ReshardElements){ most.exchanged, most.sent });
     return target;
 }
 
@@ -370,7 +383,8 @@ static void emit_update(Lowering *lowering, int operation, int variable, int val
     }
     MtfPlacement placement = buffer_at(lowering, source)->placement;
     MtfReshardOp op = { .kind = MTF_RESHARD_COPY, .from = placement, .to = placement };
-    emit_reshard_op(lowering, operation, &op, source, target);
+    emit_reshard_op(lowering, operation, &op, source, target,
+                    reshard_elements(lowering, &op, source));
 }
 
 /* A state takes its next value, which nothing in the loop reads any more. */

@@ -2,7 +2,7 @@
 // seconds: 600
 #include "tests/support/cmocka.h"
 
-#include "analyzer/layout_search/plan_search.h"
+#include "analyzer/layout_search/mesh_attempt.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
@@ -119,6 +119,35 @@ static void a_search_ends_where_its_bound_is_far_from_a_rival(void **state) {
     mtf_plan_answer_clear(&looked);
     mtf_plan_answer_clear(&far);
     mtf_plan_answer_clear(&tight);
+}
+
+/* Beside rivals ever nearer to the best step: a bound of one round is near what is hopeless where that of two says that
+ * all is; nothing is near that a rival of nearly that step has; and no bound is above what the best layout costs. */
+static void a_look_says_where_more_rounds_may_find_all_hopeless(void **state) {
+    (void)state;
+    static const int percents[] = { 86, 87, 88, 97 };
+    g_autoptr(MtfMachine) machine = mtf_machine_load("a100", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
+    g_autoptr(GArray) mesh = mtf_test_meshes("r:2;c:2");
+    MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
+    MtfPlanSearch beside = { .graph = graph, .meshes = mesh, .options = &options };
+    MtfMeshLook brief, longer;
+    MtfPlanAnswer alone;
+    int nearly = 0;
+    search(graph, mesh, &options, &alone);
+    options.by_bound = true;
+    for (size_t i = 0; i < G_N_ELEMENTS(percents); i++) {
+        options.rival_seconds = percents[i] / 100.0 * alone.step_seconds;
+        brief = mtf_mesh_look(&beside, &g_array_index(mesh, MtfMesh, 0), 1);
+        longer = mtf_mesh_look(&beside, &g_array_index(mesh, MtfMesh, 0), 2);
+        nearly += longer.hopeless && !brief.hopeless && brief.nearly;
+        assert_true(longer.hopeless || !brief.hopeless);
+        assert_true(brief.nearly || !brief.hopeless);
+        assert_true(longer.least <= alone.cost);
+    }
+    assert_true(nearly > 0);
+    assert_false(brief.nearly);
+    mtf_plan_answer_clear(&alone);
 }
 
 /* Bytes of the smallest layout made by hand that is shown; free layouts on the way may be smaller. */
@@ -495,6 +524,7 @@ static void repeated_layers_are_alike_unless_asked_otherwise(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_look_says_where_more_rounds_may_find_all_hopeless),
         cmocka_unit_test(repeated_layers_are_alike_unless_asked_otherwise),
         cmocka_unit_test(a_search_ends_where_its_bound_is_far_from_a_rival),
         cmocka_unit_test(no_plan_is_priced_above_a_layout_made_by_hand),
