@@ -62,7 +62,7 @@ int mtf_command_export(int argc, char **argv) {
     gboolean json = FALSE;
     const GOptionEntry entries[] = {
         { "to", 0, 0, G_OPTION_ARG_STRING, &to, "The form to write",
-          "mtf|jax|dtensor|megatron|deepspeed|maxtext|shardy|onnx|onnx-text|slurm|rankfile|torch-pipelining|alpa" },
+          "mtf|jax|dtensor|megatron|deepspeed|maxtext|torchtitan|shardy|onnx|onnx-text|slurm|rankfile|torch-pipelining|alpa" },
         { "weights", 0, 0, G_OPTION_ARG_FILENAME, &weights,
           "A checkpoint beside the ONNX file that has its weights", "FILE" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "Write to a file (standard output)",
@@ -81,7 +81,7 @@ int mtf_command_export(int argc, char **argv) {
     if (to == NULL) {
         mtf_input_error(
             &error,
-            "--to FORM is missing: mtf, jax, dtensor, megatron, deepspeed, maxtext, shardy, onnx, onnx-text, slurm, "
+            "--to FORM is missing: mtf, jax, dtensor, megatron, deepspeed, maxtext, torchtitan, shardy, onnx, onnx-text, slurm, "
             "rankfile, torch-pipelining or alpa");
         return mtf_command_line_fail("meshtf-plan export", error);
     }

@@ -111,13 +111,14 @@ static bool read_stages(const Options *options, int *stages, GError **error) {
 
 /* Systems that take equal shards of any layout, and those that take some kinds of layouts alone. */
 static bool check_exportable(Options *options, GError **error) {
-    static const char *const even[] = { "jax", "dtensor", "onnx", "mtf", "megatron", NULL };
+    static const char *const even[] = { "jax",      "dtensor",    "onnx", "mtf",
+                                        "megatron", "torchtitan", NULL };
     if (options->exportable == NULL)
         return true;
     if (!g_strv_contains(even, options->exportable))
-        return mtf_input_error(error,
-                               "--exportable \"%s\" must be jax, dtensor, onnx, mtf or megatron",
-                               options->exportable);
+        return mtf_input_error(
+            error, "--exportable \"%s\" must be jax, dtensor, onnx, mtf, megatron or torchtitan",
+            options->exportable);
     options->even = TRUE;
     if (strcmp(options->exportable, "mtf") != 0)
         return true;
@@ -232,7 +233,7 @@ static MtfVariantSearchOptions options_of(const Options *options) {
                                       .gap = options->gap,
                                       .seed = (guint64)options->seed,
                                       .keep_problem = options->dump != NULL,
-                                      .by_hand = g_strcmp0(options->exportable, "megatron") == 0,
+                                      .by_hand = mtf_framework_named(options->exportable) != NULL,
                                       .collectives = options->collectives };
 }
 
@@ -331,9 +332,9 @@ static bool write_all(const Options *options, const MtfPlan *plan, GError **erro
 }
 
 static bool keep_exportable(Run *run, GError **error) {
-    return g_strcmp0(run->options->exportable, "megatron") != 0 ||
-           mtf_plan_answer_keep_megatron(&run->found.answer, run->found.graph,
-                                         run->search.memory_limit, &run->found.layout, error);
+    return mtf_plan_answer_keep_exportable(&run->found.answer, run->found.graph,
+                                           run->options->exportable, run->search.memory_limit,
+                                           &run->found.layout, error);
 }
 
 /* What the search for pipelines does not do yet. */

@@ -108,13 +108,13 @@ static void print_fastest(const MtfSearchReport *report) {
         printf("               the plan, whose layers are alike, costs %s\n", cost);
         return;
     }
-    if (g_strcmp0(report->exportable, "megatron") == 0) {
+    const char *framework = mtf_framework_named(report->exportable);
+    if (framework != NULL) {
         g_autofree char *step = mtf_seconds_format(report->found->answer.step_seconds);
         g_autofree char *other = mtf_seconds_format(report->found->answer.free.step_seconds);
-        printf(
-            "               the plan is the fastest of those made by hand that Megatron-LM can run; "
-            "its step takes %s, the best layout's %s\n",
-            step, other);
+        printf("               the plan is the fastest of those made by hand that %s can run; "
+               "its step takes %s, the best layout's %s\n",
+               framework, step, other);
         return;
     }
     /* Steps that are nearly equal look equal when both are printed: their difference does not. */

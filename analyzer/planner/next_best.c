@@ -129,39 +129,67 @@ void mtf_next_best_print(const cJSON *search) {
             mtf_json_text_of(next, "decided_by"));
 }
 
-/* ---- What Megatron-LM runs --------------------------------------------------------------------- */
+/* ---- What frameworks run ----------------------------------------------------------------------- */
 
-static bool is_megatron(const MtfGraph *graph, const MtfLayout *layout) {
-    MtfParallelism parallelism = mtf_parallelism(graph, layout);
-    return mtf_parallelism_is_megatron(&parallelism);
+static bool is_megatron(const MtfParallelism *parallelism, int microbatches) {
+    (void)microbatches;
+    return mtf_parallelism_is_megatron(parallelism);
 }
 
-static const MtfIncumbent *fastest_megatron(const MtfPlanAnswer *answer, const MtfGraph *graph,
-                                            int64_t memory_limit) {
+typedef struct {
+    const char *form, *name;
+    bool (*runs)(const MtfParallelism *parallelism, int microbatches);
+} Framework;
+
+static const Framework frameworks[] = {
+    { "megatron", "Megatron-LM", is_megatron },
+    { "torchtitan", "torchtitan", mtf_parallelism_is_torchtitan },
+};
+
+static const Framework *find_framework(const char *form) {
+    for (gsize i = 0; i < G_N_ELEMENTS(frameworks); i++)
+        if (g_strcmp0(frameworks[i].form, form) == 0)
+            return &frameworks[i];
+    return NULL;
+}
+
+const char *mtf_framework_named(const char *form) {
+    const Framework *framework = find_framework(form);
+    return framework != NULL ? framework->name : NULL;
+}
+
+static bool runs(const Framework *framework, const MtfGraph *graph, const MtfLayout *layout) {
+    MtfParallelism parallelism = mtf_parallelism(graph, layout);
+    return framework->runs(&parallelism, layout->execution.division.microbatches);
+}
+
+static const MtfIncumbent *fastest_that_runs(const MtfPlanAnswer *answer, const MtfGraph *graph,
+                                             const Framework *framework, int64_t memory_limit) {
     const MtfIncumbent *fastest = NULL;
     g_autoptr(GPtrArray) shown = mtf_incumbents_shown(answer->incumbents, memory_limit);
     for (guint i = 0; i < shown->len; i++) {
         const MtfIncumbent *one = g_ptr_array_index(shown, i);
-        if (one->arena_bytes <= memory_limit && is_megatron(graph, one->layout) &&
+        if (one->arena_bytes <= memory_limit && runs(framework, graph, one->layout) &&
             (fastest == NULL || one->step_seconds < fastest->step_seconds))
             fastest = one;
     }
     return fastest;
 }
 
-bool mtf_plan_answer_keep_megatron(MtfPlanAnswer *answer, const MtfGraph *graph,
-                                   int64_t memory_limit, MtfLayout **settled, GError **error) {
+bool mtf_plan_answer_keep_exportable(MtfPlanAnswer *answer, const MtfGraph *graph, const char *form,
+                                     int64_t memory_limit, MtfLayout **settled, GError **error) {
+    const Framework *framework = find_framework(form);
     g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(answer, graph);
-    if (is_megatron(graph, layout))
+    if (framework == NULL || runs(framework, graph, layout))
         return true;
-    const MtfIncumbent *fastest =
-        answer->incumbents != NULL ? fastest_megatron(answer, graph, memory_limit) : NULL;
+    const MtfIncumbent *fastest = answer->incumbents != NULL
+                                      ? fastest_that_runs(answer, graph, framework, memory_limit)
+                                      : NULL;
     if (fastest == NULL) {
         g_autofree char *words = mtf_parallelism_format(graph, layout);
-        g_set_error(
-            error, MTF_ERROR, MTF_ERROR_FIT,
-            "no layout that Megatron-LM can run was found to fit; the best of all is \"%s\"",
-            words);
+        g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
+                    "no layout that %s can run was found to fit; the best of all is \"%s\"",
+                    framework->name, words);
         return false;
     }
     g_clear_pointer(settled, mtf_layout_free);

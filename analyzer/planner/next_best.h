@@ -14,11 +14,15 @@
  * differ most. The caller owns it; NULL: there is none. */
 cJSON *mtf_next_best(const MtfPlanAnswer *answer, const MtfProgram *program, int64_t memory_limit);
 
-/* Makes the plan of an answer the fastest of the layouts made by hand that fits and that Megatron-LM can
- * run (mtf_parallelism_is_megatron), if the answer's is of another kind; `*settled`, the answer's
- * layout, is dropped then. Fails (nothing fits) where there is none. */
-bool mtf_plan_answer_keep_megatron(MtfPlanAnswer *answer, const MtfGraph *graph,
-                                   int64_t memory_limit, MtfLayout **settled, GError **error);
+/* The name of a framework that runs some kinds of layouts alone, "Megatron-LM", by the form that plans are exported
+ * to; NULL: it is none. */
+const char *mtf_framework_named(const char *form);
+
+/* Makes the plan of an answer the fastest of the layouts made by hand that fits and that the framework of
+ * that form can run, if the answer's is of another kind; `*settled`, the answer's layout, is dropped then.
+ * Fails (nothing fits) where there is none. */
+bool mtf_plan_answer_keep_exportable(MtfPlanAnswer *answer, const MtfGraph *graph, const char *form,
+                                     int64_t memory_limit, MtfLayout **settled, GError **error);
 
 /* That of an answer whose layout is `layout`; NULL: none. */
 const MtfIncumbent *mtf_next_best_of(const MtfPlanAnswer *answer, const MtfGraph *graph,

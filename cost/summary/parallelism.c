@@ -355,14 +355,26 @@ char *mtf_parallelism_format(const MtfGraph *graph, const MtfLayout *layout) {
     return g_string_free(text, FALSE);
 }
 
-bool mtf_parallelism_is_megatron(const MtfParallelism *p) {
+/* Each axis does one thing, data or tensor parallelism. */
+static bool is_plain(const MtfParallelism *p) {
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
         if (p->second_share[a] > 0)
             return false;
     return p->degree[MTF_PARALLEL_CONTEXT] * p->degree[MTF_PARALLEL_EXPERT] *
-                   p->degree[MTF_PARALLEL_NONE] ==
-               1 &&
-           p->zero <= 1 && p->variables < TOLD && (p->zero == 1 || p->optimizer < TOLD);
+               p->degree[MTF_PARALLEL_NONE] ==
+           1;
+}
+
+bool mtf_parallelism_is_megatron(const MtfParallelism *p) {
+    return is_plain(p) && p->zero <= 1 && p->variables < TOLD &&
+           (p->zero == 1 || p->optimizer < TOLD);
+}
+
+bool mtf_parallelism_is_torchtitan(const MtfParallelism *p, int microbatches) {
+    bool tensor = p->degree[MTF_PARALLEL_TENSOR] > 1, data = p->degree[MTF_PARALLEL_DATA] > 1;
+    return is_plain(p) && (!tensor || p->sequence_parallel) &&
+           (p->zero == 3 || p->variables < TOLD) && !(p->zero == 1 && microbatches > 1) &&
+           (p->zero > 0 || (p->optimizer < TOLD && !(tensor && data)));
 }
 
 cJSON *mtf_parallelism_to_json(const MtfParallelism *p) {

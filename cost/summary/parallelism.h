@@ -51,6 +51,11 @@ char *mtf_parallelism_format(const MtfGraph *graph, const MtfLayout *layout);
  * parallelism, and what is kept is replicated but for that, or its optimizer distributed (ZeRO-1). */
 bool mtf_parallelism_is_megatron(const MtfParallelism *parallelism);
 
+/* Whether torchtitan does, in so many micro-batches: likewise, all that is kept is sharded (FSDP, which sums the
+ * gradients of each micro-batch in pieces, too), or nothing (DDP, without tensor parallelism beside it), and
+ * activations are split by positions between tensor parallel products. */
+bool mtf_parallelism_is_torchtitan(const MtfParallelism *parallelism, int microbatches);
+
 /* {"data_parallel", "tensor_parallel", "context_parallel", "expert_parallel", "replicated",
  * "sequence_parallel", "zero"}; the caller owns it. */
 cJSON *mtf_parallelism_to_json(const MtfParallelism *parallelism);

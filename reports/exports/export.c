@@ -21,6 +21,7 @@ static const struct {
     { "onnx-text", mtf_export_onnx_text },
     { "deepspeed", mtf_export_deepspeed },
     { "maxtext", mtf_export_maxtext },
+    { "torchtitan", mtf_export_torchtitan },
 };
 
 char *mtf_export(const MtfStepFacts *facts, const MtfExportRequest *request, GError **error) {
@@ -41,7 +42,7 @@ char *mtf_export(const MtfStepFacts *facts, const MtfExportRequest *request, GEr
     mtf_input_error(
         error,
         "a plan cannot be exported to \"%s\"; the forms are %sonnx, slurm, rankfile; pipelines: "
-        "torch-pipelining, megatron, deepspeed, alpa, onnx, slurm, rankfile",
+        "torch-pipelining, megatron, deepspeed, torchtitan, alpa, onnx, slurm, rankfile",
         request->to, names->str);
     return NULL;
 }

@@ -7,6 +7,7 @@
  *     megatron   command-line flags of Megatron-LM
  *     deepspeed  DeepSpeed's configuration, a JSON file
  *     maxtext    settings of MaxText, one a line
+ *     torchtitan flags of torchtitan, one a line
  *     shardy     StableHLO text: the mesh, and the step's arguments with their shardings
  *     onnx       the forward pass with multi-device annotations, in bytes (export_onnx.h)
  *     onnx-text  such annotations alone, as text, of any operations

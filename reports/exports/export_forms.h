@@ -13,6 +13,7 @@ char *mtf_export_dtensor(const MtfStepFacts *facts, GError **error);
 char *mtf_export_megatron(const MtfStepFacts *facts, GError **error);
 char *mtf_export_deepspeed(const MtfStepFacts *facts, GError **error);
 char *mtf_export_maxtext(const MtfStepFacts *facts, GError **error);
+char *mtf_export_torchtitan(const MtfStepFacts *facts, GError **error);
 char *mtf_export_shardy(const MtfStepFacts *facts, GError **error);
 char *mtf_export_onnx_text(const MtfStepFacts *facts, GError **error);
 

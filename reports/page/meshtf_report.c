@@ -347,7 +347,7 @@ int main(int argc, char **argv) {
           "FILE" },
         { "export", 0, 0, G_OPTION_ARG_STRING, &options.form,
           "Write the plan in the words of another tool instead (-o FILE, or standard output)",
-          "mtf|jax|dtensor|megatron|deepspeed|maxtext|shardy|onnx|onnx-text|slurm|rankfile|torch-pipelining|alpa" },
+          "mtf|jax|dtensor|megatron|deepspeed|maxtext|torchtitan|shardy|onnx|onnx-text|slurm|rankfile|torch-pipelining|alpa" },
         { "weights", 0, 0, G_OPTION_ARG_FILENAME, &options.weights,
           "A checkpoint beside the ONNX file that has its weights", "FILE" },
         { "compare", 0, 0, G_OPTION_ARG_NONE, &options.compare,

@@ -64,6 +64,14 @@ refused alpa some "Alpa computes all layers again or none; stage 0"
 run meshtf-plan search "$work/g.json" --machine cpu-host --devices 2 --stages 2 --microbatches 4 --recompute layers:9
 claim "more layers than a stage has are bad input" says_error "repeats 4 layers in a stage"
 refused megatron zero-bubble "runs 1f1b or interleaved, and the plan's schedule is zb-h1"
+refused torchtitan zero-bubble "dualpipe-v, and the plan's schedule is zb-h1"
+refused torchtitan unequal "divide layers evenly; stage"
+export_to torchtitan even
+claim "torchtitan takes equal stages" grep -qxF -- "--parallelism.pipeline_parallel_layers_per_stage 2" "$work/text"
+claim "their schedule by its name in PyTorch" grep -qxF -- "--parallelism.pipeline_parallel_schedule 1F1B" "$work/text"
+claim "and the batch of all their micro-batches" grep -qxF -- "--training.local_batch_size 16" "$work/text"
+export_to torchtitan chunks
+claim "chunks, too, all recomputed" [ "$(grep -c "Interleaved1F1B\|mode full" "$work/text")" = 2 ]
 refused deepspeed zero-bubble "run 1f1b, and the plan's schedule is zb-h1"
 refused alpa zero-bubble "schedule is zb-h1"
 refused deepspeed unequal "divides layers evenly; stage"
@@ -77,7 +85,7 @@ run meshtf-plan search "$work/g.json" --machine cpu-host --mesh rows:1 --stages 
 claim "and so is a mesh of one stage, which has its cut" says_error "--cut layers cuts the graph itself"
 run meshtf-plan search "$work/g.json" --machine cpu-host --devices 3 --schedule zb-h1
 claim "and what pipelines have where there is none" says_error "--schedule is for pipelines: with --stages S"
-refused jax even "only to torch-pipelining, megatron, deepspeed, alpa, onnx, slurm or rankfile"
+refused jax even "only to torch-pipelining, megatron, deepspeed, torchtitan, alpa, onnx, slurm or rankfile"
 # Two stages of eight devices on nodes of eight: the second starts where the first ends.
 run meshtf-plan search "$work/g.json" --machine h100 --devices 16 --stages 2 --microbatches 4 -o "$work/nodes.json"
 export_to slurm nodes

@@ -77,12 +77,20 @@ claim "and MaxText's" says "ici_tensor_parallelism="
 meshtf-plan estimate "$graph" --mesh all:4 --layout batch:all --recompute layers -o "$work/again.json" >/dev/null
 run meshtf-plan export "$work/again.json" --to maxtext
 claim "what an estimated plan recomputes is exported" says "remat_policy=full"
+run meshtf-plan export "$work/again.json" --to torchtitan
+claim "to torchtitan, too" says "--activation_checkpoint.mode full"
+run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --exportable torchtitan -o "$work/titan.json"
+claim "a plan that torchtitan can run is found" exits 0
+run meshtf-plan export "$work/titan.json" --to torchtitan
+claim "and exported with its flags" says "--parallelism.data_parallel_shard_degree"
 if command -v python3 >/dev/null; then
     for options in '--mesh rows:2;cols:2 --layout batch:rows;heads:cols;d_ff:cols;vocab:cols' \
         '--mesh all:2 --layout batch:all --microbatches 2' '--mesh all:4 --layout batch:all --recompute layers'; do
         # shellcheck disable=SC2086  # options, apart on purpose
         meshtf-plan estimate "$graph" $options -o "$work/framework.json" >/dev/null
-        for form in deepspeed maxtext; do
+        for form in deepspeed maxtext torchtitan; do
+            # Tensor parallelism that keeps activations whole is none of torchtitan's.
+            case $form$options in torchtitan*heads*) continue ;; esac
             meshtf-plan export "$work/framework.json" --to "$form" -o "$work/settings"
             run python3 tests/support/published/check_framework_config.py "$form" "$work/framework.json" "$work/settings"
             claim "$form can read what it is given for $options" says "takes a batch of 16 on"

@@ -22,6 +22,7 @@ static const struct {
     { "torch-pipelining", "torch.distributed.pipelining", write_order },
     { "megatron", "Megatron-LM", mtf_export_pipeline_megatron },
     { "deepspeed", "DeepSpeed", mtf_export_pipeline_deepspeed },
+    { "torchtitan", "torchtitan", mtf_export_pipeline_torchtitan },
     { "alpa", "Alpa", mtf_export_pipeline_alpa },
 };
 
@@ -74,9 +75,10 @@ char *mtf_export_pipeline(const MtfPipelinePlan *pipeline, const MtfExportReques
                         forms[i].framework, pipeline->schedule);
         return NULL;
     }
-    mtf_input_error(error,
-                    "the plan of a pipeline cannot be exported to \"%s\", only to "
-                    "torch-pipelining, megatron, deepspeed, alpa, onnx, slurm or rankfile",
-                    form);
+    mtf_input_error(
+        error,
+        "the plan of a pipeline cannot be exported to \"%s\", only to "
+        "torch-pipelining, megatron, deepspeed, torchtitan, alpa, onnx, slurm or rankfile",
+        form);
     return NULL;
 }

@@ -10,6 +10,7 @@
  * framework cannot say it. */
 char *mtf_export_pipeline_megatron(const MtfPipelinePlan *pipeline, GError **error);
 char *mtf_export_pipeline_deepspeed(const MtfPipelinePlan *pipeline, GError **error);
+char *mtf_export_pipeline_torchtitan(const MtfPipelinePlan *pipeline, GError **error);
 char *mtf_export_pipeline_alpa(const MtfPipelinePlan *pipeline, GError **error);
 
 #endif

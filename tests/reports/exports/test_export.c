@@ -171,6 +171,21 @@ static void maxtext_is_settings(void **state) {
                               "dtype=float32\nweight_dtype=float32\nremat_policy=none\n");
 }
 
+/* Replicated weights are its DDP; beside tensor parallelism it has none. */
+static void torchtitan_is_flags(void **state) {
+    (void)state;
+    g_autofree char *text = exported(transformer("rows:2", "batch:rows"), "torchtitan", NULL);
+    assert_string_equal(text, "--parallelism.data_parallel_replicate_degree 2\n"
+                              "--parallelism.data_parallel_shard_degree 1\n"
+                              "--parallelism.tensor_parallel_degree 1\n"
+                              "--training.seq_len 8\n--training.local_batch_size 3\n"
+                              "--training.global_batch_size 6\n"
+                              "--training.mixed_precision_param float32\n"
+                              "--activation_checkpoint.mode none\n");
+    is_refused(transformer("rows:2;cols:2", "batch:rows;heads:cols;d_ff:cols;vocab:cols"),
+               "torchtitan", "splits activations by positions");
+}
+
 static void frameworks_say_what_stands_in_the_way(void **state) {
     (void)state;
     is_refused(transformer("rows:2;cols:2", "batch:rows;length:cols"), "deepspeed",
@@ -178,7 +193,7 @@ static void frameworks_say_what_stands_in_the_way(void **state) {
     is_refused(transformer("rows:2;cols:2", "batch:rows"), "maxtext",
                "mesh axis cols stands in the way");
     is_refused(mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols"), "excel",
-               "deepspeed, maxtext");
+               "deepspeed, maxtext, torchtitan");
 }
 
 static void other_layouts_are_not_megatrons(void **state) {
@@ -288,6 +303,7 @@ int main(void) {
         cmocka_unit_test(megatron_is_flags_where_the_layout_is_its),
         cmocka_unit_test(deepspeed_is_a_configuration),
         cmocka_unit_test(maxtext_is_settings),
+        cmocka_unit_test(torchtitan_is_flags),
         cmocka_unit_test(frameworks_say_what_stands_in_the_way),
         cmocka_unit_test(other_layouts_are_not_megatrons),
         cmocka_unit_test(free_layouts_are_no_rules),

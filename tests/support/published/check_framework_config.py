@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""check_framework_config.py deepspeed|maxtext PLAN CONFIG: reads an exported configuration as its framework
+"""check_framework_config.py deepspeed|maxtext|torchtitan PLAN CONFIG: reads an exported configuration as its framework
 does: every name known, every value of its type, and batches and degrees what the plan's mesh and batch make."""
 import json
 import math
@@ -30,6 +30,25 @@ MAXTEXT.update({
     "remat_policy": lambda text: text in ("none", "minimal", "full"),
     "shard_optimizer_over_data": lambda text: text in ("true", "false"),
 })
+
+TORCHTITAN = {
+    "parallelism": {
+        "data_parallel_replicate_degree": COUNT,
+        "data_parallel_shard_degree": COUNT,
+        "tensor_parallel_degree": COUNT,
+        "fsdp_reshard_after_forward": lambda value: value in ("default", "always", "never"),
+    },
+    "training": {
+        "seq_len": COUNT,
+        "local_batch_size": COUNT,
+        "global_batch_size": COUNT,
+        "mixed_precision_param": lambda value: value in ("bfloat16", "float32"),
+    },
+    "activation_checkpoint": {
+        "mode": lambda value: value in ("none", "selective", "full"),
+        "selective_ac_option": lambda value: value == "op" or int(value) > 0,
+    },
+}
 
 
 def read(config, known, place=""):
@@ -66,8 +85,24 @@ def maxtext(text, devices):
     return int(micro_batch) * int(config["gradient_accumulation_steps"])
 
 
+def torchtitan(text, devices):
+    """The whole batch, which is a multiple of what all ranks of data parallelism take at once."""
+    config = {}
+    for line in text.splitlines():
+        name, value = line.removeprefix("--").split(" ")
+        section, key = name.split(".")
+        assert key not in config.setdefault(section, {}), f"{name} is given twice"
+        config[section][key] = int(value) if value.isdigit() else value
+    read(config, TORCHTITAN)
+    degrees, training = config["parallelism"], config["training"]
+    data = degrees["data_parallel_replicate_degree"] * degrees["data_parallel_shard_degree"]
+    assert data * degrees["tensor_parallel_degree"] == devices, f"not parallel over {devices} devices"
+    assert training["global_batch_size"] % (training["local_batch_size"] * data) == 0, "no whole accumulation"
+    return training["global_batch_size"]
+
+
 framework, plan, config = sys.argv[1], json.load(open(sys.argv[2])), open(sys.argv[3]).read()
 devices = math.prod(int(axis.split(":")[1]) for axis in plan["mesh"].split(";"))
-batch = {"deepspeed": deepspeed, "maxtext": maxtext}[framework](config, devices)
+batch = {"deepspeed": deepspeed, "maxtext": maxtext, "torchtitan": torchtitan}[framework](config, devices)
 assert batch == plan["graph"]["dimensions"]["batch"], f"a batch of {batch}"
 print(f"{framework} takes a batch of {batch} on {devices} devices")
