@@ -91,15 +91,17 @@ static MtfOnnxValue *turned(MtfOnnxTranslation *t, MtfOnnxValue *x) {
 }
 
 /* An operator of ONNX's own on other inputs, with this node's attributes. */
-static MtfOnnxValue *as_operator(const MtfOnnxCall *call, const char *name, int n,
+static MtfOnnxValue *as_operator(MtfOnnxCall *call, const char *name, int n,
                                  MtfOnnxValue **inputs) {
     const MtfOnnxOperator *row = mtf_onnx_operator_find("", name);
-    MtfOnnxCall other = *call;
-    other.inputs = inputs;
-    other.n_inputs = n;
-    other.number = row->number;
-    other.kind = row->kind;
-    return row->rule(&other);
+    const MtfOnnxCall own = *call;
+    call->inputs = inputs;
+    call->n_inputs = n;
+    call->number = row->number;
+    call->kind = row->kind;
+    MtfOnnxValue *value = row->rule(call);
+    *call = own;
+    return value;
 }
 
 /* alpha a b, each turned where the node says it. */
