@@ -37,6 +37,7 @@ typedef struct {
     const char *router, *expert_gate, *expert_up,
         *expert_down;           /* "{}" stands for the expert; without one a tensor has all */
     const char *expert_gate_up; /* both in one tensor, rows of the gate first */
+    const char *expert_narrow, *expert_widen; /* from the model's width to experts', and back */
     const char *shared_gate, *shared_up, *shared_down; /* beside them */
     const char *shared_gate_up;                        /* the first two in one tensor */
     const char *shared_share;                          /* of it in what a token gets; NULL: all */
@@ -175,7 +176,8 @@ typedef struct {
     int64_t distance_rows, furthest;
     bool query_to_distance, key_to_distance;
     int64_t experts, experts_per_token, d_expert; /* experts 0: none */
-    int64_t d_shared;    /* width of what all tokens go through beside experts; 0: nothing */
+    int64_t d_expert_model; /* features that experts read and make; 0: the model's */
+    int64_t d_shared;       /* width of what all tokens go through beside experts; 0: nothing */
     int64_t sparse_step; /* one layer in `sparse_step` has experts; those of the mask have none */
     uint64_t dense_layers[4];
     double expert_scale;     /* of what experts make together; 0: 1 */

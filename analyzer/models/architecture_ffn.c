@@ -56,6 +56,7 @@ static bool has_experts(const MtfAssembly *m) {
 /* The dimensions of a layer with experts, and who goes where. */
 typedef struct {
     MtfRoutingDims dims;
+    int model; /* features that experts read and make */
     int width; /* of an expert's hidden layer */
     MtfRouted routed;
 } Experts;
@@ -100,7 +101,10 @@ static Experts route(MtfAssembly *m, int x) {
     routing.renormalise = s->renormalise;
     int64_t length = mtf_graph_size(m->p->b.graph, m->length);
     int64_t places = mtf_routing_places(&routing, length);
-    Experts e = { .width = mtf_assembly_dimension(m, "d_expert", s->d_expert) };
+    Experts e = { .model = m->d_model,
+                  .width = mtf_assembly_dimension(m, "d_expert", s->d_expert) };
+    if (s->d_expert_model > 0)
+        e.model = mtf_assembly_dimension(m, "d_expert_model", s->d_expert_model);
     e.dims.tokens = m->length;
     e.dims.experts = mtf_assembly_dimension(m, "experts", s->experts);
     e.dims.choices = mtf_assembly_dimension(m, "choices", s->experts_per_token);
@@ -180,7 +184,7 @@ static int expert_hidden(MtfAssembly *m, const Experts *e, int sent) {
     const MtfStack *s = m->stack;
     MtfLinear up = { .name = "hidden",
                      .file = s->names.expert_up,
-                     .in = MTF_SHAPE(m->d_model),
+                     .in = MTF_SHAPE(e->model),
                      .out = MTF_SHAPE(e->width),
                      .bias = s->expert_bias,
                      .spread = m->n->spread };
@@ -198,24 +202,39 @@ static int expert_hidden(MtfAssembly *m, const Experts *e, int sent) {
                            expert_product(m, e, &up, sent));
 }
 
+/* Features of one width as those of another, where experts have a width of their own. */
+static int change_width(MtfAssembly *m, const char *name, const char *file, int from, int to,
+                        int x) {
+    MtfLinear linear = { .name = name,
+                         .file = file,
+                         .in = MTF_SHAPE(from),
+                         .out = MTF_SHAPE(to),
+                         .bias = m->stack->ffn_bias,
+                         .spread = m->n->spread };
+    return from == to ? x : mtf_assembly_linear(m, &linear, x);
+}
+
 static int expert_ffn(MtfAssembly *m, int x) {
+    const MtfStackNames *names = &m->stack->names;
     Experts e = route(m, x);
-    MtfShape all = MTF_SHAPE(m->batch, m->length, m->d_model);
-    MtfShape places = places_of(m, &e, m->d_model);
+    MtfShape all = MTF_SHAPE(m->batch, m->length, e.model);
+    MtfShape places = places_of(m, &e, e.model);
     MtfLinear down = { .name = "out",
-                       .file = m->stack->names.expert_down,
+                       .file = names->expert_down,
                        .in = MTF_SHAPE(e.width),
-                       .out = MTF_SHAPE(m->d_model),
+                       .out = MTF_SHAPE(e.model),
                        .bias = m->stack->expert_bias,
                        .spread = m->residual_spread };
     bool before = m->stack->gate_on_input;
+    x = change_width(m, "narrowed", names->expert_narrow, m->d_model, e.model, x);
     int sent = mtf_parts_apply_shape_to(m->p, MTF_OP_DISPATCH, "sent", &places, before ? 3 : 2,
                                         (int[]){ x, e.routed.slot, e.routed.gate });
     int made = expert_product(m, &e, &down, expert_hidden(m, &e, sent));
     int y = mtf_parts_apply_shape_to(m->p, MTF_OP_COMBINE, "combined", &all, before ? 2 : 3,
                                      (int[]){ made, e.routed.slot, e.routed.gate });
     double scale = m->stack->expert_scale;
-    return mtf_assembly_scale(m, "combined_scaled", scale > 0 ? scale : 1, y);
+    y = mtf_assembly_scale(m, "combined_scaled", scale > 0 ? scale : 1, y);
+    return change_width(m, "widened", names->expert_widen, e.model, m->d_model, y);
 }
 
 /* The part of y that a token gets, sigmoid(x w) with one column w. */

@@ -128,12 +128,14 @@ static MtfOnnxValue *output_value(MtfOnnxTranslation *t, guint i) {
     return mtf_onnx_material(t, value);
 }
 
-/* The tensors of all outputs, -1 at the end. */
+/* The tensors of all outputs, whose dimensions are in the file's order. */
 static bool keep_outputs(MtfOnnxTranslation *t, GArray *kept) {
     for (guint i = 0; i < t->model->outputs->len; i++) {
-        const MtfOnnxValue *value = output_value(t, i);
+        char *name = ((MtfOnnxInput *)t->model->outputs->pdata[i])->name;
+        MtfOnnxValue *value = mtf_onnx_ordered(t, output_value(t, i));
         if (value == NULL)
             return false;
+        g_hash_table_insert(t->values, name, value);
         g_array_append_val(kept, value->tensor);
     }
     return true;

@@ -69,7 +69,8 @@ static void read_jamba(MtfConfig *c, MtfArchitecture *n) {
     s->names.final_norm = "model.final_layernorm";
     if (mtf_config_find(c, "sliding_window", &rank))
         mtf_config_fail(c, "sliding_window", "only null is supported");
-    mtf_type_ignore(c, (const char *const[]){ "num_logits_to_keep", "use_mamba_kernels", NULL });
+    mtf_type_ignore(c, (const char *const[]){ "num_logits_to_keep", "use_associative_scan",
+                                              "use_mamba_kernels", "use_mambapy", NULL });
 }
 
 /* ---- Nemotron H ------------------------------------------------------------------------------ */
@@ -159,10 +160,12 @@ static void read_nemotron_experts(MtfConfig *c, MtfStack *s) {
     s->names.expert_down = "mixer.experts.{}.down_proj";
     s->names.shared_up = "mixer.shared_experts.up_proj";
     s->names.shared_down = "mixer.shared_experts.down_proj";
-    if (mtf_config_find(c, "moe_latent_size", &(MtfJson){ 0 }))
-        mtf_config_fail(c, "moe_latent_size", "only null is supported");
+    s->d_expert_model = mtf_config_integer(c, "moe_latent_size", 0, 0);
+    s->names.expert_narrow = "mixer.fc1_latent_proj";
+    s->names.expert_widen = "mixer.fc2_latent_proj";
     mtf_type_ignore(c, (const char *const[]){ "moe_shared_expert_overlap", "mtp_layers_block_type",
-                                              "mtp_hybrid_override_pattern", "n_group",
+                                              "mtp_hybrid_override_pattern", "n_group", "expand",
+                                              "mamba_ssm_cache_dtype", "hidden_dropout",
                                               "n_shared_experts", "num_nextn_predict_layers",
                                               "topk_group", NULL });
 }
@@ -204,8 +207,9 @@ static void read_nemotron_h(MtfConfig *c, MtfArchitecture *n) {
     read_kinds(c, s);
     read_nemotron_scan(c, &s->mixer);
     read_nemotron_experts(c, s);
-    mtf_type_attention_bias(c, s);
     s->ffn_bias = mtf_config_flag(c, "mlp_bias", false);
+    if (mtf_config_flag(c, "attention_bias", false))
+        mtf_config_fail(c, "attention_bias", "only false is supported, as transformers has it");
     s->gated = false;
     s->activation = mtf_config_activation(c, "mlp_hidden_act", "relu2");
     s->names.layer = "backbone.layers.%d.";
@@ -219,6 +223,7 @@ static void read_nemotron_h(MtfConfig *c, MtfArchitecture *n) {
     s->names.down = "mixer.down_proj";
     if (mtf_config_find(c, "sliding_window", &(MtfJson){ 0 }))
         mtf_config_fail(c, "sliding_window", "only null is supported");
+    mtf_type_ignore(c, (const char *const[]){ "num_logits_to_keep", NULL });
     mtf_type_ignore_scan(c);
 }
 

@@ -5,6 +5,14 @@
 #include <math.h>
 #include <string.h>
 
+/* Whether a type's word is said, which may be transformers' newer one. */
+static bool is_word(const char *said, const char *word) {
+    const char *newer = strcmp(word, "mamba") == 0       ? "linear_attention"
+                        : strcmp(word, "attention") == 0 ? "full_attention"
+                                                         : word;
+    return strcmp(said, word) == 0 || strcmp(said, newer) == 0;
+}
+
 /* A word a layer at a key, `word` those that have the mixer, `attention` the others. Whether the list is there. */
 static bool read_mixed_layers(MtfConfig *c, MtfStack *s, const char *key, const char *word,
                               const char *attention) {
@@ -20,9 +28,9 @@ static bool read_mixed_layers(MtfConfig *c, MtfStack *s, const char *key, const 
         const char *said = "";
         if (!mtf_json_string(&item, &said, c->error))
             c->failed = true;
-        else if (strcmp(said, word) == 0)
+        else if (is_word(said, word))
             mtf_layers_add(s->mixer.layers, layer);
-        else if (strcmp(said, attention) != 0)
+        else if (!is_word(said, attention))
             c->failed = !mtf_json_fail(&item, c->error,
                                        "layers of type \"%s\" are not supported; there are "
                                        "%s and %s",
@@ -59,6 +67,8 @@ static void make_lfm2(MtfConfig *c, MtfArchitecture *n) {
     s->mixer.bias = s->mixer.convolution_bias = mtf_config_flag(c, "conv_bias", false);
     if (!read_mixed_layers(c, s, "layer_types", "conv", "full_attention"))
         read_attention_layers(c, s, "full_attn_idxs");
+    else
+        mtf_type_ignore(c, (const char *const[]){ "full_attn_idxs", NULL });
     s->mixer.in = "conv.in_proj";
     s->mixer.convolution = "conv.conv";
     s->mixer.out = "conv.out_proj";

@@ -546,6 +546,22 @@ static void heads_that_do_not_go_together_are_refused(void **state) {
     fails_with(g, "m.onnx: node 0 (RotaryEmbedding): 8 features of 8 cannot turn by 3 angles");
 }
 
+/* What Transpose makes is a view inside of the graph, but the output's dimensions are in the file's order. */
+static void outputs_have_the_order_of_the_file(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,4");
+    mtf_make_node(g, "Relu", "x", "h", "");
+    mtf_make_node(g, "Transpose", "h", "y", "perm=1,0,2");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "3,2,4");
+    g_autoptr(MtfGraph) graph = import(g, NULL);
+    g_autofree char *made = NULL;
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        if (mtf_graph_tensor(graph, t)->output == 1)
+            made = mtf_graph_tensor_format(graph, t);
+    assert_string_equal(made, "f32[length:3, batch:2, features:4]");
+}
+
 /* Keys behind a past of `length` places, or of no length that is given (0). */
 static MtfGraph *behind_past(int64_t length) {
     GByteArray *g = g_byte_array_new();
@@ -761,6 +777,7 @@ int main(void) {
         cmocka_unit_test(sequences_go_where_they_are_taken),
         cmocka_unit_test(places_that_do_not_go_together_are_refused),
         cmocka_unit_test(heads_that_do_not_go_together_are_refused),
+        cmocka_unit_test(outputs_have_the_order_of_the_file),
         cmocka_unit_test(a_past_without_a_length_is_none),
         cmocka_unit_test(claims_of_size_allocate_nothing),
         cmocka_unit_test(a_batch_that_the_file_fixes_can_be_another),

@@ -1098,7 +1098,7 @@ def nemotron_h(w, c, tokens):
         return linear(w, p + "o_proj", joined(attend(q, k, v, 1 / math.sqrt(width))), h)
 
     def hidden(p, x, f):
-        return linear(w, p + "down_proj", torch.relu(linear(w, p + "up_proj", x, f)) ** 2, h)
+        return linear(w, p + "down_proj", torch.relu(linear(w, p + "up_proj", x, f)) ** 2, x.shape[-1])
 
     def sparse(p, x):
         n, choices, groups = c["n_routed_experts"], c["num_experts_per_tok"], c.get("n_group", 1)
@@ -1109,8 +1109,9 @@ def nemotron_h(w, c, tokens):
         chosen = torch.topk(scores.masked_fill(seen == 0, -1e9), choices, -1)[1]
         taken = torch.zeros_like(shares).scatter(1, chosen, 1) * shares
         taken = taken / taken.sum(-1, keepdim=True) * c.get("routed_scaling_factor", 1)
-        made = sum(taken[:, e:e + 1] * hidden(f"{p}experts.{e}.", x, c["moe_intermediate_size"]) for e in range(n))
-        return made + hidden(p + "shared_experts.", x, c["moe_shared_expert_intermediate_size"])
+        few = linear(w, p + "fc1_latent_proj", x, c["moe_latent_size"])
+        made = sum(taken[:, e:e + 1] * hidden(f"{p}experts.{e}.", few, c["moe_intermediate_size"]) for e in range(n))
+        return linear(w, p + "fc2_latent_proj", made, h) + hidden(p + "shared_experts.", x, c["moe_shared_expert_intermediate_size"])
 
     x = w("backbone.embeddings.weight", c["vocab_size"], h, scale=0.5)[tokens]
     for i, kind in enumerate(c["hybrid_override_pattern"]):
@@ -2180,7 +2181,7 @@ MODELS = {
                                 "mamba_num_heads": 6, "mamba_head_dim": 8, "n_groups": 2, "ssm_state_size": 5, "conv_kernel": 4, "use_bias": False,
                                 "use_conv_bias": True, "layer_norm_epsilon": 1e-5, "n_routed_experts": 6, "num_experts_per_tok": 2, "n_group": 3,
                                 "topk_group": 2, "moe_intermediate_size": 12, "moe_shared_expert_intermediate_size": 10, "n_shared_experts": 1,
-                                "norm_topk_prob": True, "routed_scaling_factor": 1.5, "time_step_limit": [0.0, float("inf")],
+                                "moe_latent_size": 14, "norm_topk_prob": True, "routed_scaling_factor": 1.5, "time_step_limit": [0.0, float("inf")],
                                 "max_position_embeddings": 64}),
     "afmoe": (afmoe, {**LLAMA, "num_hidden_layers": 3, "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2, "num_shared_experts": 2,
                       "moe_intermediate_size": 12, "num_dense_layers": 1, "global_attn_every_n_layers": 3, "sliding_window": 5, "route_scale": 1.5,
