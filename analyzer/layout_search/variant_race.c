@@ -101,7 +101,8 @@ bool mtf_variant_race_lags(MtfVariantRace *race, int own) {
         lock_when(race, is_started, i);
         unlock_and_go_on(race);
     }
-    return is_behind(race, race->starts, own, FREE_SAVES);
+    bool late = race->before > 0 && race->before < (1 - FREE_SAVES) * race->starts[own];
+    return late || is_behind(race, race->starts, own, FREE_SAVES);
 }
 
 void mtf_variant_race_enter(MtfVariantRace *race, int own, double step_seconds) {

@@ -4,7 +4,7 @@
  *     posing   each poses its problem when the one before it has posed its own: posing takes two threads
  *              half as long as one, and what the first finds may end the second
  *     start    of wide problems one is left whose best known layout lags behind another's before its free layouts
- *              are searched: by more than that search saves
+ *              are searched: by more than that search saves; or behind the best of an earlier race, as that began
  *     proof    of large graphs the one with the shortest step is proven, the others' bounds stay unknown
  *     end      of others one whose step is found to trail is left as it is: what is done to a plan in the end
  *              (layers alike, lower limits, proof) saves all of them about as much
@@ -27,6 +27,7 @@ typedef struct {
     bool posed[MTF_VARIANTS_AT_ONCE];
     /* Seconds of the step that its search begins with, and of what that found; 0: not known yet. */
     double starts[MTF_VARIANTS_AT_ONCE], steps[MTF_VARIANTS_AT_ONCE];
+    double before; /* what the best of an earlier race began with; 0: not known */
 } MtfVariantRace;
 
 /* `count` variants begin, none has told anything. Clear it after use. */

@@ -366,6 +366,7 @@ bool mtf_variants_try(const MtfVariantSearchOptions *options, MtfVariantAnswer *
     _Atomic int64_t known = MIN(mtf_variant_cost(best), mtf_variants_rival_cost(options));
     bool done = true;
     mtf_variant_race_init(&race, count);
+    race.before = mtf_variant_cost(best) < INT64_MAX ? best->start_seconds : 0;
     for (int i = 0; i < count; i++) {
         trial_init(&trials[i], options, best, first + i);
         trials[i].race = &race;
@@ -378,6 +379,8 @@ bool mtf_variants_try(const MtfVariantSearchOptions *options, MtfVariantAnswer *
     for (int i = 0; i < count; i++)
         trials[i].trails = mtf_variant_race_lags(&race, i) ||
                            (has_plan(&trials[count - 1 - i]) && mtf_variant_race_trails(&race, i));
+    for (int i = 0; i < count; i++)
+        trials[i].found.start_seconds = isfinite(race.starts[i]) ? race.starts[i] : 0;
     mtf_variant_race_clear(&race);
     for (int i = 0; i < count; i++) {
         bool left = is_left(&trials[i]);

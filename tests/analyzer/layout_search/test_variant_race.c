@@ -61,6 +61,24 @@ static void a_start_lags_behind_one_that_is_shorter(void **state) {
     }
 }
 
+/* So it does behind the best of an earlier race, alone or not; where that one's start is not known, behind none. */
+static void a_start_lags_behind_that_of_an_earlier_race(void **state) {
+    (void)state;
+    const struct {
+        double before;
+        bool lags;
+    } cases[] = { { 97, true }, { 98, false }, { 120, false }, { 0, false } };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        MtfVariantRace race;
+        mtf_variant_race_init(&race, 1);
+        race.before = cases[i].before;
+        assert_false(mtf_variant_race_lags(&race, 0)); /* it has not begun */
+        mtf_variant_race_start(&race, 0, 100);
+        assert_int_equal(mtf_variant_race_lags(&race, 0), cases[i].lags);
+        mtf_variant_race_clear(&race);
+    }
+}
+
 /* A start that is not known lags behind none, as where no layout fits yet. */
 static void no_start_lags_behind_none(void **state) {
     (void)state;
@@ -79,6 +97,7 @@ int main(void) {
         cmocka_unit_test(a_step_trails_another_that_is_much_shorter),
         cmocka_unit_test(no_step_trails_none),
         cmocka_unit_test(a_start_lags_behind_one_that_is_shorter),
+        cmocka_unit_test(a_start_lags_behind_that_of_an_earlier_race),
         cmocka_unit_test(no_start_lags_behind_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
