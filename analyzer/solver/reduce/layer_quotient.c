@@ -285,6 +285,8 @@ typedef struct Cut {
     const Search *search;
     int after; /* the last layer kept on the left; it stands for those that go */
     int gone;  /* layers cut out */
+    int *
+        representative; /* for each node: itself, or where its layer goes the same place of that one */
 } Cut;
 
 static bool is_gone(const Cut *cut, int node) {
@@ -292,17 +294,28 @@ static bool is_gone(const Cut *cut, int node) {
     return layer != NO_LAYER && layer > cut->after && layer <= cut->after + cut->gone;
 }
 
-/* The same place `layers` layers before; shared nodes are in all layers. */
-static int shifted(const Cut *cut, int node, int layers) {
-    if (cut->search->layer[node] == NO_LAYER)
-        return node;
-    for (; layers > 0; layers--)
-        node = cut->search->back[node];
-    return node;
+/* Along each place once: to go back from every layer would take as many steps as there are layers squared. */
+static void find_representatives(Cut *cut, int count) {
+    for (int v = 0; v < count; v++)
+        cut->representative[v] = v;
+    for (int v = 0; v < count; v++) {
+        if (cut->search->layer[v] != cut->after)
+            continue;
+        for (int u = cut->search->next[v]; u != NO_NODE && is_gone(cut, u);
+             u = cut->search->next[u])
+            cut->representative[u] = v;
+    }
 }
 
-static int representative(const Cut *cut, int node) {
-    return is_gone(cut, node) ? shifted(cut, node, cut->search->layer[node] - cut->after) : node;
+/* The same place `layers` layers before, which is none that goes; shared nodes are in all layers. */
+static int shifted(const Cut *cut, int node, int layers) {
+    const int *layer = cut->search->layer;
+    if (layer[node] == NO_LAYER)
+        return node;
+    int from = cut->representative[node];
+    for (layers -= layer[node] - layer[from]; layers > 0; layers--)
+        from = cut->search->back[from];
+    return from;
 }
 
 /* The two ends of the edge of the quotient that stands for an edge of the whole. */
@@ -327,7 +340,7 @@ static void quotient_nodes(MtfLayerQuotient *quotient, const Cut *cut) {
     g_autofree bool *keep = g_new0(bool, whole->node_count + 1);
     for (int v = 0; v < whole->node_count; v++) {
         keep[v] = whole->nodes[v].alive && !is_gone(cut, v);
-        quotient->node[v] = whole->nodes[v].alive ? representative(cut, v) : v;
+        quotient->node[v] = cut->representative[v];
         quotient->node_copies[quotient->node[v]]++;
     }
     quotient->core = mtf_core_excerpt(whole, keep);
@@ -363,7 +376,9 @@ static void list_copies(MtfLayerQuotient *quotient) {
 static MtfLayerQuotient *cut_out(const Search *search, int reach) {
     gsize nodes = (gsize)search->core->node_count + 1;
     int layers = search->last - search->first + 1, kept = 2 * reach + 2;
-    Cut cut = { search, search->first + reach, layers - kept };
+    g_autofree int *representative = g_new(int, nodes);
+    Cut cut = { search, search->first + reach, layers - kept, representative };
+    find_representatives(&cut, search->core->node_count);
     MtfLayerQuotient *quotient = g_new0(MtfLayerQuotient, 1);
     quotient->whole = search->core;
     quotient->node = g_new0(int, nodes);
@@ -412,11 +427,12 @@ int *mtf_layer_leaders(const MtfCore *core, int fewest) {
     search_init(&search, core, fewest);
     if (find_layers(&search, &reach)) {
         leader = g_new(int, core->node_count + 1);
-        for (int v = 0; v < core->node_count; v++) {
+        for (int v = 0; v < core->node_count; v++)
             leader[v] = v;
-            while (search.layer[v] != NO_LAYER && search.back[leader[v]] != NO_NODE)
-                leader[v] = search.back[leader[v]];
-        }
+        for (int v = 0; v < core->node_count; v++)
+            if (search.layer[v] != NO_LAYER && search.back[v] == NO_NODE)
+                for (int u = search.next[v]; u != NO_NODE; u = search.next[u])
+                    leader[u] = v;
     }
     search_clear(&search);
     return leader;
