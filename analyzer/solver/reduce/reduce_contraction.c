@@ -37,21 +37,22 @@ static bool determines(const MtfCore *core, const MtfCoreEdge *edge, int leader,
     return true;
 }
 
-static int64_t growth(const MtfCore *core, int leader, int follower) {
+/* Looks at no more of the follower's edges than it takes: what all layers share has thousands. */
+static bool grows_much(const MtfCore *core, int leader, int follower) {
     const MtfCoreNode *node = &core->nodes[follower];
     int64_t more = 0, extra = core->nodes[leader].values - node->values;
-    for (guint k = 0; k < node->edges->len; k++) {
+    for (guint k = 0; extra > 0 && more <= MAX_GROWTH && k < node->edges->len; k++) {
         const MtfCoreEdge *edge = mtf_core_edge(core, g_array_index(node->edges, int, k));
         int other = mtf_core_other_end(edge, follower);
         if (other != leader)
             more += extra * core->nodes[other].values;
     }
-    return more;
+    return more > MAX_GROWTH;
 }
 
 /* Most edges leave the leader's first value a choice. */
 static bool contract_edge(MtfCore *core, int leader, int follower, const MtfCoreEdge *edge) {
-    if (only_partner(core, edge, leader, 0) < 0 || growth(core, leader, follower) > MAX_GROWTH)
+    if (only_partner(core, edge, leader, 0) < 0 || grows_much(core, leader, follower))
         return false;
     g_autofree int16_t *map = g_new(int16_t, core->nodes[leader].values);
     if (!determines(core, edge, leader, map))
