@@ -3,6 +3,7 @@
 
 #include "analyzer/layout_search/accompanied_search.h"
 #include "analyzer/layout_search/mesh_rules.h"
+#include "analyzer/solver/problem/in_parallel.h"
 #include "cost/price/schedule.h"
 #include "cost/tune/order_search.h"
 
@@ -138,19 +139,39 @@ static void order_rules(const MtfPlanSearch *search, const MtfMeshAttempt *attem
 /* Begins with what the search is told, where that fits. */
 static void gather_known(const MtfPlanSearch *search, MtfMeshAttempt *attempt) {
     const MtfPlanSearchOptions *options = search->options;
-    for (guint i = 0; options->known != NULL && i < options->known->len; i++) {
+    for (guint i = 0; i < options->known->len; i++) {
         const MtfKnownLayout *known = &g_array_index(options->known, MtfKnownLayout, i);
         mtf_incumbents_add(attempt->incumbents, known->name, known->layout);
     }
-    attempt->begun = options->known != NULL &&
-                     mtf_incumbents_best(attempt->incumbents, options->memory_limit) != NULL;
+    attempt->begun = mtf_incumbents_best(attempt->incumbents, options->memory_limit) != NULL;
+}
+
+typedef struct {
+    const MtfPlanSearch *search;
+    MtfMeshAttempt *attempt;
+    bool posed;
+    GError **error;
+} Beginning;
+
+static void pose_or_gather_known(int i, void *data) {
+    Beginning *both = data;
+    if (i == 0)
+        both->posed = pose_problem(both->search, both->attempt, both->error);
+    else
+        gather_known(both->search, both->attempt);
+}
+
+/* Poses the problem and, beside that, measures what is known, which of a thousand layers takes longer. */
+static bool begin(const MtfPlanSearch *search, MtfMeshAttempt *attempt, GError **error) {
+    Beginning both = { .search = search, .attempt = attempt, .error = error };
+    attempt->incumbents = mtf_incumbents_new(search->graph, &attempt->pricer);
+    mtf_in_parallel(search->options->known != NULL ? 2 : 1, pose_or_gather_known, &both);
+    return both.posed;
 }
 
 static void gather_incumbents(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
                               const MtfLayout *known) {
     const MtfRuleAnswer *rules = &attempt->rules;
-    attempt->incumbents = mtf_incumbents_new(search->graph, &attempt->pricer);
-    gather_known(search, attempt);
     if (rules->found) {
         g_autoptr(MtfLayout) layout = mtf_plan_search_rules(search, &attempt->mesh, rules->rules);
         if (rules->other_order)
@@ -365,7 +386,7 @@ static bool attempt_free_layouts(const MtfPlanSearch *search, MtfMeshAttempt *at
         return true;
     }
     await_posing(search);
-    if (!pose_problem(search, attempt, error))
+    if (!begin(search, attempt, error))
         return false;
     gather_incumbents(search, attempt, known);
     tell_posed(search);
@@ -407,7 +428,7 @@ MtfMeshLook mtf_mesh_look(const MtfPlanSearch *search, const MtfMesh *mesh, int 
     MtfMeshLook look = { 0 };
     attempt->mesh = *mesh;
     if (!mtf_pricer_init(&attempt->pricer, search->options->machine, mesh, NULL) ||
-        !pose_problem(search, attempt, NULL))
+        !begin(search, attempt, NULL))
         return look;
     gather_incumbents(search, attempt, NULL);
     int64_t hopeless = mtf_mesh_attempt_hopeless(search, attempt);

@@ -129,7 +129,8 @@ static bool search_mesh(const MtfPlanSearch *search, const MtfMesh *mesh, MtfMes
                         GError **error) {
     MtfMapping mapping;
     const MtfPlanSearchOptions *options = search->options;
-    bool mapped = options->mapping != NULL || mapping_of_rules(search, mesh, &mapping);
+    bool mapped = options->known != NULL ? options->mapping != NULL
+                                         : mapping_of_rules(search, mesh, &mapping);
     if (options->mapping != NULL)
         mapping = *options->mapping;
     _Atomic int64_t known = *best != NULL ? (*best)->cost : INT64_MAX;
