@@ -100,10 +100,10 @@ static bool put_variable(Export *e, int tensor) {
 /* ---- Operations ------------------------------------------------------------------------------ */
 
 static const MtfOnnxWriter *find_writer(int kind) {
-    const MtfOnnxWriter *const tables[] = {
-        mtf_onnx_elementwise, mtf_onnx_sums,    mtf_onnx_places,
-        mtf_onnx_attention,   mtf_onnx_windows, mtf_onnx_routing
-    };
+    const MtfOnnxWriter *const tables[] = { mtf_onnx_elementwise, mtf_onnx_sums,
+                                            mtf_onnx_places,      mtf_onnx_attention,
+                                            mtf_onnx_windows,     mtf_onnx_routing,
+                                            mtf_onnx_loops };
     for (guint i = 0; i < G_N_ELEMENTS(tables); i++)
         for (const MtfOnnxWriter *row = tables[i]; row->write != NULL; row++)
             if (row->kind == kind)

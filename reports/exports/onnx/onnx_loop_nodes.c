@@ -25,21 +25,26 @@ void mtf_onnx_loop_span(const MtfGraph *graph, int operation, int *begin, int *e
         ++*end;
 }
 
-GByteArray *mtf_onnx_info(const MtfGraph *graph, int tensor, const char *name) {
-    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
+static GByteArray *info_of(const MtfGraph *graph, const MtfShape *own, MtfDtype dtype,
+                           const char *name) {
     GByteArray *info = g_byte_array_new(), *type = g_byte_array_new(), *inner = g_byte_array_new(),
                *shape = g_byte_array_new();
-    for (int i = 0; i < t->shape.rank; i++) {
+    for (int i = 0; i < own->rank; i++) {
         GByteArray *dim = g_byte_array_new();
-        mtf_wire_put_varint(dim, 1, (uint64_t)mtf_graph_size(graph, t->shape.dims[i]));
+        mtf_wire_put_varint(dim, 1, (uint64_t)mtf_graph_size(graph, own->dims[i]));
         mtf_node_put_inner(shape, 1, dim);
     }
-    mtf_wire_put_varint(inner, 1, (uint64_t)mtf_node_type_of(t->dtype));
+    mtf_wire_put_varint(inner, 1, (uint64_t)mtf_node_type_of(dtype));
     mtf_node_put_inner(inner, 2, shape);
     mtf_node_put_inner(type, 1, inner);
     mtf_wire_put_string(info, 1, name);
     mtf_node_put_inner(info, 2, type);
     return info;
+}
+
+GByteArray *mtf_onnx_info(const MtfGraph *graph, int tensor, const char *name) {
+    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
+    return info_of(graph, &t->shape, t->dtype, name);
 }
 
 static const MtfOperation *operation(const LoopNode *l, int i) {
@@ -187,22 +192,137 @@ static bool write_loop(LoopNode *l, bool (*write)(MtfOnnxNodes *e)) {
     return true;
 }
 
-bool mtf_onnx_write_loop(MtfOnnxNodes *e, bool (*write)(MtfOnnxNodes *e)) {
-    LoopNode l = { .e = e,
-                   .loop = mtf_node_operation(e)->loop,
-                   .body = g_byte_array_new(),
-                   .inputs = g_ptr_array_new(),
-                   .outputs = g_ptr_array_new() };
-    GArray **const lists[] = { &l.slice_axes, &l.slice_ways, &l.stack_axes, &l.stack_ways };
+static void loop_init(LoopNode *l, MtfOnnxNodes *e) {
+    *l = (LoopNode){ .e = e,
+                     .loop = mtf_node_operation(e)->loop,
+                     .body = g_byte_array_new(),
+                     .inputs = g_ptr_array_new(),
+                     .outputs = g_ptr_array_new() };
+    GArray **const lists[] = { &l->slice_axes, &l->slice_ways, &l->stack_axes, &l->stack_ways };
     for (gsize i = 0; i < G_N_ELEMENTS(lists); i++)
         *lists[i] = g_array_new(FALSE, FALSE, sizeof(int64_t));
+}
+
+static void loop_clear(LoopNode *l) {
+    GArray **const lists[] = { &l->slice_axes, &l->slice_ways, &l->stack_axes, &l->stack_ways };
+    for (gsize i = 0; i < G_N_ELEMENTS(lists); i++)
+        g_clear_pointer(lists[i], g_array_unref);
+    g_ptr_array_unref(l->inputs);
+    g_ptr_array_unref(l->outputs);
+    g_byte_array_unref(l->body);
+}
+
+bool mtf_onnx_write_loop(MtfOnnxNodes *e, bool (*write)(MtfOnnxNodes *e)) {
+    LoopNode l;
+    loop_init(&l, e);
     mtf_onnx_loop_span(e->graph, e->operation, &l.begin, &l.end);
     bool good = write_loop(&l, write);
     e->operation = l.end - 1;
-    for (gsize i = 0; i < G_N_ELEMENTS(lists); i++)
-        g_clear_pointer(lists[i], g_array_unref);
-    g_ptr_array_unref(l.inputs);
-    g_ptr_array_unref(l.outputs);
-    g_byte_array_unref(l.body);
+    loop_clear(&l);
     return good;
 }
+
+/* ---- Linear attention ------------------------------------------------------------------------ */
+
+enum { VALUE, QUERY, KEY, LOG, BETA, OPERANDS };
+
+/* One place: what each input has there, and the state. */
+typedef struct {
+    const char *names[OPERANDS];
+    MtfShape shapes[OPERANDS], state;
+} Place;
+
+static void put_place_info(LoopNode *l, uint32_t field, const MtfShape *shape, const char *name) {
+    mtf_node_put_inner(l->body, field,
+                       info_of(l->e->graph, shape, mtf_node_result(l->e)->dtype, name));
+}
+
+static void slice_inputs(LoopNode *l, Place *place) {
+    int dimension = mtf_node_operation(l->e)->attributes.dimension;
+    for (int k = 0; k < mtf_node_operation(l->e)->n_inputs; k++) {
+        const MtfTensor *input = mtf_node_input(l->e, k);
+        place->names[k] = mtf_node_step(l->e);
+        place->shapes[k] = input->shape;
+        mtf_shape_remove(&place->shapes[k], dimension);
+        g_ptr_array_add(l->inputs, input->name);
+        add_number(l->slice_axes, mtf_shape_find(&input->shape, dimension));
+        add_number(l->slice_ways, 0);
+        put_place_info(l, INPUT, &place->shapes[k], place->names[k]);
+    }
+}
+
+static const char *einsum_of(MtfOnnxNodes *e, const Place *place, int k, const char *x,
+                             const MtfShape *own, const MtfShape *result) {
+    const char *names[] = { place->names[k], x };
+    const MtfShape shapes[] = { place->shapes[k], *own };
+    return mtf_node_einsum(e, 2, names, shapes, result, false);
+}
+
+/* The next state, S' + k u with S' = e^log S and u = v or beta (v - k S'), and what is read of it, q S. */
+static void write_place(MtfOnnxNodes *e, const Place *place, const char *state,
+                        const char *made[2]) {
+    const MtfShape *value = &place->shapes[VALUE];
+    const char *share = mtf_node_aligned(e, mtf_node_one(e, "Exp", place->names[LOG]),
+                                         &place->shapes[LOG], &place->state);
+    const char *lost = mtf_node_two(e, "Mul", state, share), *written = place->names[VALUE];
+    if (place->names[BETA] != NULL) {
+        const char *said = einsum_of(e, place, KEY, lost, &place->state, value);
+        written =
+            mtf_node_two(e, "Mul", mtf_node_two(e, "Sub", written, said),
+                         mtf_node_aligned(e, place->names[BETA], &place->shapes[BETA], value));
+    }
+    made[0] = mtf_node_two(e, "Add", lost, einsum_of(e, place, KEY, written, value, &place->state));
+    made[1] = einsum_of(e, place, QUERY, made[0], &place->state, value);
+}
+
+/* A state for each value, zeros before the first place. */
+static const char *first_state(LoopNode *l, Place *place) {
+    MtfOnnxNodes *e = l->e;
+    const MtfAttributes *a = &mtf_node_operation(e)->attributes;
+    place->state = mtf_node_input(e, VALUE)->shape;
+    mtf_shape_remove(&place->state, a->dimension);
+    mtf_shape_append(&place->state, a->keys);
+    double sizes[MTF_MAX_RANK];
+    for (int i = 0; i < place->state.rank; i++)
+        sizes[i] = (double)mtf_node_size(e, place->state.dims[i]);
+    const char *state = mtf_node_step(e);
+    g_ptr_array_add(l->inputs, (char *)(guintptr)mtf_node_two(
+                                   e, "Expand", mtf_node_number(e, mtf_node_result_type(e), 0),
+                                   mtf_node_list(e, sizes, place->state.rank)));
+    put_place_info(l, INPUT, &place->state, state);
+    return state;
+}
+
+static void scan_places(LoopNode *l) {
+    MtfOnnxNodes *e = l->e;
+    Place place = { 0 };
+    GByteArray *outer = e->message;
+    const char *state = first_state(l, &place), *made[2];
+    mtf_wire_put_string(l->body, 2, "places");
+    slice_inputs(l, &place);
+    e->message = l->body;
+    write_place(e, &place, state, made);
+    e->message = outer;
+    put_place_info(l, OUTPUT, &place.state, made[0]);
+    put_place_info(l, OUTPUT, &place.shapes[VALUE], made[1]);
+    g_ptr_array_add(l->outputs, (char *)(guintptr)mtf_node_step(e));
+    g_ptr_array_add(l->outputs, mtf_node_operation(e)->name);
+    add_number(l->stack_axes, mtf_shape_find(&mtf_node_result(e)->shape,
+                                             mtf_node_operation(e)->attributes.dimension));
+    add_number(l->stack_ways, 0);
+}
+
+static bool write_linear_attention(MtfOnnxNodes *e) {
+    LoopNode l;
+    loop_init(&l, e);
+    scan_places(&l);
+    GByteArray *node = scan_around(&l);
+    put_scan(&l, node);
+    loop_clear(&l);
+    return mtf_node_finish(e, node);
+}
+
+const MtfOnnxWriter mtf_onnx_loops[] = {
+    { MTF_OP_LINEAR_ATTENTION, write_linear_attention },
+    { 0, NULL },
+};

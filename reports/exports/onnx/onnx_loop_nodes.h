@@ -3,7 +3,8 @@
  *
  *     states, slices ──► Scan { body } ──► last states, stacked elements
  *
- * Inside, states and slices have their own names; what the body hands on is called NAME/handed. */
+ * Inside, states and slices have their own names; what the body hands on is called NAME/handed. Linear attention is
+ * such a node, too: its states go from place to place. */
 #ifndef MTF_ONNX_LOOP_NODES_H
 #define MTF_ONNX_LOOP_NODES_H
 

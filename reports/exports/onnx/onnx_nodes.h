@@ -37,7 +37,7 @@ typedef struct {
 } MtfOnnxWriter;
 
 extern const MtfOnnxWriter mtf_onnx_elementwise[], mtf_onnx_sums[], mtf_onnx_places[],
-    mtf_onnx_attention[], mtf_onnx_windows[], mtf_onnx_routing[];
+    mtf_onnx_attention[], mtf_onnx_windows[], mtf_onnx_routing[], mtf_onnx_loops[];
 
 /* The operation being written, its inputs and its first result. */
 const MtfOperation *mtf_node_operation(const MtfOnnxNodes *e);

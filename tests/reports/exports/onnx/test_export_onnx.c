@@ -18,7 +18,8 @@
 
 static const MtfOnnxWriter *const tables[] = { mtf_onnx_elementwise, mtf_onnx_sums,
                                                mtf_onnx_places,      mtf_onnx_attention,
-                                               mtf_onnx_windows,     mtf_onnx_routing };
+                                               mtf_onnx_windows,     mtf_onnx_routing,
+                                               mtf_onnx_loops };
 
 static bool is_written(int kind) {
     for (guint i = 0; i < G_N_ELEMENTS(tables); i++)
@@ -201,6 +202,26 @@ static void loops_are_scans(void **state) {
     }
 }
 
+/* With beta and without; all heads have the same queries and keys. */
+static void linear_attention_is_a_scan(void **state) {
+    (void)state;
+    static const char *const betas[] = { "", ", 'beta'" };
+    for (gsize i = 0; i < G_N_ELEMENTS(betas); i++) {
+        g_autofree char *operations = g_strdup_printf(
+            "{'name': 'share', 'op': 'softplus', 'inputs': ['x']}, {'name': 'log', 'op': 'negate', "
+            "'inputs': ['share']}, {'name': 'beta', 'op': 'sigmoid', 'inputs': ['x']}, "
+            "{'name': 'y', 'op': 'linear_attention', 'inputs': ['v', 'q', 'w', 'log'%s], "
+            "'dimension': 't', 'keys': 'k'}",
+            betas[i]);
+        check_text(
+            "'b': 2, 't': 5, 'h': 3, 'k': 4, 'e': 2",
+            X("'b', 'h', 't'") ", {'name': 'v', 'dims': ['b', 'h', 't', 'e'], 'dtype': 'f64', "
+                               "'feed': 'features'}, {'name': 'q', 'dims': ['t', 'b', 'k'], 'dtype': 'f64', "
+                               "'feed': 'features'}" W("'t', 'b', 'k'"),
+            operations);
+    }
+}
+
 #define CONV_DIMS \
     "'n': 2, 'm': 2, 'h': 7, 'w': 5, 'hh': 4, 'ww': 5, 'kh': 3, 'kw': 2, 'c': 3, 'd': 2, 'g': 2"
 #define ROWS(FROM, TO) \
@@ -296,6 +317,7 @@ int main(void) {
         cmocka_unit_test(what_is_written_computes_the_same),
         cmocka_unit_test(functions_that_are_not_drawn),
         cmocka_unit_test(loops_are_scans),
+        cmocka_unit_test(linear_attention_is_a_scan),
         cmocka_unit_test(windows_of_every_kind),
         cmocka_unit_test(experts_by_every_queue),
         cmocka_unit_test(what_has_no_form_is_refused_by_name),
