@@ -103,6 +103,7 @@ typedef struct {
     const MtfSoftware *software;
     GHashTable
         *begins; /* name of a variable -> the first instruction that makes part of its gradient */
+    const int *copies; /* find_copies */
     int n;
     double *passing, *gradients;
     double throughout, left[MTF_LEFTS];
@@ -125,14 +126,45 @@ static GHashTable *find_gradients(const MtfProgram *program) {
     return begins;
 }
 
+static double elements_of(const MtfGraph *graph, const MtfBuffer *buffer) {
+    return (double)buffer->bytes /
+           (double)mtf_dtype_bytes(mtf_graph_tensor(graph, buffer->tensor)->dtype);
+}
+
 static bool comes_with_backward(const MtfProgram *program, const MtfSoftware *software) {
     return software->kept.comes_and_goes && program->microbatches == 1;
 }
 
+/* By variable the tensor that products read in its place where the framework keeps such copies, or -1. Free with
+ * g_free. */
+static int *find_copies(const MtfGraph *graph, const MtfSoftware *software) {
+    int *copies = g_new(int, graph->tensors->len + 1);
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        copies[t] = -1;
+    for (int o = 0; software->narrow_weights && o < (int)graph->operations->len; o++) {
+        const MtfOperation *op = mtf_graph_operation(graph, o);
+        if (op->phase == MTF_PHASE_FORWARD && mtf_operation_row(op->kind)->converts)
+            copies[op->inputs[0]] = op->outputs[0];
+    }
+    return copies;
+}
+
+/* Elements of a variable that stand on a device: more of the copy, when the optimizer alone is in pieces. */
+static double weight_elements(const Tally *tally, const MtfBuffer *variable) {
+    const MtfProgram *program = tally->program;
+    int copy = tally->copies[variable->tensor];
+    int buffer = copy >= 0 ? program->tensor_buffers[copy] : -1;
+    double elements = elements_of(program->graph, variable);
+    return buffer < 0
+               ? elements
+               : fmax(elements, elements_of(program->graph, mtf_program_buffer(program, buffer)));
+}
+
 /* A weight as the profile keeps it, and its gradient: from when it is made, or throughout, as where those of several
  * micro-batches add up. */
-static void add_weight(Tally *tally, double elements, int begin) {
+static void add_weight(Tally *tally, const MtfBuffer *variable, int begin) {
     const MtfSoftware *software = tally->software;
+    double elements = weight_elements(tally, variable);
     bool comes = comes_with_backward(tally->program, software);
     tally->throughout += elements * software->weight_bytes;
     add_from(tally->gradients, comes ? begin : 0, tally->n - 1,
@@ -194,7 +226,7 @@ static void add_storage(Tally *tally, const MtfBuffer *buffer, const Use *use) {
     } else if (buffer->memory == MTF_MEMORY_OPTIMIZER) {
         tally->throughout += bytes * tally->software->optimizer_bytes / MOMENT_BYTES;
     } else if (weight && g_hash_table_lookup_extended(tally->begins, tensor->name, NULL, &begin)) {
-        add_weight(tally, bytes / (double)mtf_dtype_bytes(tensor->dtype), GPOINTER_TO_INT(begin));
+        add_weight(tally, buffer, GPOINTER_TO_INT(begin));
     } else {
         tally->throughout += bytes;
     }
@@ -253,9 +285,11 @@ MtfFrameworkMemory mtf_framework_memory(const MtfProgram *program, const MtfSoft
     int n = MAX(mtf_program_length(program), 1);
     g_autofree double *passing = g_new0(double, n + 1), *gradients = g_new0(double, n + 1);
     g_autoptr(GHashTable) begins = find_gradients(program);
+    g_autofree int *copies = find_copies(program->graph, software);
     Tally tally = { .program = program,
                     .software = software,
                     .begins = begins,
+                    .copies = copies,
                     .n = n,
                     .passing = passing,
                     .gradients = gradients,

@@ -20,30 +20,36 @@ static double left_by(const MtfFrameworkMemory *stage, MtfPipelineWork work) {
     }
 }
 
-/* While an action runs, what it takes and what it leaves are both there. */
-static double most_given(const MtfPipelineOrder *order, int domain,
-                         const MtfFrameworkMemory *stages) {
-    double standing = 0, left = 0, most = 0;
+/* What stands in a domain and what is there beside it: while an action runs, what it takes and what it leaves are. */
+static MtfFrameworkMemory domain_memory(const MtfPipelineOrder *order, int domain,
+                                        const MtfFrameworkMemory *stages) {
+    MtfFrameworkMemory memory = { 0 };
+    double left = 0;
     for (int s = 0; s < order->stages; s++)
-        standing += order->rank_of_stage[s] == domain ? stages[s].standing : 0;
+        memory.standing += order->rank_of_stage[s] == domain ? stages[s].standing : 0;
     for (int i = 0; i < mtf_pipeline_length(order, domain); i++) {
         const MtfPipelineAction *action = mtf_pipeline_action(order, domain, i);
         double change = left_by(&stages[action->stage], action->work);
-        most = fmax(most, fmax(left, left + change) + stages[action->stage].passing);
+        memory.passing =
+            fmax(memory.passing, fmax(left, left + change) + stages[action->stage].passing);
         left += change;
     }
-    return standing + most;
+    memory.given = memory.standing + memory.passing;
+    return memory;
 }
 
 MtfFrameworkMemory mtf_pipeline_memory(const MtfPipelinePlan *pipeline,
                                        const MtfSoftware *software) {
     const MtfPipelineOrder *order = pipeline->order;
     g_autofree MtfFrameworkMemory *stages = g_new(MtfFrameworkMemory, order->stages);
-    MtfFrameworkMemory memory = { 0 };
+    MtfFrameworkMemory most = { 0 };
     for (int s = 0; s < order->stages; s++)
         stages[s] = mtf_framework_memory_of(mtf_pipeline_stage(pipeline, s)->predicted);
-    for (int domain = 0; domain < order->ranks; domain++)
-        memory.given = fmax(memory.given, most_given(order, domain, stages));
-    mtf_framework_memory_give(&memory, memory.given, software);
-    return memory;
+    for (int domain = 0; domain < order->ranks; domain++) {
+        MtfFrameworkMemory own = domain_memory(order, domain, stages);
+        if (own.given > most.given)
+            most = own;
+    }
+    mtf_framework_memory_give(&most, most.given, software);
+    return most;
 }

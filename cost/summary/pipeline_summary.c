@@ -77,17 +77,18 @@ static void add_speed(const MtfPipelinePlan *pipeline) {
 static void add_memory(const MtfPipelinePlan *pipeline, const MtfMachine *machine, int64_t limit) {
     cJSON *object = pipeline->predicted;
     double peak = mtf_pipeline_peak_bytes(pipeline);
-    bool fits = peak <= (double)limit;
+    MtfFrameworkMemory memory = { 0 };
+    if (machine->software != NULL) {
+        memory = mtf_pipeline_memory(pipeline, machine->software);
+        mtf_framework_memory_add(object, &memory);
+    }
+    bool fits = fmax(peak, memory.given) <= (double)limit;
     for (int s = 0; s < pipeline->order->stages; s++)
         fits &= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(stage_at(pipeline, s), "fits"));
     mtf_json_add_number(object, "peak_memory_bytes", peak);
     mtf_json_add_integer(object, "memory_limit", limit);
     mtf_json_add_number(object, "memory_share", limit > 0 ? peak / (double)limit : 0);
     cJSON_AddBoolToObject(object, "fits", fits);
-    if (machine->software != NULL) {
-        MtfFrameworkMemory memory = mtf_pipeline_memory(pipeline, machine->software);
-        mtf_json_add_number(object, "device_memory_bytes", memory.device);
-    }
 }
 
 /* ---- Shares ------------------------------------------------------------------------------------ */

@@ -163,11 +163,13 @@ void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram
     double on_host = mtf_json_number_of(predicted, "host_memory_bytes", 0);
     double host = (double)pricer->machine->host_memory_bytes;
     bool fits_host = host <= 0 || on_host <= host;
-    cJSON_AddBoolToObject(predicted, "fits", peak <= (double)memory_limit && fits_host);
-    if (on_host > 0 && host > 0)
-        mtf_json_add_number(predicted, "host_memory_limit", host);
     if (pricer->machine->software != NULL)
         add_framework_memory(predicted, pricer->machine, program);
+    double given = mtf_json_number_of(predicted, "given_bytes", 0);
+    cJSON_AddBoolToObject(predicted, "fits",
+                          fmax(peak, given) <= (double)memory_limit && fits_host);
+    if (on_host > 0 && host > 0)
+        mtf_json_add_number(predicted, "host_memory_limit", host);
     add_shares(predicted, pricer, program);
     cJSON *unaligned = mtf_unaligned_products(pricer, program);
     if (unaligned != NULL)
@@ -196,6 +198,19 @@ static void append_speed(GString *text, const cJSON *predicted) {
                            mtf_json_text_of(predicted, "precision"));
 }
 
+/* Why the software could not run the plan, whatever programs of our own need. */
+static void append_what_is_given(GString *text, const cJSON *predicted) {
+    double bytes = mtf_json_number_of(predicted, "given_bytes", 0);
+    double stands = mtf_json_number_of(predicted, "standing_bytes", 0);
+    g_autofree char *given = mtf_bytes_format(bytes);
+    g_autofree char *standing = mtf_bytes_format(stands);
+    g_autofree char *rest = mtf_bytes_format(bytes - stands);
+    g_string_append_printf(text,
+                           "; the software needs %s of these: %s of weights, the optimizer's state "
+                           "and gradients until it takes them, %s of activations and scratch",
+                           given, standing, rest);
+}
+
 static void append_memory(GString *text, const cJSON *predicted) {
     double limit_bytes = mtf_json_number_of(predicted, "memory_limit", 0);
     double share = mtf_json_number_of(predicted, "memory_share", 0);
@@ -208,7 +223,10 @@ static void append_memory(GString *text, const cJSON *predicted) {
                            needs, limit, 100 * share);
     double device = mtf_json_number_of(predicted, "device_memory_bytes", 0);
     g_autofree char *whole = mtf_bytes_format(device);
-    if (device > 0)
+    double given = mtf_json_number_of(predicted, "given_bytes", 0);
+    if (given > limit_bytes)
+        append_what_is_given(text, predicted);
+    else if (device > 0)
         g_string_append_printf(text, "; %s with what the software keeps", whole);
     double host_limit = mtf_json_number_of(predicted, "host_memory_limit", 0);
     g_autofree char *on_host =
