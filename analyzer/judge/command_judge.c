@@ -278,6 +278,8 @@ static bool run(const Options *options, const char *path, GError **error) {
                                         : mtf_judge(table, &judge, error);
     if (verdicts == NULL)
         return false;
+    if (table->rows->len == 0)
+        return mtf_input_error(error, "%s: the table has columns and no rows", path);
     if (verdicts->len == 0)
         return mtf_input_error(error, "%s: no row is left to judge (--grades and --models choose)",
                                path);

@@ -113,6 +113,16 @@ static void settle_recomputation(MtfRunRow *row, const MtfMachine *machine,
                            names[row->run.redo]);
 }
 
+/* A run whose table does not say how its devices are joined has as many whole slices as hold them. */
+static void settle_slices(MtfRunRow *row, const MtfMachine *machine) {
+    int64_t slices = mtf_machine_slice_count(machine, row->run.devices);
+    if (row->run.slices > 1 || slices < 2)
+        return;
+    row->run.slices = slices;
+    g_string_append_printf(row->assumed, "%s%" G_GINT64_FORMAT " slices",
+                           row->assumed->len > 0 ? ", " : "", slices);
+}
+
 /* A run is priced by its plan, where there is one. */
 typedef struct {
     MtfVerdict *verdict;
@@ -129,6 +139,7 @@ static void predict(const Bench *bench, MtfVerdict *verdict, const MtfMachine *m
         other = options->machine_for(options->machine_for_data, verdict->row, machine);
     Planned planned = { verdict, other != NULL ? other : machine, software };
     verdict->software = g_strdup(software->name);
+    settle_slices(verdict->row, machine);
     settle_recomputation(verdict->row, machine, software);
     verdict->step =
         mtf_predict_row(verdict->row, planned.machine, software, &verdict->seconds, &error);

@@ -119,6 +119,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfMachine, mtf_machine_free)
 /* The devices the machine holds; INT64_MAX when any number. */
 int64_t mtf_machine_devices(const MtfMachine *machine);
 
+/* The slices that so many devices are, whole ones that a network joins; 1 where they are one, or no such number. */
+int64_t mtf_machine_slice_count(const MtfMachine *machine, int64_t devices);
+
 /* The network of a slice of `devices` devices (of several slices, where they are joined and this
  * many fill them: an axis in front), axes of size 1 included, derated, with the cost of
  * reducing a byte (two reads and a write of memory). A number that is no product of sizes within

@@ -197,10 +197,19 @@ static bool refuse_count(const MtfMachine *machine, int64_t devices, int64_t hel
         machine->name, held, machine->between_slices.bandwidth > 0 ? " a slice" : "", devices);
 }
 
+static int64_t largest_slice(const MtfMachine *machine) {
+    int64_t held = mtf_machine_devices(machine), largest = machine->shapes.largest;
+    return largest > 0 ? MIN(held, largest) : held;
+}
+
+int64_t mtf_machine_slice_count(const MtfMachine *machine, int64_t devices) {
+    int64_t most = largest_slice(machine);
+    return machine->between_slices.bandwidth > 0 && devices % most == 0 ? devices / most : 1;
+}
+
 bool mtf_machine_slice(const MtfMachine *machine, int64_t devices, MtfNetwork *slice,
                        GError **error) {
-    int64_t held = mtf_machine_devices(machine), largest = machine->shapes.largest;
-    int64_t most = largest > 0 ? MIN(held, largest) : held, count = 1;
+    int64_t most = largest_slice(machine), count = 1;
     if (devices < 1)
         return mtf_input_error(error, "a slice needs at least one device, not %" PRId64, devices);
     if (devices > most) {

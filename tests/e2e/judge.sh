@@ -187,6 +187,21 @@ run meshtf-plan judge --fit-on "$table" --leave-out model "$table"
 claim "judge fits by itself" exits 0
 run meshtf-plan judge --grades Z "$table"
 claim "a table of which no row is left is refused" bad_input
+head -n 1 "$work/runs.tsv" >"$work/columns.tsv"
+run meshtf-plan judge "$work/columns.tsv"
+claim "and one that has none" bad_input
+claim "in other words" says_error 'has columns and no rows'
+
+# 512 chips of v5e are two slices, whether the table says so or not.
+{
+    echo "id hardware devices device_topology layers d_model heads d_head d_ff seq_len vocab global_batch micro_batch tp pp dp sharding recompute precision software measured_quantity measured_value" | tr ' ' '\t'
+    for topology in '2 x v5e-256' ''; do
+        printf 'a\ttpu-v5e\t512\t%s\t8\t2048\t16\t128\t8192\t2048\t32000\t1024\t2\t1\t1\t512\tzero3/fsdp\tfull\tbf16\tmaxtext\ts_per_step\t1\n' "$topology"
+    done
+} >"$work/slices.tsv"
+run meshtf-plan judge "$work/slices.tsv" --json
+claim "runs on several slices are priced alike without a topology" [ "$(jq '[.rows[].predicted] | .[0] == .[1]' "$work/out")" = true ]
+claim "and it is said that this is assumed" [ "$(jq -r '[.rows[].assumed] | join("|")' "$work/out")" = 'kv_heads 16|kv_heads 16, 2 slices' ]
 printf '1048576 9.2e-05\n1073741824 0.0082\n' >"$work/sum.txt"
 printf '8192 8192 8192 0.00435\n4096 4096 4096 0.00058\n' >"$work/products.txt"
 run meshtf-plan fit --machine a100 --collective "allreduce/8=$work/sum.txt" --products "bf16=$work/products.txt" -o "$work/sweeps.json"
