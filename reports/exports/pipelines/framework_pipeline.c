@@ -163,3 +163,13 @@ bool mtf_framework_pipeline_each(const MtfFrameworkPipeline *p, const char *fram
     g_autofree char *there = describe_recomputation(&p->stages[differs]);
     return fail_unlike(framework, differs, there, first, error);
 }
+
+bool mtf_framework_pipeline_even(const MtfFrameworkPipeline *p, const char *who, GError **error) {
+    for (int s = 1; s < p->n_stages; s++)
+        if (p->stages[s].layers != p->stages[0].layers)
+            return mtf_input_error(error,
+                                   "%s layers evenly; stage %d stands in the way with %d of them, "
+                                   "stage 0 has %d",
+                                   who, s, p->stages[s].layers, p->stages[0].layers);
+    return true;
+}

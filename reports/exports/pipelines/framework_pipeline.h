@@ -37,4 +37,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfFrameworkPipeline, mtf_framework_pipeline_free)
 bool mtf_framework_pipeline_each(const MtfFrameworkPipeline *pipeline, const char *framework,
                                  MtfFrameworkPlan *each, GError **error);
 
+/* Fails where a stage has not as many layers as the first; `who` divides layers evenly, "DeepSpeed
+ * divides". */
+bool mtf_framework_pipeline_even(const MtfFrameworkPipeline *pipeline, const char *who,
+                                 GError **error);
+
 #endif

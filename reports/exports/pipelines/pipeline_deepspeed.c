@@ -10,16 +10,6 @@
 
 #include <string.h>
 
-static bool check_stages(const MtfFrameworkPipeline *p, GError **error) {
-    for (int s = 1; s < p->n_stages; s++)
-        if (p->stages[s].layers != p->stages[0].layers)
-            return mtf_input_error(error,
-                                   "DeepSpeed divides layers evenly; stage %d stands in the way "
-                                   "with %d of them, stage 0 has %d",
-                                   s, p->stages[s].layers, p->stages[0].layers);
-    return true;
-}
-
 static bool check_each(const MtfPipelinePlan *pipeline, const MtfFrameworkPlan *each,
                        GError **error) {
     if (strcmp(pipeline->schedule, "1f1b") != 0)
@@ -46,7 +36,7 @@ static bool check_each(const MtfPipelinePlan *pipeline, const MtfFrameworkPlan *
 char *mtf_export_pipeline_deepspeed(const MtfPipelinePlan *pipeline, GError **error) {
     MtfFrameworkPlan each;
     g_autoptr(MtfFrameworkPipeline) p = mtf_framework_pipeline_new(pipeline, "DeepSpeed", error);
-    if (p == NULL || !check_stages(p, error) ||
+    if (p == NULL || !mtf_framework_pipeline_even(p, "DeepSpeed divides", error) ||
         !mtf_framework_pipeline_each(p, "DeepSpeed", &each, error) ||
         !check_each(pipeline, &each, error))
         return NULL;

@@ -32,24 +32,13 @@ static const char *schedule_of(const MtfPipelinePlan *pipeline, GError **error) 
     return NULL;
 }
 
-static bool check_stages(const MtfFrameworkPipeline *p, GError **error) {
-    for (int s = 1; s < p->n_stages; s++)
-        if (p->stages[s].layers != p->stages[0].layers)
-            return mtf_input_error(
-                error,
-                "torchtitan's flags divide layers evenly; stage %d stands in the "
-                "way with %d of them, stage 0 has %d",
-                s, p->stages[s].layers, p->stages[0].layers);
-    return true;
-}
-
 char *mtf_export_pipeline_torchtitan(const MtfPipelinePlan *pipeline, GError **error) {
     MtfFrameworkPlan each;
     const char *schedule = schedule_of(pipeline, error);
     if (schedule == NULL)
         return NULL;
     g_autoptr(MtfFrameworkPipeline) p = mtf_framework_pipeline_new(pipeline, "torchtitan", error);
-    if (p == NULL || !check_stages(p, error) ||
+    if (p == NULL || !mtf_framework_pipeline_even(p, "torchtitan's flags divide", error) ||
         !mtf_framework_pipeline_each(p, "torchtitan", &each, error))
         return NULL;
     g_autoptr(GString) text = g_string_new(NULL);
