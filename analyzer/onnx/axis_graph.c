@@ -106,7 +106,7 @@ bool mtf_axis_tie(MtfAxisGraph *graph, int a, int b) {
     other->groups = NULL;
     g_hash_table_unref(few);
     other->parent = MIN(first, second);
-    root->examples |= other->examples;
+    root->examples = MAX(root->examples, other->examples);
     if (root->role == NULL)
         root->role = other->role;
     if (root->name == NULL)

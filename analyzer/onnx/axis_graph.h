@@ -25,7 +25,8 @@ typedef struct {
     int parent;         /* union-find */
     GHashTable *groups; /* of a root: the groups in its class */
     int dimension;      /* of a root in the built graph; -1: not yet */
-    bool examples;      /* of a root: it counts them, or them and more */
+    int64_t
+        examples; /* of a root that counts them, or them and more: how often it goes through all; else 0 */
 } MtfAxis;
 
 /* An input, a variable or the result of an operation. Its axes lie in memory in their order. */

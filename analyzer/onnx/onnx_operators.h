@@ -86,6 +86,11 @@ MtfOnnxValue *mtf_onnx_from_either_end(MtfOnnxTranslation *t, MtfOnnxValue *ids,
 MtfOnnxValue *mtf_onnx_read_rows(MtfOnnxTranslation *t, MtfOnnxValue *x, MtfOnnxValue *places,
                                  const int64_t sizes[3], int64_t m);
 
+/* What the file holds for its one example, or alike for each of several (a class's token, say), for all examples that
+ * stand beside it, where another batch is asked for; else x. */
+MtfOnnxValue *mtf_onnx_for_all_examples(MtfOnnxTranslation *t, MtfOnnxValue *x,
+                                        MtfOnnxValue *const *others, int n);
+
 /* Sets a list of axes as bits; false with an error. */
 bool mtf_onnx_axes(MtfOnnxCall *call, const int64_t *axes, int n, int rank, unsigned *mask);
 

@@ -177,8 +177,9 @@ static MtfOnnxValue *move_axis(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis,
 
 static MtfOnnxValue *scatter_elements(MtfOnnxCall *call) {
     MtfOnnxTranslation *t = call->t;
-    MtfOnnxValue *x = call->inputs[0], *ids = call->inputs[1], *updates = call->inputs[2];
-    int axis = mtf_onnx_axis(call, mtf_onnx_int(call, "axis", 0), x->rank);
+    MtfOnnxValue *ids = call->inputs[1], *updates = call->inputs[2];
+    MtfOnnxValue *x = mtf_onnx_for_all_examples(t, call->inputs[0], &ids, 1);
+    int axis = x == NULL ? -1 : mtf_onnx_axis(call, mtf_onnx_int(call, "axis", 0), x->rank);
     bool alike = axis >= 0 && ids->rank == x->rank && updates->rank == x->rank;
     for (int k = 0; alike && k < x->rank; k++)
         alike = ids->sizes[k] == updates->sizes[k] && (k == axis || ids->sizes[k] == x->sizes[k]);

@@ -137,24 +137,30 @@ static MtfOnnxValue *eye_like(MtfOnnxCall *call) {
 
 /* ---- Other shapes ---------------------------------------------------------------------------- */
 
-/* The axis that counts the examples, or -1. */
-static int axis_of_examples(const MtfOnnxTranslation *t, const MtfOnnxValue *x) {
-    for (int k = 0; k < x->rank; k++)
-        if (x->axes[k] >= 0 && mtf_axis(t->graph, mtf_axis_root(t->graph, x->axes[k]))->examples)
+/* The axis that counts the examples, or -1, and how many elements of it and of those before it there are for each
+ * example in front of the next (`before`). */
+static int axis_of_examples(const MtfOnnxTranslation *t, const MtfOnnxValue *x, int64_t *before) {
+    *before = 1;
+    for (int k = 0; k < x->rank; *before *= x->sizes[k++]) {
+        int64_t rounds =
+            x->axes[k] < 0 ? 0 : mtf_axis(t->graph, mtf_axis_root(t->graph, x->axes[k]))->examples;
+        if (rounds > 0) {
+            *before *= rounds;
             return k;
+        }
+    }
     return -1;
 }
 
-/* The axis of a shape that the examples of x go to: the one that begins where they do, or that holds them;
- * -1: none. */
+/* The axis of a shape that the examples of x go to: the one that begins where they do, or that holds them and goes
+ * through them `rounds` times; -1: none. */
 static int new_axis_of_examples(const MtfOnnxTranslation *t, const MtfOnnxValue *x, int rank,
-                                const int64_t *sizes) {
-    int axis = t->batch > 0 ? axis_of_examples(t, x) : -1;
-    int64_t before = 1, begun = 1;
-    for (int k = 0; k < axis; k++)
-        before *= x->sizes[k];
+                                const int64_t *sizes, int64_t *rounds) {
+    int64_t before, begun = 1;
+    int axis = t->batch > 0 ? axis_of_examples(t, x, &before) : -1;
     for (int k = 0; axis >= 0 && k < rank; k++) {
         bool can = sizes[k] == -1 || sizes[k] % t->file_batch == 0;
+        *rounds = MAX(1, before / MAX(1, begun));
         if (can && (sizes[k] == -1 || begun == before || begun * sizes[k] > before))
             return k;
         begun *= sizes[k];
@@ -194,9 +200,10 @@ static void adapt_batch(const MtfOnnxTranslation *t, int64_t n, bool stored, int
         sizes[axis] = sizes[axis] / t->file_batch * t->batch;
 }
 
-static MtfOnnxValue *note_examples(const MtfOnnxTranslation *t, MtfOnnxValue *y, int axis) {
+static MtfOnnxValue *note_examples(const MtfOnnxTranslation *t, MtfOnnxValue *y, int axis,
+                                   int64_t rounds) {
     if (y != NULL && axis >= 0 && y->axes[axis] >= 0)
-        mtf_axis(t->graph, mtf_axis_root(t->graph, y->axes[axis]))->examples = true;
+        mtf_axis(t->graph, mtf_axis_root(t->graph, y->axes[axis]))->examples = rounds;
     return y;
 }
 
@@ -208,22 +215,39 @@ static void keep_batch(const MtfOnnxTranslation *t, const MtfOnnxValue *x, int r
         sizes[0] = t->batch;
 }
 
-/* Whether the file has the value for its one example, or the same for each of several. */
-static bool is_for_any_example(const MtfOnnxTranslation *t, const MtfOnnxValue *x) {
-    return x->rank > 0 && x->sizes[0] == t->file_batch &&
-           (t->file_batch == 1 || x->uniform || (x->tensor >= 0 && x->axes[0] < 0));
+/* Whether the file holds the same for each of its examples. */
+static bool has_equal_rows(MtfOnnxTranslation *t, const MtfOnnxValue *x) {
+    MtfOnnxValue *copy =
+        x->tensor >= 0 || x->stored == NULL ? NULL : mtf_onnx_stored(t, x->stored, false);
+    int64_t row = mtf_onnx_elements(x) / MAX(1, x->sizes[0]);
+    if (copy == NULL || !mtf_onnx_is_known(t, copy))
+        return false;
+    for (int64_t i = row; i < mtf_onnx_elements(x); i++)
+        if (mtf_onnx_known_at(copy, i) != mtf_onnx_known_at(copy, i % row))
+            return false;
+    return true;
 }
 
-/* Such a value (a class's token, say) for all examples that stand beside it. */
-static MtfOnnxValue *for_all_examples(MtfOnnxTranslation *t, MtfOnnxValue *x,
-                                      MtfOnnxValue *const *others, int n) {
+/* Whether the file has the value for its one example, or the same for each of several. */
+static bool is_for_any_example(MtfOnnxTranslation *t, const MtfOnnxValue *x) {
+    return x->rank > 0 && x->sizes[0] == t->file_batch &&
+           (t->file_batch == 1 || x->uniform || (x->tensor >= 0 && x->axes[0] < 0) ||
+            has_equal_rows(t, x));
+}
+
+MtfOnnxValue *mtf_onnx_for_all_examples(MtfOnnxTranslation *t, MtfOnnxValue *x,
+                                        MtfOnnxValue *const *others, int n) {
     int64_t sizes[MTF_ONNX_MAX_RANK];
     bool follows = false;
-    for (int i = 0; t->batch > 1 && is_for_any_example(t, x) && i < n; i++)
+    for (int i = 0; t->batch > 1 && i < n; i++)
         follows |= others[i]->rank == x->rank && others[i]->sizes[0] == t->batch;
-    if (!follows)
+    if (!follows || !is_for_any_example(t, x))
         return x;
-    MtfOnnxValue *one = mtf_onnx_view(t, x);
+    bool rows = t->file_batch > 1 && !x->uniform && x->tensor < 0;
+    MtfOnnxValue *one =
+        rows ? mtf_onnx_slice(t, mtf_onnx_weight(t, x, false), 0, 0, 1, 1) : mtf_onnx_view(t, x);
+    if (one == NULL)
+        return NULL;
     one->sizes[0] = 1;
     memcpy(sizes, x->sizes, sizeof sizes);
     sizes[0] = t->batch;
@@ -255,14 +279,15 @@ static MtfOnnxValue *reshape(MtfOnnxCall *call) {
     unsigned copied;
     if (!read_sizes(call, &rank, sizes, &copied))
         return NULL;
-    int axis = new_axis_of_examples(call->t, x, rank, sizes);
+    int64_t rounds = 1;
+    int axis = new_axis_of_examples(call->t, x, rank, sizes, &rounds);
     const MtfOnnxValue *shape = mtf_onnx_input(call, 1);
     if (axis >= 0 && (copied >> axis & 1) == 0)
         adapt_batch(call->t, n, shape == NULL || shape->stored != NULL, axis, rank, sizes);
     int64_t known = known_product(rank, sizes, &open);
     if (open >= 0)
         sizes[open] = known > 0 ? n / known : 0;
-    return note_examples(call->t, mtf_onnx_reshape(call->t, x, MAX(rank, 0), sizes), axis);
+    return note_examples(call->t, mtf_onnx_reshape(call->t, x, MAX(rank, 0), sizes), axis, rounds);
 }
 
 static MtfOnnxValue *flatten(MtfOnnxCall *call) {
@@ -273,8 +298,9 @@ static MtfOnnxValue *flatten(MtfOnnxCall *call) {
         return mtf_onnx_fail(call->t, "axis %" PRId64 " is not within 0 and %d", axis, x->rank);
     for (int k = 0; k < x->rank; k++)
         sizes[k >= axis] *= x->sizes[k];
-    return note_examples(call->t, mtf_onnx_reshape(call->t, x, 2, sizes),
-                         new_axis_of_examples(call->t, x, 2, sizes));
+    int64_t rounds = 1;
+    int to = new_axis_of_examples(call->t, x, 2, sizes, &rounds);
+    return note_examples(call->t, mtf_onnx_reshape(call->t, x, 2, sizes), to, rounds);
 }
 
 static MtfOnnxValue *transpose(MtfOnnxCall *call) {
@@ -417,9 +443,9 @@ static MtfOnnxValue *concat(MtfOnnxCall *call) {
     int axis = mtf_onnx_axis(call, mtf_onnx_int(call, "axis", standard), first->rank);
     g_autofree MtfOnnxValue **parts = g_new0(MtfOnnxValue *, call->n_inputs);
     for (int i = 0; i < call->n_inputs; i++)
-        parts[i] = axis == 0
-                       ? call->inputs[i]
-                       : for_all_examples(call->t, call->inputs[i], call->inputs, call->n_inputs);
+        parts[i] = axis == 0 ? call->inputs[i]
+                             : mtf_onnx_for_all_examples(call->t, call->inputs[i], call->inputs,
+                                                         call->n_inputs);
     return axis < 0 ? NULL : mtf_onnx_concat(call->t, axis, call->n_inputs, parts);
 }
 
@@ -456,11 +482,12 @@ static MtfOnnxValue *gather_all(MtfOnnxTranslation *t, MtfOnnxValue *x, const Mt
         !is_progression(ids, x->sizes[0], &start, &step) || start != 0 || step != 1)
         return NULL;
     memcpy(sizes, ids->sizes, sizeof sizes);
-    int axis = new_axis_of_examples(t, x, ids->rank, sizes);
+    int64_t rounds = 1;
+    int axis = new_axis_of_examples(t, x, ids->rank, sizes, &rounds);
     adapt_batch(t, x->sizes[0], true, axis, ids->rank, sizes);
     if (known_product(ids->rank, sizes, &open) != x->sizes[0])
         return NULL;
-    return note_examples(t, mtf_onnx_reshape(t, x, ids->rank, sizes), axis);
+    return note_examples(t, mtf_onnx_reshape(t, x, ids->rank, sizes), axis, rounds);
 }
 
 static MtfOnnxValue *gather(MtfOnnxCall *call) {

@@ -546,6 +546,46 @@ static void heads_that_do_not_go_together_are_refused(void **state) {
     fails_with(g, "m.onnx: node 0 (RotaryEmbedding): 8 features of 8 cannot turn by 3 angles");
 }
 
+/* The shape of y where a file of 2 examples is asked for 5. */
+static char *shape_for_five(GByteArray *graph) {
+    const MtfOnnxImport request = { .batch = 5, .standard_batch = 2, .standard_length = 16 };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) built = import_with(graph, &request, &error);
+    if (built == NULL)
+        fail_msg("%s", error->message);
+    return mtf_graph_tensor_format(built, mtf_graph_find_tensor(built, "y"));
+}
+
+/* PyTorch 2's exporter writes what is repeated for each example as it comes out, here a token of a class. */
+static void rows_that_are_alike_are_for_any_batch(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_tensor(g, "token", MTF_ONNX_FLOAT, "2,1,4", (double[]){ 1, 2, 3, 4, 1, 2, 3, 4 });
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,4");
+    mtf_make_node(g, "Concat", "token,x", "all", "axis=1");
+    mtf_make_node(g, "Relu", "all", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,4,4");
+    g_autofree char *shape = shape_for_five(g);
+    assert_string_equal(shape, "f32[batch:5, joined:4, features:4]");
+}
+
+/* Examples inside of an axis that begins with places: 3 times all of them. */
+static void examples_behind_places_are_told_apart(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_tensor(g, "rows", MTF_ONNX_INT64, "2", (double[]){ 6, 8 });
+    mtf_make_tensor(g, "back", MTF_ONNX_INT64, "3", (double[]){ 3, 2, 8 });
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,8");
+    mtf_make_node(g, "Transpose", "x", "t", "perm=1,0,2");
+    mtf_make_node(g, "Reshape", "t,rows", "r", "");
+    mtf_make_node(g, "Relu", "r", "a", "");
+    mtf_make_node(g, "Reshape", "a,back", "b", "");
+    mtf_make_node(g, "Add", "b,t", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "3,2,8");
+    g_autofree char *shape = shape_for_five(g);
+    assert_string_equal(shape, "f32[length:3, batch:5, features:8]");
+}
+
 /* What Transpose makes is a view inside of the graph, but the output's dimensions are in the file's order. */
 static void outputs_have_the_order_of_the_file(void **state) {
     (void)state;
@@ -777,6 +817,8 @@ int main(void) {
         cmocka_unit_test(sequences_go_where_they_are_taken),
         cmocka_unit_test(places_that_do_not_go_together_are_refused),
         cmocka_unit_test(heads_that_do_not_go_together_are_refused),
+        cmocka_unit_test(rows_that_are_alike_are_for_any_batch),
+        cmocka_unit_test(examples_behind_places_are_told_apart),
         cmocka_unit_test(outputs_have_the_order_of_the_file),
         cmocka_unit_test(a_past_without_a_length_is_none),
         cmocka_unit_test(claims_of_size_allocate_nothing),
