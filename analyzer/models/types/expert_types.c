@@ -520,12 +520,10 @@ static void read_afmoe(MtfConfig *c, MtfArchitecture *n) {
     int64_t every = mtf_config_size(c, "global_attn_every_n_layers", 4);
     bool listed = mtf_config_find(c, "layer_types", &(MtfJson){ 0 });
     mtf_type_layer_types(c, s);
-    for (int64_t layer = 0; layer < s->layers; layer++) {
-        if (!listed && (layer + 1) % every != 0)
+    for (int64_t layer = 0; layer < s->layers && !listed; layer++)
+        if ((layer + 1) % every != 0)
             mtf_layers_add(s->window_layers, layer);
-        if (!mtf_layers_have(s->window_layers, layer))
-            mtf_layers_add(s->straight_layers, layer);
-    }
+    mtf_type_straighten_whole(s);
     s->names.on_attention = "post_attention_layernorm";
     s->names.before_ffn = "pre_mlp_layernorm";
     s->names.on_ffn = "post_mlp_layernorm";
@@ -549,6 +547,28 @@ static void read_afmoe(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_ignore(c, (const char *const[]){ "load_balance_coeff", "num_expert_groups",
                                               "num_limited_groups", "topk_group", "use_grouped_mm",
                                               NULL });
+}
+
+/* K-EXAONE: EXAONE 4's windows and norms of heads, norms in front of its parts, and V3's experts in one group. */
+static void read_exaone_moe(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 102400, 4096, 16384, 32,  32,   32,
+                                           0,      2048, 1e-5,  1e4, false };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_head_norms(s);
+    mtf_type_exaone_windows(c, s);
+    mtf_type_qwen_experts(c, s, 64, 8);
+    s->d_expert = mtf_config_size(c, "moe_intermediate_size", 1024);
+    s->d_shared = s->d_expert * mtf_config_count(c, "num_shared_experts", 1);
+    mtf_type_first_dense(s, mtf_config_integer(c, "first_k_dense_replace", 0, 1));
+    read_sparse_words(c, s);
+    s->renormalise = mtf_config_flag(c, "norm_topk_prob", true);
+    mtf_type_sigmoid_groups(c, s, 1, 1);
+    mtf_type_expert_scale(c, s, "routed_scaling_factor", 2.5);
+    name_shared_experts(s);
+    s->names.choice_bias = "mlp.e_score_correction_bias";
+    mtf_type_ignore(c, (const char *const[]){ "num_nextn_predict_layers", "scoring_func",
+                                              "topk_method", NULL });
 }
 
 /* ---- Llama 4 ------------------------------------------------------------------------------------ */
@@ -753,6 +773,7 @@ const MtfArchitectureType mtf_expert_types[] = {
     { "hunyuan_v1_moe", read_hunyuan_moe },
     { "minimax_m2", read_minimax_m2 },
     { "afmoe", read_afmoe },
+    { "exaone_moe", read_exaone_moe },
     { "granitemoe", read_granitemoe },
     { "granitemoeshared", read_granitemoeshared },
     { "ernie4_5_moe", read_ernie4_5_moe },

@@ -18,6 +18,12 @@ static void read_mistral(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_window(c, &n->decoder, 4096);
 }
 
+/* Ministral: windows in the layers that say so, or in all. */
+static void read_ministral(MtfConfig *c, MtfArchitecture *n) {
+    read_mistral(c, n);
+    mtf_type_layer_types(c, &n->decoder);
+}
+
 /* Ministral 3: queries of places beyond those that the model was first made for grow with the text. */
 static void read_ministral3(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 131072, 4096,   14336, 34,  32,   8,
@@ -256,22 +262,8 @@ static void read_olmo3(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_layer_types(c, s);
 }
 
-/* Layers without a window do not turn. */
-static void straighten_whole_layers(MtfStack *s) {
-    for (int64_t layer = 0; layer < s->layers; layer++)
-        if (!mtf_layers_have(s->window_layers, layer))
-            mtf_layers_add(s->straight_layers, layer);
-}
-
-/* EXAONE 4: as OLMo 2, but for norms of each head. Files may give the pattern of windows in letters, beside
- * layer_types. */
-static void read_exaone4(MtfConfig *c, MtfArchitecture *n) {
-    static const MtfTypeSizes standard = { 102400, 4096, 16384, 32,  32,   32,
-                                           0,      2048, 1e-5,  1e4, false };
-    MtfStack *s = &n->decoder;
+void mtf_type_exaone_windows(MtfConfig *c, MtfStack *s) {
     MtfJson pattern;
-    mtf_type_llama(c, n, &standard);
-    mtf_type_norm_behind(s, MTF_HEAD_NORM_EACH);
     mtf_type_window(c, s, 4096);
     if (!mtf_config_find(c, "sliding_window_pattern", &pattern) || !cJSON_IsString(pattern.node))
         mtf_type_window_pattern(c, s, 4);
@@ -280,7 +272,17 @@ static void read_exaone4(MtfConfig *c, MtfArchitecture *n) {
                         "letters are read where layer_types says the same");
     mtf_type_layer_types(c, s);
     if (s->window > 0)
-        straighten_whole_layers(s);
+        mtf_type_straighten_whole(s);
+}
+
+/* EXAONE 4: as OLMo 2, but for norms of each head. */
+static void read_exaone4(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 102400, 4096, 16384, 32,  32,   32,
+                                           0,      2048, 1e-5,  1e4, false };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_norm_behind(s, MTF_HEAD_NORM_EACH);
+    mtf_type_exaone_windows(c, s);
 }
 
 /* OLMo: norms without scale and bias; queries, keys and values may be kept within a limit. */
@@ -352,7 +354,7 @@ static void read_cohere2(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_window(c, s, 4096);
     mtf_type_window_pattern(c, s, 4);
     mtf_type_layer_types(c, s);
-    straighten_whole_layers(s);
+    mtf_type_straighten_whole(s);
     if (s->window == 0)
         mtf_config_fail(c, "sliding_window", "a window is expected");
     mtf_type_ignore(c, (const char *const[]){
@@ -387,6 +389,7 @@ const MtfArchitectureType mtf_llama_types[] = {
     { "cwm", read_cwm },
     { "apertus", read_apertus },
     { "arcee", read_arcee },
+    { "ministral", read_ministral },
     { "ministral3", read_ministral3 },
     { "jais2", read_jais2 },
     { NULL, NULL },

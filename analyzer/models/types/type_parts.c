@@ -165,6 +165,12 @@ void mtf_type_layer_types(MtfConfig *c, MtfStack *s) {
         s->window_rule = MTF_WINDOW_LISTED;
 }
 
+void mtf_type_straighten_whole(MtfStack *s) {
+    for (int64_t layer = 0; layer < s->layers; layer++)
+        if (!mtf_layers_have(s->window_layers, layer))
+            mtf_layers_add(s->straight_layers, layer);
+}
+
 void mtf_type_qwen_window(MtfConfig *c, MtfStack *s, int64_t from) {
     bool on = mtf_config_flag(c, "use_sliding_window", false);
     mtf_type_window(c, s, 4096);

@@ -104,6 +104,13 @@ void mtf_type_drop(MtfArchitecture *network, double rate);
 /* "layer_types" of newer files, a word a layer, which go before the type's own rule. */
 void mtf_type_layer_types(MtfConfig *config, MtfStack *stack);
 
+/* Layers without a window do not turn. */
+void mtf_type_straighten_whole(MtfStack *stack);
+
+/* EXAONE's windows, in three layers of four or those that "layer_types" says, beside which files may give the pattern in
+ * letters; where there are windows, layers without one do not turn. */
+void mtf_type_exaone_windows(MtfConfig *config, MtfStack *stack);
+
 /* Qwen's: layers from "max_window_layers" (`from`) on have the window, where it is switched on at all. */
 void mtf_type_qwen_window(MtfConfig *config, MtfStack *stack, int64_t from);
 

@@ -1161,6 +1161,39 @@ def afmoe(w, c, tokens):
     return norm("model.norm", x) @ w("lm_head.weight", c["vocab_size"], h).T
 
 
+def exaone_moe(w, c, tokens):
+    """Norms of heads, layers with a window that turn and without that do not, DeepSeek's experts (modeling_exaone_moe.py)."""
+    h, heads, kv, width = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+
+    def attention(p, x, window):
+        q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * width), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        q, k = norm(p + "q_norm", q), norm(p + "k_norm", k)
+        q, k = (rotate(q, c), rotate(k, c)) if window else (q, k)
+        return linear(w, p + "o_proj", joined(attend(q, k, v, 1 / math.sqrt(width), window=c["sliding_window"] if window else None)), h)
+
+    def gated(p, x, f):
+        return linear(w, p + "down_proj", silu(linear(w, p + "gate_proj", x, f)) * linear(w, p + "up_proj", x, f), h)
+
+    def sparse(p, x):
+        n, f = c["num_experts"], c["moe_intermediate_size"]
+        shares = torch.sigmoid(linear(w, p + "gate", x, n))
+        chosen = torch.topk(shares + w(p + "e_score_correction_bias", n, scale=0.3), c["num_experts_per_tok"], -1)[1]
+        taken = torch.zeros_like(shares).scatter(1, chosen, 1) * shares
+        taken = taken / taken.sum(-1, keepdim=True) * c["routed_scaling_factor"]
+        return sum(taken[:, e:e + 1] * gated(f"{p}experts.{e}.", x, f) for e in range(n)) + gated(p + "shared_experts.", x, f * c["num_shared_experts"])
+
+    x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        x = x + attention(p + "self_attn.", norm(p + "input_layernorm", x), slides_at(c, i))
+        y = norm(p + "post_attention_layernorm", x)
+        x = x + (gated(p + "mlp.", y, c["intermediate_size"]) if c["mlp_layer_types"][i] == "dense" else sparse(p + "mlp.", y))
+    return norm("model.norm", x) @ w("lm_head.weight", c["vocab_size"], h).T
+
+
 def hybrid(w, c, tokens):
     """Granite 4: scans of Mamba 2 and attention without positions, experts beside a layer of all tokens or that alone; Bamba."""
     bamba = c["model_type"] == "bamba"
@@ -2183,6 +2216,12 @@ MODELS = {
                                 "topk_group": 2, "moe_intermediate_size": 12, "moe_shared_expert_intermediate_size": 10, "n_shared_experts": 1,
                                 "moe_latent_size": 14, "norm_topk_prob": True, "routed_scaling_factor": 1.5, "time_step_limit": [0.0, float("inf")],
                                 "max_position_embeddings": 64}),
+    "exaone_moe": (exaone_moe, {**LLAMA, "num_hidden_layers": 3, "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2, "num_shared_experts": 2,
+                                "moe_intermediate_size": 12, "first_k_dense_replace": 1, "mlp_layer_types": ["dense", "sparse", "sparse"],
+                                "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], "sliding_window": 5,
+                                "sliding_window_pattern": 2, "norm_topk_prob": True, "routed_scaling_factor": 1.5, "rope_theta": 100.0}),
+    "ministral": (llama_like, {**LLAMA, "head_dim": 8, "sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"],
+                               "rope_theta": 100.0}),
     "afmoe": (afmoe, {**LLAMA, "num_hidden_layers": 3, "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2, "num_shared_experts": 2,
                       "moe_intermediate_size": 12, "num_dense_layers": 1, "global_attn_every_n_layers": 3, "sliding_window": 5, "route_scale": 1.5,
                       "mup_enabled": True, "rope_theta": 100.0}),
