@@ -13,8 +13,8 @@
  * position[b] and behind it, and the scores are those behind its token number last[b]. What stands
  * behind an example's own tokens in its cache is never looked at, so that examples may be of
  * different lengths: their filling is overwritten by what comes. Convolutions keep the elements before what
- * is at hand that they read, loops their states, which filling does not change (generation_states.c); last[b]
- * is -1 where an example brings nothing.
+ * is at hand that they read, loops and linear attention their states, which filling does not change
+ * (generation_states.c); last[b] is -1 where an example brings nothing.
  *
  * Ranges, rotary turns, causal masks and tables of learned positions count from `position`; dropout
  * goes; experts that drop nobody have as many places as the tokens at hand have choices; the last
