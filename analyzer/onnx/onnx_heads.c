@@ -110,9 +110,10 @@ static MtfOnnxValue *add_mask(MtfOnnxCall *call, MtfOnnxValue *scores, MtfOnnxVa
     MtfOnnxTranslation *t = call->t;
     if (mask == NULL || scores == NULL)
         return scores;
-    if (mask->sizes[mask->rank - 1] != scores->sizes[3])
+    int64_t places = mask->rank < 1 ? 1 : mask->sizes[mask->rank - 1];
+    if (places != scores->sizes[3])
         return mtf_onnx_fail(t, "a mask of %" PRId64 " places for %" PRId64 " is not supported",
-                             mask->sizes[mask->rank - 1], scores->sizes[3]);
+                             places, scores->sizes[3]);
     if (mask->type != MTF_ONNX_BOOL)
         return mtf_onnx_binary(t, MTF_OP_ADD, scores, mask);
     return mtf_onnx_where(t, mask, scores, mtf_onnx_scalar(t, scores->type, -FLT_MAX / 2));
@@ -190,6 +191,11 @@ static MtfOnnxValue *share(MtfOnnxTranslation *t, MtfOnnxValue *scores, MtfOnnxV
 
 MtfOnnxValue *mtf_onnx_attend(MtfOnnxCall *call, const MtfOnnxAttention *a) {
     MtfOnnxTranslation *t = call->t;
+    if (a->q == NULL || a->k == NULL || a->v == NULL)
+        return NULL;
+    if (a->q->sizes[0] != a->k->sizes[0] || a->q->sizes[3] != a->k->sizes[3] ||
+        a->k->sizes[2] != a->v->sizes[2])
+        return mtf_onnx_fail(t, "its queries, keys and values do not go together");
     MtfOnnxValue *scores = mtf_onnx_affine(t, multiply_heads(call, a->q, a->k, false), a->scale, 0);
     scores = cap_scores(t, scores, a->softcap);
     for (guint i = 0; i < G_N_ELEMENTS(a->masks); i++)

@@ -8,7 +8,9 @@
 
 /* `n` features of the last axis from `begin` on. */
 static MtfOnnxValue *features(MtfOnnxTranslation *t, MtfOnnxValue *x, int64_t begin, int64_t n) {
-    return x == NULL ? NULL : mtf_onnx_slice(t, x, x->rank - 1, begin, 1, n);
+    if (x == NULL || x->rank < 1 || n < 1 || begin + n > x->sizes[x->rank - 1])
+        return x == NULL ? NULL : mtf_onnx_fail(t, "an input has too few features");
+    return mtf_onnx_slice(t, x, x->rank - 1, begin, 1, n);
 }
 
 /* Keys and values that are seen, which a node hands on as outputs `first` and `first` + 1. */
@@ -57,14 +59,16 @@ static bool rotate_heads(MtfOnnxCall *call, MtfOnnxAttention *a) {
     MtfOnnxValue *ids = mtf_onnx_input(call, 9);
     if (mtf_onnx_int(call, "do_rotary", 0) == 0)
         return true;
-    if (mtf_onnx_input(call, 7) == NULL || mtf_onnx_input(call, 8) == NULL)
-        return mtf_onnx_fail(t, "tables of cosines and sines are missing") != NULL;
+    if (mtf_onnx_input(call, 7) == NULL || mtf_onnx_input(call, 8) == NULL ||
+        call->inputs[7]->rank != 2 || call->inputs[8]->rank != 2)
+        return mtf_onnx_fail(t, "tables of cosines and sines [positions, pairs] are expected") !=
+               NULL;
     if (ids == NULL)
         ids = mtf_onnx_places_from(
             t, mtf_onnx_scalar(t, MTF_ONNX_INT64, past != NULL ? (double)past->sizes[2] : 0),
             a->q->sizes[2]);
     const MtfOnnxRotary rotary = { call->inputs[7], call->inputs[8], ids,
-                                   2 * call->inputs[7]->sizes[call->inputs[7]->rank - 1],
+                                   2 * call->inputs[7]->sizes[1],
                                    mtf_onnx_int(call, "rotary_interleaved", 0) != 0 };
     a->q = mtf_onnx_rotate(call, &rotary, a->q);
     a->k = mtf_onnx_rotate(call, &rotary, a->k);
@@ -162,7 +166,7 @@ static MtfOnnxValue *heads_attention(MtfOnnxCall *call) {
         a.v = packed(t, first > 0 ? q : k, first + 1);
         if (first > 0 && mtf_onnx_input(call, 3) != NULL)
             return mtf_onnx_fail(t, "a bias of packed heads is not supported");
-    } else if (k == NULL || v == NULL) {
+    } else if (k == NULL || v == NULL || q->rank < 3) {
         return mtf_onnx_fail(t, "keys and values are missing");
     } else {
         int64_t width = q->sizes[q->rank - 1];
@@ -179,7 +183,7 @@ static MtfOnnxValue *heads_attention(MtfOnnxCall *call) {
 
 /* Keys (0) or values (1) of a past that has both along its first axis. */
 static MtfOnnxValue *past_of(MtfOnnxTranslation *t, MtfOnnxValue *past, int64_t which) {
-    if (past == NULL || past->rank != 5 || mtf_onnx_elements(past) == 0)
+    if (past == NULL || past->rank != 5 || mtf_onnx_elements(past) == 0 || past->sizes[0] != 2)
         return NULL;
     MtfOnnxValue *one = mtf_onnx_slice(t, past, 0, which, 1, 1);
     return one == NULL ? NULL : mtf_onnx_squeeze(t, one, 1);
@@ -205,7 +209,9 @@ static bool project_heads(MtfOnnxCall *call, MtfOnnxAttention *a) {
     MtfOnnxValue *bias = mtf_onnx_weight(t, mtf_onnx_input(call, 2), false);
     MtfOnnxValue *inputs[] = { call->inputs[0], matrix }, *heads[3];
     int64_t widths[3], begin = 0;
-    if (matrix == NULL || matrix->rank != 2 || !widths_of(call, matrix->sizes[1], widths))
+    if (matrix == NULL || matrix->rank != 2 || call->inputs[0]->rank != 3)
+        return mtf_onnx_fail(t, "[batch, places, features] and a matrix are expected") != NULL;
+    if (!widths_of(call, matrix->sizes[1], widths))
         return false;
     MtfOnnxValue *all = mtf_onnx_product(t, "bld,de->ble", 2, inputs);
     if (bias != NULL)

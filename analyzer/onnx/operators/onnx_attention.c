@@ -53,7 +53,7 @@ static MtfOnnxValue *attention(MtfOnnxCall *call) {
         return mtf_onnx_fail(t, "scores as an output are not supported");
     a.k = mtf_onnx_with_past(t, mtf_onnx_input(call, 4), a.k);
     a.v = mtf_onnx_with_past(t, mtf_onnx_input(call, 5), a.v);
-    if (a.k == NULL)
+    if (a.k == NULL || a.v == NULL)
         return NULL;
     a.masks[1] = within(t, mtf_onnx_input(call, 6), a.k);
     if (call->n_outputs > 1)
