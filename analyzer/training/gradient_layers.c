@@ -127,7 +127,9 @@ void mtf_gradient_linear_attention(MtfGradient *g) {
     int inputs[6] = { in[0], in[1], in[2], in[3], g->dy, n > 4 ? in[4] : -1 };
     g_autofree char *name = share_name(g, 0);
     g->b->attributes = g->op.attributes;
-    int kind = n > 4 ? MTF_OP_DELTA_RULE_GRAD : MTF_OP_LINEAR_ATTENTION_GRAD;
+    int kind = g->op.kind == MTF_OP_SELECTIVE_SCAN ? MTF_OP_SELECTIVE_SCAN_GRAD
+               : n > 4                             ? MTF_OP_DELTA_RULE_GRAD
+                                                   : MTF_OP_LINEAR_ATTENTION_GRAD;
     int dv = mtf_build(g->b, kind, name, NULL, n + 1, inputs);
     for (int k = 0; k < n && dv >= 0; k++)
         mtf_gradient_give(g, in[k], dv + k);

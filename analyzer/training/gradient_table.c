@@ -475,6 +475,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_CAUSAL_MASK] = RULE(causal),
     [MTF_OP_ATTENTION] = RULE(mtf_gradient_attention),
     [MTF_OP_LINEAR_ATTENTION] = RULE(mtf_gradient_linear_attention),
+    [MTF_OP_SELECTIVE_SCAN] = RULE(mtf_gradient_linear_attention),
     [MTF_OP_ROTARY] = RULE(mtf_gradient_rotary),
     [MTF_OP_EMBEDDING] = RULE(mtf_gradient_embedding),
     [MTF_OP_SLOTS] = ZERO,
@@ -499,6 +500,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_ATTENTION_BIAS_GRAD] = NONE,
     [MTF_OP_LINEAR_ATTENTION_GRAD] = NONE,
     [MTF_OP_DELTA_RULE_GRAD] = NONE,
+    [MTF_OP_SELECTIVE_SCAN_GRAD] = NONE,
     [MTF_OP_EMBEDDING_GRAD] = RULE(embedding_grad),
     [MTF_OP_COMBINE_GATE_GRAD] = NONE,
     [MTF_OP_EXPERT_EINSUM_GRAD] = NONE,
@@ -523,6 +525,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_QUANTIZED_EINSUM] = NONE,
     [MTF_OP_CACHED_ATTENTION] = NONE,
     [MTF_OP_KEPT_LINEAR_ATTENTION] = NONE,
+    [MTF_OP_KEPT_SELECTIVE_SCAN] = NONE,
     [MTF_OP_ATTENTION_FURTHER] = RULE(mtf_gradient_attention_further),
 };
 

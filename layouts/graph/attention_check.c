@@ -257,7 +257,7 @@ bool mtf_check_rotary(const Check *check, const MtfShape *shape, GError **error)
 /* Heads h and further heads g that share queries and keys, in any order but for the last dimension:
  *
  *     v, o, do [places, h, g, values]     q, k [places, h, keys]     log, beta [places, h, g]
- *     state [h, g, keys, values]
+ *     state [h, g, keys, values]          of scans: step like v, rate [keys, values]
  */
 static bool check_values(const Check *check, const MtfShape *v, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
@@ -290,12 +290,17 @@ static bool check_queries(const Check *check, const MtfShape *heads, GError **er
            check_like(check, 2, &input(check, 1)->shape, error);
 }
 
-/* v, q, k and log; and beta, input `beta`, where there is one. */
+/* v, q, k and log; and beta, input `beta`, where there is one, or in its place a scan's rate. */
 static bool check_inputs(const Check *check, const MtfShape *v, int beta, GError **error) {
     MtfShape heads = *v;
     if (!check_values(check, v, error))
         return false;
     heads.dims[--heads.rank] = 0;
+    if (check->row->scans) {
+        MtfShape rate = { 2, { check->operation->attributes.keys, v->dims[v->rank - 1] } };
+        return check_queries(check, &heads, error) && check_like(check, 3, v, error) &&
+               check_like(check, beta, &rate, error);
+    }
     return check_queries(check, &heads, error) && check_like(check, 3, &heads, error) &&
            (check->operation->n_inputs <= beta || check_like(check, beta, &heads, error));
 }

@@ -65,12 +65,13 @@
         .whole = true, .positional = true, .own_dimensions = true, .flops = cost, \
         .scratch = MTF_SCRATCH_LINEAR_ATTENTION,                                  \
         .attributes = { REQUIRED_DIMENSION(dimension), REQUIRED_DIMENSION(keys) }
-#define STATED_BACK(text, inputs, outputs)                                                        \
-    STATED(text, inputs, inputs, outputs, 15),                                                    \
-        .wide_inputs = WIDE(3), .suffixes = { NULL, "q", "k", "log", "beta" },                    \
-        .outputs_like = { 0, 1, 2, 3, 5 }, .separate = true, .reduction = MTF_REDUCE_SUM,         \
-        .linearity = MTF_LINEAR_ONE, .linear_input = 4, .check = mtf_check_linear_attention_grad, \
-        .products = MTF_PRODUCTS_LINEAR_ATTENTION_GRAD
+#define STATED_GRADIENTS(third, fourth)                                                            \
+    .suffixes = { NULL, "q", "k", third, fourth }, .outputs_like = { 0, 1, 2, 3, 5 },              \
+    .separate = true, .reduction = MTF_REDUCE_SUM, .linearity = MTF_LINEAR_ONE, .linear_input = 4, \
+    .check = mtf_check_linear_attention_grad, .products = MTF_PRODUCTS_LINEAR_ATTENTION_GRAD
+#define STATED_BACK(text, inputs, outputs)                             \
+    STATED(text, inputs, inputs, outputs, 15), .wide_inputs = WIDE(3), \
+                                               STATED_GRADIENTS("log", "beta")
 #define ELEMENTWISE(text, least, most, rule) ROW(text, ELEMENTWISE, least, most, 1, rule)
 #define ALONE(text) ELEMENTWISE(text, 1, 1, FIRST)
 #define UNARY(text, cost) \
@@ -273,6 +274,11 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                   .wide_inputs = WIDE(3),
                                   .check = mtf_check_linear_attention,
                                   .products = MTF_PRODUCTS_LINEAR_ATTENTION },
+    [MTF_OP_SELECTIVE_SCAN] = { STATED("selective_scan", 5, 5, 1, 20),
+                                .scans = true,
+                                .wide_inputs = WIDE(3) | WIDE(4),
+                                .check = mtf_check_linear_attention,
+                                .products = MTF_PRODUCTS_LINEAR_ATTENTION },
     [MTF_OP_ROTARY] = { ELEMENTWISE("rotary", 1, 3, FIRST), .linearity = MTF_LINEAR_ONE, .flops = 4,
                         .in_place = 1, .whole = true, .integer_inputs = 6,
                         .attributes = { REQUIRED_DIMENSION(position),
@@ -417,6 +423,10 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                      .statistics = 8, .attributes = { ATTENTION, DROPPED, TURN } },
     [MTF_OP_LINEAR_ATTENTION_GRAD] = { STATED_BACK("linear_attention_grad", 5, 4) },
     [MTF_OP_DELTA_RULE_GRAD] = { STATED_BACK("delta_rule_grad", 6, 5) },
+    [MTF_OP_SELECTIVE_SCAN_GRAD] = { STATED("selective_scan_grad", 6, 6, 5, 60),
+                                     .scans = true,
+                                     .wide_inputs = WIDE(3) | WIDE(5),
+                                     STATED_GRADIENTS("step", "rate") },
     [MTF_OP_EMBEDDING_GRAD] = { ROW("embedding_grad", GATHER, 2, 3, 1, NEW), .adds_up = true,
                                 .reduction = MTF_REDUCE_SUM, .linearity = MTF_LINEAR_ONE,
                                 .linear_input = 1, .in_place = 1U << 2, .addend = 2,
@@ -530,6 +540,13 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                        .wide_inputs = WIDE(3) | WIDE(4),
                                        .check = mtf_check_kept_linear_attention,
                                        .products = MTF_PRODUCTS_LINEAR_ATTENTION },
+    [MTF_OP_KEPT_SELECTIVE_SCAN] = { STATED("kept_selective_scan", 6, 6, 2, 20),
+                                     .scans = true,
+                                     .suffixes = { NULL, "state" },
+                                     .outputs_like = { 0, 4 },
+                                     .wide_inputs = WIDE(3) | WIDE(4) | WIDE(5),
+                                     .check = mtf_check_kept_linear_attention,
+                                     .products = MTF_PRODUCTS_LINEAR_ATTENTION },
     [MTF_OP_EXPRESSION] = { COMPOSITE("expression", 1, INT_MAX, UNION), .integers = true,
                             .singular = true,
                             .attributes = { REQUIRED_STRING(expression), STRING(arguments) },

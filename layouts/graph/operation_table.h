@@ -67,7 +67,8 @@
  *
  *     S' = e^log S        S = S' + beta k (v - k S')    or    S' + k v        o = q S
  *
- * Logarithms are at most 0. Values have a matrix of their own for each of their columns, so they may be split;
+ * Logarithms are at most 0. In a selective scan (Mamba) each element of S has its own at each place, step(value)
+ * rate(key, value), and there is no beta. Values have a matrix of their own for each of their columns, so they may be split;
  * places and keys may not. Kernels work in chunks of places (layouts/kernel_work/linear_work.h).
  *
  * Learning rates. With warmup > 0 every schedule but `constant` starts with a ramp of that many
@@ -176,6 +177,7 @@ typedef enum {
     MTF_OP_ATTENTION_FURTHER, /* (q, k, v, o, lse[, bias[, mask]]) -> attention to k and v beside the memory that
                                  o and lse are the results of; and "NAME/lse" */
     MTF_OP_LINEAR_ATTENTION, /* (v, q, k, log[, beta]) -> o, from the states of all places before */
+    MTF_OP_SELECTIVE_SCAN,   /* (v, q, k, step, rate) -> o */
     MTF_OP_ROTARY,           /* pairs of features turned by angles that grow with the position */
     MTF_OP_EMBEDDING, /* (table, ids) -> the row of each id; the vocabulary is what ids lack */
     MTF_OP_SLOTS,     /* (choice[, gate]) -> the place of each choice, or -1 */
@@ -240,8 +242,10 @@ typedef enum {
     MTF_OP_ATTENTION_BIAS_GRAD,   /* … with a bias that learns: and "NAME/bias", its gradient */
     MTF_OP_LINEAR_ATTENTION_GRAD, /* (v, q, k, log, do) -> dv; and "NAME/q", "NAME/k", "NAME/log" */
     MTF_OP_DELTA_RULE_GRAD,       /* (v, q, k, log, do, beta) -> likewise; and "NAME/beta" */
-    MTF_OP_EMBEDDING_GRAD,        /* (ids, dy[, more]) -> gradient of the table, plus `more` */
-    MTF_OP_COMBINE_GATE_GRAD,     /* (y, dy, slot) -> y at each choice's place times dy, summed */
+    MTF_OP_SELECTIVE_SCAN_GRAD, /* (v, q, k, step, do, rate) -> dv; and "NAME/q", "NAME/k", "NAME/step",
+                                   "NAME/rate" */
+    MTF_OP_EMBEDDING_GRAD,      /* (ids, dy[, more]) -> gradient of the table, plus `more` */
+    MTF_OP_COMBINE_GATE_GRAD,  /* (y, dy, slot) -> y at each choice's place times dy, summed */
     MTF_OP_EXPERT_EINSUM_GRAD, /* (x, dy, expert) -> for each expert the sum of x dy of its rows */
     MTF_OP_SOFTMAX_GRAD,       /* (y, dy, dot) -> y (dy - dot), dot = sum of y dy */
     MTF_OP_NORMALIZE_DOT,      /* (dy, x, mean, variance, scale) -> sum of dy scale xhat */
@@ -275,6 +279,7 @@ typedef enum {
                                 what a cache holds up to each; and "NAME/lse" */
     MTF_OP_KEPT_LINEAR_ATTENTION, /* (v, q, k, log, state[, beta]) -> o, going on from a state; and
                                      "NAME/state", the one behind the last place */
+    MTF_OP_KEPT_SELECTIVE_SCAN,   /* (v, q, k, step, state, rate) -> likewise */
     MTF_OP_EXPRESSION, /* its inputs, called `arguments`, in the formula `expression` (expression.h) */
     MTF_OPERATIONS,
 } MtfOperationKind;
@@ -474,8 +479,9 @@ typedef struct {
     MtfPointsShare share;  /* NULL: all points */
     MtfWindowForm windows; /* what its windows relate; without: nothing */
     bool samples;          /* its windows are those of mtf_window_sample, where it has one */
-    bool joins;            /* its inputs lie one behind the other (reshape.h) */
-    MtfChoice choice;      /* of ids or labels */
+    bool scans; /* linear attention each element of whose states forgets at a speed of its own */
+    bool joins; /* its inputs lie one behind the other (reshape.h) */
+    MtfChoice choice; /* of ids or labels */
     MtfPadding padding;
     bool singular; /* its value or its slope is not finite at 0 */
     bool updates;  /* output 0 is the next value of input 0, which is kept between steps */

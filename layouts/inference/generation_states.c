@@ -8,7 +8,7 @@
  *
  *     kept[batch, …] ─loop_begin─► state ─ body ─ where(place is filled, state, next) ─loop_next─► kept
  *
- *     v, q, k, log ──kept_linear_attention─► o        of what is not filled log and k are 0 (or beta is),
+ *     v, q, k, log ──kept_linear_attention─► o        of what is not filled log (or step) and k (or beta) are 0,
  *     kept[batch, …] ──────────┴─────► kept           and so the state stays
  *
  * Where an example's text begins, 0 stands for what is kept, or what the loop begins with. An example that
@@ -256,7 +256,8 @@ static int of_filled_places(MtfMaking *m, const MtfOperation *op, int k, int x) 
 
 int mtf_make_linear_attention(MtfMaking *m, const MtfOperation *op, int *inputs) {
     const MtfAttributes *a = &op->attributes;
-    int changed = op->n_inputs > 4 ? 4 : 2, variable = -1;
+    bool scans = mtf_operation_row(op->kind)->scans;
+    int changed = op->n_inputs > 4 && !scans ? 4 : 2, variable = -1;
     if (a->dimension != m->length || inputs[0] < 0)
         return mtf_making_copy(m, op, inputs);
     MtfShape state = *mtf_making_shape(m, inputs[0]), scalar = { 0 };
@@ -268,7 +269,8 @@ int mtf_make_linear_attention(MtfMaking *m, const MtfOperation *op, int *inputs)
     MtfEmission zero = {
         op->name, "/zero", MTF_OP_CONSTANT, MTF_NO_ATTRIBUTES, &scalar, true, wide
     };
-    MtfEmission e = { op->name, "", MTF_OP_KEPT_LINEAR_ATTENTION, *a, NULL, false, 0 };
+    int kind = scans ? MTF_OP_KEPT_SELECTIVE_SCAN : MTF_OP_KEPT_LINEAR_ATTENTION;
+    MtfEmission e = { op->name, "", kind, *a, NULL, false, 0 };
     inputs[3] = of_filled_places(m, op, 3, inputs[3]);
     inputs[changed] = of_filled_places(m, op, changed, inputs[changed]);
     int before = add_kept(m, op, &state, mtf_making_emit(m, &zero, 0, NULL), &variable);

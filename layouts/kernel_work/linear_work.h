@@ -10,7 +10,10 @@
  * which is products of C x keys by keys x C, C x C by C x values, C x keys by keys x values and keys x C by C x
  * values, and with beta a triangular system (Mamba 2: Dao and Gu, 2024, section 6; the delta rule: Yang, Wang, Zhang,
  * Shen and Kim, 2024, and with decays Yang, Kautz and Hatamizadeh, 2024). No power of e is above 1. Going backward
- * the state before each chunk is computed first and kept until the head is done. */
+ * the state before each chunk is computed first and kept until the head is done.
+ *
+ * Where each element of the state has a logarithm of its own (selective scans) there are no such products: S is passed over place by
+ * place, a row of values at a time, and going backward the states of a chunk's places are recomputed. */
 #ifndef MTF_LINEAR_WORK_H
 #define MTF_LINEAR_WORK_H
 
@@ -24,6 +27,7 @@ typedef struct {
     int64_t places, keys, values;
     int64_t chunk, chunks; /* places of a whole chunk */
     bool corrects, back;   /* it has beta; it is the gradient */
+    bool by_element;       /* each element of the state forgets at a speed of its own: a scan */
     double heads;
 } MtfLinearHead;
 
@@ -43,7 +47,14 @@ typedef enum {
     MTF_LINEAR_DECAY,  /* e^(g_i - g_j) */
     MTF_LINEAR_SCORES, /* of queries with keys, times those */
     MTF_LINEAR_LIKE,   /* of keys with keys, likewise */
-    MTF_LINEAR_STATES, /* of all chunks; from here on of gradients alone */
+    MTF_LINEAR_RATE, /* by element, of a place: what each forgets a step, the share that it keeps … */
+    MTF_LINEAR_KEPT,
+    MTF_LINEAR_LEFT,   /* … and what that is */
+    MTF_LINEAR_STEP,   /* rows, of a chunk */
+    MTF_LINEAR_STATES, /* before all chunks; from here on of gradients alone */
+    MTF_LINEAR_PLACES, /* by element: behind each place of a chunk */
+    MTF_LINEAR_DSTEP,
+    MTF_LINEAR_DRATE, /* of all heads */
     MTF_LINEAR_DSTATE,
     MTF_LINEAR_DO,
     MTF_LINEAR_DU,

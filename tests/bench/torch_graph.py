@@ -481,16 +481,25 @@ class Graph:
         return {"": y, "/lse": Named(torch.where(nothing.squeeze(-1), torch.zeros((), dtype=s.dtype), s.logsumexp(-1)), rest[:-1])}
 
     def op_linear_attention(self, o, v, q, k, log, *beta):
-        """Place by place."""
+        heads = [d for d in v.dims if d not in (o["dimension"], v.dims[-1])]
+        return self.over_places(o, v, q, k, log.to([o["dimension"]] + heads).exp()[..., None, None], *beta)
+
+    def op_selective_scan(self, o, v, q, k, step, rate):
+        places = [o["dimension"]] + [d for d in v.dims if d not in (o["dimension"], v.dims[-1])]
+        steps = step.to(places + [v.dims[-1]])[..., None, :]
+        return self.over_places(o, v, q, k, (steps * rate.to([o["keys"], v.dims[-1]])).exp())
+
+    def over_places(self, o, v, q, k, kept, *beta):
+        """A state place by place, of which shares `kept` stay."""
         places, keys, values = o["dimension"], o["keys"], v.dims[-1]
-        heads = [d for d in log.dims if d != places]
+        heads = [d for d in v.dims if d not in (places, values)]
+        rows = [x.to([places] + heads + [last]) for x, last in ((v, values), (q, keys), (k, keys))]
+        betas = [b.to([places] + heads)[..., None] for b in beta]
         state, said = 0, []
-        rows = [x.to(heads + [places, last]).movedim(-2, 0) for x, last in ((v, values), (q, keys), (k, keys))]
-        numbers = [x.to(heads + [places]).movedim(-1, 0)[..., None] for x in (log, *beta)]
-        for v_now, q_now, k_now, *now in zip(*rows, *numbers):
-            state = state * now[0][..., None].exp()
+        for v_now, q_now, k_now, kept_now, *beta_now in zip(*rows, kept, *betas):
+            state = state * kept_now
             if beta:
-                v_now = now[1] * (v_now - (k_now[..., None] * state).sum(-2))
+                v_now = beta_now[0] * (v_now - (k_now[..., None] * state).sum(-2))
             state = state + k_now[..., None] * v_now[..., None, :]
             said.append((q_now[..., None] * state).sum(-2))
         return Named(Named(torch.stack(said), [places] + heads + [values]).to(v.dims), v.dims)

@@ -466,6 +466,8 @@ def attention_cases():
     for name, more in {"": {}, " corrected": {"beta": (("a", "n", "g"), 0, 1)}}.items():
         for size in (7, 150):
             yield Case(f"linear_attention of {size}{name}", {**operands, **more}, {"op": "linear_attention", "dimension": "n", "keys": "c"}, {"n": size, "a": 2})
+    scanned = {**{name: operands[name] for name in "vqk"}, "step": (("a", "n", "g", "d"), 0, 1), "rate": (("c", "d"), -2, 0)}
+    yield Case("selective_scan", scanned, {"op": "selective_scan", "dimension": "n", "keys": "c"}, {"n": 70, "a": 2})
     yield Case("causal_mask", {"x": (("a", "n", "m"), -2, 2)}, {"op": "softmax", "inputs": ["masked"], "dimension": "m"},
                more=[{"name": "masked", "op": "causal_mask", "inputs": ["x"], "query": "n", "memory": "m"}])
     x, common = {"x": (("a", "n", "g", "d"), -2, 2)}, {"op": "rotary", "position": "n", "dimension": "d"}
@@ -730,7 +732,7 @@ def operations_of(formats):
     rows = re.findall(r"^\| `(\w+)` \| \d", open(formats).read(), re.M)
     internal = {"sum_exp", "softmax_apply", "label_logit", "cross_entropy", "accumulate", "clip_factor", "learning_rate", "sgd",
                 "momentum", "lion", "adam", "causal_zero", "cache_update", "cached_attention", "quantized_einsum",
-                "attention_further", "kept_linear_attention", "from_host", "to_host"}  # reached through others, by inference, or made by searches
+                "attention_further", "kept_linear_attention", "kept_selective_scan", "from_host", "to_host"}  # reached through others, by inference, or made by searches
     return [r for r in rows if not r.endswith("_grad") and r not in internal and not r.startswith(("adafactor", "normalize_", "lamb")) or r == "conv_filter_grad"]
 
 

@@ -136,28 +136,3 @@ int mtf_mixer_linear_attention(MtfAssembly *m, int keys, const int inputs[5]) {
     m->p->b.attributes.keys = keys;
     return mtf_parts_apply_to(m->p, MTF_OP_LINEAR_ATTENTION, "told", inputs[4] < 0 ? 4 : 5, inputs);
 }
-
-/* ---- Loops ------------------------------------------------------------------------------------- */
-
-int mtf_mixer_begin_loop(MtfAssembly *m, const MtfShape *shape) {
-    g_autofree char *name = g_strdup_printf("layer/%d/state", m->layer);
-    m->p->b.attributes.value = 0;
-    int zero = mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, "state_zero", shape);
-    int state = mtf_mixer_map(m, MTF_OP_LOOP_BEGIN, "state_before", zero, -1);
-    if (m->p->b.error == NULL)
-        m->p->b.loop = mtf_graph_add_loop(m->p->b.graph, name, m->length, false);
-    return state;
-}
-
-int mtf_mixer_slice(MtfAssembly *m, const char *name, int x) {
-    m->p->b.attributes.dimension = m->length;
-    return mtf_mixer_map(m, MTF_OP_LOOP_SLICE, name, x, -1);
-}
-
-int mtf_mixer_end_loop(MtfAssembly *m, int state, int next, int told) {
-    m->p->b.attributes.dimension = m->length;
-    int all = mtf_mixer_map(m, MTF_OP_LOOP_STACK, "all", told, -1);
-    mtf_mixer_map(m, MTF_OP_LOOP_NEXT, "state", state, next);
-    m->p->b.loop = 0;
-    return all;
-}

@@ -48,14 +48,6 @@ int mtf_mixer_forget_speed(MtfAssembly *m, int rate);
  * dimension. */
 int mtf_mixer_linear_attention(MtfAssembly *m, int keys, const int inputs[5]);
 
-/* A loop over the places of the text with one state, which begins with zeros of that shape; returns the state. Until its
- * end what is applied is of the loop, which reads x place by place by mtf_mixer_slice. */
-int mtf_mixer_begin_loop(MtfAssembly *m, const MtfShape *shape);
-int mtf_mixer_slice(MtfAssembly *m, const char *name, int x);
-
-/* Hands `next` on as the state, ends the loop and returns what it told at all places. */
-int mtf_mixer_end_loop(MtfAssembly *m, int state, int next, int told);
-
 /* Gates around a short convolution (Liquid AI, LFM2, 2025): out(c conv(b x)), where b, c and x are the thirds of what
  * `in` makes. */
 int mtf_mixer_short_convolution(MtfAssembly *m, int x);

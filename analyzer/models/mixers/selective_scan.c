@@ -5,12 +5,7 @@ typedef struct {
     int inner, state, rank; /* dimensions */
 } Scan;
 
-/* Of each place, or of an iteration of the loop over them. */
-typedef struct {
-    int u, step, in, out;
-} Parts;
-
-/* ---- What the loop reads --------------------------------------------------------------------- */
+/* ---- What states are made of -------------------------------------------------------------------- */
 
 /* The half of what `in` makes: u's features (0) or the gate (1). */
 static int half(MtfAssembly *m, const Scan *d, int which, int x) {
@@ -61,32 +56,20 @@ static int steps(MtfAssembly *m, const Scan *d, int from) {
                          -1);
 }
 
-/* ---- The loop -------------------------------------------------------------------------------- */
-
-/* What the states tell at a place [batch, inner]; hands them on and ends the loop. `speed` is -e^rate [inner, state]. */
-static int step(MtfAssembly *m, const Scan *d, const Parts *now, int speed, int state) {
-    MtfShape numbers = MTF_SHAPE(m->batch, d->inner, d->state),
-             features = MTF_SHAPE(m->batch, d->inner);
-    int log = mtf_parts_einsum(m->p, "kept_log", &numbers, now->step, speed);
-    int kept = mtf_mixer_map(m, MTF_OP_MULTIPLY, "kept", state,
-                             mtf_mixer_map(m, MTF_OP_EXP, "kept_share", log, -1));
-    int taken = mtf_mixer_map(m, MTF_OP_MULTIPLY, "taken", now->step, now->u);
-    int added = mtf_parts_einsum(m->p, "added", &numbers, taken, now->in);
-    int next = mtf_parts_add(m->p, "next", kept, added);
-    int y = mtf_parts_einsum(m->p, "told", &features, next, now->out);
-    return mtf_mixer_end_loop(m, state, next, y);
-}
-
-static int run_over_places(MtfAssembly *m, const Scan *d, const Parts *parts) {
-    MtfShape numbers = MTF_SHAPE(m->batch, d->inner, d->state);
+/* What the states tell [batch, length, inner]. */
+static int told(MtfAssembly *m, const Scan *d, int u) {
     int rate =
         mtf_mixer_matrix(m, "forget_rate", m->stack->mixer.forget_rate, d->inner, d->state, 1);
-    int speed = mtf_mixer_forget_speed(m, rate);
-    int state = mtf_mixer_begin_loop(m, &numbers);
-    Parts now = { mtf_mixer_slice(m, "u_now", parts->u),
-                  mtf_mixer_slice(m, "step_now", parts->step),
-                  mtf_mixer_slice(m, "b_now", parts->in), mtf_mixer_slice(m, "c_now", parts->out) };
-    return step(m, d, &now, speed, state);
+    int speed =
+        mtf_parts_apply(m->p, MTF_OP_TRANSPOSE, "forget_speeds", &MTF_SHAPE(d->state, d->inner),
+                        mtf_mixer_forget_speed(m, rate), -1);
+    int step = steps(m, d, read_features(m, d, 0, u));
+    int b = read_features(m, d, 1, u), c = read_features(m, d, 2, u);
+    int taken = mtf_mixer_map(m, MTF_OP_MULTIPLY, "taken", step, u);
+    m->p->b.attributes.dimension = m->length;
+    m->p->b.attributes.keys = d->state;
+    return mtf_parts_apply_to(m->p, MTF_OP_SELECTIVE_SCAN, "told", 5,
+                              (int[]){ taken, c, b, step, speed });
 }
 
 int mtf_mixer_selective_scan(MtfAssembly *m, int x) {
@@ -97,11 +80,9 @@ int mtf_mixer_selective_scan(MtfAssembly *m, int x) {
     MtfMixerConvolution convolution = { "", MTF_SHAPE(d.inner), 0, 0 };
     int u = mtf_assembly_activation(m, m->stack->activation,
                                     mtf_mixer_convolve(m, &convolution, half(m, &d, 0, x)));
-    Parts parts = { u, steps(m, &d, read_features(m, &d, 0, u)), read_features(m, &d, 1, u),
-                    read_features(m, &d, 2, u) };
-    int told = run_over_places(m, &d, &parts);
+    int y = told(m, &d, u);
     int skip = mtf_mixer_vector(m, "skip", mixer->skip, &MTF_SHAPE(d.inner), 1);
-    int y = mtf_parts_add(m->p, "y", told, mtf_mixer_map(m, MTF_OP_MULTIPLY, "skipped", u, skip));
+    y = mtf_parts_add(m->p, "y", y, mtf_mixer_map(m, MTF_OP_MULTIPLY, "skipped", u, skip));
     int gate = mtf_mixer_map(m, MTF_OP_SILU, "gate_active", half(m, &d, 1, x), -1);
     return mtf_mixer_output(m, MTF_SHAPE(d.inner),
                             mtf_mixer_map(m, MTF_OP_MULTIPLY, "gated", y, gate));

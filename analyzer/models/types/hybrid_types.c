@@ -102,7 +102,7 @@ static void add_layer(MtfConfig *c, MtfStack *s, const char *key, int64_t layer,
 
 static void read_letters(MtfConfig *c, MtfStack *s, const char *key) {
     const char *letters = mtf_config_word(c, key, "");
-    for (int64_t layer = 0; letters[layer] != '\0' && layer < MTF_MOST_LAYERS && !c->failed;
+    for (int64_t layer = 0; layer < MTF_MOST_LAYERS && letters[layer] != '\0' && !c->failed;
          layer++) {
         const char word[] = { letters[layer], '\0' };
         add_layer(c, s, key, layer, word);

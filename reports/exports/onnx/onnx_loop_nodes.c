@@ -224,7 +224,8 @@ bool mtf_onnx_write_loop(MtfOnnxNodes *e, bool (*write)(MtfOnnxNodes *e)) {
 
 /* ---- Linear attention ------------------------------------------------------------------------ */
 
-enum { VALUE, QUERY, KEY, LOG, BETA, OPERANDS };
+/* Selective scans have steps and rates in the place of logarithms and beta. */
+enum { VALUE, QUERY, KEY, LOG, BETA, OPERANDS, RATE = BETA };
 
 /* One place: what each input has there, and the state. */
 typedef struct {
@@ -241,6 +242,8 @@ static void slice_inputs(LoopNode *l, Place *place) {
     int dimension = mtf_node_operation(l->e)->attributes.dimension;
     for (int k = 0; k < mtf_node_operation(l->e)->n_inputs; k++) {
         const MtfTensor *input = mtf_node_input(l->e, k);
+        if (mtf_shape_find(&input->shape, dimension) < 0)
+            continue;
         place->names[k] = mtf_node_step(l->e);
         place->shapes[k] = input->shape;
         mtf_shape_remove(&place->shapes[k], dimension);
@@ -258,12 +261,19 @@ static const char *einsum_of(MtfOnnxNodes *e, const Place *place, int k, const c
     return mtf_node_einsum(e, 2, names, shapes, result, false);
 }
 
-/* The next state, S' + k u with S' = e^log S and u = v or beta (v - k S'), and what is read of it, q S. */
+/* What each element of a state keeps: e^log, of selective scans e^(step rate). */
+static const char *share_kept(MtfOnnxNodes *e, const Place *place) {
+    const char *log = mtf_node_aligned(e, place->names[LOG], &place->shapes[LOG], &place->state);
+    if (mtf_node_operation(e)->kind == MTF_OP_SELECTIVE_SCAN)
+        log = mtf_node_two(e, "Mul", log, mtf_node_aligned_input(e, RATE, &place->state));
+    return mtf_node_one(e, "Exp", log);
+}
+
+/* The next state, S' + k u with S' what is kept of S and u = v or beta (v - k S'), and what is read of it, q S. */
 static void write_place(MtfOnnxNodes *e, const Place *place, const char *state,
                         const char *made[2]) {
     const MtfShape *value = &place->shapes[VALUE];
-    const char *share = mtf_node_aligned(e, mtf_node_one(e, "Exp", place->names[LOG]),
-                                         &place->shapes[LOG], &place->state);
+    const char *share = share_kept(e, place);
     const char *lost = mtf_node_two(e, "Mul", state, share), *written = place->names[VALUE];
     if (place->names[BETA] != NULL) {
         const char *said = einsum_of(e, place, KEY, lost, &place->state, value);
@@ -324,5 +334,6 @@ static bool write_linear_attention(MtfOnnxNodes *e) {
 
 const MtfOnnxWriter mtf_onnx_loops[] = {
     { MTF_OP_LINEAR_ATTENTION, write_linear_attention },
+    { MTF_OP_SELECTIVE_SCAN, write_linear_attention },
     { 0, NULL },
 };

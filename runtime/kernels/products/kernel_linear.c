@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* The operands of the nest over heads, those that the operation has. */
-enum { V, Q, K, LOG, BETA, DO, BEFORE, O, DQ, DK, DLOG, DBETA, BEHIND, OPERANDS };
+/* The operands of the nest over heads, those that the operation has; of scans steps are LOG. */
+enum { V, Q, K, LOG, BETA, DO, BEFORE, O, DQ, DK, DLOG, DBETA, BEHIND, RATE, DRATE, OPERANDS };
 
 typedef struct {
     const MtfOperand *operand[OPERANDS]; /* or NULL */
@@ -36,7 +36,8 @@ static Rows rows_of(const Linear *l, int which, int64_t first, int n) {
     const MtfOperand *x = l->operand[which];
     int along = mtf_operand_find(x, l->dimension);
     int64_t stride = mtf_operand_stride(x, along);
-    bool numbers = which == LOG || which == BETA || which == DLOG || which == DBETA;
+    bool numbers =
+        which == BETA || which == DBETA || ((which == LOG || which == DLOG) && !l->head.by_element);
     return (Rows){ x, l->at[which] + first * stride, stride, numbers ? 1 : x->size[x->rank - 1],
                    n };
 }
@@ -104,6 +105,10 @@ static void begin_chunk(Linear *l, int64_t number) {
     load_rows(l, V, MTF_LINEAR_V, first);
     load_rows(l, Q, MTF_LINEAR_Q, first);
     load_rows(l, K, MTF_LINEAR_K, first);
+    if (l->head.by_element) {
+        load_rows(l, LOG, MTF_LINEAR_STEP, first);
+        return;
+    }
     Rows logs = rows_of(l, LOG, first, c->n);
     load_numbers(&logs, c->sum);
     for (int i = 1; i < c->n; i++)
@@ -123,16 +128,36 @@ static void begin_state(const Linear *l) {
         memset(l->chunk.piece[MTF_LINEAR_STATE], 0, bytes);
 }
 
+/* The chunk place by place, whose states stay where `places` says. */
+static void step_over(Linear *l, bool places) {
+    int64_t size = l->head.keys * l->head.values;
+    for (int i = 0; i < l->chunk.n; i++) {
+        l->loops->step(&l->chunk, i);
+        if (places)
+            memcpy(piece(l, MTF_LINEAR_PLACES, i * size), l->chunk.piece[MTF_LINEAR_STATE],
+                   (size_t)(size * l->element_bytes));
+    }
+}
+
+/* What the chunk tells, and the state behind it where that is `wanted`. */
+static void tell_chunk(Linear *l, int64_t number, bool wanted) {
+    begin_chunk(l, number);
+    if (l->head.by_element) {
+        step_over(l, false);
+        return;
+    }
+    l->loops->correct(&l->chunk);
+    l->loops->tell(&l->chunk);
+    if (wanted)
+        l->loops->hand_on(&l->chunk);
+}
+
 static void forward(Linear *l) {
     begin_state(l);
     for (int64_t number = 0; number < l->head.chunks; number++) {
-        begin_chunk(l, number);
-        l->loops->correct(&l->chunk);
-        l->loops->tell(&l->chunk);
+        tell_chunk(l, number, l->operand[BEHIND] != NULL || number + 1 < l->head.chunks);
         Rows told = rows_of(l, O, number * MTF_LINEAR_CHUNK, l->chunk.n);
         store(&told, l->chunk.piece[MTF_LINEAR_O]);
-        if (l->operand[BEHIND] != NULL || number + 1 < l->head.chunks)
-            l->loops->hand_on(&l->chunk);
     }
     if (l->operand[BEHIND] != NULL)
         memcpy(mtf_operand_at(l->operand[BEHIND], l->at[BEHIND]), l->chunk.piece[MTF_LINEAR_STATE],
@@ -149,14 +174,37 @@ static void find_states(Linear *l) {
         if (number + 1 == l->head.chunks)
             return;
         begin_chunk(l, number);
+        if (l->head.by_element) {
+            step_over(l, false);
+            continue;
+        }
         l->loops->correct(&l->chunk);
         l->loops->hand_on(&l->chunk);
     }
 }
 
-/* Gradients of the logarithms from those of their sums; and of beta. */
+/* The chunk backward, place by place, from the state before it. */
+static void step_back_over(Linear *l, int64_t number) {
+    int64_t size = l->head.keys * l->head.values;
+    void *state = l->chunk.piece[MTF_LINEAR_STATE];
+    memcpy(state, piece(l, MTF_LINEAR_STATES, number * size), (size_t)(size * l->element_bytes));
+    step_over(l, true);
+    for (int i = l->chunk.n - 1; i >= 0; i--) {
+        l->chunk.piece[MTF_LINEAR_STATE] = i > 0 ? piece(l, MTF_LINEAR_PLACES, (i - 1) * size)
+                                                 : piece(l, MTF_LINEAR_STATES, number * size);
+        l->loops->step_back(&l->chunk, i, piece(l, MTF_LINEAR_PLACES, i * size));
+    }
+    l->chunk.piece[MTF_LINEAR_STATE] = state;
+}
+
+/* Gradients of the logarithms from those of their sums, or of steps; and of beta. */
 static void store_number_gradients(Linear *l, int64_t first) {
     MtfLinearChunk *c = &l->chunk;
+    if (l->head.by_element) {
+        Rows steps = rows_of(l, DLOG, first, c->n);
+        store(&steps, c->piece[MTF_LINEAR_DSTEP]);
+        return;
+    }
     for (int i = c->n - 1; i > 0; i--)
         c->dsum[i - 1] += c->dsum[i];
     Rows logs = rows_of(l, DLOG, first, c->n);
@@ -177,15 +225,19 @@ static void backward(Linear *l) {
         int64_t first = number * MTF_LINEAR_CHUNK;
         begin_chunk(l, number);
         load_rows(l, DO, MTF_LINEAR_DO, first);
-        c->piece[MTF_LINEAR_STATE] = piece(l, MTF_LINEAR_STATES, number * size);
         c->dq = piece(l, MTF_LINEAR_DQ, first * l->head.keys);
         c->dk = piece(l, MTF_LINEAR_DK, first * l->head.keys);
-        l->loops->back(c);
+        if (l->head.by_element) {
+            step_back_over(l, number);
+        } else {
+            c->piece[MTF_LINEAR_STATE] = piece(l, MTF_LINEAR_STATES, number * size);
+            l->loops->back(c);
+        }
+        c->piece[MTF_LINEAR_STATE] = state;
         Rows dv = rows_of(l, O, first, c->n);
         store(&dv, c->piece[MTF_LINEAR_DU]);
         store_number_gradients(l, first);
     }
-    c->piece[MTF_LINEAR_STATE] = state;
 }
 
 /* ---- All heads --------------------------------------------------------------------------------- */
@@ -212,7 +264,8 @@ static bool goes_back(const Linear *l) {
 static void nest_init(Linear *l) {
     MtfOperand queries = mtf_operand_without(l->operand[Q], l->dimension);
     queries.rank--; /* the keys, which come last */
-    MtfOperand heads = mtf_operand_without(l->operand[LOG], l->dimension);
+    MtfOperand heads = mtf_operand_without(l->operand[V], l->dimension);
+    heads.rank--;
     mtf_nest_init(&l->nest);
     mtf_nest_add_loops(&l->nest, &queries);
     mtf_nest_add_loops(&l->nest, &heads);
@@ -230,6 +283,7 @@ static void linear_init(Linear *l, const MtfKernelCall *call) {
     l->head = mtf_linear_head_of(mtf_operand_size_along(v, l->dimension), q->size[q->rank - 1],
                                  v->size[v->rank - 1]);
     l->head.back = goes_back(l);
+    l->head.by_element = l->operand[RATE] != NULL;
     l->chunk.corrects = l->operand[BETA] != NULL;
     l->chunk.keys = (int)l->head.keys;
     l->chunk.values = (int)l->head.values;
@@ -238,6 +292,12 @@ static void linear_init(Linear *l, const MtfKernelCall *call) {
     for (int i = 0; i < (l->head.back ? MTF_LINEAR_PIECES : MTF_LINEAR_STATES); i++)
         l->chunk.piece[i] = (char *)call->scratch + begins[i] * l->element_bytes;
     nest_init(l);
+    if (l->operand[RATE] != NULL)
+        memcpy(l->chunk.piece[MTF_LINEAR_RATE], l->operand[RATE]->data,
+               (size_t)(l->head.keys * l->head.values * l->element_bytes));
+    if (l->operand[DRATE] != NULL)
+        memset(l->chunk.piece[MTF_LINEAR_DRATE], 0,
+               (size_t)(l->head.keys * l->head.values * l->element_bytes));
 }
 
 static void each_head(Linear *l) {
@@ -257,16 +317,24 @@ static void each_head(Linear *l) {
         }
     if (goes_back(l) && queries >= 0)
         end_queries(l);
+    if (l->operand[DRATE] != NULL)
+        memcpy(l->operand[DRATE]->data, l->chunk.piece[MTF_LINEAR_DRATE],
+               (size_t)(l->head.keys * l->head.values * l->element_bytes));
+}
+
+static bool scans_of(const MtfKernelCall *call) {
+    return mtf_operation_row((int)call->operation->kind)->scans;
 }
 
 static void linear_attention_kernel(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs;
-    bool corrects = call->operation->n_inputs > 4;
+    bool more = call->operation->n_inputs > 4, scans = scans_of(call);
     Linear l = { .operand = { [V] = &in[0],
                               [Q] = &in[1],
                               [K] = &in[2],
                               [LOG] = &in[3],
-                              [BETA] = corrects ? &in[4] : NULL,
+                              [BETA] = more && !scans ? &in[4] : NULL,
+                              [RATE] = scans ? &in[4] : NULL,
                               [O] = &call->outputs[0] } };
     linear_init(&l, call);
     each_head(&l);
@@ -274,13 +342,14 @@ static void linear_attention_kernel(const MtfKernelCall *call) {
 
 static void kept_linear_attention_kernel(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs;
-    bool corrects = call->operation->n_inputs > 5;
+    bool more = call->operation->n_inputs > 5, scans = scans_of(call);
     Linear l = { .operand = { [V] = &in[0],
                               [Q] = &in[1],
                               [K] = &in[2],
                               [LOG] = &in[3],
                               [BEFORE] = &in[4],
-                              [BETA] = corrects ? &in[5] : NULL,
+                              [BETA] = more && !scans ? &in[5] : NULL,
+                              [RATE] = scans ? &in[5] : NULL,
                               [O] = &call->outputs[0],
                               [BEHIND] = &call->outputs[1] } };
     linear_init(&l, call);
@@ -290,18 +359,20 @@ static void kept_linear_attention_kernel(const MtfKernelCall *call) {
 /* Where this processor has no values, or no head that reads them, queries and keys have gradients all the same: 0. */
 static void linear_attention_grad_kernel(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs, *out = call->outputs;
-    bool corrects = call->operation->n_inputs > 5;
+    bool more = call->operation->n_inputs > 5, scans = scans_of(call);
     Linear l = { .operand = { [V] = &in[0],
                               [Q] = &in[1],
                               [K] = &in[2],
                               [LOG] = &in[3],
                               [DO] = &in[4],
-                              [BETA] = corrects ? &in[5] : NULL,
+                              [BETA] = more && !scans ? &in[5] : NULL,
+                              [RATE] = scans ? &in[5] : NULL,
                               [O] = &out[0],
                               [DQ] = &out[1],
                               [DK] = &out[2],
                               [DLOG] = &out[3],
-                              [DBETA] = corrects ? &out[4] : NULL } };
+                              [DBETA] = more && !scans ? &out[4] : NULL,
+                              [DRATE] = scans ? &out[4] : NULL } };
     if (mtf_operand_elements(&in[0]) == 0) {
         for (int i = 1; i < call->operation->n_outputs; i++)
             mtf_operand_clear(&out[i], 0, mtf_operand_elements(&out[i]));
@@ -316,5 +387,8 @@ const MtfKernelRow mtf_linear_kernels[] = {
     { .kind = MTF_OP_LINEAR_ATTENTION_GRAD, .kernel = linear_attention_grad_kernel },
     { .kind = MTF_OP_DELTA_RULE_GRAD, .kernel = linear_attention_grad_kernel },
     { .kind = MTF_OP_KEPT_LINEAR_ATTENTION, .kernel = kept_linear_attention_kernel },
+    { .kind = MTF_OP_SELECTIVE_SCAN, .kernel = linear_attention_kernel },
+    { .kind = MTF_OP_SELECTIVE_SCAN_GRAD, .kernel = linear_attention_grad_kernel },
+    { .kind = MTF_OP_KEPT_SELECTIVE_SCAN, .kernel = kept_linear_attention_kernel },
     { .kernel = NULL },
 };

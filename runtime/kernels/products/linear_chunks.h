@@ -28,6 +28,11 @@ typedef struct {
     /* From do, the gradient of the state behind the chunk and v: du becomes dv, dq and dk grow, the gradient of
      * the state is that of the state before. */
     void (*back)(MtfLinearChunk *c);
+    /* By element, at place i of the chunk: the state becomes that behind it, and o is told. */
+    void (*step)(const MtfLinearChunk *c, int i);
+    /* The state is that before the place and `after` the one behind it: the gradients of v, into du, of the step, of
+     * queries, keys and rates, and of the state before it. */
+    void (*step_back)(const MtfLinearChunk *c, int i, const void *after);
 } MtfLinearLoops;
 
 extern const MtfLinearLoops mtf_linear_loops_f32, mtf_linear_loops_f64;

@@ -131,7 +131,7 @@ static void a_look_says_where_more_rounds_may_find_all_hopeless(void **state) {
     g_autoptr(GArray) mesh = mtf_test_meshes("r:2;c:2");
     MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
     MtfPlanSearch beside = { .graph = graph, .meshes = mesh, .options = &options };
-    MtfMeshLook brief, longer;
+    MtfMeshLook brief;
     MtfPlanAnswer alone;
     int nearly = 0;
     search(graph, mesh, &options, &alone);
@@ -139,7 +139,7 @@ static void a_look_says_where_more_rounds_may_find_all_hopeless(void **state) {
     for (size_t i = 0; i < G_N_ELEMENTS(percents); i++) {
         options.rival_seconds = percents[i] / 100.0 * alone.step_seconds;
         brief = mtf_mesh_look(&beside, &g_array_index(mesh, MtfMesh, 0), 1);
-        longer = mtf_mesh_look(&beside, &g_array_index(mesh, MtfMesh, 0), 2);
+        MtfMeshLook longer = mtf_mesh_look(&beside, &g_array_index(mesh, MtfMesh, 0), 2);
         nearly += longer.hopeless && !brief.hopeless && brief.nearly;
         assert_true(longer.hopeless || !brief.hopeless);
         assert_true(brief.nearly || !brief.hopeless);

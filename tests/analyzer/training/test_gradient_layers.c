@@ -223,21 +223,24 @@ static void attention(void **state) {
     }
 }
 
-/* Heads a of values c at places b, of chunks and a rest; queries and keys d are of a head or of all. */
+/* Heads a of values c at places b; queries and keys d are of a head or of all. */
 static void linear_attention(void **state) {
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         MtfBuilder b = start();
         const char *queries = i & 1 ? "abd" : "bd";
+        bool scans = i >= 4, corrects = (i & 2) != 0;
         int v = variable(&b, "v", "abc"), q = variable(&b, "q", queries);
         int k = op(&b, MTF_OP_TANH, "k", NULL, variable(&b, "keys", queries), -1);
-        int kept = op(&b, MTF_OP_SIGMOID, "kept", NULL, variable(&b, "forgotten", "ab"), -1);
+        int kept = op(&b, MTF_OP_SIGMOID, "kept", NULL,
+                      variable(&b, "forgotten", scans ? "dc" : "ab"), -1);
         int log = op(&b, MTF_OP_LOG, "log", NULL, kept, -1);
-        int beta = i & 2 ? variable(&b, "beta", "ab") : -1;
+        int step = scans ? op(&b, MTF_OP_SIGMOID, "step", NULL, v, -1) : log;
+        int beta = scans ? log : corrects ? variable(&b, "beta", "ab") : -1;
         b.attributes.dimension = B;
         b.attributes.keys = D;
-        int y = mtf_build(&b, MTF_OP_LINEAR_ATTENTION, "y", NULL, i & 2 ? 5 : 4,
-                          (int[]){ v, q, k, log, beta });
+        int y = mtf_build(&b, scans ? MTF_OP_SELECTIVE_SCAN : MTF_OP_LINEAR_ATTENTION, "y", NULL,
+                          beta >= 0 ? 5 : 4, (int[]){ v, q, k, step, beta });
         g_autoptr(MtfGraph) graph = finish(&b, y);
         mtf_test_check_gradients(graph);
     }
@@ -340,7 +343,7 @@ static void every_rule_of_layers_has_been_checked(void **state) {
         if (mtf_test_gradient_is_of_layers(kind) && !mtf_test_gradient_is_checked(kind))
             fail_msg("no test differentiates %s", mtf_operation_row(kind)->name);
     }
-    assert_int_equal(rules, 13);
+    assert_int_equal(rules, 14);
 }
 
 int main(void) {

@@ -301,6 +301,19 @@ static int draw_attention(Draw *draw) {
                                          .attributes = attributes });
 }
 
+static int draw_scan(Draw *draw, int v, const MtfShape *queries, MtfAttributes attributes) {
+    const MtfShape *shape = shape_of(draw, v);
+    MtfShape rates = { 2, { attributes.keys, shape->dims[shape->rank - 1] } };
+    int step = emit_unary(draw, MTF_OP_SOFTPLUS, v);
+    int rate = emit_unary(draw, MTF_OP_SOFTPLUS, add_variable(draw, &rates));
+    int speed = emit_unary(draw, MTF_OP_NEGATE, rate);
+    int q = add_variable(draw, queries), k = add_variable(draw, queries);
+    return emit(draw, (MtfNewOperation){ .kind = MTF_OP_SELECTIVE_SCAN,
+                                         .n_inputs = 5,
+                                         .inputs = (int[]){ v, q, k, step, speed },
+                                         .attributes = attributes });
+}
+
 /* Heads of any tensor, whose last dimension are values, with queries and keys of some of them. */
 static int draw_linear_attention(Draw *draw) {
     int v = pick_with_dims(draw), keys = below(draw, (int)draw->graph->dimensions->len);
@@ -315,6 +328,8 @@ static int draw_linear_attention(Draw *draw) {
         if (heads.dims[i] == attributes.dimension || below(draw, 2) == 0)
             mtf_shape_append(&queries, heads.dims[i]);
     mtf_shape_append(&queries, keys);
+    if (below(draw, 3) == 0)
+        return draw_scan(draw, v, &queries, attributes);
     int forgotten = emit_unary(draw, MTF_OP_SOFTPLUS, add_variable(draw, &heads));
     int log = emit_unary(draw, MTF_OP_NEGATE, forgotten);
     int k = emit_scaled(draw, add_variable(draw, &queries), 0.5), q = add_variable(draw, &queries);

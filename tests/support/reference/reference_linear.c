@@ -9,22 +9,28 @@
 typedef struct {
     Point *p;
     int64_t keys, places;
-    int v, q, k, log, beta; /* tensors; beta -1: none */
+    int v, q, k, log, beta, rate; /* tensors; -1: none. Of scans log is the step */
 } Column;
+
+static bool keeps(const Point *p) {
+    return p->operation->kind == MTF_OP_KEPT_LINEAR_ATTENTION ||
+           p->operation->kind == MTF_OP_KEPT_SELECTIVE_SCAN;
+}
 
 static Column column_of(Point *p) {
     const int *in = p->operation->inputs;
-    bool back = p->operation->n_outputs > 3;
-    bool kept = p->operation->kind == MTF_OP_KEPT_LINEAR_ATTENTION;
-    int beta = 4 + (back || kept);
-    return (Column){ p,
-                     size_of(p, p->a->keys),
-                     size_of(p, p->a->dimension),
-                     in[0],
-                     in[1],
-                     in[2],
-                     in[3],
-                     p->operation->n_inputs > beta ? in[beta] : -1 };
+    int fifth = 4 + (p->operation->n_outputs > 3 || keeps(p));
+    bool scans = mtf_operation_row((int)p->operation->kind)->scans;
+    bool more = p->operation->n_inputs > fifth;
+    return (Column){ .p = p,
+                     .keys = size_of(p, p->a->keys),
+                     .places = size_of(p, p->a->dimension),
+                     .v = in[0],
+                     .q = in[1],
+                     .k = in[2],
+                     .log = in[3],
+                     .beta = more && !scans ? in[fifth] : -1,
+                     .rate = scans ? in[fifth] : -1 };
 }
 
 static double of_key(const Column *c, int tensor, int64_t key) {
@@ -35,6 +41,11 @@ static double of_key(const Column *c, int tensor, int64_t key) {
 static double *element_of(const Column *c, int tensor) {
     const MtfShape *shape = &mtf_graph_tensor(c->p->reference->graph, tensor)->shape;
     return &c->p->reference->values[tensor][offset_of(c->p, shape)];
+}
+
+/* Of element `key` of the state. */
+static double kept_share(const Column *c, int64_t key) {
+    return exp(value_at(c->p, c->log) * (c->rate >= 0 ? of_key(c, c->rate, key) : 1));
 }
 
 /* What is written for the key where we stand, given the state once its share is lost. */
@@ -49,7 +60,7 @@ static double written(const Column *c, const double *state, double *error) {
 static void step(const Column *c, const double *before, double *lost, double *after) {
     double error;
     for (int64_t i = 0; i < c->keys; i++)
-        lost[i] = exp(value_at(c->p, c->log)) * before[i];
+        lost[i] = kept_share(c, i) * before[i];
     double u = written(c, lost, &error);
     for (int64_t i = 0; i < c->keys; i++)
         after[i] = lost[i] + of_key(c, c->k, i) * u;
@@ -69,7 +80,7 @@ static void each_column(Point *p, void (*each)(const Column *c)) {
 
 static void tell(const Column *c) {
     Point *p = c->p;
-    bool kept = p->operation->kind == MTF_OP_KEPT_LINEAR_ATTENTION;
+    bool kept = keeps(p);
     g_autofree double *state = g_new0(double, c->keys), *lost = g_new(double, c->keys);
     for (int64_t i = 0; kept && i < c->keys; i++)
         state[i] = of_key(c, p->operation->inputs[4], i);
@@ -94,7 +105,7 @@ void mtf_reference_linear_attention(Point *p) {
 /* One place back: `ds` is the gradient of the state behind it, and becomes that of the state before. */
 static void step_back(const Column *c, const double *lost, const double *after, double *ds) {
     const int *out = c->p->operation->outputs;
-    double beta = c->beta >= 0 ? value_at(c->p, c->beta) : 1, error, du = 0, dlog = 0;
+    double beta = c->beta >= 0 ? value_at(c->p, c->beta) : 1, error, du = 0;
     double d_o = value_at(c->p, c->p->operation->inputs[4]);
     double u = written(c, lost, &error);
     for (int64_t i = 0; i < c->keys; i++) {
@@ -110,10 +121,11 @@ static void step_back(const Column *c, const double *lost, const double *after, 
         double k = of_key(c, c->k, i);
         *element_of(c, out[2]) -= c->beta >= 0 ? lost[i] * beta * du : 0;
         ds[i] -= c->beta >= 0 ? k * beta * du : 0;
-        dlog += ds[i] * lost[i];
-        ds[i] *= exp(value_at(c->p, c->log));
+        *element_of(c, out[3]) += ds[i] * lost[i] * (c->rate >= 0 ? of_key(c, c->rate, i) : 1);
+        if (c->rate >= 0)
+            *element_of(c, out[4]) += ds[i] * lost[i] * value_at(c->p, c->log);
+        ds[i] *= kept_share(c, i);
     }
-    *element_of(c, out[3]) += dlog;
 }
 
 static void tell_back(const Column *c) {

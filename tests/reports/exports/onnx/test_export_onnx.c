@@ -220,6 +220,16 @@ static void linear_attention_is_a_scan(void **state) {
                                "'feed': 'features'}" W("'t', 'b', 'k'"),
             operations);
     }
+    check_text(
+        "'b': 2, 't': 5, 'k': 4, 'e': 2",
+        X("'b', 't', 'e'") ", {'name': 'v', 'dims': ['b', 't', 'e'], 'dtype': 'f64', 'feed': "
+                           "'features'}, {'name': 'q', 'dims': ['b', 't', 'k'], 'dtype': 'f64', 'feed': "
+                           "'features'}, {'name': 'r', 'dims': ['k', 'e'], 'dtype': 'f64', 'feed': 'features'}" W(
+                               "'b', 't', 'k'"),
+        "{'name': 'step', 'op': 'softplus', 'inputs': ['x']}, {'name': 'speed', 'op': 'exp', "
+        "'inputs': ['r']}, {'name': 'rate', 'op': 'negate', 'inputs': ['speed']}, {'name': 'y', "
+        "'op': 'selective_scan', 'inputs': ['v', 'q', 'w', 'step', 'rate'], 'dimension': 't', "
+        "'keys': 'k'}");
 }
 
 #define CONV_DIMS \

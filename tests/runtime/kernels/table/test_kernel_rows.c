@@ -135,6 +135,9 @@ static const Row rows[] = {
     { MTF_OP_LINEAR_ATTENTION_GRAD, "xggLx", 0, false },
     { MTF_OP_DELTA_RULE_GRAD, "xggLxL", 0, false },
     { MTF_OP_KEPT_LINEAR_ATTENTION, "xggLSOL", 0, false },
+    { MTF_OP_SELECTIVE_SCAN, "xggxE", 0, false },
+    { MTF_OP_SELECTIVE_SCAN_GRAD, "xggxxE", 0, false },
+    { MTF_OP_KEPT_SELECTIVE_SCAN, "xggxSE", 0, false },
     { MTF_OP_LABEL_LOGIT, "xl", 'l', false },
     { MTF_OP_CROSS_ENTROPY, "xxxOs", 0, true },
     { MTF_OP_CROSS_ENTROPY_GRAD, "xlLLLOm", 0, true },
@@ -253,10 +256,11 @@ static MtfShape bias_shape_of(const Case *c) {
     return shape;
 }
 
-/* Memory; or queries, or the state, of linear attention to X, whose keys are ids. */
+/* Memory; or queries, the state, or rates of linear attention to X, whose keys are ids. */
 static MtfShape attended_shape_of(const Case *c, char letter) {
-    MtfShape state = without_last(&c->x);
-    mtf_shape_remove(&state, c->x.dims[0]);
+    MtfShape state = { 0 };
+    for (int i = 1; letter == 'S' && i < c->x.rank - 1; i++)
+        mtf_shape_append(&state, c->x.dims[i]);
     mtf_shape_append(&state, c->ids);
     mtf_shape_append(&state, c->x.dims[c->x.rank - 1]);
     return letter == 'k' ? c->memory : letter == 'g' ? c->queries : state;
@@ -267,7 +271,7 @@ static MtfShape shape_of(const Case *c, char letter) {
     int last = c->x.dims[c->x.rank - 1];
     if (letter == 'q' || letter == 'u')
         return quantized_shape_of(c, letter);
-    if (letter != 0 && strchr("kgS", letter) != NULL)
+    if (letter != 0 && strchr("kgSE", letter) != NULL)
         return attended_shape_of(c, letter);
     if (strchr("zZPywY", letter) != NULL && letter != 0)
         return routed_shape_of(c, letter);
@@ -542,6 +546,15 @@ static double draw_id(const Case *c) {
     return g_rand_int_range(c->rand, -1, (gint32)mtf_graph_size(c->graph, dim) + 1);
 }
 
+/* States neither grow nor are corrected by more than what they say; logarithms are at most 0, or steps at least that
+ * and rates at most. */
+static double of_states(const Case *c, int k, double value) {
+    bool scans = mtf_operation_row(c->row->kind)->scans;
+    if (c->row->inputs[k] == 'E')
+        return -fabs(value);
+    return k == 3 ? fabs(value) / (scans ? 10 : -10) : value / 10;
+}
+
 /* An element of input `k`. */
 static double draw_value(const Case *c, const MtfTensor *tensor, int k) {
     bool chooses = mtf_operation_mask_has(mtf_operation_row(c->row->kind)->integer_inputs, k);
@@ -554,9 +567,8 @@ static double draw_value(const Case *c, const MtfTensor *tensor, int k) {
     if (mtf_dtype_is_integer(tensor->dtype))
         return g_rand_int_range(c->rand, -4, 5);
     double value = g_rand_double_range(c->rand, c->row->positive ? 0.3 : -3, 3);
-    /* States neither grow nor are corrected by more than what they say, and logarithms are at most 0. */
     if (keeps_states(c))
-        value = k == 3 ? -fabs(value) / 10 : value / 10;
+        value = of_states(c, k, value);
     else if (c->row->kind == MTF_OP_EQUAL || chance(c, 0.05))
         value = c->row->positive ? 1 : rint(value / 2);
     return tensor->dtype == MTF_F64    ? value
