@@ -197,49 +197,56 @@ typedef struct {
     int64_t most;                                           /* outputs of the teacher */
 } Example;
 
-/* Files have as many features of every example; generated ones begin alike and go on to the longest input. */
-static bool describe_example(const MtfGraph *graph, int features, bool of_files, Example *example,
+/* Files have the features of all inputs; generated ones begin alike and go on to the longest input. */
+static bool describe_example(const MtfGraph *graph, bool of_files, Example *example,
                              GError **error) {
-    *example = (Example){ .features = mtf_data_example_size(graph, features), .most = 1 };
+    *example = (Example){ .most = 1 };
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        int64_t outputs = 1;
+        int64_t outputs = 1, size = mtf_data_example_size(graph, t);
         if (tensor->source != MTF_SOURCE_INPUT)
             continue;
-        int64_t size = mtf_feed_is_features(tensor->feed) ? mtf_data_example_size(graph, t)
-                                                          : example->features;
-        if (of_files && size != example->features)
-            return mtf_input_error(
-                error,
-                "inputs \"%s\" and \"%s\" are both features but of different sizes: files hold "
-                "one row of features an example, so give all to one input and take slices of it",
-                mtf_graph_tensor(graph, features)->name, tensor->name);
-        example->features = MAX(example->features, size);
+        if (mtf_feed_is_features(tensor->feed))
+            example->features = of_files ? example->features + size : MAX(example->features, size);
         if (!count_outputs(graph, t, &outputs, error))
             return false;
         example->most = MAX(example->most, outputs);
         if (mtf_feed_is_category(tensor->feed))
-            example->categories += mtf_data_example_size(graph, t);
+            example->categories += size;
         if (tensor->feed == MTF_FEED_TARGETS)
             example->targets = outputs;
         if (tensor->feed == MTF_FEED_LABELS) {
-            example->labels = mtf_data_example_size(graph, t);
+            example->labels = size;
             example->classes = outputs;
         }
     }
     return true;
 }
 
-static bool open_examples(MtfData *data, const MtfDataSettings *settings, int features,
-                          GError **error) {
+/* The inputs with features, MtfFeatureInput. */
+static GArray *feature_inputs(const MtfGraph *graph) {
+    GArray *inputs = g_array_new(FALSE, FALSE, sizeof(MtfFeatureInput));
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        MtfFeatureInput input = { tensor->name, mtf_data_example_size(graph, t) };
+        if (tensor->source == MTF_SOURCE_INPUT && mtf_feed_is_features(tensor->feed))
+            g_array_append_val(inputs, input);
+    }
+    return inputs;
+}
+
+static bool open_examples(MtfData *data, const MtfDataSettings *settings, GError **error) {
     Example example;
-    if (!describe_example(data->graph, features, settings->files != NULL, &example, error))
+    if (!describe_example(data->graph, settings->files != NULL, &example, error))
         return false;
     if (settings->files == NULL) {
         data->teacher = mtf_teacher_new(example.features, example.most, data->seed);
         return true;
     }
+    g_autoptr(GArray) inputs = feature_inputs(data->graph);
     MtfExamplesWanted wanted = { .features = example.features,
+                                 .inputs = (const MtfFeatureInput *)(gpointer)inputs->data,
+                                 .n_inputs = inputs->len > 1 ? (int)inputs->len : 0,
                                  .targets = example.targets,
                                  .labels = example.labels,
                                  .classes = example.classes,
@@ -277,8 +284,7 @@ static char **files_of(char *const *files, bool floats) {
 }
 
 /* A model that reads a text and features beside it: arrays of floats are the features. */
-static bool open_both(MtfData *data, const MtfDataSettings *settings, int features,
-                      GError **error) {
+static bool open_both(MtfData *data, const MtfDataSettings *settings, GError **error) {
     g_autofree char **texts = files_of(settings->files, false);
     g_autofree char **held_texts = files_of(settings->held_out, false);
     g_autofree char **arrays = files_of(settings->files, true);
@@ -291,7 +297,7 @@ static bool open_both(MtfData *data, const MtfDataSettings *settings, int featur
     of_text.held_out = held_texts;
     of_features.files = arrays;
     of_features.held_out = held_arrays;
-    return open_tokens(data, &of_text, error) && open_examples(data, &of_features, features, error);
+    return open_tokens(data, &of_text, error) && open_examples(data, &of_features, error);
 }
 
 static bool check_settings(const MtfData *data, const MtfDataSettings *settings, GError **error) {
@@ -339,9 +345,9 @@ static bool open_sources(MtfData *data, const MtfDataSettings *settings, GError 
     if (!check_inputs(data, error))
         return false;
     if (text >= 0 && features >= 0)
-        return open_both(data, settings, features, error);
+        return open_both(data, settings, error);
     return (text < 0 || open_tokens(data, settings, error)) &&
-           (features < 0 || open_examples(data, settings, features, error));
+           (features < 0 || open_examples(data, settings, error));
 }
 
 /* Text counts its tokens, everything else the examples of its first input. */

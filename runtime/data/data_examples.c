@@ -15,11 +15,15 @@ static const char *const stream_names[STREAMS] = { "features", "targets", "label
 
 typedef struct {
     MtfDataStream *streams[STREAMS];
+    MtfDataStream *
+        *of_inputs; /* [n_inputs]: features of each by themselves, where no file holds all */
     int64_t examples;
 } Part;
 
 struct MtfExamples {
     int64_t wanted[STREAMS]; /* numbers of a record; 0 = none */
+    MtfFeatureInput *inputs; /* [n_inputs] */
+    int n_inputs;
     int64_t classes;
     Part train, held; /* the second is empty when the end of the first is held out */
     int64_t trained;  /* examples of the training part */
@@ -46,8 +50,45 @@ static int stream_of(const MtfExamples *examples, const Part *part, const MtfDat
     return found;
 }
 
+/* The name of an input's file; free with g_free. */
+static char *file_of(const MtfFeatureInput *input) {
+    return g_strdelimit(g_strconcat(input->name, ".npy", NULL), "/", '_');
+}
+
+/* The input that a file is named after, or -1. */
+static int input_of(const MtfExamples *examples, const char *path) {
+    g_autofree char *base = g_path_get_basename(path);
+    for (int i = 0; i < examples->n_inputs; i++) {
+        g_autofree char *name = file_of(&examples->inputs[i]);
+        if (strcmp(name, base) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static bool fail_features(const MtfExamples *examples, const MtfDataArray *array, GError **error) {
+    int64_t places = mtf_data_array_places(array), all = examples->wanted[FEATURES];
+    if (examples->n_inputs == 0)
+        return mtf_input_error(error,
+                               "%s holds records of %" PRId64 " numbers, but an example of this "
+                               "model has %" PRId64 " features",
+                               mtf_data_array_path(array), places, all);
+    g_autofree char *name = file_of(&examples->inputs[0]);
+    return mtf_input_error(error,
+                           "%s holds records of %" PRId64 " numbers, but an example of this model "
+                           "has %" PRId64 " features of %d inputs: give each a file of its name "
+                           "(%s of %" PRId64 ")",
+                           mtf_data_array_path(array), places, all, examples->n_inputs, name,
+                           examples->inputs[0].places);
+}
+
 static bool add_array(const MtfExamples *examples, Part *part, MtfDataArray *array,
                       GError **error) {
+    int input = input_of(examples, mtf_data_array_path(array));
+    if (input >= 0 && mtf_data_array_places(array) == examples->inputs[input].places) {
+        mtf_data_stream_add(part->of_inputs[input], array);
+        return true;
+    }
     int stream = stream_of(examples, part, array);
     if (stream >= 0) {
         if (stream >= LABELS)
@@ -58,18 +99,39 @@ static bool add_array(const MtfExamples *examples, Part *part, MtfDataArray *arr
     /* CIFAR's labels, say, for a model that has none. */
     bool unwanted = mtf_data_array_places(array) == 1;
     if (!unwanted)
-        mtf_input_error(error,
-                        "%s holds records of %" PRId64 " numbers, but an example of this model has "
-                        "%" PRId64 " features",
-                        mtf_data_array_path(array), mtf_data_array_places(array),
-                        examples->wanted[FEATURES]);
+        fail_features(examples, array, error);
     mtf_data_array_free(array);
     return unwanted;
 }
 
+/* Whether features stand for each input by themselves. */
+static bool is_apart(const MtfExamples *examples, const Part *part) {
+    return examples->n_inputs > 0 && mtf_data_stream_records(part->streams[FEATURES]) == 0;
+}
+
+/* How many examples have features of all inputs by themselves. */
+static bool count_apart(const MtfExamples *examples, const Part *part, int64_t *records,
+                        GError **error) {
+    *records = mtf_data_stream_records(part->of_inputs[0]);
+    for (int i = 0; i < examples->n_inputs; i++) {
+        const MtfFeatureInput *input = &examples->inputs[i];
+        int64_t own = mtf_data_stream_records(part->of_inputs[i]);
+        g_autofree char *name = file_of(input);
+        if (own == 0 || own != *records)
+            return mtf_input_error(error,
+                                   "input \"%s\" has %" PRId64 " examples and \"%s\" %" PRId64
+                                   ": of several inputs each reads files of its name, %s",
+                                   input->name, own, examples->inputs[0].name, *records, name);
+    }
+    return true;
+}
+
 static bool check_part(const MtfExamples *examples, Part *part, const char *file, GError **error) {
     part->examples = mtf_data_stream_records(part->streams[FEATURES]);
-    for (int s = 0; s < STREAMS; s++) {
+    bool apart = is_apart(examples, part);
+    if (apart && !count_apart(examples, part, &part->examples, error))
+        return false;
+    for (int s = apart ? FEATURES + 1 : 0; s < STREAMS; s++) {
         int64_t records = mtf_data_stream_records(part->streams[s]);
         if (examples->wanted[s] > 0 && records == 0)
             return mtf_input_error(error,
@@ -154,6 +216,9 @@ static bool open_arrays(const MtfExamples *examples, Part *part, const char *pat
 static bool open_part(const MtfExamples *examples, Part *part, char *const *files, GError **error) {
     for (int s = 0; s < STREAMS; s++)
         part->streams[s] = mtf_data_stream_new();
+    part->of_inputs = g_new0(MtfDataStream *, (gsize)examples->n_inputs + 1);
+    for (int i = 0; i < examples->n_inputs; i++)
+        part->of_inputs[i] = mtf_data_stream_new();
     for (int i = 0; files[i] != NULL; i++) {
         bool (*open)(const MtfExamples *, Part *, const char *, GError **) =
             mtf_clicks_are(files[i]) ? open_clicks
@@ -168,6 +233,9 @@ static bool open_part(const MtfExamples *examples, Part *part, char *const *file
 static void close_part(Part *part) {
     for (int s = 0; s < STREAMS; s++)
         mtf_data_stream_free(part->streams[s]);
+    for (int i = 0; part->of_inputs != NULL && part->of_inputs[i] != NULL; i++)
+        mtf_data_stream_free(part->of_inputs[i]);
+    g_free(part->of_inputs);
 }
 
 /* Files of their own, or the last share of those that are trained on. */
@@ -186,6 +254,8 @@ MtfExamples *mtf_examples_open(const MtfExamplesWanted *wanted, GError **error) 
     examples->wanted[CATEGORIES] = wanted->categories;
     examples->wanted[LABELS] = wanted->labels;
     examples->classes = wanted->classes;
+    examples->n_inputs = wanted->n_inputs;
+    examples->inputs = g_memdup2(wanted->inputs, (gsize)wanted->n_inputs * sizeof *wanted->inputs);
     for (int s = 0; s < STREAMS; s++)
         examples->values[s] = g_new0(double, examples->wanted[s] + 1);
     if (!open_part(examples, &examples->train, wanted->files, error) ||
@@ -201,6 +271,7 @@ void mtf_examples_close(MtfExamples *examples) {
     close_part(&examples->held);
     for (int s = 0; s < STREAMS; s++)
         g_free(examples->values[s]);
+    g_free(examples->inputs);
     g_free(examples);
 }
 
@@ -218,8 +289,19 @@ static bool check_label(const MtfExamples *examples, const Part *part, int64_t r
                            examples->classes);
 }
 
+static bool load_apart(MtfExamples *examples, const Part *part, int64_t record, GError **error) {
+    double *values = examples->values[FEATURES];
+    for (int i = 0; i < examples->n_inputs; values += examples->inputs[i++].places)
+        if (!mtf_data_stream_read(part->of_inputs[i], record, 1, values, error))
+            return false;
+    return true;
+}
+
 static bool load(MtfExamples *examples, const Part *part, int64_t record, GError **error) {
-    for (int s = 0; s < STREAMS; s++)
+    bool apart = is_apart(examples, part);
+    if (apart && !load_apart(examples, part, record, error))
+        return false;
+    for (int s = apart ? FEATURES + 1 : 0; s < STREAMS; s++)
         if (examples->wanted[s] > 0 &&
             !mtf_data_stream_read(part->streams[s], record, 1, examples->values[s], error))
             return false;
@@ -268,7 +350,11 @@ double mtf_examples_category(const MtfExamples *examples, int64_t column) {
 
 char *mtf_examples_identity(const MtfExamples *examples, GError **error) {
     g_autoptr(GChecksum) digest = g_checksum_new(G_CHECKSUM_SHA256);
-    for (int s = 0; s < STREAMS; s++)
+    bool apart = is_apart(examples, &examples->train);
+    for (int i = 0; i < examples->n_inputs && apart; i++)
+        if (!mtf_data_stream_digest(examples->train.of_inputs[i], digest, error))
+            return NULL;
+    for (int s = apart ? FEATURES + 1 : 0; s < STREAMS; s++)
         if (examples->wanted[s] > 0 &&
             !mtf_data_stream_digest(examples->train.streams[s], digest, error))
             return NULL;

@@ -14,8 +14,17 @@
 
 typedef struct MtfExamples MtfExamples;
 
+/* An input of a model that has several with features. They stand one behind another in a record, or for each input
+ * in arrays of its name, "x.npy" for input "x", in any folder; slashes of a name are underscores there. */
 typedef struct {
-    int64_t features;      /* numbers of an example */
+    const char *name;
+    int64_t places; /* numbers of an example */
+} MtfFeatureInput;
+
+typedef struct {
+    int64_t features;              /* numbers of an example */
+    const MtfFeatureInput *inputs; /* whose features they are; NULL = of one input */
+    int n_inputs;
     int64_t targets;       /* of its targets; 0 = the model has none */
     int64_t labels;        /* numbers of its labels: 1 = its class, else that of each place; or 0 */
     int64_t classes;       /* labels are below it */

@@ -14,7 +14,7 @@ typedef struct {
     const MtfTensor *tensor;
     int64_t step;
     int64_t classes; /* of labels and categories */
-    int64_t column;  /* the first of its categories */
+    int64_t column;  /* the first of its categories or features in a file */
     int64_t places;  /* of one example */
 } Filling;
 
@@ -26,12 +26,12 @@ static double drawn_category(const Filling *filling, int64_t example, int64_t pl
     return floor(share * (double)filling->classes);
 }
 
-/* The column of categories that an input begins with: inputs share them in the graph's order. */
+/* The column that an input begins with: inputs of its feed follow one another in the graph's order. */
 static int64_t first_column(const MtfGraph *graph, const MtfTensor *input) {
     int64_t column = 0;
     for (int t = 0; mtf_graph_tensor(graph, t) != input; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        if (tensor->source == MTF_SOURCE_INPUT && mtf_feed_is_category(tensor->feed))
+        if (tensor->source == MTF_SOURCE_INPUT && tensor->feed == input->feed)
             column += mtf_data_example_size(graph, t);
     }
     return column;
@@ -101,7 +101,7 @@ static double value_at(const Filling *filling, int64_t example, int64_t place) {
         return mtf_tokens_get(data->tokens, place + 1);
     case MTF_FEED_FEATURES:
         return data->examples != NULL
-                   ? mtf_examples_feature(data->examples, place)
+                   ? mtf_examples_feature(data->examples, filling->column + place)
                    : mtf_teacher_feature(data->teacher, filling->step, example, place);
     case MTF_FEED_TARGETS:
         return data->examples != NULL ? mtf_examples_target(data->examples, place)
@@ -179,7 +179,7 @@ bool mtf_data_fill(MtfData *data, int tensor, int64_t step, const MtfOperand *sl
                         .step =
                             step + (data->held_out && mtf_data_is_generated(data) ? HELD_STEPS : 0),
                         .places = mtf_data_example_size(data->graph, tensor) };
-    if (mtf_feed_is_category(filling.tensor->feed))
+    if (mtf_feed_is_category(filling.tensor->feed) || mtf_feed_is_features(filling.tensor->feed))
         filling.column = first_column(data->graph, filling.tensor);
     if (filling.tensor->feed == MTF_FEED_LABELS || filling.tensor->feed == MTF_FEED_CATEGORIES)
         filling.classes = mtf_data_id_bound(data->graph, tensor);

@@ -240,7 +240,7 @@ static void inputs_of_fewer_features_have_the_first_of_them(void **state) {
     for (int b = 0; b < BATCH; b++)
         assert_memory_equal(x[b], z[b], sizeof x[b]);
     assert_true(z[0][FEATURES] < 0 || z[0][FEATURES] > 0);
-    refused(graph, "tests/golden/none.npy", "give all to one input and take slices of it");
+    refused(graph, "tests/golden/none.npy", "none.npy");
 }
 
 static void labels_name_the_largest_target_and_every_class_occurs(void **state) {

@@ -377,6 +377,51 @@ static void files_that_do_not_belong_together_are_refused(void **state) {
     assert_false(all);
 }
 
+/* Three records of float32, version 1 of the format. */
+static char *write_rows(const char *name, int places, const float *numbers) {
+    g_autoptr(GString) file = g_string_new(NULL);
+    g_string_append_len(file, "\x93NUMPY\x01\x00\x76\x00", 10);
+    g_string_append_printf(file, "{'descr': '<f4', 'fortran_order': False, 'shape': (3, %d), }",
+                           places);
+    while (file->len < 127)
+        g_string_append_c(file, ' ');
+    g_string_append_c(file, '\n');
+    g_string_append_len(file, (const char *)numbers, 3 * places * (gssize)sizeof *numbers);
+    return write_file(name, file->str, file->len);
+}
+
+/* Each of its own file, or one behind another in the same one. */
+static void several_inputs_read_features_of_their_own(void **state) {
+    (void)state;
+    static const float one[] = { 1, 2, 3 }, two[] = { 10, 11, 20, 21, 30, 31 },
+                       all[] = { 1, 10, 11, 2, 20, 21, 3, 30, 31 };
+    static const MtfFeatureInput inputs[] = { { "x", 1 }, { "past/0", 2 } };
+    g_autofree char *x = write_rows("x.npy", 1, one), *past = write_rows("past_0.npy", 2, two),
+                    *other = write_rows("other.npy", 2, two),
+                    *whole = write_rows("all.npy", 3, all);
+    char *const apart[] = { past, x, NULL }, *const joined[] = { whole, NULL },
+                *const half[] = { x, NULL }, *const lost[] = { x, other, NULL };
+    MtfExamplesWanted wanted = { .features = 3, .inputs = inputs, .n_inputs = 2, .files = apart };
+    g_autoptr(MtfExamples) of_each = mtf_examples_open(&wanted, NULL);
+    wanted.files = joined;
+    g_autoptr(MtfExamples) of_all = mtf_examples_open(&wanted, NULL);
+    assert_non_null(of_each);
+    assert_non_null(of_all);
+    for (int64_t i = 0; i < 3; i++) {
+        assert_true(mtf_examples_load(of_each, 7, i, NULL) &&
+                    mtf_examples_load(of_all, 7, i, NULL));
+        double first = mtf_examples_feature(of_each, 0);
+        assert_true(mtf_examples_feature(of_each, 2) == 10 * first + 1);
+        for (int64_t k = 0; k < 3; k++)
+            assert_true(mtf_examples_feature(of_each, k) == mtf_examples_feature(of_all, k));
+    }
+    wanted.files = half;
+    expect_no_examples(&wanted, "each reads files of its name, past_0.npy");
+    wanted.files = lost;
+    expect_no_examples(&wanted,
+                       "3 features of 2 inputs: give each a file of its name (x.npy of 1)");
+}
+
 static int open_folder(void **state) {
     (void)state;
     folder = g_dir_make_tmp("meshtf-data-XXXXXX", NULL);
@@ -412,6 +457,7 @@ int main(void) {
         cmocka_unit_test(shards_are_one_stream_and_its_end_is_held_out),
         cmocka_unit_test(rows_of_tokens_follow_one_another),
         cmocka_unit_test(examples_are_features_with_their_own_labels),
+        cmocka_unit_test(several_inputs_read_features_of_their_own),
         cmocka_unit_test(files_that_do_not_belong_together_are_refused),
     };
     return cmocka_run_group_tests(tests, open_folder, remove_folder);
