@@ -246,6 +246,9 @@ bool mtf_mesh_attempt_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *at
 /* Of what is hopeless, the share that a first look's bound comes to where more rounds are likely to say that it is. */
 #define NEARLY_HOPELESS 0.9
 
+/* … and where sixty rounds are: others do not come so far, and have looked in vain. */
+#define ALL_BUT_HOPELESS 0.97
+
 static bool is_nearly_hopeless(int64_t least, int64_t hopeless) {
     return (double)least > NEARLY_HOPELESS * (double)hopeless;
 }
@@ -435,7 +438,7 @@ MtfMeshLook mtf_mesh_look(const MtfPlanSearch *search, const MtfMesh *mesh, int 
     look.hopeless = hopeless < INT64_MAX &&
                     search_problem(search, attempt, hopeless, rounds, NULL) && attempt->hopeless;
     look.least = look.hopeless ? hopeless : attempt->free.bound;
-    look.nearly = is_nearly_hopeless(look.least, hopeless);
+    look.nearly = (double)look.least > ALL_BUT_HOPELESS * (double)hopeless;
     return look;
 }
 
