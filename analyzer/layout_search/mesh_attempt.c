@@ -246,7 +246,7 @@ bool mtf_mesh_attempt_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *at
 /* Of what is hopeless, the share that a first look's bound comes to where more rounds are likely to say that it is. */
 #define NEARLY_HOPELESS 0.9
 
-/* … and where sixty rounds are: others do not come so far, and have looked in vain. */
+/* … and where sixty rounds are; from farther off they do not come so far. */
 #define ALL_BUT_HOPELESS 0.97
 
 static bool is_nearly_hopeless(int64_t least, int64_t hopeless) {
