@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from cuda_timing import captured, seconds_of
+
 RUNS = [("resnet resnet-50", 256), ("resnet resnet-50", 64), ("resnet resnet-152", 128), ("resnet wide-resnet-50", 128), ("vgg vgg-16", 128),
         ("densenet densenet-121", 128), ("inception3 inception3", 128), ("vit vit-l16", 64), ("bert bert-large", 32), ("unet unet-3d", 4),
         ("lstm-lm 2x512", 128)]
@@ -167,33 +169,6 @@ def train(name, batch, how):
     seconds = statistics.median(step() for _ in range(12))
     say("train", *name.split(), batch, LENGTHS.get(name, "-"), how, f"{seconds:.5f}", f"{torch.cuda.max_memory_allocated() / 2 ** 30:.2f}",
         f"{torch.cuda.max_memory_reserved() / 2 ** 30:.2f}")
-
-
-def seconds_of(call, times=20):
-    call()
-    torch.cuda.synchronize()
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    taken = []
-    for _ in range(times):
-        start.record()
-        call()
-        end.record()
-        torch.cuda.synchronize()
-        taken.append(start.elapsed_time(end) * 1e-3)
-    return statistics.median(taken)
-
-
-def captured(call):
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            call()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
-    return graph.replay
 
 
 def generate(name):

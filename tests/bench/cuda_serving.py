@@ -18,6 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from cuda_timing import captured, seconds_of
+
 COUNT, WIDTH, HEADS, SHARED, FEATURES, INNER, VOCAB, OWN = 32, 4096, 32, 8, 128, 14336, 128256, 8
 DECODES = ((1, 1024), (1, 8192), (1, 32768), (8, 1024), (8, 8192), (8, 32768), (64, 1024), (64, 4096))
 PROMPTS = ((1, 512), (1, 2048), (1, 16384), (16, 512))
@@ -30,31 +32,6 @@ def ready():
 
 def say(*values):
     print(*(f"{x:.6g}" if isinstance(x, float) else x for x in values), flush=True)
-
-
-def seconds_of(call, times=20):
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    taken = []
-    for _ in range(times):
-        start.record()
-        call()
-        end.record()
-        torch.cuda.synchronize()
-        taken.append(start.elapsed_time(end) * 1e-3)
-    return statistics.median(taken)
-
-
-def captured(call):
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            call()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
-    return graph.replay
 
 
 def drawn(*shape):

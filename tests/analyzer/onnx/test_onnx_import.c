@@ -10,23 +10,9 @@
 
 #include <string.h>
 
-static MtfGraph *import_with(GByteArray *graph, const MtfOnnxImport *request, GError **error) {
-    g_autoptr(GByteArray) bytes = mtf_make_model(graph, 17);
-    g_autoptr(MtfOnnxModel) model = mtf_onnx_model_parse("m.onnx", bytes->data, bytes->len, error);
-    return model == NULL ? NULL : mtf_onnx_import(model, request, NULL, error);
-}
-
 static MtfGraph *import(GByteArray *graph, GError **error) {
     const MtfOnnxImport request = { .standard_batch = 2, .standard_length = 16 };
-    return import_with(graph, &request, error);
-}
-
-static const char *format(const MtfGraph *graph, const char *tensor) {
-    static char *text;
-    g_free(text);
-    int t = mtf_graph_find_tensor(graph, tensor);
-    assert_int_not_equal(t, -1);
-    return text = mtf_graph_tensor_format(graph, t);
+    return mtf_make_import(graph, &request, error);
 }
 
 static int count_kind(const MtfGraph *graph, int kind) {
@@ -56,8 +42,8 @@ static void dimensions_that_operations_tie_share_a_name(void **state) {
     mtf_make_node(g, "Add", "x,o", "y", "");
     mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "rows,8");
     g_autoptr(MtfGraph) graph = import(g, NULL);
-    assert_string_equal(format(graph, "y"), "f32[rows:2, features:8]");
-    assert_string_equal(format(graph, "w2"), "f32[features_2:32, features:8]");
+    assert_string_equal(mtf_make_format(graph, "y"), "f32[rows:2, features:8]");
+    assert_string_equal(mtf_make_format(graph, "w2"), "f32[features_2:32, features:8]");
     assert_string_equal(mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "w1"))->stored,
                         "w1[8,32]");
     assert_int_equal(graph->operations->len, 4);
@@ -75,8 +61,8 @@ static void two_axes_of_one_tensor_keep_different_names(void **state) {
     mtf_make_node(g, "MatMul", "shares,x", "y", "");
     mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "3,4,5");
     g_autoptr(MtfGraph) graph = import(g, NULL);
-    assert_string_equal(format(graph, "scores"), "f32[batch:3, length:4, memory:4]");
-    assert_string_equal(format(graph, "y"), "f32[batch:3, length:4, features:5]");
+    assert_string_equal(mtf_make_format(graph, "scores"), "f32[batch:3, length:4, memory:4]");
+    assert_string_equal(mtf_make_format(graph, "y"), "f32[batch:3, length:4, features:5]");
     assert_int_equal(count_kind(graph, MTF_OP_RENAME), 2);
     assert_int_equal(count_kind(graph, MTF_OP_TRANSPOSE), 0);
 }
@@ -100,8 +86,8 @@ static void integers_keep_their_bits(void **state) {
         mtf_make_input(g, 12, "y", types[i].type, "batch,5");
         mtf_make_input(g, 12, "places", MTF_ONNX_INT64, "batch,1");
         g_autoptr(MtfGraph) graph = import(g, NULL);
-        assert_string_equal(format(graph, "y"), types[i].x);
-        assert_string_equal(format(graph, "places"), "i64[batch:2]");
+        assert_string_equal(mtf_make_format(graph, "y"), types[i].x);
+        assert_string_equal(mtf_make_format(graph, "places"), "i64[batch:2]");
         for (int k = 0; types[i].type == MTF_ONNX_INT64 && k < (int)graph->operations->len; k++)
             if (mtf_graph_operation(graph, k)->kind == MTF_OP_CONSTANT)
                 assert_true(mtf_graph_operation(graph, k)->attributes.value == 0x1p40);
@@ -129,8 +115,8 @@ static void truths_are_bools(void **state) {
     static const char *const bools[] = { "above", "near",         "both", "flags",
                                          "other", "padding_mask", "any" };
     for (gsize i = 0; i < G_N_ELEMENTS(bools); i++)
-        assert_string_equal(format(graph, bools[i]), "bool[batch:2, features:5]");
-    assert_string_equal(format(graph, "y"), "f32[batch:2, features:5]");
+        assert_string_equal(mtf_make_format(graph, bools[i]), "bool[batch:2, features:5]");
+    assert_string_equal(mtf_make_format(graph, "y"), "f32[batch:2, features:5]");
 }
 
 /* A known list of 0 and 1, and a known triangle: neither a range nor a choice of bools is one of numbers. */
@@ -145,7 +131,7 @@ static void known_truths_are_bools(void **state) {
     mtf_make_node(g, "Where", "triangle,a,zero", "y", "");
     mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "batch,3,2");
     g_autoptr(MtfGraph) graph = import(g, NULL);
-    assert_string_equal(format(graph, "y"), "f32[batch:2, length:3, features:2]");
+    assert_string_equal(mtf_make_format(graph, "y"), "f32[batch:2, length:3, features:2]");
 }
 
 /* Reshape to [shape(x)[0], shape(x)[1], 2, 3] as exporters write it. */
@@ -163,7 +149,7 @@ static void shape_arithmetic_is_worked_out(void **state) {
     mtf_make_node(g, "Reshape", "x,to", "y", "");
     mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "batch,7,2,3");
     g_autoptr(MtfGraph) graph = import(g, NULL);
-    assert_string_equal(format(graph, "y"), "f32[batch:2, length:7, part:2, part_2:3]");
+    assert_string_equal(mtf_make_format(graph, "y"), "f32[batch:2, length:7, part:2, part_2:3]");
     assert_int_equal(graph->operations->len, 1);
 }
 
@@ -193,10 +179,10 @@ static void a_loss_makes_an_inference_graph_one_to_train(void **state) {
     mtf_make_node(g, "Softmax", "scores", "p", "axis=1");
     mtf_make_input(g, 12, "p", MTF_ONNX_FLOAT, "batch,4");
     const MtfOnnxImport request = { .standard_batch = 2, .loss = "cross-entropy:answers" };
-    g_autoptr(MtfGraph) graph = import_with(g, &request, NULL);
+    g_autoptr(MtfGraph) graph = mtf_make_import(g, &request, NULL);
     assert_non_null(graph);
     assert_int_equal(graph->loss, mtf_graph_find_tensor(graph, "loss"));
-    assert_string_equal(format(graph, "answers"), "i32[batch:2]");
+    assert_string_equal(mtf_make_format(graph, "answers"), "i32[batch:2]");
     assert_int_equal(mtf_graph_find_tensor(graph, "p"), -1); /* the loss takes the scores */
 }
 
@@ -220,11 +206,11 @@ static void a_loss_that_the_file_has_is_trained_by(void **state) {
     static const char *const texts[] = { "output", "output:mean", "output:sum" };
     for (gsize i = 0; i < G_N_ELEMENTS(texts); i++) {
         const MtfOnnxImport request = { .batch = 4, .loss = texts[i] };
-        g_autoptr(MtfGraph) graph = import_with(with_loss(), &request, NULL);
+        g_autoptr(MtfGraph) graph = mtf_make_import(with_loss(), &request, NULL);
         assert_non_null(graph);
         assert_string_equal(mtf_graph_tensor(graph, graph->loss)->name, i < 2 ? "mean" : "sum");
-        assert_string_equal(format(graph, "c"), "i64[batch:4]");
-        assert_string_equal(format(graph, "x"), "f32[batch:4, features:8]");
+        assert_string_equal(mtf_make_format(graph, "c"), "i64[batch:4]");
+        assert_string_equal(mtf_make_format(graph, "x"), "f32[batch:4, features:8]");
         assert_int_equal(mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "c"))->feed,
                          MTF_FEED_LABELS);
     }
@@ -244,7 +230,7 @@ static void what_is_no_loss_is_refused(void **state) {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         const MtfOnnxImport request = { .standard_batch = 2, .loss = cases[i].loss };
         g_autoptr(GError) error = NULL;
-        g_autoptr(MtfGraph) graph = import_with(with_loss(), &request, &error);
+        g_autoptr(MtfGraph) graph = mtf_make_import(with_loss(), &request, &error);
         assert_null(graph);
         assert_string_equal(error->message, cases[i].sentence);
     }
@@ -430,9 +416,9 @@ static void noise_is_drawn(void **state) {
     mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "batch,6");
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) graph = import(g, &error);
-    assert_string_equal(graph != NULL ? format(graph, "noise") : error->message,
+    assert_string_equal(graph != NULL ? mtf_make_format(graph, "noise") : error->message,
                         "f32[batch:2, features:6]");
-    assert_string_equal(format(graph, "coins"), "bool[features:6]");
+    assert_string_equal(mtf_make_format(graph, "coins"), "bool[features:6]");
     int noise = mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "noise"))->producer;
     assert_int_equal(mtf_graph_operation(graph, noise)->kind, MTF_OP_RANDOM_NORMAL);
     assert_true(mtf_graph_operation(graph, noise)->attributes.mean == 0.5 &&
@@ -546,46 +532,6 @@ static void heads_that_do_not_go_together_are_refused(void **state) {
     fails_with(g, "m.onnx: node 0 (RotaryEmbedding): 8 features of 8 cannot turn by 3 angles");
 }
 
-/* The shape of y where a file of 2 examples is asked for 5. */
-static char *shape_for_five(GByteArray *graph) {
-    const MtfOnnxImport request = { .batch = 5, .standard_batch = 2, .standard_length = 16 };
-    g_autoptr(GError) error = NULL;
-    g_autoptr(MtfGraph) built = import_with(graph, &request, &error);
-    if (built == NULL)
-        fail_msg("%s", error->message);
-    return mtf_graph_tensor_format(built, mtf_graph_find_tensor(built, "y"));
-}
-
-/* PyTorch 2's exporter writes what is repeated for each example as it comes out, here a token of a class. */
-static void rows_that_are_alike_are_for_any_batch(void **state) {
-    (void)state;
-    GByteArray *g = g_byte_array_new();
-    mtf_make_tensor(g, "token", MTF_ONNX_FLOAT, "2,1,4", (double[]){ 1, 2, 3, 4, 1, 2, 3, 4 });
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,4");
-    mtf_make_node(g, "Concat", "token,x", "all", "axis=1");
-    mtf_make_node(g, "Relu", "all", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,4,4");
-    g_autofree char *shape = shape_for_five(g);
-    assert_string_equal(shape, "f32[batch:5, joined:4, features:4]");
-}
-
-/* Examples inside of an axis that begins with places: 3 times all of them. */
-static void examples_behind_places_are_told_apart(void **state) {
-    (void)state;
-    GByteArray *g = g_byte_array_new();
-    mtf_make_tensor(g, "rows", MTF_ONNX_INT64, "2", (double[]){ 6, 8 });
-    mtf_make_tensor(g, "back", MTF_ONNX_INT64, "3", (double[]){ 3, 2, 8 });
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,8");
-    mtf_make_node(g, "Transpose", "x", "t", "perm=1,0,2");
-    mtf_make_node(g, "Reshape", "t,rows", "r", "");
-    mtf_make_node(g, "Relu", "r", "a", "");
-    mtf_make_node(g, "Reshape", "a,back", "b", "");
-    mtf_make_node(g, "Add", "b,t", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "3,2,8");
-    g_autofree char *shape = shape_for_five(g);
-    assert_string_equal(shape, "f32[length:3, batch:5, features:8]");
-}
-
 /* What Transpose makes is a view inside of the graph, but the output's dimensions are in the file's order. */
 static void outputs_have_the_order_of_the_file(void **state) {
     (void)state;
@@ -614,15 +560,16 @@ static MtfGraph *behind_past(int64_t length) {
     int64_t sizes[] = { 3, length };
     const MtfSizeOverrides given = { names, sizes };
     const MtfOnnxImport request = { .standard_batch = 2, .sizes = &given };
-    return import_with(g, &request, NULL);
+    return mtf_make_import(g, &request, NULL);
 }
 
 static void a_past_without_a_length_is_none(void **state) {
     (void)state;
     g_autoptr(MtfGraph) alone = behind_past(0), behind = behind_past(5);
-    assert_string_equal(format(alone, "y"), "f32[batch:2, channels:2, length:3, width:8]");
+    assert_string_equal(mtf_make_format(alone, "y"), "f32[batch:2, channels:2, length:3, width:8]");
     assert_int_equal(count_kind(alone, MTF_OP_CONCAT), 0);
-    assert_string_equal(format(behind, "y"), "f32[batch:2, channels:2, joined:8, width:8]");
+    assert_string_equal(mtf_make_format(behind, "y"),
+                        "f32[batch:2, channels:2, joined:8, width:8]");
     assert_int_equal(mtf_graph_tensor(behind, mtf_graph_find_tensor(behind, "past.0.key"))->feed,
                      MTF_FEED_FEATURES);
 }
@@ -643,96 +590,6 @@ static void claims_of_size_allocate_nothing(void **state) {
     mtf_wire_put_message(g, 5, tensor);
     g_byte_array_unref(tensor);
     fails_with(g, "m.onnx: tensor \"w\" should have 1125899906842624 elements and holds 0");
-}
-
-static void a_batch_that_the_file_fixes_can_be_another(void **state) {
-    (void)state;
-    GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,3,4");
-    mtf_make_tensor(g, "to", MTF_ONNX_INT64, "2", (double[]){ 1, 12 });
-    mtf_make_weight(g, "w", 12, 5);
-    mtf_make_node(g, "Reshape", "x,to", "flat", "");
-    mtf_make_node(g, "Gemm", "flat,w", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,5");
-    const MtfOnnxImport request = { .batch = 6 };
-    g_autoptr(MtfGraph) graph = import_with(g, &request, NULL);
-    assert_string_equal(format(graph, "y"), "f32[batch:6, features_2:5]");
-}
-
-/* Examples counted with the heads behind them, or behind steps in time, copied by a 0, and with the file's batch beside
- * sizes that are open; a token and a constant that the file has for its own examples. */
-static void another_batch_goes_where_the_examples_go(void **state) {
-    (void)state;
-    static const struct {
-        const char *after;
-        int rank;
-        double sizes[4];
-    } shapes[] = {
-        { "f32[part:12, part_2:3, part_3:2]", 3, { 2, 3, 2 } },
-        { "f32[batch:6, part:4, part_2:3]", 3, { 0, 4, -1 } },
-        { "f32[batch:6, part:2, part_2:6]", 3, { 1, -1, 6 } },
-        { "f32[part:12, part_2:6]", 2, { 2, -1 } },
-    };
-    const MtfOnnxImport request = { .batch = 6 };
-    for (gsize i = 0; i < G_N_ELEMENTS(shapes); i++) {
-        GByteArray *g = g_byte_array_new();
-        g_autofree char *rank = g_strdup_printf("%d", shapes[i].rank);
-        mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,3,4");
-        mtf_make_tensor(g, "to", MTF_ONNX_INT64, rank, shapes[i].sizes);
-        mtf_make_node(g, "Relu", "x", "r", "");
-        mtf_make_node(g, "Reshape", "r,to", "y", "");
-        mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,12");
-        g_autoptr(GError) error = NULL;
-        g_autoptr(MtfGraph) graph = import_with(g, &request, &error);
-        assert_string_equal(graph != NULL ? format(graph, "y") : error->message, shapes[i].after);
-    }
-}
-
-static void what_the_file_has_for_its_examples_serves_others(void **state) {
-    (void)state;
-    const MtfOnnxImport request = { .batch = 6 };
-    GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,4");
-    mtf_make_tensor(g, "ones", MTF_ONNX_FLOAT, "2,3,1", (double[]){ 1, 1, 1, 1, 1, 1 });
-    mtf_make_tensor(g, "order", MTF_ONNX_INT64, "2,12",
-                    (double[]){ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
-                                12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23 });
-    mtf_make_tensor(g, "all", MTF_ONNX_INT64, "1", (double[]){ -1 });
-    mtf_make_node(g, "Add", "x,ones", "a", "");
-    mtf_make_node(g, "Reshape", "a,all", "flat", "");
-    mtf_make_node(g, "Gather", "flat,order", "y", "");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,12");
-    g_autoptr(MtfGraph) graph = import_with(g, &request, NULL);
-    assert_non_null(graph);
-    assert_string_equal(format(graph, "y"), "f32[part_2:6, part_3:12]");
-    /* A token for its one example, or repeated for each of its two. */
-    for (int own = 1; own <= 2; own++) {
-        g = g_byte_array_new();
-        mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, own == 1 ? "1,3,4" : "2,3,4");
-        mtf_make_tensor(g, "token", MTF_ONNX_FLOAT, "1,1,4", (double[]){ 1, 2, 3, 4 });
-        mtf_make_tensor(g, "to", MTF_ONNX_INT64, "3", (double[]){ (double)own, 1, 4 });
-        mtf_make_node(g, "Expand", "token,to", "tokens", "");
-        mtf_make_node(g, "Concat", "tokens,x", "y", "axis=1");
-        mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,4,4");
-        g_autoptr(MtfGraph) joined = import_with(g, &request, NULL);
-        assert_non_null(joined);
-        assert_string_equal(format(joined, "y"), "f32[batch:6, joined:4, features:4]");
-    }
-}
-
-/* The first row of all is the file's one example, whatever the batch. */
-static void scores_of_the_files_own_example_are_refused(void **state) {
-    (void)state;
-    GByteArray *g = g_byte_array_new();
-    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,4");
-    mtf_make_tensor(g, "first", MTF_ONNX_INT64, "1", (double[]){ 0 });
-    mtf_make_node(g, "Gather", "x,first", "y", "axis=0");
-    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,4");
-    const MtfOnnxImport request = { .batch = 6, .loss = "cross-entropy:labels" };
-    g_autoptr(GError) error = NULL;
-    assert_null(import_with(g, &request, &error));
-    assert_non_null(strstr(error->message, "with a batch of 6 in place of the file's 1"));
-    assert_non_null(strstr(error->message, "has 1 rows, not one for each example"));
 }
 
 /* Nothing that gradients could pass through. */
@@ -817,15 +674,9 @@ int main(void) {
         cmocka_unit_test(sequences_go_where_they_are_taken),
         cmocka_unit_test(places_that_do_not_go_together_are_refused),
         cmocka_unit_test(heads_that_do_not_go_together_are_refused),
-        cmocka_unit_test(rows_that_are_alike_are_for_any_batch),
-        cmocka_unit_test(examples_behind_places_are_told_apart),
         cmocka_unit_test(outputs_have_the_order_of_the_file),
         cmocka_unit_test(a_past_without_a_length_is_none),
         cmocka_unit_test(claims_of_size_allocate_nothing),
-        cmocka_unit_test(a_batch_that_the_file_fixes_can_be_another),
-        cmocka_unit_test(another_batch_goes_where_the_examples_go),
-        cmocka_unit_test(what_the_file_has_for_its_examples_serves_others),
-        cmocka_unit_test(scores_of_the_files_own_example_are_refused),
         cmocka_unit_test(softmax_along_an_axis_of_one_element_is_one),
         cmocka_unit_test(light_networks_have_their_multiply_adds_and_parameters),
     };

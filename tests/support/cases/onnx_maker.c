@@ -139,3 +139,17 @@ GByteArray *mtf_make_model(GByteArray *graph, int opset) {
     put_inner(model, 7, graph);
     return model;
 }
+
+MtfGraph *mtf_make_import(GByteArray *graph, const MtfOnnxImport *request, GError **error) {
+    g_autoptr(GByteArray) bytes = mtf_make_model(graph, 17);
+    g_autoptr(MtfOnnxModel) model = mtf_onnx_model_parse("m.onnx", bytes->data, bytes->len, error);
+    return model == NULL ? NULL : mtf_onnx_import(model, request, NULL, error);
+}
+
+const char *mtf_make_format(const MtfGraph *graph, const char *tensor) {
+    static char *text;
+    g_free(text);
+    int t = mtf_graph_find_tensor(graph, tensor);
+    g_assert_cmpint(t, >=, 0);
+    return text = mtf_graph_tensor_format(graph, t);
+}

@@ -10,6 +10,7 @@
 #ifndef MTF_TESTS_ONNX_MAKER_H
 #define MTF_TESTS_ONNX_MAKER_H
 
+#include "analyzer/onnx/onnx_import.h"
 #include "layouts/onnx/onnx_tensor.h"
 
 /* An input (field 11) or output (12); sizes are numbers or names. */
@@ -33,5 +34,11 @@ void mtf_make_node_around(GByteArray *graph, const char *op, const char *inputs,
 
 /* The whole file; takes `graph` over. */
 GByteArray *mtf_make_model(GByteArray *graph, int opset);
+
+/* Imports a made graph (takes it) as the file "m.onnx" of opset 17. */
+MtfGraph *mtf_make_import(GByteArray *graph, const MtfOnnxImport *request, GError **error);
+
+/* "f32[batch:2, features:4]" of an imported tensor, until the next call. */
+const char *mtf_make_format(const MtfGraph *graph, const char *tensor);
 
 #endif

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* ONNX files of one batch, imported for another. */
+#include "tests/support/cmocka.h"
+
+#include "tests/support/cases/onnx_maker.h"
+
+#include <string.h>
+
+static void a_batch_that_the_file_fixes_can_be_another(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,3,4");
+    mtf_make_tensor(g, "to", MTF_ONNX_INT64, "2", (double[]){ 1, 12 });
+    mtf_make_weight(g, "w", 12, 5);
+    mtf_make_node(g, "Reshape", "x,to", "flat", "");
+    mtf_make_node(g, "Gemm", "flat,w", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,5");
+    const MtfOnnxImport request = { .batch = 6 };
+    g_autoptr(MtfGraph) graph = mtf_make_import(g, &request, NULL);
+    assert_string_equal(mtf_make_format(graph, "y"), "f32[batch:6, features_2:5]");
+}
+
+/* Examples counted with the heads behind them, or behind steps in time, copied by a 0, and with the file's batch beside
+ * sizes that are open; a token and a constant that the file has for its own examples. */
+static void another_batch_goes_where_the_examples_go(void **state) {
+    (void)state;
+    static const struct {
+        const char *after;
+        int rank;
+        double sizes[4];
+    } shapes[] = {
+        { "f32[part:12, part_2:3, part_3:2]", 3, { 2, 3, 2 } },
+        { "f32[batch:6, part:4, part_2:3]", 3, { 0, 4, -1 } },
+        { "f32[batch:6, part:2, part_2:6]", 3, { 1, -1, 6 } },
+        { "f32[part:12, part_2:6]", 2, { 2, -1 } },
+    };
+    const MtfOnnxImport request = { .batch = 6 };
+    for (gsize i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        GByteArray *g = g_byte_array_new();
+        g_autofree char *rank = g_strdup_printf("%d", shapes[i].rank);
+        mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,3,4");
+        mtf_make_tensor(g, "to", MTF_ONNX_INT64, rank, shapes[i].sizes);
+        mtf_make_node(g, "Relu", "x", "r", "");
+        mtf_make_node(g, "Reshape", "r,to", "y", "");
+        mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,12");
+        g_autoptr(GError) error = NULL;
+        g_autoptr(MtfGraph) graph = mtf_make_import(g, &request, &error);
+        assert_string_equal(graph != NULL ? mtf_make_format(graph, "y") : error->message,
+                            shapes[i].after);
+    }
+}
+
+static void what_the_file_has_for_its_examples_serves_others(void **state) {
+    (void)state;
+    const MtfOnnxImport request = { .batch = 6 };
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,4");
+    mtf_make_tensor(g, "ones", MTF_ONNX_FLOAT, "2,3,1", (double[]){ 1, 1, 1, 1, 1, 1 });
+    mtf_make_tensor(g, "order", MTF_ONNX_INT64, "2,12",
+                    (double[]){ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+                                12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23 });
+    mtf_make_tensor(g, "all", MTF_ONNX_INT64, "1", (double[]){ -1 });
+    mtf_make_node(g, "Add", "x,ones", "a", "");
+    mtf_make_node(g, "Reshape", "a,all", "flat", "");
+    mtf_make_node(g, "Gather", "flat,order", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,12");
+    g_autoptr(MtfGraph) graph = mtf_make_import(g, &request, NULL);
+    assert_non_null(graph);
+    assert_string_equal(mtf_make_format(graph, "y"), "f32[part_2:6, part_3:12]");
+    /* A token for its one example, or repeated for each of its two. */
+    for (int own = 1; own <= 2; own++) {
+        g = g_byte_array_new();
+        mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, own == 1 ? "1,3,4" : "2,3,4");
+        mtf_make_tensor(g, "token", MTF_ONNX_FLOAT, "1,1,4", (double[]){ 1, 2, 3, 4 });
+        mtf_make_tensor(g, "to", MTF_ONNX_INT64, "3", (double[]){ (double)own, 1, 4 });
+        mtf_make_node(g, "Expand", "token,to", "tokens", "");
+        mtf_make_node(g, "Concat", "tokens,x", "y", "axis=1");
+        mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,4,4");
+        g_autoptr(MtfGraph) joined = mtf_make_import(g, &request, NULL);
+        assert_non_null(joined);
+        assert_string_equal(mtf_make_format(joined, "y"), "f32[batch:6, joined:4, features:4]");
+    }
+}
+
+/* The first row of all is the file's one example, whatever the batch. */
+static void scores_of_the_files_own_example_are_refused(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,4");
+    mtf_make_tensor(g, "first", MTF_ONNX_INT64, "1", (double[]){ 0 });
+    mtf_make_node(g, "Gather", "x,first", "y", "axis=0");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,4");
+    const MtfOnnxImport request = { .batch = 6, .loss = "cross-entropy:labels" };
+    g_autoptr(GError) error = NULL;
+    assert_null(mtf_make_import(g, &request, &error));
+    assert_non_null(strstr(error->message, "with a batch of 6 in place of the file's 1"));
+    assert_non_null(strstr(error->message, "has 1 rows, not one for each example"));
+}
+
+/* The shape of y where a file of 2 examples is asked for 5. */
+static char *shape_for_five(GByteArray *graph) {
+    const MtfOnnxImport request = { .batch = 5, .standard_batch = 2, .standard_length = 16 };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) built = mtf_make_import(graph, &request, &error);
+    if (built == NULL)
+        fail_msg("%s", error->message);
+    return mtf_graph_tensor_format(built, mtf_graph_find_tensor(built, "y"));
+}
+
+/* PyTorch 2's exporter writes what is repeated for each example as it comes out, here a token of a class. */
+static void rows_that_are_alike_are_for_any_batch(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_tensor(g, "token", MTF_ONNX_FLOAT, "2,1,4", (double[]){ 1, 2, 3, 4, 1, 2, 3, 4 });
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,4");
+    mtf_make_node(g, "Concat", "token,x", "all", "axis=1");
+    mtf_make_node(g, "Relu", "all", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,4,4");
+    g_autofree char *shape = shape_for_five(g);
+    assert_string_equal(shape, "f32[batch:5, joined:4, features:4]");
+}
+
+/* Examples inside of an axis that begins with places: 3 times all of them. */
+static void examples_behind_places_are_told_apart(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_tensor(g, "rows", MTF_ONNX_INT64, "2", (double[]){ 6, 8 });
+    mtf_make_tensor(g, "back", MTF_ONNX_INT64, "3", (double[]){ 3, 2, 8 });
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,8");
+    mtf_make_node(g, "Transpose", "x", "t", "perm=1,0,2");
+    mtf_make_node(g, "Reshape", "t,rows", "r", "");
+    mtf_make_node(g, "Relu", "r", "a", "");
+    mtf_make_node(g, "Reshape", "a,back", "b", "");
+    mtf_make_node(g, "Add", "b,t", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "3,2,8");
+    g_autofree char *shape = shape_for_five(g);
+    assert_string_equal(shape, "f32[length:3, batch:5, features:8]");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_that_are_alike_are_for_any_batch),
+        cmocka_unit_test(examples_behind_places_are_told_apart),
+        cmocka_unit_test(a_batch_that_the_file_fixes_can_be_another),
+        cmocka_unit_test(another_batch_goes_where_the_examples_go),
+        cmocka_unit_test(what_the_file_has_for_its_examples_serves_others),
+        cmocka_unit_test(scores_of_the_files_own_example_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
