@@ -122,6 +122,13 @@ static void tie_by_files(const char *file, MtfArchitecture *n) {
     n->tied = mtf_weights_lack(file, head);
 }
 
+/* The matrices of all experts stand in one tensor, or, as transformers 5 saves some types, each in its own. */
+static void part_experts_by_files(const char *file, MtfStack *stack) {
+    bool together = stack->experts_bare || stack->experts_in_first;
+    if (together && !stack->expert_bias && mtf_weights_have(file, ".experts.0.gate_proj.weight"))
+        mtf_type_experts_apart(stack);
+}
+
 MtfGraph *mtf_import_model(const MtfImport *import, const MtfJson *root, GPtrArray *said,
                            GError **error) {
     MtfArchitecture network;
@@ -133,6 +140,7 @@ MtfGraph *mtf_import_model(const MtfImport *import, const MtfJson *root, GPtrArr
     g_strlcpy(network.name, name, sizeof network.name);
     if (network.tied_by_files)
         tie_by_files(file, &network);
+    part_experts_by_files(file, &network.decoder);
     set_lengths(import, &network, said);
     say_left_out(said, left_out);
     g_autoptr(MtfGraph) graph =

@@ -37,14 +37,24 @@ static char *read_header(const char *path) {
     return text;
 }
 
-bool mtf_weights_lack(const char *config_path, const char *name) {
+/* The index, or else the header of the only file; or NULL. */
+static char *read_names(const char *config_path) {
     g_autofree char *folder = g_path_get_dirname(config_path);
     g_autofree char *single = g_build_filename(folder, "model.safetensors", NULL);
     g_autofree char *index = g_strconcat(single, ".index.json", NULL);
-    g_autofree char *quoted = g_strdup_printf("\"%s\"", name);
     gsize length;
-    g_autofree char *text = mtf_file_read(index, &length, NULL);
-    if (text == NULL)
-        text = read_header(single);
+    char *text = mtf_file_read(index, &length, NULL);
+    return text != NULL ? text : read_header(single);
+}
+
+bool mtf_weights_lack(const char *config_path, const char *name) {
+    g_autofree char *quoted = g_strdup_printf("\"%s\"", name);
+    g_autofree char *text = read_names(config_path);
     return text != NULL && strstr(text, quoted) == NULL;
+}
+
+bool mtf_weights_have(const char *config_path, const char *ending) {
+    g_autofree char *last = g_strdup_printf("%s\"", ending);
+    g_autofree char *text = read_names(config_path);
+    return text != NULL && strstr(text, last) != NULL;
 }

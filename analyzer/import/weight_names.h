@@ -9,4 +9,7 @@
  * them has that name. What cannot be read lacks nothing: whoever reads weights says what is wrong with them. */
 bool mtf_weights_lack(const char *config_path, const char *name);
 
+/* Whether the name of one of them ends so. */
+bool mtf_weights_have(const char *config_path, const char *ending);
+
 #endif

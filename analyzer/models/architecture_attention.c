@@ -266,7 +266,6 @@ static void own_heads(MtfAssembly *m, const Names *names, int x, int heads[3]) {
         int z = mtf_assembly_turn(m, turned[which], m->d_kv, y);
         heads[which] = last ? norm_heads(m, which, z) : z;
     }
-    heads[0] = temper(m, heads[0]);
 }
 
 /* What is added to the scores of the layer beside its mask, or -1. */
@@ -285,7 +284,7 @@ int mtf_assembly_self_attention(MtfAssembly *m, int x) {
         mtf_assembly_latent_heads(m, x, h);
     else
         own_heads(m, &names, x, h);
-    Heads heads = { h[0], remember(m, "key", m->length, m->memory_length, h[1]),
+    Heads heads = { temper(m, h[0]), remember(m, "key", m->length, m->memory_length, h[1]),
                     remember(m, "value", m->length, m->memory_length, h[2]) };
     int by_positions =
         m->stack->distance_rows > 0 ? mtf_assembly_disentangled(m, heads.q, heads.k) : added(m);

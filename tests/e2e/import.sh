@@ -195,6 +195,11 @@ count qwen3.5-0.8b 752393024 '{"model_type":"qwen3_5","image_token_id":248056,"v
   "model_type":"qwen3_5_text","hidden_size":1024,"num_hidden_layers":24,"intermediate_size":3584,"num_attention_heads":8,
   "num_key_value_heads":2,"linear_num_value_heads":16,"tie_word_embeddings":true,"attn_output_gate":true,
   "mamba_ssm_dtype":"float32","mtp_num_hidden_layers":1}}'
+# Two tables of 131072 x 4096; in each of 36 layers queries by way of 1024 features, keys and values by way of 256 beside 64 that turn,
+# 32 heads of 128, the router, 128 experts and one of all of 3 4096 2048, norms; the last norm.
+count mistral-small-4-119b $((2 * 131072 * 4096 + 36 * (4096 * 1024 + 1024 + 1024 * 32 * 128 + 4096 * 320 + 256 + 256 * 32 * 192 + 32 * 128 * 4096 +
+    128 * 4096 + 129 * 3 * 4096 * 2048 + 2 * 4096) + 4096)) '{"model_type":"mistral4","rope_parameters":{"rope_theta":10000.0,"rope_type":"yarn","factor":128.0,
+    "original_max_position_embeddings":8192,"llama_4_scaling_beta":0.1,"mscale_all_dim":1.0,"mscale":1.0}}'
 count qwen3.5-35b-a3b 34660610688 '{"model_type":"qwen3_5_moe_text"}'
 count lfm2-1.2b 1170340608 '{"model_type":"lfm2","block_ff_dim":12288,"conv_L_cache":3,"full_attn_idxs":[2,5,8,10,12,14],
   "hidden_size":2048,"num_hidden_layers":16,"conv_dim":2048,"use_pos_enc":true}'

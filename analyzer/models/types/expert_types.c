@@ -98,11 +98,17 @@ static void read_dense_layers(MtfConfig *c, MtfStack *s) {
 }
 
 /* As files of Qwen and DeepSeek call them. */
-static void name_experts(MtfStack *s) {
-    s->names.router = "mlp.gate";
+void mtf_type_experts_apart(MtfStack *s) {
+    s->experts_bare = s->experts_in_first = false;
+    s->names.expert_gate_up = NULL;
     s->names.expert_gate = "mlp.experts.{}.gate_proj";
     s->names.expert_up = "mlp.experts.{}.up_proj";
     s->names.expert_down = "mlp.experts.{}.down_proj";
+}
+
+static void name_experts(MtfStack *s) {
+    mtf_type_experts_apart(s);
+    s->names.router = "mlp.gate";
 }
 
 /* As files of DeepSeek call those of all tokens. */
@@ -208,21 +214,12 @@ static void read_qwen2_moe(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_qwen_shared(c, s, 5632);
 }
 
-/* Sizes of DeepSeek's experts that are left out: the published models'. */
-typedef struct {
-    int64_t experts, choices, width, shared, dense;
-    bool renormalise;
-} ExpertSizes;
-
 void mtf_type_first_dense(MtfStack *s, int64_t layers) {
     for (int64_t layer = 0; layer < MIN(layers, 256); layer++)
         s->dense_layers[layer / 64] |= UINT64_C(1) << layer % 64;
 }
 
-static const ExpertSizes small_experts = { 64, 6, 1408, 2, 1, false };
-
-/* DeepSeek's experts: the first layers have none; n shared ones are one that is n times as wide. */
-static void read_deepseek_experts(MtfConfig *c, MtfStack *s, const ExpertSizes *standard) {
+void mtf_type_deepseek_experts(MtfConfig *c, MtfStack *s, const MtfExpertSizes *standard) {
     s->experts = mtf_config_integer(c, "n_routed_experts", 0, standard->experts);
     s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", standard->choices);
     check_experts(c, s);
@@ -238,74 +235,24 @@ static void read_deepseek_experts(MtfConfig *c, MtfStack *s, const ExpertSizes *
     name_shared_experts(s);
 }
 
-/* How shares are made of scores, which each type has in one way. */
-static void check_scoring(MtfConfig *c, const char *expected) {
+void mtf_type_check_scoring(MtfConfig *c, const char *expected) {
     if (strcmp(mtf_config_word(c, "scoring_func", expected), expected) != 0)
         mtf_config_fail(c, "scoring_func", "only %s is supported", expected);
 }
 
 /* DeepSeekMoE (the first, without compressed keys). Sizes that are left out: the published model's. */
 static void read_deepseek(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfExpertSizes experts = { 64, 6, 1408, 2, 1, false };
     static const MtfTypeSizes standard = { 102400, 2048, 10944, 28,  16,   16,
                                            0,      4096, 1e-6,  1e4, false };
     MtfStack *s = &n->decoder;
     mtf_type_llama(c, n, &standard);
     mtf_type_attention_bias(c, s);
-    read_deepseek_experts(c, s, &small_experts);
-    check_scoring(c, "softmax");
+    mtf_type_deepseek_experts(c, s, &experts);
+    mtf_type_check_scoring(c, "softmax");
 }
 
-/* Scores are multiplied by the square of 1 + w ln(stretch) / 10 where positions are stretched (YaRN). */
-static double stretched_scale(MtfConfig *c, const MtfStack *s) {
-    MtfJson object, value;
-    double weight = 0;
-    bool there = mtf_json_find(c->root, "rope_parameters", &object) ||
-                 mtf_json_find(c->root, "rope_scaling", &object);
-    if (there && cJSON_IsObject(object.node) && mtf_json_find(&object, "mscale_all_dim", &value) &&
-        cJSON_IsNumber(value.node))
-        weight = value.node->valuedouble;
-    double gain = s->rotary_stretch > 1 ? 1 + weight * log(s->rotary_stretch) / 10 : 1;
-    return gain * gain;
-}
-
-/* Widths of attention whose keys and values come from a few features, where they are left out. */
-typedef struct {
-    int64_t turned, queries, still, value;
-} LatentSizes;
-
-/* Keys and values from a few features of their own (architecture_latent.c). */
-static void read_latent(MtfConfig *c, MtfArchitecture *n, const LatentSizes *standard) {
-    MtfStack *s = &n->decoder;
-    int64_t turned = standard->turned;
-    int64_t still = mtf_config_size(c, "qk_nope_head_dim", standard->still);
-    if (mtf_config_flag(c, "attention_bias", false))
-        mtf_config_fail(c, "attention_bias", "only false is supported");
-    if (s->d_kv != turned)
-        mtf_config_fail(c, "head_dim", "qk_rope_head_dim, %d, is expected", (int)turned);
-    s->d_latent = mtf_config_size(c, "kv_lora_rank", 512);
-    s->d_query_latent = mtf_type_is_null(c, "q_lora_rank")
-                            ? 0
-                            : mtf_config_integer(c, "q_lora_rank", 1, standard->queries);
-    s->d_turned = turned;
-    s->d_value = mtf_config_size(c, "v_head_dim", standard->value);
-    s->d_kv = still + turned;
-    mtf_type_derived(c, "qk_head_dim", s->d_kv);
-    s->kv_heads = s->heads;
-    s->rotary_adjacent = true;
-    s->scale = stretched_scale(c, s) / sqrt((double)s->d_kv);
-    s->names.k = s->names.v = NULL;
-    s->names.kv_down = "self_attn.kv_a_proj_with_mqa";
-    s->names.k_norm = "self_attn.kv_a_layernorm";
-    s->names.kv_up = "self_attn.kv_b_proj";
-    if (s->d_query_latent == 0)
-        return;
-    s->names.q = "self_attn.q_b_proj";
-    s->names.q_down = "self_attn.q_a_proj";
-    s->names.q_norm = "self_attn.q_a_layernorm";
-}
-
-/* A token chooses some groups of experts, then experts within those groups. */
-static void read_groups(MtfConfig *c, MtfStack *s, int64_t groups, int64_t choices) {
+void mtf_type_expert_groups(MtfConfig *c, MtfStack *s, int64_t groups, int64_t choices) {
     MtfRouting *r = &s->routing;
     r->groups = mtf_config_integer(c, "n_group", 1, groups);
     r->group_choices = mtf_config_integer(c, "topk_group", 1, choices);
@@ -323,7 +270,7 @@ void mtf_type_sigmoid_groups(MtfConfig *c, MtfStack *s, int64_t groups, int64_t 
     s->routing.sigmoid = s->routing.biased = s->routing.pairs = true;
     s->names.choice_bias = "mlp.gate.e_score_correction_bias";
     if (s->experts > 0)
-        read_groups(c, s, groups, choices);
+        mtf_type_expert_groups(c, s, groups, choices);
 }
 
 void mtf_type_expert_scale(MtfConfig *c, MtfStack *s, const char *key, double standard) {
@@ -332,88 +279,29 @@ void mtf_type_expert_scale(MtfConfig *c, MtfStack *s, const char *key, double st
         mtf_config_fail(c, key, "a factor above 0 is expected");
 }
 
-/* DeepSeek-V2; sizes that are left out: those of V2-Lite, whose experts are chosen from all. */
-static void read_deepseek_v2(MtfConfig *c, MtfArchitecture *n) {
-    MtfStack *s = &n->decoder;
-    int64_t turned = mtf_config_size(c, "qk_rope_head_dim", 64);
-    const MtfTypeSizes standard = { 102400, 2048,   10944, 27,  16,   16,
-                                    turned, 163840, 1e-6,  1e4, false };
-    mtf_type_llama(c, n, &standard);
-    read_latent(c, n, &(LatentSizes){ turned, 0, 128, 128 });
-    read_deepseek_experts(c, s, &small_experts);
-    check_scoring(c, "softmax");
-    mtf_type_ignore(c, (const char *const[]){ "ep_size", NULL });
-    const char *method = mtf_config_word(c, "topk_method", "greedy");
-    if (strcmp(method, "group_limited_greedy") == 0)
-        read_groups(c, s, 8, 3);
-    else if (strcmp(method, "greedy") == 0)
-        mtf_type_ignore(c, (const char *const[]){ "n_group", "topk_group", NULL });
-    else
-        mtf_config_fail(c, "topk_method", "only greedy and group_limited_greedy are supported");
-    s->expert_scale = mtf_config_number(c, "routed_scaling_factor", 1);
-    if (!(s->expert_scale > 0) || (s->renormalise && s->expert_scale != 1))
-        mtf_config_fail(c, "routed_scaling_factor",
-                        "a factor above 0 is expected, and 1 with norm_topk_prob");
+/* Whether a layer has experts, by a word of newer files or a flag of older ones. */
+static bool is_sparse(MtfConfig *c, const MtfJson *item) {
+    const char *word = cJSON_GetStringValue(item->node);
+    bool known =
+        cJSON_IsBool(item->node) || g_strcmp0(word, "dense") == 0 || g_strcmp0(word, "sparse") == 0;
+    c->failed =
+        c->failed || (!known && !mtf_json_fail(item, c->error, "dense or sparse is expected"));
+    return cJSON_IsTrue(item->node) || g_strcmp0(word, "sparse") == 0;
 }
 
-/* DeepSeek-V3 and R1 without the layers that foretell further tokens, which nothing else reads. */
-static void read_deepseek_v3(MtfConfig *c, MtfArchitecture *n) {
-    static const ExpertSizes experts = { 256, 8, 2048, 1, 3, true };
-    MtfStack *s = &n->decoder;
-    int64_t turned = mtf_config_size(c, "qk_rope_head_dim", 64);
-    const MtfTypeSizes standard = { 129280, 7168, 18432, 61,  128,  128,
-                                    turned, 4096, 1e-6,  1e4, false };
-    mtf_type_llama(c, n, &standard);
-    read_latent(c, n, &(LatentSizes){ turned, 1536, 128, 128 });
-    read_deepseek_experts(c, s, &experts);
-    check_scoring(c, "sigmoid");
-    if (strcmp(mtf_config_word(c, "topk_method", "noaux_tc"), "noaux_tc") != 0)
-        mtf_config_fail(c, "topk_method", "only noaux_tc is supported");
-    mtf_type_sigmoid_groups(c, s, 8, 4);
-    mtf_type_expert_scale(c, s, "routed_scaling_factor", 2.5);
-    mtf_type_ignore(c, (const char *const[]){ "ep_size", "num_nextn_predict_layers", NULL });
-    if (!mtf_config_flag(c, "rope_interleave", true))
-        mtf_config_fail(c, "rope_interleave", "only true is supported");
-}
-
-/* "mlp_layer_types": a word for each layer, dense or sparse. */
-static void read_sparse_words(MtfConfig *c, MtfStack *s) {
+void mtf_type_sparse_layers(MtfConfig *c, MtfStack *s, const char *key) {
     MtfJson list, item;
     int64_t layer = 0;
-    const char *word = "";
-    if (!mtf_config_find(c, "mlp_layer_types", &list))
+    if (!mtf_config_find(c, key, &list))
         return;
     memset(s->dense_layers, 0, sizeof s->dense_layers);
     c->failed = c->failed || !mtf_json_array(&list, c->error);
     if (!c->failed && (mtf_json_length(&list) != s->layers || s->layers > 256))
-        mtf_config_fail(c, "mlp_layer_types", "a word for each of at most 256 layers is expected");
+        mtf_config_fail(c, key, "a word for each of at most 256 layers is expected");
     for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
-         more = mtf_json_next(&item), layer++) {
-        c->failed = !mtf_json_string(&item, &word, c->error);
-        if (!c->failed && strcmp(word, "dense") == 0)
+         more = mtf_json_next(&item), layer++)
+        if (!is_sparse(c, &item))
             s->dense_layers[layer / 64] |= UINT64_C(1) << layer % 64;
-        else if (!c->failed && strcmp(word, "sparse") != 0)
-            c->failed = !mtf_json_fail(&item, c->error, "dense or sparse is expected");
-    }
-}
-
-/* GLM 4.7 Flash: V3's attention and experts, in one group. */
-static void read_glm4_moe_lite(MtfConfig *c, MtfArchitecture *n) {
-    static const ExpertSizes experts = { 64, 4, 1536, 1, 1, true };
-    MtfStack *s = &n->decoder;
-    int64_t turned = mtf_config_size(c, "qk_rope_head_dim", 64);
-    const MtfTypeSizes standard = { 154880, 2048,   10240, 47,  20,   20,
-                                    turned, 202752, 1e-5,  1e4, false };
-    mtf_type_llama(c, n, &standard);
-    read_latent(c, n, &(LatentSizes){ turned, 768, 192, 256 });
-    read_deepseek_experts(c, s, &experts);
-    read_sparse_words(c, s);
-    mtf_type_sigmoid_groups(c, s, 1, 1);
-    mtf_type_expert_scale(c, s, "routed_scaling_factor", 1.8);
-    if (!mtf_config_flag(c, "rope_interleave", true))
-        mtf_config_fail(c, "rope_interleave", "only true is supported");
-    mtf_type_ignore(c, (const char *const[]){ "ep_size", "num_nextn_predict_layers", "scoring_func",
-                                              "topk_method", NULL });
 }
 
 /* ---- V3's experts behind attention as Llama has it ---------------------------------------------- */
@@ -422,14 +310,14 @@ static void read_glm4_moe_lite(MtfConfig *c, MtfArchitecture *n) {
 static void read_glm4_moe(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 151552, 4096,   10944, 46,  96,   8,
                                            0,      131072, 1e-5,  1e4, false };
-    static const ExpertSizes experts = { 128, 8, 1408, 1, 1, true };
+    static const MtfExpertSizes experts = { 128, 8, 1408, 1, 1, true };
     MtfStack *s = &n->decoder;
     s->rotary_share = 0.5;
     mtf_type_llama(c, n, &standard);
     s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "attention_bias", false);
     if (mtf_config_flag(c, "use_qk_norm", false))
         mtf_type_head_norms(s);
-    read_deepseek_experts(c, s, &experts);
+    mtf_type_deepseek_experts(c, s, &experts);
     mtf_type_sigmoid_groups(c, s, 1, 1);
     mtf_type_expert_scale(c, s, "routed_scaling_factor", 1);
     mtf_type_ignore(c, (const char *const[]){ "num_nextn_predict_layers", NULL });
@@ -439,7 +327,7 @@ static void read_glm4_moe(MtfConfig *c, MtfArchitecture *n) {
 static void read_dots1(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 152064, 4608, 10944, 62,  32,   32,
                                            0,      2048, 1e-6,  1e4, false };
-    static const ExpertSizes experts = { 0, 0, 1408, 0, 0, false };
+    static const MtfExpertSizes experts = { 0, 0, 1408, 0, 0, false };
     MtfStack *s = &n->decoder;
     mtf_type_llama(c, n, &standard);
     mtf_type_attention_bias(c, s);
@@ -448,7 +336,7 @@ static void read_dots1(MtfConfig *c, MtfArchitecture *n) {
     s->window_from = mtf_config_integer(c, "max_window_layers", 0, 62);
     s->window_rule = s->window > 0 ? MTF_WINDOW_FROM : MTF_WINDOW_NONE;
     mtf_type_layer_types(c, s);
-    read_deepseek_experts(c, s, &experts);
+    mtf_type_deepseek_experts(c, s, &experts);
     mtf_type_sigmoid_groups(c, s, 1, 1);
     mtf_type_expert_scale(c, s, "routed_scaling_factor", 1);
     mtf_type_ignore(c, (const char *const[]){ "scoring_func", "topk_method", NULL });
@@ -494,7 +382,7 @@ static void read_minimax_m2(MtfConfig *c, MtfArchitecture *n) {
     read_mixtral_experts(c, s, 256);
     s->routing.sigmoid = s->routing.biased = true;
     s->names.choice_bias = "block_sparse_moe.e_score_correction_bias";
-    check_scoring(c, "sigmoid");
+    mtf_type_check_scoring(c, "sigmoid");
     if (!mtf_config_flag(c, "use_qk_norm", true) ||
         strcmp(mtf_config_word(c, "qk_norm_type", "per_layer"), "per_layer") != 0)
         mtf_config_fail(c, "qk_norm_type", "norms of all heads together (per_layer) are expected");
@@ -561,7 +449,8 @@ static void read_exaone_moe(MtfConfig *c, MtfArchitecture *n) {
     s->d_expert = mtf_config_size(c, "moe_intermediate_size", 1024);
     s->d_shared = s->d_expert * mtf_config_count(c, "num_shared_experts", 1);
     mtf_type_first_dense(s, mtf_config_integer(c, "first_k_dense_replace", 0, 1));
-    read_sparse_words(c, s);
+    mtf_type_sparse_layers(c, s, "is_moe_layer");
+    mtf_type_sparse_layers(c, s, "mlp_layer_types");
     s->renormalise = mtf_config_flag(c, "norm_topk_prob", true);
     mtf_type_sigmoid_groups(c, s, 1, 1);
     mtf_type_expert_scale(c, s, "routed_scaling_factor", 2.5);
@@ -764,11 +653,7 @@ const MtfArchitectureType mtf_expert_types[] = {
     { "olmoe", read_olmoe },
     { "flex_olmo", read_flex_olmo },
     { "deepseek", read_deepseek },
-    { "deepseek_v2", read_deepseek_v2 },
-    { "deepseek_v3", read_deepseek_v3 },
-    { "kimi_k2", read_deepseek_v3 },
     { "glm4_moe", read_glm4_moe },
-    { "glm4_moe_lite", read_glm4_moe_lite },
     { "dots1", read_dots1 },
     { "hunyuan_v1_moe", read_hunyuan_moe },
     { "minimax_m2", read_minimax_m2 },

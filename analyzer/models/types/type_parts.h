@@ -2,7 +2,7 @@
 /* What readers of single model types have in common, and their tables, one a file, a row a type:
  *
  *     llama_types  gemma_types  expert_types  plain_types  fused_types  pair_types  encoder_types
- *     rotary_encoder_types  picture_types  mixer_types  hybrid_types
+ *     rotary_encoder_types  picture_types  mixer_types  hybrid_types  latent_types
  *
  * A new type is a row where its kin are, and what it changes of them. Standard values are those of
  * transformers' configuration classes (src/transformers/models/TYPE/configuration_TYPE.py). */
@@ -14,7 +14,8 @@
 /* Each ends with name NULL. */
 extern const MtfArchitectureType mtf_llama_types[], mtf_gemma_types[], mtf_expert_types[],
     mtf_plain_types[], mtf_fused_types[], mtf_pair_types[], mtf_encoder_types[],
-    mtf_rotary_encoder_types[], mtf_picture_types[], mtf_mixer_types[], mtf_hybrid_types[];
+    mtf_rotary_encoder_types[], mtf_picture_types[], mtf_mixer_types[], mtf_hybrid_types[],
+    mtf_latent_types[];
 
 /* Standard values of a type; 0: the same as heads of queries, respectively hidden_size / heads. */
 typedef struct {
@@ -65,6 +66,24 @@ void mtf_type_qwen_experts(MtfConfig *config, MtfStack *stack, int64_t experts, 
  * the chosen ones and whose result a gate per token scales. */
 void mtf_type_qwen_layers(MtfConfig *config, MtfStack *stack, int64_t width);
 void mtf_type_qwen_shared(MtfConfig *config, MtfStack *stack, int64_t width);
+
+/* Sizes of DeepSeek's experts that are left out. */
+typedef struct {
+    int64_t experts, choices, width, shared, dense;
+    bool renormalise;
+} MtfExpertSizes;
+
+/* DeepSeek's experts: the first layers have none; n shared ones are one that is n times as wide. */
+void mtf_type_deepseek_experts(MtfConfig *config, MtfStack *stack, const MtfExpertSizes *standard);
+
+/* "scoring_func", how shares are made of scores, which each type has in one way. */
+void mtf_type_check_scoring(MtfConfig *config, const char *expected);
+
+/* "n_group" and "topk_group": a token chooses some groups of experts, then experts within those. */
+void mtf_type_expert_groups(MtfConfig *config, MtfStack *stack, int64_t groups, int64_t choices);
+
+/* Which layers have experts, by a word each at a key, dense or sparse, or by the flags of older files. */
+void mtf_type_sparse_layers(MtfConfig *config, MtfStack *stack, const char *key);
 
 /* Shares of experts as DeepSeek V3 has them: sigmoids that a bias is added to where they are compared, in groups whose
  * numbers left out are these; and the factor of what experts make. */

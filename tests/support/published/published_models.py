@@ -29,7 +29,7 @@ if sys.argv[1] in ("write", "behind", "made"):
 LENGTH = 12
 PROMPT = LENGTH  # tokens that are read at once; others follow one by one
 SHARDED = {"qwen2", "mixtral", "deepseek_v3-fp8"}
-ADJACENT = {"llama4_text", "gptj", "codegen", "glm", "glm4", "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "ernie4_5", "ernie4_5_moe", "helium"}  # types whose rotary pairs lie side by side
+ADJACENT = {"llama4_text", "gptj", "codegen", "glm", "glm4", "cohere", "cohere2", "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "mistral4", "ernie4_5", "ernie4_5_moe", "helium"}  # types whose rotary pairs lie side by side
 
 
 def e4m3(code):
@@ -701,6 +701,16 @@ def modernbert(w, c, tokens):
     return x @ table.T + w("decoder.bias", c["vocab_size"], scale=0.3)
 
 
+def fused_experts(w, p, x, shares, width):
+    """Tensors of all experts, rows of gates before those of what they open; shares[token, expert]."""
+    n, h = shares.shape[1], x.shape[1]
+    both, downs, y = w(p + "experts.gate_up_proj", n, 2 * width, h, scale=0.3), w(p + "experts.down_proj", n, h, width, scale=0.3), 0
+    for e in range(n):
+        gate, up = (x @ both[e].T).split(width, -1)
+        y = y + shares[:, e:e + 1] * ((silu(gate) * up) @ downs[e].T)
+    return y
+
+
 def deepseek_shares(w, c, p, x):
     """What a token takes of each expert: the best of all, or of the best groups; V3 compares with a bias added."""
     count, groups, third = c["n_routed_experts"], c["n_group"], c["model_type"] in ("deepseek_v3", "kimi_k2", "glm4_moe", "glm4_moe_lite", "dots1")
@@ -709,9 +719,10 @@ def deepseek_shares(w, c, p, x):
     compared = shares
     if third:
         compared = shares + w(p + "gate.e_score_correction_bias", count, scale=0.3)
-    if third or c["topk_method"] == "group_limited_greedy":
+    pairs = third or c["model_type"] == "mistral4"
+    if pairs or c["topk_method"] == "group_limited_greedy":
         parted = compared.view(-1, groups, count // groups)
-        good = torch.topk(parted, 2, -1)[0].sum(-1) if third else parted.max(-1)[0]
+        good = torch.topk(parted, 2, -1)[0].sum(-1) if pairs else parted.max(-1)[0]
         chosen = torch.zeros_like(good).scatter(1, torch.topk(good, c["topk_group"], -1)[1], 1)
         compared = (parted * chosen[..., None]).flatten(1)
     taken = torch.zeros_like(shares).scatter(1, torch.topk(compared, c["num_experts_per_tok"], -1)[1], 1) * shares
@@ -722,6 +733,9 @@ def deepseek_v2(w, c, tokens):
     """Keys and values from a few features (multi-head latent attention); one turned key for all heads."""
     h, heads, latent = c["hidden_size"], c["num_attention_heads"], c["kv_lora_rank"]
     still, turned, wide = c["qk_nope_head_dim"], c["qk_rope_head_dim"], c["v_head_dim"]
+    fused = c["model_type"] == "mistral4"
+    if fused:
+        c = {**rotary_of(c, False), "partial_rotary_factor": 1.0}
     scaling, scale = c.get("rope_scaling"), (still + turned) ** -0.5
     if scaling:
         scale *= (0.1 * scaling["mscale_all_dim"] * math.log(scaling["factor"]) + 1) ** 2
@@ -745,14 +759,18 @@ def deepseek_v2(w, c, tokens):
         kv = heads_of(linear(w, a + "kv_b_proj", norm(a + "kv_a_layernorm", few), heads * (still + wide)), heads)
         k_still, v = kv.split([still, wide], -1)
         k = torch.cat([k_still, rotate(k_turned[None], c).expand(heads, -1, -1)], -1)
-        y = attend(torch.cat([q_still, rotate(q_turned, c)], -1), k, v, scale)
+        q = torch.cat([q_still, rotate(q_turned, c)], -1)
+        if fused:
+            q = q * (1 + scaling["llama_4_scaling_beta"] * torch.log1p(torch.arange(q.shape[1]) // scaling["original_max_position_embeddings"]))[:, None]
+        y = attend(q, k, v, scale)
         x = x + linear(w, a + "o_proj", joined(y), h)
         y, p = norm(p + "post_attention_layernorm", x), p + "mlp."
         if i < c["first_k_dense_replace"]:
             x = x + gated(p, y, c["intermediate_size"])
             continue
         width, shares = c["moe_intermediate_size"], deepseek_shares(w, c, p, y)
-        made = sum(shares[:, e:e + 1] * gated(f"{p}experts.{e}.", y, width) for e in range(c["n_routed_experts"]))
+        made = fused_experts(w, p, y, shares, width) if fused else sum(
+            shares[:, e:e + 1] * gated(f"{p}experts.{e}.", y, width) for e in range(c["n_routed_experts"]))
         x = x + gated(p + "shared_experts.", y, c["n_shared_experts"] * width) + c["routed_scaling_factor"] * made
     return linear(w, "lm_head", norm("model.norm", x), c["vocab_size"])
 
@@ -1190,7 +1208,7 @@ def exaone_moe(w, c, tokens):
         p = f"model.layers.{i}."
         x = x + attention(p + "self_attn.", norm(p + "input_layernorm", x), slides_at(c, i))
         y = norm(p + "post_attention_layernorm", x)
-        x = x + (gated(p + "mlp.", y, c["intermediate_size"]) if c["mlp_layer_types"][i] == "dense" else sparse(p + "mlp.", y))
+        x = x + (gated(p + "mlp.", y, c["intermediate_size"]) if c.get("mlp_layer_types", c.get("is_moe_layer"))[i] in ("dense", False) else sparse(p + "mlp.", y))
     return norm("model.norm", x) @ w("lm_head.weight", c["vocab_size"], h).T
 
 
@@ -1279,20 +1297,15 @@ def qwen_next(w, c, tokens):
     def gated(p, x, f):
         return linear(w, p + "down_proj", silu(linear(w, p + "gate_proj", x, f)) * linear(w, p + "up_proj", x, f), h)
 
-    def fused_experts(p, x):
-        n, wide = c["num_experts"], c["moe_intermediate_size"]
-        both, downs = w(p + "experts.gate_up_proj", n, 2 * wide, h, scale=0.3), w(p + "experts.down_proj", n, h, wide, scale=0.3)
-        best, which = torch.topk(torch.softmax(linear(w, p + "gate", x, n), -1), c["num_experts_per_tok"], -1)
-        best, y = best / best.sum(-1, keepdim=True), 0
-        for e in range(n):
-            gate, up = (x @ both[e].T).split(wide, -1)
-            y = y + (best * (which == e)).sum(-1, keepdim=True) * ((silu(gate) * up) @ downs[e].T)
-        return y
+    def of_all(p, x):
+        best, which = torch.topk(torch.softmax(linear(w, p + "gate", x, c["num_experts"]), -1), c["num_experts_per_tok"], -1)
+        shares = torch.zeros(len(x), c["num_experts"]).scatter(1, which, best / best.sum(-1, keepdim=True))
+        return fused_experts(w, p, x, shares, c["moe_intermediate_size"])
 
     def ffn(p, x):
         if "num_experts" not in c:
             return gated(p, x, c["intermediate_size"])
-        made = fused_experts(p, x) if apart else experts(w, c, p, x, (
+        made = of_all(p, x) if apart else experts(w, c, p, x, (
             "gate", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj", c["num_experts"], c["num_experts_per_tok"],
             c["moe_intermediate_size"], c["norm_topk_prob"]))
         shared = gated(p + "shared_expert.", x, c["shared_expert_intermediate_size"])
@@ -2187,6 +2200,13 @@ DEEPSEEK_V3 = {**DEEPSEEK_V2, "q_lora_rank": 10, "n_routed_experts": 8, "scoring
                "topk_method": "noaux_tc", "n_group": 4, "topk_group": 2, "norm_topk_prob": True,
                "n_shared_experts": 1, "routed_scaling_factor": 2.5, "num_nextn_predict_layers": 1}
 
+MISTRAL4 = {**{key: DEEPSEEK_V2[key] for key in DEEPSEEK_V2 if key not in ("rope_scaling", "rope_theta", "scoring_func", "topk_method")},
+            "q_lora_rank": 10, "n_routed_experts": 8, "n_group": 4, "topk_group": 2, "norm_topk_prob": True, "first_k_dense_replace": 0,
+            "routed_scaling_factor": 1.5, "head_dim": 12, "rope_parameters": {
+                "type": "yarn", "rope_theta": 1e4, "factor": 4, "beta_fast": 32, "beta_slow": 1, "mscale": 0.707, "mscale_all_dim": 0.707,
+                "original_max_position_embeddings": 4, "max_position_embeddings": 64, "llama_4_scaling_beta": 0.7,
+                "partial_rotary_factor": 1 / 3}}
+
 LFM2 = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2,
         "vocab_size": 50, "max_position_embeddings": 32, "norm_eps": 1e-5, "rope_theta": 100.0, "conv_L_cache": 3, "conv_bias": False,
         "layer_types": ["conv", "full_attention", "conv"]}
@@ -2220,6 +2240,10 @@ MODELS = {
                                 "moe_intermediate_size": 12, "first_k_dense_replace": 1, "mlp_layer_types": ["dense", "sparse", "sparse"],
                                 "layer_types": ["sliding_attention", "full_attention", "sliding_attention"], "sliding_window": 5,
                                 "sliding_window_pattern": 2, "norm_topk_prob": True, "routed_scaling_factor": 1.5, "rope_theta": 100.0}),
+    "exaone_moe-flags": (exaone_moe, {**LLAMA, "num_hidden_layers": 2, "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2,
+                                      "num_shared_experts": 1, "moe_intermediate_size": 12, "is_moe_layer": [False, True],
+                                      "layer_types": ["sliding_attention", "full_attention"], "sliding_window": 5, "routed_scaling_factor": 2.5,
+                                      "norm_topk_prob": True, "rope_theta": 100.0}),
     "ministral": (llama_like, {**LLAMA, "head_dim": 8, "sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"],
                                "rope_theta": 100.0}),
     "afmoe": (afmoe, {**LLAMA, "num_hidden_layers": 3, "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2, "num_shared_experts": 2,
@@ -2366,6 +2390,8 @@ MODELS = {
                                          "routed_scaling_factor": 16.0}),
     "deepseek_v3": (deepseek_v2, DEEPSEEK_V3),
     "kimi_k2": (deepseek_v2, DEEPSEEK_V3),
+    "mistral4": (deepseek_v2, MISTRAL4),
+    "mistral4-apart": (deepseek_v2, {**MISTRAL4, "n_group": 1, "topk_group": 1, "num_experts_per_tok": 2, "first_k_dense_replace": 1}),
     "glm4_moe_lite": (deepseek_v2, {**DEEPSEEK_V3, "n_group": 1, "topk_group": 1, "rms_norm_eps": 1e-2, "rope_scaling": None, "v_head_dim": 12,
                                     "mlp_layer_types": ["dense", "sparse"]}),
     "deepseek_v3-fp8": (deepseek_v2, {**DEEPSEEK_V3, "quantization_config": {
@@ -2548,6 +2574,20 @@ def write_words(folder, vocabulary, begins, ends):
                    "model": {"type": "WordLevel", "vocab": {**special, **words}, "unk_token": "<pad>"}}, file)
 
 
+def experts_apart(tensors):
+    """The tensors of all experts as one an expert, as transformers 5 saves some types."""
+    parts = {}
+    for name, value in tensors.items():
+        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            parts[name] = value
+            continue
+        p, which = name.rsplit(".", 1)
+        for e, matrix in enumerate(value):
+            halves = [("down_proj", matrix)] if which == "down_proj" else zip(("gate_proj", "up_proj"), matrix.chunk(2))
+            parts.update({f"{p}.{e}.{n}.weight": part.contiguous() for n, part in halves})
+    return parts
+
+
 def write(folder, kind):
     compute, config = MODELS[kind]
     config = {"model_type": type_of(kind), **config}
@@ -2584,7 +2624,8 @@ def write(folder, kind):
         write_words(folder, config["vocab_size"], None, config["eos_token_id"])
     with open(os.path.join(folder, "config.json"), "w") as file:
         json.dump(config, file)
-    write_model(folder, weights.published(), kind in SHARDED)
+    tensors = weights.published()
+    write_model(folder, experts_apart(tensors) if kind.endswith("-apart") else tensors, kind in SHARDED)
     numpy.save(os.path.join(folder, "logits.npy"), logits.numpy())
 
 
