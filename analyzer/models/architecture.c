@@ -162,12 +162,31 @@ static int by_factors(MtfAssembly *m, int which, int branch) {
     return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "by_factors", NULL, branch, factors);
 }
 
-/* What attention, or what stands in its place, makes of x. */
+static int ffn_branch(MtfAssembly *m, int x) {
+    return mtf_assembly_scale(m, "made_scaled", m->stack->ffn_scale, mtf_assembly_ffn(m, x));
+}
+
+static int attention_branch(MtfAssembly *m, int x) {
+    int y = mtf_assembly_self_attention(m, x);
+    return mtf_assembly_scale(m, "made_scaled", m->stack->attention_scale, y);
+}
+
+static int mixer_branch(MtfAssembly *m, int x) {
+    return mtf_assembly_scale(m, "made_scaled", m->stack->mixer.scale, mtf_assembly_mixer(m, x));
+}
+
+/* What attention, or what stands in its place, or both, make of x. */
 static int first_branch(MtfAssembly *m, int x) {
     if (mtf_layers_have(m->stack->ffn_layers, m->layer))
-        return mtf_assembly_ffn(m, x);
-    bool mixes = mtf_layers_have(m->stack->mixer.layers, m->layer);
-    return mixes ? mtf_assembly_mixer(m, x) : mtf_assembly_self_attention(m, x);
+        return ffn_branch(m, x);
+    if (!mtf_layers_have(m->stack->mixer.layers, m->layer))
+        return attention_branch(m, x);
+    if (!m->stack->mixer.beside)
+        return mixer_branch(m, x);
+    mtf_parts_enter(m->p, "mixer");
+    int mixed = mixer_branch(m, x);
+    mtf_parts_leave(m->p);
+    return mtf_parts_add(m->p, "both", mixed, attention_branch(m, x));
 }
 
 /* One part of a layer, which adds to x what it makes of `seen`: norm, branch, norm, sum, norm, each norm
@@ -180,12 +199,11 @@ static int part(MtfAssembly *m, int which, int x, int seen) {
     mtf_parts_enter(m->p, part_prefix[which]);
     bool bare = which == 0 && m->layer == 0 && m->stack->first_unnormed;
     int normal = mtf_assembly_norm(m, "before", bare ? NULL : before[which], m->d_model, seen);
-    int branch = which == 0 ? first_branch(m, normal) : mtf_assembly_ffn(m, normal);
+    int branch = which == 0 ? first_branch(m, normal) : ffn_branch(m, normal);
     branch = mtf_assembly_norm(m, "on", on[which], m->d_model, branch);
     branch = by_factors(m, which, branch);
     branch = mtf_parts_dropout(m->p, "dropped", m->n->dropout.branches, branch);
-    if (m->n->branch_scale != 0)
-        branch = mtf_assembly_scale(m, "scaled", m->n->branch_scale, branch);
+    branch = mtf_assembly_scale(m, "scaled", m->n->branch_scale, branch);
     int sum = mtf_parts_add(m->p, "x", x, branch);
     int y = mtf_assembly_norm(m, "after", after[which], m->d_model, sum);
     mtf_parts_leave(m->p);

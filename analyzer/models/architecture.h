@@ -97,10 +97,14 @@ typedef enum {
 typedef struct {
     MtfMixerKind kind;
     MtfLayerSet layers; /* that have it */
+    bool beside;        /* attention, not in its place: both read the same, and are added up */
+    double scale;       /* of what it makes; 0: 1 */
     int64_t taps;       /* places that its convolution reads, the last its own */
     bool bias, convolution_bias;
     const char *read_norms[3]; /* of what steps come from, B and C, where they have scales */
-    bool norm_by_group; /* of MTF_MIXER_HEAD_SCAN: each group of heads has a mean of its own */
+    bool norm_by_group;    /* of MTF_MIXER_HEAD_SCAN: each group of heads has a mean of its own */
+    bool norm_before_gate; /* of it; where it has a norm at all */
+    double part_scales[5]; /* of it: of the gate, u, B, C and steps as they are read; 0: 1 */
     double step_low, step_high; /* of it: steps stay within; 0, 0: anywhere */
     /* Of MTF_MIXER_SCAN: features, numbers that each keeps, and what steps come from. */
     int64_t d_inner, d_state, d_rank;
@@ -128,8 +132,10 @@ typedef struct {
     bool gated;
     const char *activation; /* an operation's name */
     double scale;           /* of the scores; 1 / sqrt(d_kv) in most models */
-    bool scale_by_layer;    /* which is divided by the number of the layer, from 1 */
-    double softcap;         /* of the scores: s -> cap tanh(s / cap); 0: none */
+    double attention_scale, ffn_scale, gate_scale; /* of what a part makes, and of gates before
+                                                      their function; 0: 1 */
+    bool scale_by_layer; /* which is divided by the number of the layer, from 1 */
+    double softcap;      /* of the scores: s -> cap tanh(s / cap); 0: none */
     int64_t window; /* positions that a query sees on each side it looks to, its own included */
     int64_t chunk;  /* layers that turn look back to the last multiple of it; 0: further */
     /* Queries of layers that do not turn, or of all, are multiplied by 1 + temper ln(1 + floor(place / temper_places)), the

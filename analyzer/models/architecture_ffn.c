@@ -29,7 +29,8 @@ static int dense_ffn(MtfAssembly *m, const Dense *dense, int x) {
     const MtfStack *s = m->stack;
     int hidden, width = mtf_assembly_dimension(m, dense->dimension, dense->width);
     if (s->gated) {
-        int gate = mtf_assembly_activation(m, s->activation, up(m, dense, "gate", 0, x));
+        int gate = mtf_assembly_scale(m, "gate_scaled", s->gate_scale, up(m, dense, "gate", 0, x));
+        gate = mtf_assembly_activation(m, s->activation, gate);
         hidden = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gated", NULL, gate,
                                  up(m, dense, "hidden", 1, x));
     } else {

@@ -265,7 +265,7 @@ int mtf_assembly_group_norm(MtfAssembly *m, const char *name, const char *file,
 }
 
 int mtf_assembly_scale(MtfAssembly *m, const char *name, double factor, int x) {
-    if (factor == 1)
+    if (factor == 1 || factor == 0)
         return x;
     m->p->b.attributes.factor = factor;
     return mtf_parts_apply(m->p, MTF_OP_SCALE, name, NULL, x, -1);

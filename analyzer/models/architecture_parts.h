@@ -110,8 +110,8 @@ int mtf_assembly_wide_norm(MtfAssembly *m, const char *name, const char *file,
 int mtf_assembly_group_norm(MtfAssembly *m, const char *name, const char *file,
                             const MtfShape *heads, int x);
 
-/* x times a number, and its softly capped value cap tanh(x / cap). Each is x itself where the
- * number is 1, respectively 0. */
+/* x times a number, and its softly capped value cap tanh(x / cap). Each is x itself where the number is 0, which
+ * stands for none, and the first where it is 1. */
 int mtf_assembly_scale(MtfAssembly *m, const char *name, double factor, int x);
 int mtf_assembly_softcap(MtfAssembly *m, const char *name, double cap, int x);
 

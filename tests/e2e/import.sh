@@ -181,6 +181,12 @@ count granite-4.0-h-tiny 6939037248 '{"model_type":"granitemoehybrid","hidden_si
   "position_embedding_type":"nope","normalization_function":"rmsnorm","init_method":"mup","layer_types":['"$places"']}'
 count bamba-9b 9780235392 '{"model_type":"bamba","attn_layer_indices":[9,18,27],"attn_rotary_emb":64,"mamba_d_state":128,"mamba_chunk_size":256,
   "vocab_size":128256,"use_mamba_kernels":true,"num_logits_to_keep":1}'
+# Two tables of 261120 x 5120; in each of 72 layers attention of 20 heads and 4 of keys of 128 features, a scan of 32 heads of 128 in 2 groups
+# of 256 numbers (what it reads, a convolution of 4 places and its biases, three numbers a head, what it makes), 3 5120 21504, two norms.
+count falcon-h1-34b $((2 * 261120 * 5120 + 72 * (2 * 5120 * 20 * 128 + 2 * 5120 * 4 * 128 + 5120 * (2 * 4096 + 2 * 512 + 32) + 5 * (4096 + 2 * 512) +
+    3 * 32 + 4096 * 5120 + 3 * 5120 * 21504 + 2 * 5120) + 5120)) '{"model_type":"falcon_h1","hidden_size":5120,"intermediate_size":21504,
+    "num_hidden_layers":72,"num_attention_heads":20,"num_key_value_heads":4,"head_dim":128,"vocab_size":261120,"mamba_d_ssm":4096,
+    "mamba_n_heads":32,"mamba_d_head":128,"mamba_n_groups":2,"mamba_d_state":256,"time_step_limit":[0.0,Infinity]}'
 count jamba-52b 51570323328 '{"model_type":"jamba","use_mamba_kernels":true,"num_logits_to_keep":1,"router_aux_loss_coef":0.001}'
 count nemotron-3-nano 31577940288 '{"model_type":"nemotron_h","hybrid_override_pattern":"MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
   "hidden_size":2688,"num_attention_heads":32,"num_key_value_heads":2,"head_dim":128,"mamba_num_heads":64,"mamba_head_dim":64,"n_groups":8,
@@ -423,7 +429,7 @@ refuse "a head of its own weights" '{"model_type":"bert","architectures":["BertF
     "/tie_word_embeddings: only true"
 refuse "classes that are no names" '{"model_type":"bert","architectures":{}}' "/architectures"
 refuse "patches that do not fill a picture" '{"model_type":"vit","patch_size":15}' "/patch_size"
-refuse "heads of a scan wider than the model" '{"model_type":"mamba2","num_heads":64}' "/num_heads: heads together must be as wide"
+refuse "heads of a scan wider than the model" '{"model_type":"mamba2","num_heads":64}' "/num_heads: heads must have 8192 features together"
 refuse "a layer of no kind" '{"model_type":"nemotron_h","hybrid_override_pattern":"MX"}' "\"X\" is no layer that is known"
 refuse "heads of a scan in groups of different sizes" '{"model_type":"mamba2","n_groups":3}' "cannot be in 3 equal groups"
 refuse "heads of values that do not share keys alike" '{"model_type":"qwen3_next","linear_num_value_heads":24}' \

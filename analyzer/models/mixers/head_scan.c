@@ -42,6 +42,8 @@ static Scan scan_dimensions(MtfAssembly *m) {
 /* The gate (0), u (1), B (2), C (3) or steps (4), which stand in one tensor in that order. */
 static int project(MtfAssembly *m, const Scan *d, int which, int x) {
     static const char *const names[] = { "gate", "u", "b", "c", "step" };
+    static const char *const scaled[] = { "gate_scaled", "u_scaled", "b_scaled", "c_scaled",
+                                          "step_scaled" };
     int64_t read = 2 * d->inner + d->read;
     const int64_t begins[] = { 0, d->inner, 2 * d->inner, read, read + d->read };
     MtfMixerInput input = { .name = names[which],
@@ -51,7 +53,8 @@ static int project(MtfAssembly *m, const Scan *d, int which, int x) {
                                                : grouped(d, d->state, -1),
                             .begin = begins[which],
                             .total = read + d->read + m->stack->mixer.value_heads };
-    return mtf_mixer_input(m, &input, x);
+    return mtf_assembly_scale(m, scaled[which], m->stack->mixer.part_scales[which],
+                              mtf_mixer_input(m, &input, x));
 }
 
 /* u (1), B (2) or C (3) behind its convolution. */
@@ -89,17 +92,28 @@ static int told(MtfAssembly *m, const Scan *d, int u, int x) {
     return mtf_mixer_linear_attention(m, d->state, (int[]){ taken, c, b, log, -1 });
 }
 
+/* The norm of what heads say, of each group by itself or of all; y itself where there is none. */
+static int norm(MtfAssembly *m, const Scan *d, int y) {
+    const MtfMixer *mixer = &m->stack->mixer;
+    MtfShape features = features_of(d);
+    if (mixer->norm == NULL)
+        return y;
+    return mixer->norm_by_group && d->groups >= 0
+               ? mtf_assembly_group_norm(m, "norm", mixer->norm, &features, y)
+               : mtf_assembly_wide_norm(m, "norm", mixer->norm, &features, y);
+}
+
 int mtf_mixer_head_scan(MtfAssembly *m, int x) {
     const MtfMixer *mixer = &m->stack->mixer;
     Scan d = scan_dimensions(m);
-    MtfShape heads = heads_of(&d), features = features_of(&d);
+    MtfShape heads = heads_of(&d);
     int u = convolve(m, &d, 1, x), y = told(m, &d, u, x);
     int skip = mtf_mixer_vector(m, "skip", mixer->skip, &heads, 1);
     y = mtf_parts_add(m->p, "y", y, mtf_mixer_map(m, MTF_OP_MULTIPLY, "skipped", u, skip));
     int gate = mtf_mixer_map(m, MTF_OP_SILU, "gate_active", project(m, &d, 0, x), -1);
+    if (mixer->norm_before_gate)
+        y = norm(m, &d, y);
     int gated = mtf_mixer_map(m, MTF_OP_MULTIPLY, "gated", y, gate);
-    int normal = mixer->norm_by_group && d.groups >= 0
-                     ? mtf_assembly_group_norm(m, "norm", mixer->norm, &features, gated)
-                     : mtf_assembly_wide_norm(m, "norm", mixer->norm, &features, gated);
-    return mtf_mixer_output(m, features, normal);
+    return mtf_mixer_output(m, features_of(&d),
+                            mixer->norm_before_gate ? gated : norm(m, &d, gated));
 }

@@ -2,6 +2,7 @@
 /* Decoders some of whose layers, or all, have something else in the place of attention. */
 #include "analyzer/models/types/type_parts.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -321,16 +322,18 @@ void mtf_type_step_limit(MtfConfig *c, MtfMixer *mixer) {
 
 /* ---- Mamba 2, alone and beside attention ------------------------------------------------------ */
 
-/* Heads, which must be what the width times a factor has room for. */
-static void check_scan_heads(MtfConfig *c, const MtfArchitecture *n, const char *key,
-                             int64_t expand) {
-    const MtfMixer *mixer = &n->decoder.mixer;
+/* The model's width times a factor at a key. */
+static int64_t expanded(MtfConfig *c, const MtfArchitecture *n, const char *key) {
+    return MIN(mtf_config_size(c, key, 2), 1 << 20) * n->d_model;
+}
+
+/* Heads, which must have `width` features together. */
+static void check_scan_heads(MtfConfig *c, const MtfMixer *mixer, const char *key, int64_t width) {
     if (mixer->value_heads % mixer->key_heads != 0)
         mtf_config_fail(c, key, "%d heads cannot be in %d equal groups", (int)mixer->value_heads,
                         (int)mixer->key_heads);
-    if (mixer->value_heads * mixer->d_value != MIN(expand, 1 << 20) * n->d_model)
-        mtf_config_fail(c, key, "heads together must be as wide as the model times %d",
-                        (int)expand);
+    if (mixer->value_heads * mixer->d_value != width)
+        mtf_config_fail(c, key, "heads must have %" PRId64 " features together", width);
 }
 
 static void read_mamba2(MtfConfig *c, MtfArchitecture *n) {
@@ -347,26 +350,25 @@ static void read_mamba2(MtfConfig *c, MtfArchitecture *n) {
     mixer->d_value = mtf_config_size(c, "head_dim", 64);
     mixer->forget_bias = "mixer.dt_bias";
     mixer->norm = "mixer.norm";
-    check_scan_heads(c, n, "num_heads", mtf_config_size(c, "expand", 2));
+    check_scan_heads(c, mixer, "num_heads", expanded(c, n, "expand"));
     mtf_type_step_limit(c, mixer);
     mtf_type_ignore(c, (const char *const[]){ "norm_before_gate", "time_step_rank", NULL });
 }
 
-/* Scans of Mamba 2 in some layers, in Bamba's names. */
-static void make_bamba(MtfConfig *c, MtfArchitecture *n, int64_t groups, int64_t width) {
+/* Scans of Mamba 2 in some layers, in Bamba's names; all their heads have `width` features. */
+static void make_bamba(MtfConfig *c, MtfArchitecture *n, int64_t width) {
     MtfMixer *mixer = &n->decoder.mixer;
     MtfJson head;
-    int64_t expand = mtf_config_size(c, "mamba_expand", 2);
     mixer->kind = MTF_MIXER_HEAD_SCAN;
     mixer->taps = mtf_config_size(c, "mamba_d_conv", 4);
     mixer->bias = mtf_config_flag(c, "mamba_proj_bias", false);
     mixer->convolution_bias = mtf_config_flag(c, "mamba_conv_bias", true);
     mixer->d_state = mtf_config_size(c, "mamba_d_state", 256);
-    mixer->key_heads = mtf_config_size(c, "mamba_n_groups", groups);
+    mixer->key_heads = mtf_config_size(c, "mamba_n_groups", 1);
     mixer->value_heads = mtf_config_size(c, "mamba_n_heads", 128);
-    int64_t share = MAX(1, MIN(expand, 1 << 20) * n->d_model / mixer->value_heads);
+    int64_t share = MAX(1, width / mixer->value_heads);
     bool said = mtf_config_find(c, "mamba_d_head", &head) && !cJSON_IsString(head.node);
-    mixer->d_value = said ? mtf_config_size(c, "mamba_d_head", width) : share;
+    mixer->d_value = said ? mtf_config_size(c, "mamba_d_head", share) : share;
     mixer->in = "mamba.in_proj";
     mixer->convolution = "mamba.conv1d";
     mixer->forget_bias = "mamba.dt_bias";
@@ -374,7 +376,7 @@ static void make_bamba(MtfConfig *c, MtfArchitecture *n, int64_t groups, int64_t
     mixer->skip = "mamba.D";
     mixer->norm = "mamba.norm";
     mixer->out = "mamba.out_proj";
-    check_scan_heads(c, n, "mamba_n_heads", expand);
+    check_scan_heads(c, mixer, "mamba_n_heads", width);
     mtf_type_step_limit(c, mixer);
     mtf_type_ignore_scan(c);
 }
@@ -389,7 +391,7 @@ static void read_bamba(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_llama(c, n, &standard);
     mtf_type_attention_bias(c, s);
     s->ffn_bias = mtf_config_flag(c, "mlp_bias", false);
-    make_bamba(c, n, 1, 64);
+    make_bamba(c, n, expanded(c, n, "mamba_expand"));
     memset(s->mixer.layers, 0xff, sizeof s->mixer.layers);
     if (mtf_config_find(c, "attn_layer_indices", &list))
         read_attention_layers(c, s, "attn_layer_indices");
@@ -402,12 +404,81 @@ static void read_bamba(MtfConfig *c, MtfArchitecture *n) {
                                               "z_loss_coefficient", NULL });
 }
 
+/* The numbers of a list at a key, which has that many where it is there. */
+static void read_scales(MtfConfig *c, const char *key, int n, double *scales) {
+    MtfJson list, item;
+    int i = 0;
+    if (!mtf_config_find(c, key, &list))
+        return;
+    c->failed = c->failed || !mtf_json_array(&list, c->error);
+    if (!c->failed && mtf_json_length(&list) != n)
+        mtf_config_fail(c, key, "%d numbers are expected", n);
+    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
+         more = mtf_json_next(&item), i++)
+        c->failed = !mtf_json_number(&item, &scales[i], c->error);
+}
+
+/* Factors that stand for what training found (muP): those of inputs are joined with those of what is made of them. */
+static void read_falcon_scales(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    MtfMixer *mixer = &s->mixer;
+    double ffn[2] = { 1, 1 }, parts[5] = { 1, 1, 1, 1, 1 };
+    double scan_in = mtf_config_number(c, "ssm_in_multiplier", 1);
+    double attention_in = mtf_config_number(c, "attention_in_multiplier", 1);
+    read_scales(c, "mlp_multipliers", 2, ffn);
+    read_scales(c, "ssm_multipliers", 5, parts);
+    s->gate_scale = ffn[0];
+    s->ffn_scale = ffn[1];
+    for (int i = 0; i < 5; i++)
+        mixer->part_scales[i] = parts[i] * scan_in;
+    mixer->scale = mtf_config_number(c, "ssm_out_multiplier", 1);
+    s->scale *= attention_in * attention_in * mtf_config_number(c, "key_multiplier", 1);
+    s->attention_scale = attention_in * mtf_config_number(c, "attention_out_multiplier", 1);
+    n->embedding_scale = mtf_config_number(c, "embedding_multiplier", 1);
+    n->logit_scale = mtf_config_number(c, "lm_head_multiplier", 1);
+    if (attention_in != 1 && s->q_bias)
+        mtf_config_fail(c, "attention_in_multiplier", "only 1 is supported beside attention_bias");
+    if (scan_in != 1 && mixer->bias)
+        mtf_config_fail(c, "ssm_in_multiplier", "only 1 is supported beside mamba_proj_bias");
+}
+
+/* Falcon H1: attention and a scan of Mamba 2 side by side in every layer. */
+static void read_falcon_h1(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        128000, 4096, 14336, 32, 32, 8, 0, 8192, 1e-5, 1e4, false
+    };
+    MtfStack *s = &n->decoder;
+    MtfMixer *mixer = &s->mixer;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    s->ffn_bias = mtf_config_flag(c, "mlp_bias", false);
+    int64_t whole = expanded(c, n, "mamba_expand");
+    int64_t width =
+        mtf_config_size(c, "mamba_d_ssm", mtf_type_is_null(c, "mamba_d_ssm") ? whole : 1024);
+    make_bamba(c, n, width);
+    memset(mixer->layers, 0xff, sizeof mixer->layers);
+    mixer->beside = mixer->norm_by_group = true;
+    mixer->norm_before_gate = mtf_config_flag(c, "mamba_norm_before_gate", true);
+    if (!mtf_config_flag(c, "mamba_rms_norm", false))
+        mixer->norm = NULL;
+    if (mtf_config_flag(c, "projectors_bias", false) != mixer->bias)
+        mtf_config_fail(c, "projectors_bias", "%s is expected, as mamba_proj_bias has it",
+                        mixer->bias ? "true" : "false");
+    read_falcon_scales(c, n);
+    s->names.before_ffn = "pre_ff_layernorm";
+    s->names.gate = "feed_forward.gate_proj";
+    s->names.up = "feed_forward.up_proj";
+    s->names.down = "feed_forward.down_proj";
+    s->names.final_norm = "model.final_layernorm";
+    mtf_type_ignore(c, (const char *const[]){ "mamba_use_mlp", "num_logits_to_keep", NULL });
+}
+
 /* Granite 4: Granite's factors, experts beside a hidden layer of all tokens or that alone, and no positions unless
  * they are asked for. */
 static void read_granitemoehybrid(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
     mtf_type_granite_shared(c, n);
-    make_bamba(c, n, 1, 64);
+    make_bamba(c, n, expanded(c, n, "mamba_expand"));
     if (!read_mixed_layers(c, s, "layer_types", "mamba", "attention") &&
         !read_mixed_layers(c, s, "layers_block_type", "mamba", "attention"))
         mtf_config_fail(c, "layer_types", "a word for each of %d layers is expected",
@@ -428,6 +499,7 @@ const MtfArchitectureType mtf_mixer_types[] = {
     { "mamba2", read_mamba2 },
     { "granitemoehybrid", read_granitemoehybrid },
     { "bamba", read_bamba },
+    { "falcon_h1", read_falcon_h1 },
     { "qwen3_next", read_qwen3_next },
     { "qwen3_5_text", read_qwen3_5 },
     { "qwen3_5_moe_text", read_qwen3_5_moe },

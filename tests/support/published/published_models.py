@@ -1066,11 +1066,14 @@ def jamba(w, c, tokens):
     return norm("model.final_layernorm", x) @ head.T
 
 
-def head_scan(w, p, x, sizes, epsilon, bias, convolution_bias, by_group=False, limit=None):
-    """The scan of Mamba 2, place by place (transformers' modeling_mamba2.py); its norm of each group of heads, or of all."""
+def head_scan(w, p, x, sizes, epsilon, bias, convolution_bias, by_group=False, limit=None, normed="behind", scales=(1, 1, 1, 1, 1)):
+    """The scan of Mamba 2, place by place (transformers' modeling_mamba2.py); its norm of each group of heads, or of all, behind the gate,
+    before it or not at all; the gate, u, B, C and steps times a number each."""
     heads, width, groups, n, taps = sizes
     inner, read = heads * width, groups * n
-    z, mixed, step = linear(w, p + "in_proj", x, 2 * inner + 2 * read + heads, bias).split([inner, inner + 2 * read, heads], -1)
+    parts = linear(w, p + "in_proj", x, 2 * inner + 2 * read + heads, bias).split([inner, inner, read, read, heads], -1)
+    z, u, b, g, step = (part * scale for part, scale in zip(parts, scales))
+    mixed = torch.cat([u, b, g], -1)
     mixed = convolved(w(p + "conv1d.weight", inner + 2 * read, 1, taps, scale=0.5), mixed)
     mixed = silu(mixed + w(p + "conv1d.bias", inner + 2 * read, scale=0.2) if convolution_bias else mixed)
     u, b, g = mixed.split([inner, read, read], -1)
@@ -1083,8 +1086,11 @@ def head_scan(w, p, x, sizes, epsilon, bias, convolution_bias, by_group=False, l
         state = torch.exp(step[t] * rate)[:, None, None] * state + (step[t][:, None] * u[t])[:, :, None] * b[t][:, None]
         said.append((state * g[t][:, None]).sum(-1))
     y = (torch.stack(said) + u * w(p + "D", heads, scale=0.5)[:, None]).flatten(1)
-    y = (y * silu(z)).view(-1, groups if by_group else 1, inner // (groups if by_group else 1))
-    y = rms_norm(y, 1, epsilon).flatten(1) * w(p + "norm.weight", inner, scale=0.2, about=1)
+    y = y * silu(z) if normed != "before" else y
+    if normed:
+        y = rms_norm(y.view(-1, groups if by_group else 1, inner // (groups if by_group else 1)), 1, epsilon).flatten(1)
+        y = y * w(p + "norm.weight", inner, scale=0.2, about=1)
+    y = y * silu(z) if normed == "before" else y
     return linear(w, p + "out_proj", y, x.shape[-1], bias)
 
 
@@ -1248,6 +1254,31 @@ def hybrid(w, c, tokens):
         x = x + share * ffn(p, norm(p + ("pre_ff_layernorm" if bamba else "post_attention_layernorm"), x))
     head = table if c["tie_word_embeddings"] else w("lm_head.weight", c["vocab_size"], h)
     return norm("model.final_layernorm" if bamba else "model.norm", x) @ head.T / c.get("logits_scaling", 1)
+
+
+def falcon_h1(w, c, tokens):
+    """Attention beside a scan of Mamba 2 in every layer, and a factor of everything that a matrix makes (modeling_falcon_h1.py)."""
+    h, heads, kv, width = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
+    sizes = [c[key] for key in ("mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv")]
+    normed = "" if not c["mamba_rms_norm"] else "before" if c["mamba_norm_before_gate"] else "behind"
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+
+    def attention(p, x):
+        q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * width), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        return linear(w, p + "o_proj", joined(attend(rotate(q, c), rotate(k * c["key_multiplier"], c), v, 1 / math.sqrt(width))), h)
+
+    x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)[tokens] * c["embedding_multiplier"]
+    for i in range(c["num_hidden_layers"]):
+        p, f = f"model.layers.{i}.", c["intermediate_size"]
+        y = norm(p + "input_layernorm", x)
+        scanned = head_scan(w, p + "mamba.", y * c["ssm_in_multiplier"], sizes, c["rms_norm_eps"], c["mamba_proj_bias"], c["mamba_conv_bias"], True,
+                            None, normed, c["ssm_multipliers"])
+        x = x + scanned * c["ssm_out_multiplier"] + attention(p + "self_attn.", y * c["attention_in_multiplier"]) * c["attention_out_multiplier"]
+        y, p, (opens, down) = norm(p + "pre_ff_layernorm", x), p + "feed_forward.", c["mlp_multipliers"]
+        x = x + linear(w, p + "down_proj", silu(linear(w, p + "gate_proj", y, f) * opens) * linear(w, p + "up_proj", y, f), h) * down
+    return norm("model.final_layernorm", x) @ w("lm_head.weight", c["vocab_size"], h).T * c["lm_head_multiplier"]
 
 
 def qwen_next(w, c, tokens):
@@ -2223,8 +2254,17 @@ GRANITE4 = {**LLAMA, "layer_types": ["mamba", "attention"], "position_embedding_
             "num_local_experts": 4, "num_experts_per_tok": 2, "shared_intermediate_size": 20, "intermediate_size": 12, "embedding_multiplier": 3.0,
             "residual_multiplier": 0.5, "attention_multiplier": 0.3, "logits_scaling": 2.0, "tie_word_embeddings": True}
 
+FALCON_H1 = {**LLAMA, "head_dim": 8, "rope_theta": 100.0, "mamba_d_ssm": 40, "mamba_n_heads": 4, "mamba_d_head": 10, "mamba_n_groups": 2,
+             "mamba_d_state": 5, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_conv_bias": True, "mamba_proj_bias": False, "projectors_bias": False,
+             "mamba_rms_norm": True, "mamba_norm_before_gate": True, "embedding_multiplier": 2.0, "lm_head_multiplier": 0.5,
+             "mlp_multipliers": [0.7, 0.6], "key_multiplier": 0.8, "attention_in_multiplier": 1.1, "attention_out_multiplier": 0.9,
+             "ssm_multipliers": [0.9, 0.8, 1.1, 1.2, 0.7], "ssm_in_multiplier": 1.2, "ssm_out_multiplier": 0.6}
+
 MODELS = {
     "mamba": (mamba, MAMBA),
+    "falcon_h1": (falcon_h1, FALCON_H1),
+    "falcon_h1-bare": (falcon_h1, {**FALCON_H1, "mamba_rms_norm": False, "mamba_n_groups": 1, "mamba_proj_bias": True, "projectors_bias": True,
+                                   "ssm_in_multiplier": 1.0}),
     "mamba2": (mamba2, {**MAMBA, "num_heads": 6, "head_dim": 8, "n_groups": 2, "chunk_size": 4, "use_bias": True, "time_step_limit": [0.3, 0.9]}),
     "jamba": (jamba, {**LLAMA, "attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1, "num_experts": 4,
                       "num_experts_per_tok": 2, "mamba_d_state": 5, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_dt_rank": "auto",
