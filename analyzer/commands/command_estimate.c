@@ -202,8 +202,9 @@ static bool estimate(const Options *options, const char *path, GError **error) {
         !mtf_pricer_init(&e.pricer, machine, &layout->mesh, error))
         return false;
     lay_mesh(&e, graph, layout);
-    g_autoptr(MtfProgram) program = mtf_layout_settle(
-        graph, layout, &e.pricer, mtf_planning_room(machine), options->collectives, NULL);
+    MtfSettling how = { .memory_limit = mtf_planning_room(machine),
+                        .collectives = options->collectives };
+    g_autoptr(MtfProgram) program = mtf_layout_settle(graph, layout, &e.pricer, &how);
     MtfPlanEnding ending = { .written = written,
                              .variant = &variant,
                              .program = program,

@@ -45,6 +45,16 @@ static void add(MtfIncumbents *incumbents, const char *name, MtfLayout *layout, 
     g_ptr_array_add(incumbents->list, incumbent);
 }
 
+MtfLayoutMeasures mtf_layout_measure(const MtfGraph *graph, const MtfPricer *pricer,
+                                     const MtfLayout *layout) {
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
+    return (MtfLayoutMeasures){ .cost = mtf_price_program(pricer, program),
+                                .arena_bytes = arena->bytes,
+                                .step_seconds = (double)schedule->nanoseconds / 1e9 };
+}
+
 void mtf_incumbents_add(MtfIncumbents *incumbents, const char *name, const MtfLayout *layout) {
     g_autoptr(MtfProgram) program = mtf_lower(incumbents->graph, layout);
     add(incumbents, name, mtf_layout_copy(layout), mtf_price_program(&incumbents->pricer, program),
@@ -52,12 +62,11 @@ void mtf_incumbents_add(MtfIncumbents *incumbents, const char *name, const MtfLa
 }
 
 void mtf_incumbents_add_measured(MtfIncumbents *incumbents, const char *name,
-                                 const MtfLayout *layout, int64_t cost, int64_t arena_bytes,
-                                 double step_seconds) {
-    add(incumbents, name, mtf_layout_copy(layout), cost, arena_bytes);
+                                 const MtfLayout *layout, const MtfLayoutMeasures *value) {
+    add(incumbents, name, mtf_layout_copy(layout), value->cost, value->arena_bytes);
     MtfIncumbent *incumbent = g_ptr_array_index(incumbents->list, incumbents->list->len - 1);
-    incumbent->arena_bytes = arena_bytes;
-    incumbent->step_seconds = step_seconds;
+    incumbent->arena_bytes = value->arena_bytes;
+    incumbent->step_seconds = value->step_seconds;
     incumbent->measured = true;
 }
 

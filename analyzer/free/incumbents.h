@@ -36,13 +36,21 @@ MtfIncumbents *mtf_incumbents_new(const MtfGraph *graph, const MtfPricer *pricer
 void mtf_incumbents_free(MtfIncumbents *incumbents);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfIncumbents, mtf_incumbents_free)
 
+/* What a layout's program comes to. */
+typedef struct {
+    int64_t cost, arena_bytes; /* as of MtfIncumbent */
+    double step_seconds;       /* … */
+} MtfLayoutMeasures;
+
+MtfLayoutMeasures mtf_layout_measure(const MtfGraph *graph, const MtfPricer *pricer,
+                                     const MtfLayout *layout);
+
 /* Adds a copy of `layout`. */
 void mtf_incumbents_add(MtfIncumbents *incumbents, const char *name, const MtfLayout *layout);
 
 /* The same of one whose program was looked at already. */
 void mtf_incumbents_add_measured(MtfIncumbents *incumbents, const char *name,
-                                 const MtfLayout *layout, int64_t cost, int64_t arena_bytes,
-                                 double step_seconds);
+                                 const MtfLayout *layout, const MtfLayoutMeasures *value);
 
 /* Adds the standard layouts (standard_layouts.h) of the problem, which has the list's graph and
  * pricer. */

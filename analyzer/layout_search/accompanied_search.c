@@ -35,8 +35,12 @@ static void settle(const Accompanied *both) {
     const MtfPlanSearchOptions *options = both->search->options;
     MtfSettledLayout *settled = &attempt->settled;
     settled->layout = mtf_layout_copy(both->settles);
-    settled->program = mtf_layout_settle(both->search->graph, settled->layout, &attempt->pricer,
-                                         options->memory_limit, options->collectives, &part);
+    MtfSettling how = { .memory_limit = options->memory_limit,
+                        .collectives = options->collectives,
+                        .bucket_bytes = options->bucket_bytes,
+                        .control = &part };
+    settled->program =
+        mtf_layout_settle(both->search->graph, settled->layout, &attempt->pricer, &how);
 }
 
 static void prepare(const Accompanied *both) {
@@ -67,8 +71,8 @@ bool mtf_search_accompanied(const MtfPlanSearch *search, MtfMeshAttempt *attempt
     if (known == NULL)
         return mtf_free_search(attempt->problem, options, answer, error);
     g_autoptr(MtfIncumbents) cheapest = mtf_incumbents_new(search->graph, &attempt->pricer);
-    mtf_incumbents_add_measured(cheapest, known->name, known->layout, known->cost,
-                                known->arena_bytes, known->step_seconds);
+    MtfLayoutMeasures value = { known->cost, known->arena_bytes, known->step_seconds };
+    mtf_incumbents_add_measured(cheapest, known->name, known->layout, &value);
     const MtfLayout *kept = attempt->free.layout != NULL ? attempt->free.layout : known->layout;
     Accompanied both = { .search = search,
                          .attempt = attempt,

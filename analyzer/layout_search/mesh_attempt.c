@@ -136,37 +136,42 @@ static void order_rules(const MtfPlanSearch *search, const MtfMeshAttempt *attem
                              search->options->memory_limit);
 }
 
-/* Begins with what the search is told, where that fits. */
-static void gather_known(const MtfPlanSearch *search, MtfMeshAttempt *attempt) {
-    const MtfPlanSearchOptions *options = search->options;
-    for (guint i = 0; i < options->known->len; i++) {
-        const MtfKnownLayout *known = &g_array_index(options->known, MtfKnownLayout, i);
-        mtf_incumbents_add(attempt->incumbents, known->name, known->layout);
-    }
-    attempt->begun = mtf_incumbents_best(attempt->incumbents, options->memory_limit) != NULL;
-}
-
 typedef struct {
     const MtfPlanSearch *search;
     MtfMeshAttempt *attempt;
+    MtfLayoutMeasures *values; /* of each layout that is known */
     bool posed;
     GError **error;
 } Beginning;
 
-static void pose_or_gather_known(int i, void *data) {
-    Beginning *both = data;
-    if (i == 0)
-        both->posed = pose_problem(both->search, both->attempt, both->error);
-    else
-        gather_known(both->search, both->attempt);
+static const MtfKnownLayout *known_layout(const MtfPlanSearch *search, int i) {
+    return &g_array_index(search->options->known, MtfKnownLayout, i);
 }
 
-/* Poses the problem and, beside that, measures what is known, which of a thousand layers takes longer. */
+static void pose_or_measure_known(int i, void *data) {
+    Beginning *all = data;
+    if (i == 0)
+        all->posed = pose_problem(all->search, all->attempt, all->error);
+    else
+        all->values[i - 1] = mtf_layout_measure(all->search->graph, &all->attempt->pricer,
+                                                known_layout(all->search, i - 1)->layout);
+}
+
+/* Poses the problem and, beside that, measures what is known, which of a thousand layers takes longer. Begins with what
+ * fits of it. */
 static bool begin(const MtfPlanSearch *search, MtfMeshAttempt *attempt, GError **error) {
-    Beginning both = { .search = search, .attempt = attempt, .error = error };
+    int n = search->options->known != NULL ? (int)search->options->known->len : 0;
+    g_autofree MtfLayoutMeasures *values = g_new(MtfLayoutMeasures, n + 1);
+    Beginning all = { .search = search, .attempt = attempt, .values = values, .error = error };
     attempt->incumbents = mtf_incumbents_new(search->graph, &attempt->pricer);
-    mtf_in_parallel(search->options->known != NULL ? 2 : 1, pose_or_gather_known, &both);
-    return both.posed;
+    mtf_in_parallel(n + 1, pose_or_measure_known, &all);
+    for (int i = 0; i < n; i++) {
+        const MtfKnownLayout *known = known_layout(search, i);
+        mtf_incumbents_add_measured(attempt->incumbents, known->name, known->layout, &values[i]);
+    }
+    attempt->begun =
+        n > 0 && mtf_incumbents_best(attempt->incumbents, search->options->memory_limit) != NULL;
+    return all.posed;
 }
 
 static void gather_incumbents(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
@@ -215,8 +220,8 @@ double mtf_mesh_attempt_entries(const MtfMeshAttempt *attempt) {
 
 void mtf_mesh_attempt_keep_found(MtfMeshAttempt *attempt) {
     const MtfFreeAnswer *found = &attempt->free;
-    mtf_incumbents_add_measured(attempt->incumbents, MTF_FREE_LAYOUT, found->layout, found->cost,
-                                found->arena_bytes, found->step_seconds);
+    MtfLayoutMeasures value = { found->cost, found->arena_bytes, found->step_seconds };
+    mtf_incumbents_add_measured(attempt->incumbents, MTF_FREE_LAYOUT, found->layout, &value);
 }
 
 bool mtf_mesh_attempt_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt,

@@ -73,7 +73,8 @@ typedef struct {
     bool by_bound;        /* as soon as its bound says so, without an answer */
     const MtfFirstLook *look; /* at its meshes, where that is done already; or NULL */
     bool settles;             /* the layout that a proof keeps may be settled beside it, with */
-    const char *collectives;  /* … as of mtf_layout_settle */
+    const char *collectives;  /* … as of MtfSettling */
+    int64_t bucket_bytes;     /* … */
 } MtfPlanSearchOptions;
 
 /* Searches the meshes (MtfMesh). True with or without a layout; false on an error. The same input

@@ -15,13 +15,18 @@ typedef struct {
 
 void mtf_settled_layout_clear(MtfSettledLayout *settled);
 
+typedef struct {
+    int64_t memory_limit;            /* bytes of a device */
+    const char *collectives;         /* as of mtf_layout_choose_algorithms; or NULL */
+    int64_t bucket_bytes;            /* the one size that buckets may have; 0: any */
+    const MtfSearchControl *control; /* or NULL */
+} MtfSettling;
+
 /* Gives a layout what a plan's has besides its placements: a better order of instructions where that lowers
- * the peak (as mtf_layout_improve_order says, whose `memory_limit` is the bytes of a device), buckets for
- * small exchanges where they shorten the step, both (but an order that makes it fit) where the search (or
- * NULL) has time left, and algorithms of collectives as mtf_layout_choose_algorithms reads `collectives`, or
- * NULL. Returns what it is lowered to then. */
+ * the peak (as mtf_layout_improve_order says), buckets for small exchanges where they shorten the step, both (but an
+ * order that makes it fit) where the search has time left, and algorithms of collectives. Returns what it is lowered
+ * to then. */
 MtfProgram *mtf_layout_settle(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                              int64_t memory_limit, const char *collectives,
-                              const MtfSearchControl *control);
+                              const MtfSettling *how);
 
 #endif

@@ -113,6 +113,7 @@ static MtfVariantSearchOptions narrowed(const MtfVariantSearchOptions *options, 
     one.key_parts = MAX(1, variant->key_parts);
     one.ring = MAX(1, variant->ring);
     one.no_rules = !found->answer.rules.found && !found->answer.rules.stopped;
+    one.bucket_bytes = found->layout != NULL ? found->layout->execution.bucket_bytes : 0;
     return one;
 }
 

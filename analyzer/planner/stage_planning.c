@@ -165,7 +165,8 @@ static MtfPlan *plan_again(const Known *known, const MtfStageTask *task, MtfStag
     }
     g_autoptr(MtfProgram) program =
         same_order ? mtf_lower(graph, layout)
-                   : mtf_layout_settle(graph, layout, &known->pricer, task->limit, NULL, NULL);
+                   : mtf_layout_settle(graph, layout, &known->pricer,
+                                       &(MtfSettling){ .memory_limit = task->limit });
     if (!mtf_arena_fits(program, task->limit))
         return NULL;
     *seconds = same_order ? known->seconds : stage_seconds(&known->pricer, program);
@@ -224,7 +225,7 @@ static MtfPlan *plan_of(const MtfPlanAnswer *answer, const MtfGraph *stage, int6
     MtfLayout *layout = mtf_plan_answer_layout(answer, graph);
     reduce_before_sending(graph, layout);
     g_autoptr(MtfProgram) program =
-        mtf_layout_settle(graph, layout, &answer->pricer, limit, NULL, NULL);
+        mtf_layout_settle(graph, layout, &answer->pricer, &(MtfSettling){ .memory_limit = limit });
     *seconds = stage_seconds(&answer->pricer, program);
     return mtf_planning_plan_new(graph, layout, program, &answer->pricer,
                                  mtf_plan_answer_to_json(answer, limit));

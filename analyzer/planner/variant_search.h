@@ -60,6 +60,7 @@ typedef struct {
     bool keep_problem;         /* as of MtfPlanSearchOptions */
     bool by_hand;              /* layouts made by hand are looked at afterwards */
     const char *collectives;   /* how they go, as of mtf_layout_choose_algorithms, or NULL */
+    int64_t bucket_bytes;      /* the one size that buckets may have; 0: any */
     MtfSearchControl *control; /* time, and who listens; or NULL */
     /* Of a step of another kind of plan, 0: none. Variants are given up when their bound says that none
      * of their steps is shorter, however much of it is hidden (mtf_schedule_most_hidden), or as much as of

@@ -101,6 +101,7 @@ static MtfPlanSearchOptions plan_options(const MtfVariantSearchOptions *options,
         .by_bound = graph->operations->len > QUICK_OPERATIONS,
         .settles = true,
         .collectives = options->collectives,
+        .bucket_bytes = options->bucket_bytes,
     };
 }
 
@@ -221,8 +222,12 @@ void mtf_variant_answer_tune(const MtfVariantSearchOptions *options, MtfVariantA
                                  isfinite(left) ? fmax(1e-3, left - ending) : 0);
     mtf_program_free(answer->program); /* of a layout that was dropped */
     answer->layout = mtf_plan_answer_layout(&answer->answer, answer->graph);
-    answer->program = mtf_layout_settle(answer->graph, answer->layout, &answer->answer.pricer,
-                                        options->memory_limit, options->collectives, &part);
+    MtfSettling how = { .memory_limit = options->memory_limit,
+                        .collectives = options->collectives,
+                        .bucket_bytes = options->bucket_bytes,
+                        .control = &part };
+    answer->program =
+        mtf_layout_settle(answer->graph, answer->layout, &answer->answer.pricer, &how);
 }
 
 /* ---- Variants that are searched at once ----------------------------------------------------------- */

@@ -174,8 +174,8 @@ static int64_t longest_context(const MtfInferencePhase *phase, int64_t memory_li
 static bool make_plan(MtfGraph *graph, MtfLayout *layout, const MtfPlanSearchOptions *options,
                       int64_t cache_limit, cJSON *search, MtfInferencePhase *phase) {
     const MtfPricer *pricer = &phase->answer.pricer;
-    g_autoptr(MtfProgram) program =
-        mtf_layout_settle(graph, layout, pricer, options->memory_limit, NULL, NULL);
+    MtfSettling how = { .memory_limit = options->memory_limit };
+    g_autoptr(MtfProgram) program = mtf_layout_settle(graph, layout, pricer, &how);
     phase->plan = mtf_planning_plan_new(graph, layout, program, pricer, search);
     phase->step_seconds = seconds_of(phase, program);
     phase->weight_bytes = bytes_of(program, MTF_MEMORY_VARIABLE);

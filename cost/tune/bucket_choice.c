@@ -29,13 +29,15 @@ static int64_t arena_bytes(const MtfProgram *program) {
 }
 
 bool mtf_layout_choose_bucket(const MtfGraph *graph, MtfLayout *layout, MtfProgram **program,
-                              const MtfPricer *pricer, int64_t limit) {
+                              const MtfPricer *pricer, int64_t limit, int64_t only) {
     g_assert(layout->execution.bucket_bytes == 0);
     if (!has_small(*program))
         return false;
     g_autoptr(MtfProgram) best = NULL;
     int64_t shortest = nanoseconds_of(pricer, *program), chosen = 0;
     for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        if (only > 0 && sizes[i] != only)
+            continue;
         layout->execution.bucket_bytes = sizes[i];
         g_autoptr(MtfProgram) joined = mtf_lower(graph, layout);
         if (mtf_program_length(joined) == mtf_program_length(*program))

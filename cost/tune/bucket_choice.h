@@ -5,7 +5,8 @@
  *
  *     none joined,   16 KiB,   128 KiB,   1 MiB
  *
- * and the shortest schedule wins; of equal ones that of the smaller messages. */
+ * and the shortest schedule wins; of equal ones that of the smaller messages. Of a thousand layers that takes seconds,
+ * and the best size is that of few of them. */
 #ifndef MTF_BUCKET_CHOICE_H
 #define MTF_BUCKET_CHOICE_H
 
@@ -13,8 +14,8 @@
 
 /* Sets the layout's bucket_bytes, which must be 0, where a schedule on the pricer's machine gets shorter and
  * the arena fits `limit` bytes or does not grow. Returns whether it did. `*program` is what the layout is
- * lowered to, before and after. */
+ * lowered to, before and after. Of the sizes only `only` is tried, 0: all are. */
 bool mtf_layout_choose_bucket(const MtfGraph *graph, MtfLayout *layout, MtfProgram **program,
-                              const MtfPricer *pricer, int64_t limit);
+                              const MtfPricer *pricer, int64_t limit, int64_t only);
 
 #endif

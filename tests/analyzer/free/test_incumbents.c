@@ -150,7 +150,8 @@ static void what_is_known_of_a_layout_is_taken_as_it_is(void **state) {
     const MtfFreeSetup *setup = *state;
     g_autoptr(MtfLayout) whole = mtf_layout_new(setup->graph, &setup->mesh);
     g_autoptr(MtfIncumbents) incumbents = mtf_incumbents_new(setup->graph, &setup->pricer);
-    mtf_incumbents_add_measured(incumbents, MTF_FREE_LAYOUT, whole, 700, 1 << 20, 0.25);
+    mtf_incumbents_add_measured(incumbents, MTF_FREE_LAYOUT, whole,
+                                &(MtfLayoutMeasures){ 700, 1 << 20, 0.25 });
     assert_null(mtf_incumbents_best(incumbents, (1 << 20) - 1));
     const MtfIncumbent *best = mtf_incumbents_best(incumbents, 1 << 20);
     assert_int_equal(best->cost, 700);
@@ -164,7 +165,8 @@ static void without_time_only_what_is_measured_is_shown(void **state) {
     g_autoptr(MtfLayout) whole = mtf_layout_new(setup->graph, &setup->mesh);
     g_autoptr(MtfIncumbents) incumbents = mtf_incumbents_new(setup->graph, &setup->pricer);
     mtf_incumbents_add(incumbents, "unknown", whole);
-    mtf_incumbents_add_measured(incumbents, "known", whole, 700, 1 << 20, 0.25);
+    mtf_incumbents_add_measured(incumbents, "known", whole,
+                                &(MtfLayoutMeasures){ 700, 1 << 20, 0.25 });
     mtf_incumbents_add(incumbents, "unknown, too", whole);
     mtf_incumbents_drop_unmeasured(incumbents);
     g_autoptr(GPtrArray) shown = mtf_incumbents_shown(incumbents, INT64_MAX);

@@ -64,8 +64,8 @@ static void what_is_settled_beside_a_proof_is_what_is_settled_after_it(void **st
     assert_int_equal(beside.cost, after.cost);
     assert_int_equal(beside.free.bound, after.free.bound);
     g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(&after, setup->graph);
-    g_autoptr(MtfProgram) program = mtf_layout_settle(setup->graph, layout, &after.pricer,
-                                                      setup->machine->memory_bytes, NULL, NULL);
+    MtfSettling how = { .memory_limit = setup->machine->memory_bytes };
+    g_autoptr(MtfProgram) program = mtf_layout_settle(setup->graph, layout, &after.pricer, &how);
     g_autofree char *expected = mtf_program_digest(program);
     MtfSettledLayout *settled = &beside.settled;
     if (settled->layout != NULL && beside.fastest == NULL) {

@@ -36,7 +36,8 @@ static void case_init(Case *c) {
     assert_non_null(rules);
     c->layout = mtf_layout_from_rules(c->graph, &mesh, rules);
     assert_true(mtf_pricer_init(&c->pricer, c->machine, &mesh, NULL));
-    c->program = mtf_layout_settle(c->graph, c->layout, &c->pricer, INT64_MAX, NULL, NULL);
+    MtfSettling how = { .memory_limit = INT64_MAX };
+    c->program = mtf_layout_settle(c->graph, c->layout, &c->pricer, &how);
 }
 
 static void case_clear(Case *c) {
@@ -110,7 +111,8 @@ static MtfLayout *settled_in(const Case *c, double seconds) {
     mtf_layout_set_order(layout, NULL, 0);
     layout->execution.bucket_bytes = 0;
     mtf_search_control_init(&control, seconds);
-    mtf_program_free(mtf_layout_settle(c->graph, layout, &c->pricer, INT64_MAX, NULL, &control));
+    MtfSettling how = { .memory_limit = INT64_MAX, .control = &control };
+    mtf_program_free(mtf_layout_settle(c->graph, layout, &c->pricer, &how));
     return layout;
 }
 

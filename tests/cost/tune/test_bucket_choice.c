@@ -45,14 +45,19 @@ static void case_clear(Case *c) {
     mtf_graph_free(c->graph);
 }
 
-static bool choose(Case *c, int64_t limit) {
+/* Of all sizes, or `only` one. */
+static bool choose_of(Case *c, int64_t limit, int64_t only) {
     assert_true(mtf_pricer_init(&c->pricer, c->machine, &c->layout->mesh, NULL));
     g_autoptr(MtfProgram) program = mtf_lower(c->graph, c->layout);
-    bool chosen = mtf_layout_choose_bucket(c->graph, c->layout, &program, &c->pricer, limit);
+    bool chosen = mtf_layout_choose_bucket(c->graph, c->layout, &program, &c->pricer, limit, only);
     g_autoptr(MtfProgram) again = mtf_lower(c->graph, c->layout);
     g_autofree char *digest = mtf_program_digest(program), *other = mtf_program_digest(again);
     assert_string_equal(digest, other);
     return chosen;
+}
+
+static bool choose(Case *c, int64_t limit) {
+    return choose_of(c, limit, 0);
 }
 
 static int64_t step_of(const Case *c, int64_t bucket_bytes, int64_t *arena_bytes) {
@@ -80,6 +85,22 @@ static void the_shortest_schedule_is_chosen(void **state) {
             least = MIN(least, step_of(&c, sizes[i], &bytes));
         assert_int_equal(step_of(&c, c.layout->execution.bucket_bytes, &bytes), least);
         assert_true(least < step_of(&c, 0, &bytes));
+        case_clear(&c);
+    }
+}
+
+/* A better size is not looked at, and one that does not shorten the step is not taken. */
+static void where_the_size_is_known_no_other_is_tried(void **state) {
+    (void)state;
+    static const int64_t sizes[] = { 16384, 131072, 1048576 };
+    for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        Case c;
+        int64_t bytes;
+        case_init(&c, "tpu-v3");
+        bool chosen = choose_of(&c, INT64_MAX, sizes[i]);
+        bool shorter = step_of(&c, sizes[i], &bytes) < step_of(&c, 0, &bytes);
+        assert_int_equal(chosen, shorter);
+        assert_int_equal(c.layout->execution.bucket_bytes, shorter ? sizes[i] : 0);
         case_clear(&c);
     }
 }
@@ -113,6 +134,7 @@ static void joining_respects_the_limit(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_shortest_schedule_is_chosen),
+        cmocka_unit_test(where_the_size_is_known_no_other_is_tried),
         cmocka_unit_test(where_a_message_costs_no_latency_none_are_joined),
         cmocka_unit_test(joining_respects_the_limit),
     };
