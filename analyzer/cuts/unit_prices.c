@@ -4,6 +4,7 @@
 #include "analyzer/free/standard_layouts.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/price/schedule.h"
+#include "cost/summary/parallelism.h"
 #include "layouts/graph/stage_split.h"
 #include "layouts/kernel_work/fusable.h"
 #include "layouts/program/lifetimes.h"
@@ -120,6 +121,12 @@ static MtfUnitWay *way_of_style(MeshPrices *prices, const MtfStandardLayout *sta
     return *way;
 }
 
+/* Megatron-LM's axes do one thing in all products: a vocabulary that does not divide would be split otherwise. */
+static bool is_plain(const MtfGraph *graph, const MtfLayout *layout) {
+    MtfParallelism p = mtf_parallelism(graph, layout);
+    return !p.has_products || mtf_parallelism_is_plain(&p);
+}
+
 /* So that what waits for the backward pass is seen. */
 static const MtfStageExecution two_in_flight = { .in_flight = 2, .weight_versions = 1 };
 
@@ -139,8 +146,9 @@ static void price_kind(MeshPrices *prices, int kind) {
         if (i >= STYLES_A_MESH && strstr(standard->name, "ZeRO") == NULL)
             continue;
         g_autoptr(MtfLayout) layout = mtf_free_problem_layout(problem, standard->choice);
-        way_of_style(prices, standard)->price[kind] =
-            price_layout(prices->parts, &pricer, graph, layout);
+        MtfUnitWay *way = way_of_style(prices, standard);
+        way->price[kind] = price_layout(prices->parts, &pricer, graph, layout);
+        way->megatron &= is_plain(graph, layout);
     }
 }
 

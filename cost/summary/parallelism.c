@@ -137,10 +137,7 @@ static void add_operation(const View *view, int o, double work[][MTF_PARALLELS])
 }
 
 /* Where there are no products, every forward operation counts. */
-static void add_work(const View *view, double work[][MTF_PARALLELS]) {
-    bool products = false;
-    for (int o = 0; o < (int)view->graph->operations->len && !products; o++)
-        products = is_product(mtf_graph_operation(view->graph, o));
+static void add_work(const View *view, bool products, double work[][MTF_PARALLELS]) {
     for (int o = 0; o < (int)view->graph->operations->len; o++) {
         const MtfOperation *op = mtf_graph_operation(view->graph, o);
         if (products ? is_product(op) : op->phase == MTF_PHASE_FORWARD)
@@ -158,7 +155,9 @@ static MtfParallel largest(const double *work, int but) {
 
 static void judge_axes(const View *view, MtfParallelism *p) {
     double work[MTF_MAX_MESH_AXES][MTF_PARALLELS] = { { 0 } };
-    add_work(view, work);
+    for (int o = 0; o < (int)view->graph->operations->len && !p->has_products; o++)
+        p->has_products = is_product(mtf_graph_operation(view->graph, o));
+    add_work(view, p->has_products, work);
     for (int a = 0; a < view->layout->mesh.n_axes; a++) {
         double all = 0;
         for (int k = 0; k < MTF_PARALLELS; k++)
@@ -250,20 +249,24 @@ static double shared_part(Sharing sharing) {
 
 static void judge_state(const View *view, MtfParallelism *p) {
     g_autofree int *copies = narrow_copies(view);
-    Sharing optimizer = { 0, 0 }, gradients = { 0, 0 }, variables = { 0, 0 };
+    Sharing moments = { 0, 0 }, masters = { 0, 0 }, gradients = { 0, 0 }, variables = { 0, 0 };
     for (int t = 0; t < view->layout->n_tensors; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(view->graph, t);
         int copy = copies[t];
         if (tensor->source == MTF_SOURCE_VARIABLE)
             share(view, p, t,
-                  copy >= 0 || tensor->memory == MTF_MEMORY_OPTIMIZER ? &optimizer : &variables);
+                  copy >= 0                                ? &masters
+                  : tensor->memory == MTF_MEMORY_OPTIMIZER ? &moments
+                                                           : &variables);
         if (copy >= 0)
             share(view, p, copy, &variables);
         else if (tensor->producer >= 0 &&
                  mtf_operation_accumulates(view->graph, tensor->producer) && tensor->shape.rank > 0)
             share(view, p, t, &gradients);
     }
+    Sharing optimizer = moments.all > 0 ? moments : masters;
     p->optimizer = shared_part(optimizer);
+    p->masters = masters.all > 0 ? shared_part(masters) : 1;
     p->gradients = shared_part(gradients);
     p->variables = shared_part(variables);
     bool first = optimizer.all > 0 ? p->optimizer >= SURELY : p->variables >= SURELY;
@@ -338,7 +341,9 @@ static void append_sharing(GString *text, const MtfParallelism *p) {
     };
     if (p->zero > 0)
         g_string_append(text, levels[p->zero]);
-    else if (p->optimizer >= TOLD)
+    if (p->zero > 0 && p->masters < SURELY)
+        g_string_append(text, " but for the master weights");
+    if (p->zero == 0 && p->optimizer >= TOLD)
         g_string_append_printf(text, ", optimizer sharded in part (%.0f %%)", 100 * p->optimizer);
     if (p->zero < 3 && p->variables >= TOLD)
         g_string_append_printf(text, ", weights sharded in part (%.0f %%)", 100 * p->variables);
@@ -355,8 +360,7 @@ char *mtf_parallelism_format(const MtfGraph *graph, const MtfLayout *layout) {
     return g_string_free(text, FALSE);
 }
 
-/* Each axis does one thing, data or tensor parallelism. */
-static bool is_plain(const MtfParallelism *p) {
+bool mtf_parallelism_is_plain(const MtfParallelism *p) {
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
         if (p->second_share[a] > 0)
             return false;
@@ -366,13 +370,13 @@ static bool is_plain(const MtfParallelism *p) {
 }
 
 bool mtf_parallelism_is_megatron(const MtfParallelism *p) {
-    return is_plain(p) && p->zero <= 1 && p->variables < TOLD &&
+    return mtf_parallelism_is_plain(p) && p->zero <= 1 && p->variables < TOLD &&
            (p->zero == 1 || p->optimizer < TOLD);
 }
 
 bool mtf_parallelism_is_torchtitan(const MtfParallelism *p, int microbatches) {
     bool tensor = p->degree[MTF_PARALLEL_TENSOR] > 1, data = p->degree[MTF_PARALLEL_DATA] > 1;
-    return is_plain(p) && (!tensor || p->sequence_parallel) &&
+    return mtf_parallelism_is_plain(p) && (!tensor || p->sequence_parallel) &&
            (p->zero == 3 || p->variables < TOLD) && !(p->zero == 1 && microbatches > 1) &&
            (p->zero > 0 || (p->optimizer < TOLD && !(tensor && data)));
 }

@@ -13,7 +13,8 @@
  *
  * Optimizer state, gradients and variables are sharded as far as axes of data and context split them:
  * ZeRO-1 (optimizer), ZeRO-2 (and gradients that wait for the last micro-batch), ZeRO-3 (and
- * variables, as FSDP has them). */
+ * variables, as FSDP has them). Variables that products read in a narrower type are master copies: with several
+ * micro-batches they may be whole where the optimizer's moments are sharded, gathered once a step. */
 #ifndef MTF_PARALLELISM_H
 #define MTF_PARALLELISM_H
 
@@ -37,8 +38,10 @@ typedef struct {
     int degree[MTF_PARALLELS];              /* product of the sizes of such axes */
     bool sequence_parallel; /* activations between sharded products are split by positions */
     bool spatial;           /* context is that of pictures or signals, not of tokens */
-    double optimizer, gradients, variables; /* how far sharded over data and context, 0 to 1 */
-    int zero;                               /* 0 to 3 */
+    bool has_products;      /* else all forward operations were counted */
+    double optimizer, masters, gradients, variables; /* how far sharded over data and context, 0 to
+                                                        1; 1: there are no master copies */
+    int zero;                                        /* 0 to 3 */
 } MtfParallelism;
 
 /* The degrees of each kind of parallelism that a layout uses, in the field's words. */
@@ -46,6 +49,9 @@ MtfParallelism mtf_parallelism(const MtfGraph *graph, const MtfLayout *layout);
 
 /* The words; free with g_free. */
 char *mtf_parallelism_format(const MtfGraph *graph, const MtfLayout *layout);
+
+/* Whether each axis does one thing, data or tensor parallelism. */
+bool mtf_parallelism_is_plain(const MtfParallelism *parallelism);
 
 /* Whether Megatron-LM runs layouts of the kind: each axis does one thing in all products, data or tensor
  * parallelism, and what is kept is replicated but for that, or its optimizer distributed (ZeRO-1). */

@@ -114,6 +114,15 @@ run meshtf-plan search "$work/tied.json" --machine a100 --devices 8 --stages 2 -
 claim "tied embeddings in both stages are planned" exits 0
 export_to megatron tied-plan
 claim "and exported" grep -qF -- "--pipeline-model-parallel-size 2" "$work/text"
+# GPT-2's vocabulary of 50257 divides by no axis, and bf16 keeps master weights: neither may make a plan that Megatron-LM has not.
+meshtf-plan model gpt --preset gpt2-small --layers 4 --batch 64 --length 1024 -o "$work/odd.json" >/dev/null
+for precision in f32 bf16; do
+    run meshtf-plan search "$work/odd.json" --machine a100 --devices 8 --stages 2 --microbatches 8 --precision $precision --exportable megatron -o "$work/odd-$precision.json"
+    cp "$work/out" "$work/odd-$precision.said"
+    export_to megatron odd-$precision
+    claim "an odd vocabulary in $precision is planned as Megatron-LM has it" grep -qF -- "--use-distributed-optimizer" "$work/text"
+done
+claim "master weights that are whole are told" grep -qF "optimizer sharded (ZeRO-1) but for the master weights" "$work/odd-bf16.said"
 
 meant() { # SENTENCE OPTION...
     sentence=$1

@@ -51,7 +51,7 @@ static bool check_kind(const MtfPlan *plan, const char *framework, const MtfPara
         error,
         "%s runs one kind of parallelism an axis, data or tensor, with replicated "
         "weights or ZeRO; %s %s stands in the way, and the plan is \"%s\"; search "
-        "--exportable megatron or torchtitan finds one",
+        "--exportable megatron finds one, or without stages torchtitan",
         framework, odd >= 0 ? "mesh axis" : "how it keeps", where, words);
 }
 
