@@ -17,14 +17,25 @@ static const MtfStack *first_stack(const MtfArchitecture *n) {
     return n->kind == MTF_ARCHITECTURE_DECODER ? &n->decoder : &n->encoder;
 }
 
-static void enter_heads(MtfAssembly *m, const char *positions) {
+/* The heads of the stack's layers, or of those without a window where theirs differ. */
+static void enter_heads(MtfAssembly *m, bool whole) {
     const MtfStack *stack = m->stack;
+    bool other_heads = whole && stack->whole_kv_heads > 0;
+    bool other_width = whole && stack->whole_d_kv > 0;
+    m->kv_heads = other_heads ? stack->whole_kv_heads : stack->kv_heads;
+    m->width_kv = other_width ? stack->whole_d_kv : stack->d_kv;
+    m->heads = mtf_assembly_dimension(m, other_heads ? "whole_heads" : "heads", m->kv_heads);
+    m->group = -1;
+    if (m->kv_heads != stack->heads)
+        m->group = mtf_assembly_dimension(m, other_heads ? "whole_group" : "group",
+                                          stack->heads / m->kv_heads);
+    m->d_kv = mtf_assembly_dimension(m, other_width ? "whole_d_kv" : "d_kv", m->width_kv);
+}
+
+static void enter_memory(MtfAssembly *m, const char *positions) {
     g_autofree char *memory = g_strdup_printf("memory_%s", positions);
     m->memory_length = mtf_assembly_dimension(m, memory, m->positions);
-    m->heads = mtf_assembly_dimension(m, "heads", stack->kv_heads);
-    if (stack->kv_heads != stack->heads)
-        m->group = mtf_assembly_dimension(m, "group", stack->heads / stack->kv_heads);
-    m->d_kv = mtf_assembly_dimension(m, "d_kv", stack->d_kv);
+    enter_heads(m, false);
 }
 
 /* Begins a stack whose positions are called `positions`, and "memory_…" as memory. */
@@ -35,7 +46,7 @@ static void enter_stack(MtfAssembly *m, const MtfStack *stack, const char *posit
     m->length = mtf_assembly_dimension(m, positions, length);
     m->memory_length = m->heads = m->group = m->d_kv = -1;
     if (stack->heads > 0)
-        enter_heads(m, positions);
+        enter_memory(m, positions);
     m->residual_spread = m->n->spread / sqrt(2 * fmax(1, (double)stack->layers));
     m->buckets = m->segments = m->places = m->mask = m->near = -1;
 }
@@ -197,6 +208,7 @@ static int part(MtfAssembly *m, int which, int x, int seen) {
     const char *const on[] = { n->on_attention, n->on_ffn };
     const char *const after[] = { n->after_attention, n->after_ffn };
     mtf_parts_enter(m->p, part_prefix[which]);
+    m->seen = seen;
     bool bare = which == 0 && m->layer == 0 && m->stack->first_unnormed;
     int normal = mtf_assembly_norm(m, "before", bare ? NULL : before[which], m->d_model, seen);
     int branch = which == 0 ? first_branch(m, normal) : ffn_branch(m, normal);
@@ -239,13 +251,23 @@ static int build_parts(MtfAssembly *m, int x, int source) {
     return part(m, 1, z, z);
 }
 
+static int by_layer_factor(MtfAssembly *m, int x) {
+    const char *file = m->stack->names.layer_factor;
+    if (file == NULL)
+        return x;
+    int factor = mtf_assembly_number(m, "layer_factor", file, "1", 1, true);
+    return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "x_by_factor", NULL, x, factor);
+}
+
 static int build_layer(MtfAssembly *m, const char *block, int x, int source) {
     g_autoptr(GString) files = g_string_new(m->stack->names.layer);
     g_autofree char *number = g_strdup_printf("%d", m->layer);
     g_string_replace(files, "%d", number, 1);
     m->files = files->str;
     mtf_parts_enter_layer(m->p, block, m->layer);
-    int y = build_parts(m, x, source);
+    if (m->stack->whole_d_kv > 0 || m->stack->whole_kv_heads > 0)
+        enter_heads(m, !mtf_assembly_has_window(m));
+    int y = by_layer_factor(m, mtf_assembly_add_token(m, build_parts(m, x, source)));
     mtf_parts_leave_layer(m->p);
     m->files = (char *)"";
     return y;
@@ -279,6 +301,10 @@ static bool check_stack(const MtfArchitecture *n, const MtfStack *s, GError **er
         return mtf_input_error(
             error, "%s: %" PRId64 " heads of queries cannot share %" PRId64 " heads of keys alike",
             n->name, s->heads, s->kv_heads);
+    if (s->whole_kv_heads > 0 && s->heads % s->whole_kv_heads != 0)
+        return mtf_input_error(
+            error, "%s: %" PRId64 " heads of queries cannot share %" PRId64 " heads of keys alike",
+            n->name, s->heads, s->whole_kv_heads);
     return true;
 }
 
@@ -358,7 +384,9 @@ static void build_alone(MtfAssembly *m, int table) {
     enter_stack(m, first_stack(n), "length", n->length);
     m->mask = mtf_assembly_padding(m);
     int tokens = token_input(m, "tokens", MTF_FEED_TOKENS);
-    int x = build_stack(m, "layer", embed(m, table, tokens), -1);
+    m->tokens = tokens;
+    m->embedded = embed(m, table, tokens);
+    int x = build_stack(m, "layer", m->embedded, -1);
     mtf_assembly_pool(m, x);
     if (n->classes > 0) {
         mtf_assembly_classify(m, x);
@@ -394,6 +422,7 @@ MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error)
                       .position_table = -1,
                       .mask = -1,
                       .source_mask = -1,
+                      .token_scale = -1,
                       .routing_loss = -1 };
     m.batch = mtf_parts_dimension(m.p, "batch", network->batch);
     m.d_model = mtf_parts_dimension(m.p, "d_model", network->d_model);

@@ -38,9 +38,13 @@ typedef struct {
         *expert_down;           /* "{}" stands for the expert; without one a tensor has all */
     const char *expert_gate_up; /* both in one tensor, rows of the gate first */
     const char *expert_narrow, *expert_widen; /* from the model's width to experts', and back */
-    const char *shared_gate, *shared_up, *shared_down; /* beside them */
-    const char *shared_gate_up;                        /* the first two in one tensor */
-    const char *shared_share;                          /* of it in what a token gets; NULL: all */
+    const char *shared_gate, *shared_up, *shared_down;   /* beside them */
+    const char *shared_gate_up;                          /* the first two in one tensor */
+    const char *shared_share;                            /* of it in what a token gets; NULL: all */
+    const char *before_experts, *on_experts, *on_shared; /* norms where each has its own */
+    const char *router_scale,
+        *expert_scales; /* of what the router reads, behind a norm without one, and of each
+                                                 expert; whole names */
     const char *before_attention, *on_attention, *after_attention; /* norms */
     const char *before_ffn, *on_ffn, *after_ffn;
     const char *cross_q, *cross_k, *cross_v, *cross_o, *before_cross, *after_cross;
@@ -53,6 +57,11 @@ typedef struct {
     const char *positions;               /* likewise */
     const char *embedding_norm;          /* likewise */
     const char *attention_factors, *ffn_factors; /* of what a part adds, by feature; whole names */
+    const char *layer_factor;                    /* of all that a layer makes; whole name */
+    /* Of what each layer reads of the token (mixers/token_input.c): one table, matrix and norm of all layers,
+     * with their own prefixes, and what a layer has. */
+    const char *token_table, *token_read, *token_norm;
+    const char *token_gate, *token_out, *on_token;
 } MtfStackNames;
 
 #define MTF_MOST_PAIRS 256 /* of rotary features that have divisors of their own */
@@ -123,6 +132,15 @@ typedef struct {
 typedef struct {
     /* Heads of queries are a multiple of kv_heads; 0: none has attention. */
     int64_t layers, heads, kv_heads, d_kv, d_ff;
+    int64_t whole_d_kv, whole_kv_heads; /* of layers without a window; 0: as the others */
+    bool values_are_keys;               /* of these layers, before norms and turns */
+    bool value_norm;                    /* heads of values have a norm without a scale */
+    /* The last layers have no keys and values, but those of the last layer of their kind before them; and twice the
+     * width of their feed-forward part. */
+    int64_t borrowing_layers;
+    bool borrowers_wide;
+    int64_t d_token,
+        token_vocab;        /* width and rows of what each layer reads of the token; 0: nothing */
     bool one_for_all;       /* the first layer's weights are all layers' */
     int64_t d_latent;       /* features that keys and values of all heads come from; 0: from x */
     int64_t d_query_latent; /* likewise of queries */

@@ -37,8 +37,8 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
     const MtfStack *s = m->stack;
     const char *const files[] = { names->q, names->k, names->v };
     const bool biases[] = { s->q_bias, s->k_bias, s->v_bias };
-    int64_t blocks = s->qkv_by_head ? s->kv_heads : MAX(1, s->qkv_parts);
-    int64_t queries = s->heads * s->d_kv / blocks, keys = s->kv_heads * s->d_kv / blocks;
+    int64_t blocks = s->qkv_by_head ? m->kv_heads : MAX(1, s->qkv_parts);
+    int64_t queries = s->heads * m->width_kv / blocks, keys = m->kv_heads * m->width_kv / blocks;
     const int64_t begins[] = { 0, queries + (s->values_before_keys ? keys : 0),
                                queries + (s->values_before_keys ? 0 : keys) };
     MtfLinear linear = { .name = results[which],
@@ -50,14 +50,14 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
                          .spread = m->n->spread };
     /* Scores that nothing divides begin as small by their weights. */
     if (which == 0 && m->n->spread == 0 && s->scale == 1)
-        linear.spread = 1 / sqrt((double)(m->n->d_model * s->d_kv));
+        linear.spread = 1 / sqrt((double)(m->n->d_model * m->width_kv));
     if (names->qkv != NULL) {
         linear.blocks = s->qkv_by_head || s->qkv_parts > 0 ? blocks : 0;
         linear.begin = begins[which];
         linear.total = queries + 2 * keys;
     } else if (which == 0 && s->head_gate && m->stack->names.head_gate == NULL) {
         linear.blocks = s->heads;
-        linear.total = 2 * s->d_kv;
+        linear.total = 2 * m->width_kv;
     }
     return limit(m, results[which], mtf_assembly_linear(m, &linear, x));
 }
@@ -73,7 +73,7 @@ static char *number_list(const double *numbers, int n) {
     return g_string_free(list, n == 0);
 }
 
-static bool has_window(const MtfAssembly *m) {
+bool mtf_assembly_has_window(const MtfAssembly *m) {
     const MtfStack *s = m->stack;
     return s->window_rule == MTF_WINDOW_ALL ||
            (s->window_rule == MTF_WINDOW_EVEN && m->layer % 2 == 0) ||
@@ -88,7 +88,7 @@ static int turn_as_it_is(MtfAssembly *m, const char *name, int dim, int x) {
     a->position = m->length;
     a->dimension = dim;
     a->base = s->window_rotary_base;
-    a->rotated = s->rotary_share < 1 ? floor(s->rotary_share * (double)s->d_kv) : 0;
+    a->rotated = s->rotary_share < 1 ? floor(s->rotary_share * (double)m->width_kv) : 0;
     a->angle = a->stretch = a->low = a->gain = 1;
     a->high = 4;
     return mtf_parts_apply(m->p, MTF_OP_ROTARY, name, NULL, x, -1);
@@ -102,10 +102,11 @@ int mtf_assembly_turn(MtfAssembly *m, const char *name, int dim, int x) {
     const MtfStack *s = m->stack;
     if (s->rotary_base == 0 || is_straight(m))
         return x;
-    if (s->window_rotary_base > 0 && has_window(m))
+    if (s->window_rotary_base > 0 && mtf_assembly_has_window(m))
         return turn_as_it_is(m, name, dim, x);
     g_autofree char *divisors = number_list(s->rotary_short, s->rotary_divided);
-    g_autofree char *long_divisors = number_list(s->rotary_long, s->rotary_divided);
+    g_autofree char *long_divisors =
+        number_list(s->rotary_long, s->rotary_context > 0 ? s->rotary_divided : 0);
     MtfAttributes *a = &m->p->b.attributes;
     a->adjacent = s->rotary_adjacent;
     a->divisors = divisors;
@@ -113,7 +114,7 @@ int mtf_assembly_turn(MtfAssembly *m, const char *name, int dim, int x) {
     a->position = m->length;
     a->dimension = dim;
     a->base = s->rotary_base;
-    a->rotated = s->rotary_share < 1 ? floor(s->rotary_share * (double)s->d_kv) : 0;
+    a->rotated = s->rotary_share < 1 ? floor(s->rotary_share * (double)m->width_kv) : 0;
     a->angle = s->rotary_angle;
     a->context = s->rotary_context;
     a->stretch = s->rotary_stretch;
@@ -134,7 +135,7 @@ static int remember(MtfAssembly *m, const char *name, int from, int to, int x) {
 /* The window of this layer, or 0: none, or one that no text of this length fills. */
 static int64_t layer_window(const MtfAssembly *m) {
     const MtfStack *s = m->stack;
-    return has_window(m) && s->window < m->positions ? s->window : 0;
+    return mtf_assembly_has_window(m) && s->window < m->positions ? s->window : 0;
 }
 
 /* What attention with sinks goes on from: nothing, whose scores are each head's number (gpt-oss). */
@@ -193,8 +194,8 @@ static int gate_heads(MtfAssembly *m, int x, int context) {
                          .in = MTF_SHAPE(m->d_model),
                          .out = mtf_assembly_query_heads(m),
                          .blocks = own ? 0 : s->heads,
-                         .begin = own ? 0 : s->d_kv,
-                         .total = own ? 0 : 2 * s->d_kv,
+                         .begin = own ? 0 : m->width_kv,
+                         .total = own ? 0 : 2 * m->width_kv,
                          .bias = s->q_bias && !own,
                          .spread = m->n->spread };
     if (!s->head_gate)
@@ -255,25 +256,55 @@ static int temper(MtfAssembly *m, int x) {
     return y;
 }
 
-/* Queries, keys and values of the layer's own input. */
-static void own_heads(MtfAssembly *m, const Names *names, int x, int heads[3]) {
+/* Queries (0) or keys (1) with their norm, turned. */
+static int norm_and_turn(MtfAssembly *m, int which, int x) {
     static const char *const turned[] = { "q_turned", "k_turned" };
-    for (int which = 0; which < 3; which++)
-        heads[which] = project(m, names, which, x);
     bool last = m->stack->head_norm_last;
-    for (int which = 0; which < 2; which++) {
-        int y = last ? heads[which] : norm_heads(m, which, heads[which]);
-        int z = mtf_assembly_turn(m, turned[which], m->d_kv, y);
-        heads[which] = last ? norm_heads(m, which, z) : z;
-    }
+    int y = last ? x : norm_heads(m, which, x);
+    int z = mtf_assembly_turn(m, turned[which], m->d_kv, y);
+    return last ? norm_heads(m, which, z) : z;
+}
+
+static int norm_values(MtfAssembly *m, int x) {
+    if (!m->stack->value_norm)
+        return x;
+    mtf_parts_enter(m->p, "v_norm");
+    int y = mtf_assembly_bare_norm(m, "norm", m->d_kv, x);
+    mtf_parts_leave(m->p);
+    return y;
+}
+
+/* Queries, and unless they are borrowed keys and values, of the layer's own input. */
+static void own_heads(MtfAssembly *m, const Names *names, int x, int heads[3]) {
+    heads[0] = norm_and_turn(m, 0, project(m, names, 0, x));
+    if (mtf_assembly_borrows(m))
+        return;
+    bool one = m->stack->values_are_keys && !mtf_assembly_has_window(m);
+    int keys = project(m, names, 1, x), values = one ? keys : project(m, names, 2, x);
+    heads[1] = norm_and_turn(m, 1, keys);
+    heads[2] = norm_values(m, values);
 }
 
 /* What is added to the scores of the layer beside its mask, or -1. */
 static int added(MtfAssembly *m) {
     if (m->stack->buckets_by_layer)
         return mtf_assembly_buckets(m);
-    bool looks_near = m->stack->chunk > 0 ? !is_straight(m) : has_window(m);
+    bool looks_near = m->stack->chunk > 0 ? !is_straight(m) : mtf_assembly_has_window(m);
     return m->near >= 0 && looks_near ? m->near : m->buckets;
+}
+
+bool mtf_assembly_borrows(const MtfAssembly *m) {
+    return m->layer >= m->stack->layers - m->stack->borrowing_layers;
+}
+
+/* Keys and values as memory: the layer's own, or those of the last layer of its kind. */
+static Heads memory_of(MtfAssembly *m, const int h[3]) {
+    int *lent = m->lent[mtf_assembly_has_window(m)];
+    if (!mtf_assembly_borrows(m)) {
+        lent[0] = remember(m, "key", m->length, m->memory_length, h[1]);
+        lent[1] = remember(m, "value", m->length, m->memory_length, h[2]);
+    }
+    return (Heads){ temper(m, h[0]), lent[0], lent[1] };
 }
 
 int mtf_assembly_self_attention(MtfAssembly *m, int x) {
@@ -284,8 +315,7 @@ int mtf_assembly_self_attention(MtfAssembly *m, int x) {
         mtf_assembly_latent_heads(m, x, h);
     else
         own_heads(m, &names, x, h);
-    Heads heads = { temper(m, h[0]), remember(m, "key", m->length, m->memory_length, h[1]),
-                    remember(m, "value", m->length, m->memory_length, h[2]) };
+    Heads heads = memory_of(m, h);
     int by_positions =
         m->stack->distance_rows > 0 ? mtf_assembly_disentangled(m, heads.q, heads.k) : added(m);
     Looks looks = { m->memory_length, m->stack->causal, { by_positions, m->mask } };

@@ -369,6 +369,7 @@ const MtfJson *mtf_architecture_config_part(const MtfJson *root, MtfJson *part, 
         const char *type, *part, *left;
     } parts[] = {
         { "gemma3", "text_config", "pictures are not read" },
+        { "gemma4", "text_config", "pictures and sounds are not read" },
         { "llama4", "text_config", "pictures are not read" },
         { "llava", "text_config", "pictures are not read" },
         { "mistral3", "text_config", "pictures are not read" },

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/models/architecture_parts.h"
 
+#include <math.h>
+
 /* One hidden layer of all tokens, and where files keep its matrices. */
 typedef struct {
     const char *dimension; /* of its hidden layer */
@@ -62,6 +64,20 @@ typedef struct {
     MtfRouted routed;
 } Experts;
 
+/* What the router reads: the token itself, or its norm without a scale times one of its own and 1 / sqrt(d_model). */
+static int routed_by(MtfAssembly *m, int x) {
+    const char *file = m->stack->names.router_scale;
+    if (file == NULL)
+        return x;
+    mtf_parts_enter(m->p, "router_norm");
+    int unit = mtf_assembly_bare_norm(m, "norm", m->d_model, m->seen);
+    int small = mtf_assembly_scale(m, "small", 1 / sqrt((double)m->n->d_model), unit);
+    int factors = mtf_assembly_factors(m, "scale", file, m->d_model);
+    int y = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "scaled", NULL, small, factors);
+    mtf_parts_leave(m->p);
+    return y;
+}
+
 static int scores_of(MtfAssembly *m, int experts, int x) {
     MtfLinear router = { .name = "router",
                          .file = m->stack->names.router,
@@ -93,6 +109,19 @@ static void add_groups(MtfAssembly *m, const MtfRouting *routing, MtfRoutingDims
     dims->pair = mtf_assembly_dimension(m, "group_pair", 2);
 }
 
+/* Shares times a number of the expert that they are of. */
+static void scale_gates(MtfAssembly *m, Experts *e) {
+    const char *file = m->stack->names.expert_scales;
+    MtfShape each = MTF_SHAPE(m->batch, m->length, e->dims.choices);
+    if (file == NULL)
+        return;
+    int scales = mtf_assembly_factors(m, "expert_scales", file, e->dims.experts);
+    int read = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "expert_scales_read", &each, scales,
+                               e->routed.choice);
+    e->routed.gate =
+        mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gates_scaled", NULL, e->routed.gate, read);
+}
+
 /* Each sequence is a group: its tokens compete for places, or their choices are sorted by expert. */
 static Experts route(MtfAssembly *m, int x) {
     const MtfStack *s = m->stack;
@@ -113,7 +142,8 @@ static Experts route(MtfAssembly *m, int x) {
                         ? mtf_assembly_dimension(m, "capacity", places)
                         : mtf_assembly_dimension(m, "expert_rows", length * s->experts_per_token);
     add_groups(m, &routing, &e.dims);
-    e.routed = mtf_route(m->p, &routing, &e.dims, scores_of(m, e.dims.experts, x));
+    e.routed = mtf_route(m->p, &routing, &e.dims, scores_of(m, e.dims.experts, routed_by(m, x)));
+    scale_gates(m, &e);
     if (e.routed.loss >= 0)
         m->routing_loss = m->routing_loss < 0 ? e.routed.loss
                                               : mtf_parts_add(m->p, "routing_loss_sum",
@@ -264,6 +294,7 @@ static int add_shared(MtfAssembly *m, int x, int routed) {
     int y = dense_ffn(m, &shared, x);
     if (s->names.shared_share != NULL)
         y = shared_share(m, x, y);
+    y = mtf_assembly_norm(m, "on", s->names.on_shared, m->d_model, y);
     mtf_parts_leave(m->p);
     return mtf_parts_add(m->p, "routed_and_shared", routed, y);
 }
@@ -271,5 +302,16 @@ static int add_shared(MtfAssembly *m, int x, int routed) {
 int mtf_assembly_ffn(MtfAssembly *m, int x) {
     const MtfStack *s = m->stack;
     Dense dense = { "d_ff", s->d_ff, s->names.gate, s->names.up, s->names.down, s->names.gate_up };
-    return has_experts(m) ? add_shared(m, x, expert_ffn(m, x)) : dense_ffn(m, &dense, x);
+    if (s->borrowers_wide && mtf_assembly_borrows(m)) {
+        dense.dimension = "d_ff_wide";
+        dense.width *= 2;
+    }
+    if (!has_experts(m))
+        return dense_ffn(m, &dense, x);
+    bool own = s->names.before_experts != NULL;
+    int read = mtf_assembly_norm(m, "before_experts", s->names.before_experts, m->d_model,
+                                 own ? m->seen : x);
+    int made =
+        mtf_assembly_norm(m, "on_experts", s->names.on_experts, m->d_model, expert_ffn(m, read));
+    return add_shared(m, x, made);
 }

@@ -282,15 +282,19 @@ int mtf_assembly_softcap(MtfAssembly *m, const char *name, double cap, int x) {
     return y;
 }
 
-/* A number that a layer's activation has in its file, as `sizes` says there. */
-static int learned_number(MtfAssembly *m, const char *name, const char *sizes, double value) {
-    g_autofree char *file = g_strconcat(m->stack->names.activation, name, NULL);
+int mtf_assembly_number(MtfAssembly *m, const char *name, const char *file, const char *sizes,
+                        double value, bool kept) {
     int number = mtf_parts_variable(m->p, name, &(MtfShape){ 0 }, MTF_INIT_CONSTANT, value);
     keep_place(m, number, file, "", sizes);
-    bool kept = *sizes == '\0'; /* beside those that are trained */
     if (m->p->b.error == NULL)
         mtf_graph_tensor(m->p->b.graph, number)->frozen = kept;
     return number;
+}
+
+/* A number that a layer's activation has in its file, as `sizes` says there; beside those that are trained where it has none. */
+static int learned_number(MtfAssembly *m, const char *name, const char *sizes, double value) {
+    g_autofree char *file = g_strconcat(m->stack->names.activation, name, NULL);
+    return mtf_assembly_number(m, name, file, sizes, value, *sizes == '\0');
 }
 
 /* xIELU (Huang and Schlag, 2024): above 0 softplus(p) x^2 + beta x, elsewhere

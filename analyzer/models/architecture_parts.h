@@ -18,8 +18,13 @@ typedef struct {
     int64_t positions;                /* of the stack */
     int length, memory_length;        /* positions of the stack, as queries and as memory */
     int source_length, source_memory; /* the encoder's positions, also as the decoder's memory */
-    int heads, group, d_kv; /* of the stack; group is -1 where each query head has its keys */
-    double residual_spread; /* of weights whose products the residual stream adds up */
+    int heads, group, d_kv;     /* of the layer; group is -1 where each query head has its keys */
+    int64_t kv_heads, width_kv; /* likewise, their sizes */
+    int lent[2][2];             /* what the last layer without a window and with one remembers */
+    int tokens, embedded;       /* the stack's, and x before its first layer */
+    int token_scale;            /* of the norm of what layers read of tokens; or -1 */
+    int seen;                   /* by the layer's part, before its norm */
+    double residual_spread;     /* of weights whose products the residual stream adds up */
     int buckets; /* bias of the stack's scores by positions, relative ones or those of memory; or -1 */
     int bucket_ids, distances; /* the bucket of each distance that is told, and that between each
                                   query and memory, or its row in the table of distances */
@@ -91,6 +96,10 @@ int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int di
 int mtf_assembly_norm_by(MtfAssembly *m, const char *name, const char *file, int dim,
                          double epsilon, int x);
 
+/* A number that files keep as `file`, without a suffix, with `sizes`; nobody trains it where it is `kept`. */
+int mtf_assembly_number(MtfAssembly *m, const char *name, const char *file, const char *sizes,
+                        double value, bool kept);
+
 /* The norm of x along `dim` without a scale. */
 int mtf_assembly_bare_norm(MtfAssembly *m, const char *name, int dim, int x);
 
@@ -120,6 +129,13 @@ int mtf_assembly_activation(MtfAssembly *m, const char *name, int x);
 
 /* The heads of queries as dimensions: heads, group (where there is one), d_kv. */
 MtfShape mtf_assembly_query_heads(const MtfAssembly *m);
+
+/* Whether the layer has a window, and whether it borrows keys and values. */
+bool mtf_assembly_has_window(const MtfAssembly *m);
+bool mtf_assembly_borrows(const MtfAssembly *m);
+
+/* x with what the layer reads of the token by a table of its own, where it has one (mixers/token_input.c). */
+int mtf_assembly_add_token(MtfAssembly *m, int x);
 
 /* Self-attention of the layer (architecture_attention.c): the branch, without norms around it. */
 int mtf_assembly_self_attention(MtfAssembly *m, int x);

@@ -112,6 +112,20 @@ static void read_dynamic_rotary(MtfConfig *c, const MtfJson *object, MtfArchitec
     s->rotary_context = (double)n->context;
 }
 
+/* Pairs are those of the whole head, and only the first ones, a share of them, turn. */
+static void read_proportional_rotary(MtfConfig *c, const MtfJson *object, MtfStack *s) {
+    int64_t width = s->whole_d_kv > 0 ? s->whole_d_kv : s->d_kv;
+    int pairs = (int)MIN(width / 2, MTF_MOST_PAIRS);
+    int turned = (int)floor(s->rotary_share * (double)width / 2);
+    if (width / 2 > MTF_MOST_PAIRS)
+        mtf_config_fail(c, "head_dim", "at most %d is supported", 2 * MTF_MOST_PAIRS);
+    s->rotary_angle = 1 / rotary_number(c, object, "factor", 1);
+    s->rotary_share = 1;
+    s->rotary_divided = pairs;
+    for (int i = 0; i < pairs; i++)
+        s->rotary_short[i] = i < turned ? 1 : 1e30;
+}
+
 /* What an object may say, each read by the types that have it; "finetuned" is of how the model was made. */
 static bool has_known_keys(MtfConfig *c, const MtfJson *object, const MtfStack *s) {
     static const char *const tempered[] = { "llama_4_scaling_beta", "max_position_embeddings",
@@ -179,12 +193,14 @@ static void read_rotary_object(MtfConfig *c, const char *key, const MtfJson *obj
         read_yarn_rotary(c, object, n);
     else if (strcmp(type, "dynamic") == 0)
         read_dynamic_rotary(c, object, n);
+    else if (strcmp(type, "proportional") == 0)
+        read_proportional_rotary(c, object, s);
     else if (strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0)
         read_longrope_rotary(c, object, n);
     else if (strcmp(type, "default") != 0 && !(s->rotary_sections && strcmp(type, "mrope") == 0))
         mtf_config_fail(c, key,
                         "rotary positions of type \"%s\" are not supported; there are "
-                        "default, linear, dynamic, yarn, llama3 and longrope",
+                        "default, linear, dynamic, yarn, llama3, proportional and longrope",
                         type);
 }
 

@@ -106,6 +106,27 @@ count deepseek-v3 671026419200 '{"model_type":"deepseek_v3","quantization_config
   "beta_slow":1,"factor":40,"mscale":1.0,"mscale_all_dim":1.0,"original_max_position_embeddings":4096,"type":"yarn"}}'
 count gemma3-1b 999885952 '{"model_type":"gemma3_text","hidden_size":1152,"intermediate_size":6912,"num_attention_heads":4,
   "num_key_value_heads":1,"vocab_size":262144,"sliding_window":512,"use_bidirectional_attention":false}'
+# A table of 262144 x 5376; 50 layers with a window, 32 heads of 256 and 16 of keys, ten without, 32 heads of 512 and 4 of keys that are values,
+# too; in each norms of a head of queries and of keys, 3 5376 21504, four norms and a number; the last norm.
+wide='"rope_parameters":{"sliding_attention":{"rope_type":"default","rope_theta":10000.0},"full_attention":{"rope_type":"proportional",
+  "rope_theta":1000000.0,"partial_rotary_factor":0.25}}'
+count gemma4-31b $((262144 * 5376 + 50 * (2 * 5376 * 32 * 256 + 2 * 5376 * 16 * 256 + 2 * 256) + 10 * (2 * 5376 * 32 * 512 + 5376 * 4 * 512 + 2 * 512) +
+  60 * (3 * 5376 * 21504 + 4 * 5376 + 1) + 5376)) '{"model_type":"gemma4_text","hidden_size":5376,"intermediate_size":21504,"num_hidden_layers":60,
+  "num_attention_heads":32,"num_key_value_heads":16,"num_global_key_value_heads":4,"attention_k_eq_v":true,"hidden_size_per_layer_input":0,
+  "sliding_window":1024,"final_logit_softcapping":30.0,'"$wide"'}'
+# A table of 262144 x 2816; 25 layers with a window, 16 heads of 256 and 8 of keys, five without, of 512 and 2 of keys; in each 3 2816 2112 and
+# 128 experts of 3 2816 704, the router with a factor of each feature and each expert, seven norms and a number.
+count gemma4-26b-a4b $((262144 * 2816 + 25 * (2 * 2816 * 16 * 256 + 2 * 2816 * 8 * 256 + 2 * 256) + 5 * (2 * 2816 * 16 * 512 + 2816 * 2 * 512 + 2 * 512) +
+  30 * (3 * 2816 * 2112 + 128 * 3 * 2816 * 704 + 128 * 2816 + 2816 + 128 + 7 * 2816 + 1) + 2816)) '{"model_type":"gemma4_text","hidden_size":2816,
+  "intermediate_size":2112,"num_hidden_layers":30,"num_attention_heads":16,"num_key_value_heads":8,"num_global_key_value_heads":2,
+  "attention_k_eq_v":true,"hidden_size_per_layer_input":0,"enable_moe_block":true,"num_experts":128,"top_k_experts":8,
+  "moe_intermediate_size":704,"sliding_window":1024,"final_logit_softcapping":30.0,'"$wide"'}'
+# A table of 262144 x 1536 and one of 35 256; 28 layers with a window, 8 heads of 256 and one of keys, seven without, of 512; the last 20 have no
+# keys and values, and hidden layers of 12288 for 6144; what each reads of the token, norms and a number.
+count gemma4-e2b $((262144 * (1536 + 35 * 256) + 28 * (2 * 1536 * 8 * 256 + 256) + 7 * (2 * 1536 * 8 * 512 + 512) + 12 * (2 * 1536 * 256 + 256) +
+  3 * (2 * 1536 * 512 + 512) + (15 * 6144 + 20 * 12288) * 3 * 1536 + 35 * (3 * 1536 * 256 + 5 * 1536 + 1) + 256 + 1536)) '{"model_type":"gemma4_text",
+  "hidden_size":1536,"intermediate_size":6144,"num_hidden_layers":35,"num_key_value_heads":1,"num_kv_shared_layers":20,"use_double_wide_mlp":true,
+  "layer_types":['"$(seq 1 35 | sed 's/.*/"sliding_attention"/; 5~5s/.*/"full_attention"/' | paste -sd, -)"'],'"$wide"'}'
 count smollm3-3b 3075098624 '{"model_type":"smollm3","no_rope_layer_interval":4,"max_window_layers":28}'
 count granite3-2b 2533531648 '{"model_type":"granite","hidden_size":2048,"intermediate_size":8192,"num_hidden_layers":40,
   "num_key_value_heads":8,"vocab_size":49155,"tie_word_embeddings":true,"embedding_multiplier":12.0,
@@ -358,6 +379,9 @@ refuse() { # NAME JSON SENTENCE
     claim "$1 is bad input" bad_input
     claim "$1: the sentence says where" says_error "$3"
 }
+refuse "layers that see all and are not alike" '{"model_type":"gemma4_text","num_hidden_layers":12,"per_layer_config":{"5":{"head_dim":512},"11":{"head_dim":256}},'"$wide"'}' "/per_layer_config: layers without a window are expected to be alike"
+refuse "sizes of a layer with a window" '{"model_type":"gemma4_text","num_hidden_layers":6,"per_layer_config":{"4":{"head_dim":512}},'"$wide"'}' "/per_layer_config: the layers without a window"
+refuse "borrowers alone" '{"model_type":"gemma4_text","num_hidden_layers":6,"num_kv_shared_layers":6,'"$wide"'}' "/num_kv_shared_layers: fewer than all"
 refuse "a share above 1" '{"model_type":"llama","attention_dropout":1.5}' "/attention_dropout: a share that is dropped"
 refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known for model type llama"
 refuse "an unknown type" '{"model_type":"rwkv"}' "there are gpt2, openai-gpt"

@@ -701,13 +701,13 @@ def modernbert(w, c, tokens):
     return x @ table.T + w("decoder.bias", c["vocab_size"], scale=0.3)
 
 
-def fused_experts(w, p, x, shares, width):
+def fused_experts(w, p, x, shares, width, opens=None):
     """Tensors of all experts, rows of gates before those of what they open; shares[token, expert]."""
     n, h = shares.shape[1], x.shape[1]
     both, downs, y = w(p + "experts.gate_up_proj", n, 2 * width, h, scale=0.3), w(p + "experts.down_proj", n, h, width, scale=0.3), 0
     for e in range(n):
         gate, up = (x @ both[e].T).split(width, -1)
-        y = y + shares[:, e:e + 1] * ((silu(gate) * up) @ downs[e].T)
+        y = y + shares[:, e:e + 1] * (((opens or silu)(gate) * up) @ downs[e].T)
     return y
 
 
@@ -1254,6 +1254,70 @@ def hybrid(w, c, tokens):
         x = x + share * ffn(p, norm(p + ("pre_ff_layernorm" if bamba else "post_attention_layernorm"), x))
     head = table if c["tie_word_embeddings"] else w("lm_head.weight", c["vocab_size"], h)
     return norm("model.final_layernorm" if bamba else "model.norm", x) @ head.T / c.get("logits_scaling", 1)
+
+
+def gemma4(w, c, tokens):
+    """Norms of heads, values too; wide heads in layers that see all; borrowed keys; the token's own input; experts (modeling_gemma4.py)."""
+    h, heads, layers, own = c["hidden_size"], c["num_attention_heads"], c["num_hidden_layers"], c["hidden_size_per_layer_input"]
+    first = layers - c["num_kv_shared_layers"]
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+
+    def turn(x, slides):
+        if slides:
+            return rotate(x, {"model_type": "", "rope_theta": c["rope_parameters"]["sliding_attention"]["rope_theta"]})
+        said, width = c["rope_parameters"]["full_attention"], x.shape[-1]
+        inverse = torch.tensor([said["rope_theta"] ** (-2 * i / width) if i < int(said["partial_rotary_factor"] * width // 2) else 0.0
+                                for i in range(width // 2)])
+        angle = torch.arange(x.shape[1])[:, None] * inverse
+        a, b = x.split(width // 2, -1)
+        return torch.cat([a * torch.cos(angle) - b * torch.sin(angle), b * torch.cos(angle) + a * torch.sin(angle)], -1)
+
+    def attention(i, p, x, lent):
+        slides = slides_at(c, i)
+        width = c["head_dim"] if slides else c["global_head_dim"]
+        one = c["attention_k_eq_v"] and not slides
+        kv = c["num_global_key_value_heads"] if one else c["num_key_value_heads"]
+        q = turn(norm(p + "q_norm", heads_of(linear(w, p + "q_proj", x, heads * width), heads)), slides)
+        if i < first:
+            k = heads_of(linear(w, p + "k_proj", x, kv * width), kv)
+            v = k if one else heads_of(linear(w, p + "v_proj", x, kv * width), kv)
+            lent[slides] = turn(norm(p + "k_norm", k), slides), rms_norm(v, 1, c["rms_norm_eps"])
+        y = attend(q, *lent[slides], 1.0, window=c["sliding_window"] if slides else None)
+        return linear(w, p + "o_proj", joined(y), h)
+
+    def gated(p, x, f):
+        return linear(w, p + "down_proj", gelu_tanh(linear(w, p + "gate_proj", x, f)) * linear(w, p + "up_proj", x, f), h)
+
+    def routed(p, x):
+        n, k, f = c["num_experts"], c["top_k_experts"], c["moe_intermediate_size"]
+        scores = linear(w, p + "router.proj", rms_norm(x, w(p + "router.scale", h, scale=0.2, about=1), c["rms_norm_eps"]) / math.sqrt(h), n)
+        best, which = torch.topk(torch.softmax(scores, -1), k, -1)
+        shares = torch.zeros_like(scores).scatter(1, which, best / best.sum(-1, keepdim=True)) * w(p + "router.per_expert_scale", n, scale=0.2, about=1)
+        y = norm(p + "pre_feedforward_layernorm_2", x)
+        return norm(p + "post_feedforward_layernorm_2", fused_experts(w, p, y, shares, f, gelu_tanh))
+
+    x = embedded = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)[tokens] * math.sqrt(h)
+    lent = {}
+    if own:
+        rows = w("model.embed_tokens_per_layer.weight", c["vocab_size_per_layer_input"], layers * own, scale=0.5)[tokens] * math.sqrt(own)
+        read = linear(w, "model.per_layer_model_projection", embedded, layers * own).view(-1, layers, own) / math.sqrt(h)
+        told = (norm("model.per_layer_projection_norm", read) + rows.view(-1, layers, own)) / math.sqrt(2)
+    for i in range(layers):
+        p = f"model.layers.{i}."
+        x = x + norm(p + "post_attention_layernorm", attention(i, p + "self_attn.", norm(p + "input_layernorm", x), lent))
+        y = gated(p + "mlp.", norm(p + "pre_feedforward_layernorm", x), c["intermediate_size"] * (2 if c["use_double_wide_mlp"] and i >= first else 1))
+        if c["enable_moe_block"]:
+            y = norm(p + "post_feedforward_layernorm_1", y) + routed(p, x)
+        x = x + norm(p + "post_feedforward_layernorm", y)
+        if own:
+            through = gelu_tanh(linear(w, p + "per_layer_input_gate", x, own)) * told[:, i]
+            x = x + norm(p + "post_per_layer_input_norm", linear(w, p + "per_layer_projection", through, h))
+        x = x * w(p + "layer_scalar", 1, scale=0.2, about=1)
+    x = norm("model.norm", x) @ w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5).T
+    cap = c["final_logit_softcapping"]
+    return torch.tanh(x / cap) * cap if cap else x
 
 
 def falcon_h1(w, c, tokens):
@@ -2260,8 +2324,20 @@ FALCON_H1 = {**LLAMA, "head_dim": 8, "rope_theta": 100.0, "mamba_d_ssm": 40, "ma
              "mlp_multipliers": [0.7, 0.6], "key_multiplier": 0.8, "attention_in_multiplier": 1.1, "attention_out_multiplier": 0.9,
              "ssm_multipliers": [0.9, 0.8, 1.1, 1.2, 0.7], "ssm_in_multiplier": 1.2, "ssm_out_multiplier": 0.6}
 
+GEMMA4 = {**LLAMA, "num_hidden_layers": 4, "head_dim": 8, "global_head_dim": 16, "sliding_window": 5, "tie_word_embeddings": True,
+          "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"], "hidden_activation": "gelu_pytorch_tanh",
+          "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+                              "full_attention": {"rope_type": "proportional", "rope_theta": 1000.0, "partial_rotary_factor": 0.25}},
+          "attention_k_eq_v": False, "num_kv_shared_layers": 0, "use_double_wide_mlp": False, "enable_moe_block": False,
+          "vocab_size_per_layer_input": 50, "hidden_size_per_layer_input": 6, "final_logit_softcapping": 3.0}
+
 MODELS = {
     "mamba": (mamba, MAMBA),
+    "gemma4_text": (gemma4, {**GEMMA4, "num_kv_shared_layers": 2, "use_double_wide_mlp": True}),
+    "gemma4_text-experts": (gemma4, {**GEMMA4, "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"],
+                                     "attention_k_eq_v": True, "num_global_key_value_heads": 1, "hidden_size_per_layer_input": 0,
+                                     "enable_moe_block": True, "num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 12,
+                                     "final_logit_softcapping": None}),
     "falcon_h1": (falcon_h1, FALCON_H1),
     "falcon_h1-bare": (falcon_h1, {**FALCON_H1, "mamba_rms_norm": False, "mamba_n_groups": 1, "mamba_proj_bias": True, "projectors_bias": True,
                                    "ssm_in_multiplier": 1.0}),
