@@ -171,7 +171,7 @@ if [ -x "$python" ]; then
     claim "a pipeline there and back is an ONNX file" exits 0
     run $python tests/support/published/onnx_stages.py "$work/wide.onnx"
     claim "of four devices" says "devices 4"
-    claim "whose nodes have stages on their domain's devices" [ "$(tail -n 4 "$work/out" | tr '\n' ';')" = "0 0,1;1 2,3;2 2,3;3 0,1;" ]
+    claim "whose nodes all have stages on their domain's devices" [ "$(tail -n +2 "$work/out" | tr '\n' ';')" = "0 0,1;1 2,3;2 2,3;3 0,1;" ]
 else
     skip "$python is not installed"
 fi

@@ -181,11 +181,16 @@ static void mark_needed(Export *e, const GArray *outputs) {
 
 /* What comes from outside: the inputs, and the variables with what they begin as. */
 static bool put_sources(Export *e) {
+    g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(e->nodes.graph);
     for (int t = 0; t < (int)e->nodes.graph->tensors->len; t++) {
         const MtfTensor *tensor = tensor_of(e, t);
         if (e->needed[t] && tensor->source == MTF_SOURCE_INPUT)
             put_info(e, INPUT, t);
-        if (e->needed[t] && tensor->source == MTF_SOURCE_VARIABLE && !put_variable(e, t))
+        if (!e->needed[t] || tensor->source != MTF_SOURCE_VARIABLE)
+            continue;
+        /* Its node is in the stage of its first reader. */
+        e->nodes.operation = consumers->operations[consumers->starts[t]];
+        if (!put_variable(e, t))
             return false;
     }
     return true;

@@ -127,7 +127,18 @@ const char *mtf_node_step(MtfOnnxNodes *e) {
     return new_name(e, "s");
 }
 
+/* The message that a node's stage, and shardings, are told in. */
+static GByteArray *begin_configuration(const MtfOnnxNodes *e) {
+    GByteArray *configuration = g_byte_array_new();
+    mtf_wire_put_string(configuration, 1, "mesh");
+    if (e->pipeline != NULL)
+        mtf_wire_put_varint(configuration, 3, (uint64_t)(mtf_node_operation(e)->stage - 1));
+    return configuration;
+}
+
 void mtf_node_put(MtfOnnxNodes *e, GByteArray *node) {
+    if (e->pipeline != NULL)
+        mtf_node_put_inner(node, 10, begin_configuration(e));
     mtf_node_put_inner(e->message, MTF_ONNX_NODE, node);
 }
 
@@ -168,21 +179,18 @@ static GByteArray *sharding_of(const MtfOnnxNodes *e, int tensor) {
 /* Where the operation's inputs and result lie, and the stage that runs it. */
 static void put_shardings(const MtfOnnxNodes *e, GByteArray *node) {
     const MtfOperation *op = mtf_node_operation(e);
-    GByteArray *configuration = g_byte_array_new();
-    mtf_wire_put_string(configuration, 1, "mesh");
+    GByteArray *configuration = begin_configuration(e);
     for (int k = -1; k < op->n_inputs; k++) {
         GByteArray *spec = sharding_of(e, k < 0 ? op->outputs[0] : op->inputs[k]);
         if (spec != NULL)
             mtf_node_put_inner(configuration, 2, spec);
     }
-    if (e->pipeline != NULL)
-        mtf_wire_put_varint(configuration, 3, (uint64_t)(op->stage - 1));
     mtf_node_put_inner(node, 10, configuration);
 }
 
 bool mtf_node_finish(MtfOnnxNodes *e, GByteArray *node) {
     put_shardings(e, node);
-    mtf_node_put(e, node);
+    mtf_node_put_inner(e->message, MTF_ONNX_NODE, node);
     return true;
 }
 

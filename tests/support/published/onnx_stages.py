@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""onnx_stages.py MODEL: the stage of every node that an ONNX file annotates and the devices that its tensors lie
+"""onnx_stages.py MODEL: the stage of every node of an ONNX file (None without one) and the devices that its tensors lie
 on, read from the bytes alone: a line "STAGE DEVICE,DEVICE..." for each pair that occurs, and first "devices N".
 Field numbers are those of onnx.in.proto (ModelProto.graph 7, configuration 26; NodeProto.device_configurations
 10; NodeDeviceConfigurationProto.sharding_spec 2, pipeline_stage 3; ShardingSpecProto.device 2, groups 3)."""
@@ -51,7 +51,7 @@ model = open(sys.argv[1], "rb").read()
 print("devices", all_of(all_of(model, 26)[0], 2)[0])
 seen = {}
 for node in all_of(all_of(model, 7)[0], 1):
-    for configuration in all_of(node, 10):
+    for configuration in all_of(node, 10) or [b""]:
         stage = all_of(configuration, 3)
         devices = set().union(set(), *[devices_of(s) for s in all_of(configuration, 2)])
         seen.setdefault(stage[0] if stage else None, set()).update(devices)
