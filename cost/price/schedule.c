@@ -49,16 +49,16 @@ static void add_work(const MtfProgram *program, int index, int64_t device, Work 
 }
 
 /* Sums of activations, and tokens on their way to experts, hide in the products that they are taken apart
- * with. Gradients and weights travel beside whatever kernels there are, and slow those down meanwhile. */
+ * with. Gradients and weights travel beside whatever kernels there are, and slow those down meanwhile. None hides
+ * beside more kernels than there are. */
 static double shown_share(const MtfMachine *machine, const Work *work, MtfHidden kind) {
-    double hidden = fmin(machine->software->hidden[kind], 1);
+    bool inside = kind == MTF_HIDDEN_TENSOR || kind == MTF_HIDDEN_EXPERT;
     int64_t kernels = kind == MTF_HIDDEN_DATA ? work->last_kernels : work->kernels;
-    if (kind == MTF_HIDDEN_TENSOR || kind == MTF_HIDDEN_EXPERT)
-        return 1 - hidden;
-    if (!machine->overlap || work->messages[kind] == 0)
+    if (work->messages[kind] == 0 || (!inside && !machine->overlap))
         return 1;
-    hidden = fmin(hidden, (double)kernels / (double)work->messages[kind]);
-    return 1 - hidden * (1 - fmin(machine->software->contention, 1));
+    double beside = (double)kernels / (double)work->messages[kind];
+    double hidden = fmin(fmin(machine->software->hidden[kind], 1), beside);
+    return 1 - hidden * (inside ? 1 : 1 - fmin(machine->software->contention, 1));
 }
 
 static Durations find_durations(const MtfPricer *pricer, const MtfProgram *program) {

@@ -25,8 +25,9 @@
  *
  * A software profile (software_price.h) says what share of a collective frameworks run beside kernels,
  * wherever the program has it: of gradients, which travel beside the last micro-batch, and of weights in
- * pieces, which travel beside all passes, no more than those have kernels, which they slow down; of sums of
- * activations the share is taken apart with the product beside it. What is left runs alone:
+ * pieces, which travel beside all passes and slow their kernels down; of sums of activations the share is taken
+ * apart with the product beside it, which loses nothing. None is hidden beside more kernels than there are; what is
+ * left runs alone:
  *
  *     seen = messages - (1 - contention) min(share x messages, kernels)
  *

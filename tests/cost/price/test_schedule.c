@@ -188,6 +188,27 @@ static void kernels_lose_time_to_messages_beside_them(void **state) {
     assert_true(grew > 5);
 }
 
+/* On a network of long hops sums of activations last longer than all kernels; a profile that hides them whole hides
+ * no more than those take. */
+static void no_more_is_hidden_than_kernels_take(void **state) {
+    (void)state;
+    int capped = 0;
+    for (guint32 seed = 1; seed <= 50; seed++) {
+        Case c = random_case(seed, true);
+        c.machine->software = mtf_software_load("maxtext", NULL);
+        for (int i = 0; i < MTF_HIDDENS; i++)
+            c.machine->software->hidden[i] = i == MTF_HIDDEN_TENSOR;
+        for (int d = 0; d < c.machine->network.axes; d++)
+            c.machine->network.axis[d].latency *= 10;
+        assert_true(mtf_pricer_init(&c.pricer, c.machine, &c.layout->mesh, NULL));
+        g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&c.pricer, c.program);
+        assert_true(schedule->hidden <= schedule->compute + schedule->length);
+        capped += schedule->hidden + schedule->length >= schedule->compute;
+        clear_case(&c);
+    }
+    assert_true(capped > 25);
+}
+
 /* What a profile adds to a step is the host's time, and none of the collectives' beside it. */
 static void what_software_adds_to_a_step_is_no_communication(void **state) {
     (void)state;
@@ -238,6 +259,7 @@ int main(void) {
         cmocka_unit_test(the_checker_sees_what_is_wrong),
         cmocka_unit_test(an_allreduce_hides_behind_a_product_that_needs_it_not),
         cmocka_unit_test(kernels_lose_time_to_messages_beside_them),
+        cmocka_unit_test(no_more_is_hidden_than_kernels_take),
         cmocka_unit_test(what_software_adds_to_a_step_is_no_communication),
         cmocka_unit_test(no_step_hides_more_of_its_cost_than_is_said),
     };
