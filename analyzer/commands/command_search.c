@@ -691,7 +691,7 @@ static bool check_outputs(const Options *o, GError **error) {
 /* What a plan must be to run elsewhere, and its drawings. */
 #define EXPORT_OPTIONS                                                                   \
     TEXT("exportable", 0, exportable, "Only plans that this system can run",             \
-         "jax|dtensor|onnx|mtf|megatron"),                                               \
+         "jax|dtensor|onnx|mtf|megatron|torchtitan"),                                    \
         LIST("pad", pads, "Pad a dimension to a multiple", "vocab:128"),                 \
         OTHER("even", G_OPTION_ARG_NONE, even,                                           \
               "Only shards of equal size, as exports to other systems need them", NULL), \

@@ -81,7 +81,7 @@ static MtfGraph *resized(const MtfGraph *graph, const MtfSizeOverrides *sizes, G
     return mtf_graph_from_json(&root, sizes, error);
 }
 
-/* What the model is, and the sizes that nobody asked for. */
+/* What the model is, the sizes that nobody asked for, and what its family trains it by where nobody asked for that. */
 static void say_what(const MtfImport *import, const MtfModelFamily *family,
                      const MtfModelPreset *preset, const MtfGraph *graph, GPtrArray *said) {
     g_ptr_array_add(said, g_strdup_printf("%s of the family %s: %s", graph->name, family->name,
@@ -99,6 +99,11 @@ static void say_what(const MtfImport *import, const MtfModelFamily *family,
                             g_strdup_printf("%s %" PRId64 " (no --%s given)", sizes[i].name,
                                             mtf_graph_dimension(graph, dim)->size, sizes[i].name));
     }
+    if (import->optimizer == NULL && graph->optimizer.kind != NULL)
+        g_ptr_array_add(said,
+                        g_strdup_printf("optimizer %s (the family's own; another: meshtf-plan "
+                                        "model %s --preset %s --optimizer NAME)",
+                                        graph->optimizer.kind, family->name, preset->name));
 }
 
 MtfGraph *mtf_preset_import(const MtfImport *import, GPtrArray *said, GError **error) {

@@ -29,6 +29,7 @@ plans vit-tiny --devices 4 --batch 16 --machine cpu-host
 claim "no size is assumed that was given" [ "$(grep -c "no --batch given" "$work/out")" = 0 ]
 plans vit-tiny --devices 2 --machine cpu-host --layouts rule
 claim "what was assumed is said" says "(no --batch given)"
+claim "what trains it is said" says "optimizer adamw (the family's own; another: meshtf-plan model vit --preset tiny --optimizer NAME)"
 plans MLP-mnist --devices 2 --dim batch=48
 refused "meshtf-plan model" search gpt-1t --devices 8
 refused 'did you mean "llama2-7b"' search llama2-7 --devices 8
