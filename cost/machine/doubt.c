@@ -53,10 +53,12 @@ bool mtf_doubt_nearest(const MtfMachine *machine, MtfJudgedKind kind, MtfDoubt *
            software_runs(machine, false, MTF_JUDGED_DENSE, doubt);
 }
 
-/* Which runs they are: "of this kind", "of models with experts on other machines". */
-static char *runs_text(const MtfMachine *machine, const MtfDoubt *doubt) {
+/* Which runs they are: "of this kind", "of models with experts on other machines"; for a model with experts where none
+ * was judged, "of dense models". */
+static char *runs_text(const MtfMachine *machine, MtfJudgedKind asked, const MtfDoubt *doubt) {
     const char *kind = doubt->kind == MTF_JUDGED_INFERENCE ? "inference"
                        : doubt->kind == MTF_JUDGED_EXPERTS ? "models with experts"
+                       : doubt->kind != asked              ? "dense models"
                        : doubt->machine                    ? "this kind"
                                                            : machine->software->name;
     return g_strdup_printf("of %s%s", kind, doubt->machine ? "" : " on other machines");
@@ -70,7 +72,7 @@ char *mtf_doubt_format(const MtfMachine *machine, MtfJudgedKind kind) {
                    : g_strdup_printf("no measured run %sof this machine was judged: its figures "
                                      "are those of data sheets and benchmarks",
                                      kind == MTF_JUDGED_INFERENCE ? "of inference " : "");
-    g_autofree char *of = runs_text(machine, &doubt);
+    g_autofree char *of = runs_text(machine, kind, &doubt);
     return g_strdup_printf("runs %s were predicted within %.0f %% on %" PRId64 " %s runs", of,
                            ceil(100 * doubt.judged.error), doubt.judged.runs,
                            kind == MTF_JUDGED_INFERENCE ? "measured" : "published");

@@ -181,14 +181,6 @@ static int64_t *sum_of(MtfSchedule *schedule, const MtfProgram *program, int ind
     return communicates(program, index) ? &schedule->transfers : &schedule->compute;
 }
 
-/* What the host needs for an instruction, that of routing with the dispatch. */
-static int64_t launched_by(const Clock *clock, int index) {
-    const MtfSoftware *software = clock->pricer->machine->software;
-    const MtfInstruction *instruction = mtf_program_instruction(clock->program, index);
-    return mtf_price_host(clock->pricer, clock->program, index) +
-           llround(1e9 * mtf_software_routing_seconds(software, clock->program, instruction));
-}
-
 static void schedule_instruction(MtfSchedule *schedule, Clock *clock, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(clock->program, index);
     bool transfers = mtf_instruction_travels(clock->program, index);
@@ -203,7 +195,8 @@ static void schedule_instruction(MtfSchedule *schedule, Clock *clock, int index)
         start = start_kernel(clock, ready, duration);
     if (beside && communicates(clock->program, index))
         block_kernels(clock, start, duration);
-    clock->launched += mtf_program_times(clock->program, index) * launched_by(clock, index);
+    clock->launched += mtf_program_times(clock->program, index) *
+                       mtf_price_host(clock->pricer, clock->program, index);
     schedule->starts[index] = start;
     schedule->ends[index] = start + duration;
     schedule->nanoseconds = MAX(schedule->nanoseconds, start + duration);

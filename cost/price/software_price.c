@@ -17,6 +17,9 @@ static const double reference_update = 28;
 /* Products of a decoder layer; their launches are counted as those of other kernels. */
 static const double reference_products[MTF_PASSES] = { 5, 10 };
 
+/* Products of experts with gates; what a layer's experts take of the host is divided among them. */
+static const double expert_products[MTF_PASSES] = { 3, 6 };
+
 static const MtfOperation *operation_of(const MtfProgram *program,
                                         const MtfInstruction *instruction) {
     return mtf_graph_operation(program->graph, instruction->operation);
@@ -193,19 +196,44 @@ double mtf_software_launch_seconds(const MtfSoftware *software, const MtfOperati
     return software->host_seconds * software->host_kernels[pass] / reference;
 }
 
+/* Experts whose products the instruction is, as its weights or their gradient have them. */
+static double experts_here(const MtfProgram *program, const MtfInstruction *instruction) {
+    const MtfOperation *op = operation_of(program, instruction);
+    bool back = op->inputs[1] >= 0 &&
+                mtf_shape_find(&mtf_graph_tensor(program->graph, op->inputs[1])->shape,
+                               op->attributes.experts) < 0;
+    int weights = back ? instruction->outputs[0] : instruction->inputs[1];
+    MtfShape all = { .rank = 1, .dims = { op->attributes.experts } };
+    return (double)mtf_largest_elements(program->graph, &program->layout->mesh, &all,
+                                        &mtf_program_buffer(program, weights)->placement);
+}
+
+/* What a layer with experts takes beside its kernels' launches: where its rows are sent, and each expert's share of
+ * the products. */
+static double routing_seconds(const MtfSoftware *software, const MtfProgram *program,
+                              const MtfInstruction *instruction) {
+    const MtfOperation *op = operation_of(program, instruction);
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    MtfPassKind pass = pass_of(op);
+    if (software == NULL || instruction->kind != MTF_INSTRUCTION_KERNEL ||
+        op->phase > MTF_PHASE_BACKWARD)
+        return 0;
+    if (row->routes)
+        return software->routed_seconds[pass];
+    return row->products == MTF_PRODUCTS_EXPERTS && software->expert_seconds[pass] > 0
+               ? experts_here(program, instruction) * software->expert_seconds[pass] /
+                     expert_products[pass]
+               : 0;
+}
+
 double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *program,
                                  const MtfInstruction *instruction) {
     if (software != NULL && mtf_instruction_is_collective(instruction))
         return software->host_collective_seconds;
-    return mtf_software_kernels(software, program, instruction) *
-           mtf_software_times(software, program, instruction) *
-           mtf_software_launch_seconds(software, operation_of(program, instruction));
-}
-
-/* The dimension of the experts that slots are of; -1 where another stage made these, or the host had them. */
-static int experts_of_slots(const MtfGraph *graph, int slots) {
-    int maker = mtf_graph_tensor(graph, slots)->producer;
-    return maker < 0 ? -1 : mtf_graph_operation(graph, maker)->attributes.experts;
+    return mtf_software_times(software, program, instruction) *
+           (mtf_software_kernels(software, program, instruction) *
+                mtf_software_launch_seconds(software, operation_of(program, instruction)) +
+            routing_seconds(software, program, instruction));
 }
 
 double mtf_software_blocked_seconds(const MtfSoftware *software, const MtfProgram *program,
@@ -217,23 +245,6 @@ double mtf_software_blocked_seconds(const MtfSoftware *software, const MtfProgra
     return mtf_software_kernels(software, program, instruction) *
            mtf_software_launch_seconds(software, operation_of(program, instruction)) *
            (1 + software->blocked_seconds / fmax(software->host_seconds, 1e-9));
-}
-
-double mtf_software_routing_seconds(const MtfSoftware *software, const MtfProgram *program,
-                                    const MtfInstruction *instruction) {
-    const MtfOperation *op = operation_of(program, instruction);
-    if (software == NULL || instruction->kind != MTF_INSTRUCTION_KERNEL ||
-        !mtf_operation_row(op->kind)->routes || op->phase > MTF_PHASE_BACKWARD)
-        return 0;
-    MtfPassKind pass = pass_of(op);
-    int experts = experts_of_slots(program->graph, op->inputs[1]);
-    if (experts < 0)
-        return software->routed_seconds[pass];
-    const MtfBuffer *rows = mtf_program_buffer(program, instruction->outputs[0]);
-    MtfShape all = { .rank = 1, .dims = { experts } };
-    double own = (double)mtf_largest_elements(program->graph, &program->layout->mesh, &all,
-                                              &rows->placement);
-    return software->routed_seconds[pass] + own * software->expert_seconds[pass];
 }
 
 /* Products of all scores, masked ones too, and passes over the scores. */

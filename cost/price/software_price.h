@@ -54,17 +54,13 @@ double mtf_software_times(const MtfSoftware *software, const MtfProgram *program
  * away; 0 without a profile. */
 double mtf_software_launch_seconds(const MtfSoftware *software, const MtfOperation *op);
 
-/* Seconds of the host for a kernel that starts, or a collective; 0 without a profile. */
+/* Seconds of the host for a kernel that starts, or a collective; of experts' products, each expert that the device
+ * has weights of, and of a dispatch, what brings rows there, by which it falls behind. 0 without a profile. */
 double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *program,
                                  const MtfInstruction *instruction);
 
 /* Where the host waits for each kernel: what that adds to the device's time; 0 elsewhere. */
 double mtf_software_blocked_seconds(const MtfSoftware *software, const MtfProgram *program,
-                                    const MtfInstruction *instruction);
-
-/* Seconds of the host for all that brings a layer's rows to its experts and back, by which it falls behind
- * the device's kernels: of the dispatch that it begins with, 0 of all else. */
-double mtf_software_routing_seconds(const MtfSoftware *software, const MtfProgram *program,
                                     const MtfInstruction *instruction);
 
 /* Seconds of attention or its gradient on the machine, launch left out. */

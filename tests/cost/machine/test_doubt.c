@@ -43,6 +43,9 @@ static void models_with_experts_have_runs_of_their_own(void **state) {
     g_autoptr(MtfMachine) other = machine_of("a100", "megatron-2021");
     assert_true(mtf_doubt_nearest(other, MTF_JUDGED_EXPERTS, &routed) &&
                 routed.kind == MTF_JUDGED_DENSE);
+    g_autofree char *of_dense = mtf_doubt_format(other, MTF_JUDGED_EXPERTS);
+    assert_string_equal(of_dense,
+                        "runs of dense models were predicted within 3 % on 22 published runs");
 }
 
 static void else_those_of_the_machine(void **state) {
