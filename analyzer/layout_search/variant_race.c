@@ -5,12 +5,9 @@
 
 #include <math.h>
 
-/* What the end of a search saves of a step at most; 1.1 % has been seen. */
-#define ENDING_SAVES 0.02
-
-/* What a search of free layouts saves at most of the step that it begins with, where repeated layers were laid out alike
- * before; 0.5 % has been seen. */
-#define FREE_SAVES 0.025
+/* What the end of a search saves of a step at most, where 1.1 % has been seen; and, where repeated layers were laid out
+ * alike before, a search of free layouts of the step that it begins with, where 0.5 % has been. */
+#define SEARCH_SAVES 0.02
 
 void mtf_variant_race_init(MtfVariantRace *race, int count) {
     g_assert(count <= MTF_VARIANTS_AT_ONCE);
@@ -78,11 +75,11 @@ static void tell(MtfVariantRace *race, double *seconds, double told) {
     g_mutex_unlock(&race->lock);
 }
 
-/* Whether another's seconds are known to be shorter by more than such a share of one's own. */
-static bool is_behind(MtfVariantRace *race, const double *seconds, int own, double share) {
+/* Whether another's seconds are known to be shorter than a search makes one's own. */
+static bool is_behind(MtfVariantRace *race, const double *seconds, int own) {
     bool behind = false;
     g_mutex_lock(&race->lock);
-    double most = isfinite(seconds[own]) ? (1 - share) * seconds[own] : 0;
+    double most = isfinite(seconds[own]) ? (1 - SEARCH_SAVES) * seconds[own] : 0;
     for (int i = 0; i < race->count; i++)
         behind |= seconds[i] > 0 && seconds[i] < most;
     g_mutex_unlock(&race->lock);
@@ -94,15 +91,22 @@ void mtf_variant_race_start(MtfVariantRace *race, int own, double step_seconds) 
         tell(race, &race->starts[own], step_seconds);
 }
 
+bool mtf_variant_race_loses(const MtfVariantRace *race, int own) {
+    return race->rival > 0 && isfinite(race->starts[own]) &&
+           race->rival < (1 - SEARCH_SAVES) * race->starts[own];
+}
+
 bool mtf_variant_race_lags(MtfVariantRace *race, int own) {
     if (race == NULL || !isfinite(race->starts[own]))
         return false;
+    if (mtf_variant_race_loses(race, own))
+        return true;
     for (int i = 0; race->starts[own] > 0 && i < own; i++) {
         lock_when(race, is_started, i);
         unlock_and_go_on(race);
     }
-    bool late = race->before > 0 && race->before < (1 - FREE_SAVES) * race->starts[own];
-    return late || is_behind(race, race->starts, own, FREE_SAVES);
+    bool late = race->before > 0 && race->before < (1 - SEARCH_SAVES) * race->starts[own];
+    return late || is_behind(race, race->starts, own);
 }
 
 void mtf_variant_race_enter(MtfVariantRace *race, int own, double step_seconds) {
@@ -123,5 +127,5 @@ bool mtf_variant_race_wins(MtfVariantRace *race, int own, double step_seconds) {
 }
 
 bool mtf_variant_race_trails(MtfVariantRace *race, int own) {
-    return race != NULL && is_behind(race, race->steps, own, ENDING_SAVES);
+    return race != NULL && is_behind(race, race->steps, own);
 }

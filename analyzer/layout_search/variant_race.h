@@ -4,7 +4,8 @@
  *     posing   each poses its problem when the one before it has posed its own: posing takes two threads
  *              half as long as one, and what the first finds may end the second
  *     start    of wide problems one is left whose best known layout lags behind another's before its free layouts
- *              are searched: by more than that search saves; or behind the best of an earlier race, as that began
+ *              are searched: by more than that search saves; or behind the best of an earlier race, as that began; or
+ *              behind another plan's step, to which it has lost then
  *     proof    of large graphs the one with the shortest step is proven, the others' bounds stay unknown
  *     end      of others one whose step is found to trail is left as it is: what is done to a plan in the end
  *              (layers alike, lower limits, proof) saves all of them about as much
@@ -28,6 +29,7 @@ typedef struct {
     /* Seconds of the step that its search begins with, and of what that found; 0: not known yet. */
     double starts[MTF_VARIANTS_AT_ONCE], steps[MTF_VARIANTS_AT_ONCE];
     double before; /* what the best of an earlier race began with; 0: not known */
+    double rival;  /* another plan's step; 0: none */
 } MtfVariantRace;
 
 /* `count` variants begin, none has told anything. Clear it after use. */
@@ -47,6 +49,9 @@ void mtf_variant_race_start(MtfVariantRace *race, int own, double step_seconds);
 /* Waits until the variant before `own` has told where it starts, where `own` has; whether that of `own` lags too far
  * behind another, as far as is known by now, as of mtf_variant_race_trails. */
 bool mtf_variant_race_lags(MtfVariantRace *race, int own);
+
+/* Whether what variant `own` has told of its start lags behind the rival. */
+bool mtf_variant_race_loses(const MtfVariantRace *race, int own);
 
 /* Tells the step of variant `own`, INFINITY where it has none; only the first time counts. */
 void mtf_variant_race_enter(MtfVariantRace *race, int own, double step_seconds);

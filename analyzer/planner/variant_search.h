@@ -64,7 +64,7 @@ typedef struct {
     MtfSearchControl *control; /* time, and who listens; or NULL */
     /* Of a step of another kind of plan, 0: none. Variants are given up when their bound says that none
      * of their steps is shorter, however much of it is hidden (mtf_schedule_most_hidden), or as much as of
-     * layouts made by hand (mesh_attempt.h). */
+     * layouts made by hand (mesh_attempt.h); and those that begin too far behind it (variant_race.h). */
     double rival_seconds;
 } MtfVariantSearchOptions;
 
@@ -80,7 +80,7 @@ typedef struct {
                             NULL */
     MtfProgram *program; /* what that is lowered to, or NULL */
     GArray *frontier;    /* MtfVariantPoint, over variants; NULL: not asked for */
-    bool given_up;       /* some variant, by its bound */
+    bool given_up;       /* some variant, by its bound or its start */
     double
         start_seconds; /* the step that its search began with, where that is known (variant_race.h), or 0 */
     double wall_seconds; /* of the search, without the comparison of variants */

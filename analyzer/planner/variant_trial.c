@@ -40,7 +40,8 @@ typedef struct Trial {
     MtfVariantRace *race; /* with the variants that are searched beside it; or NULL */
     int runner;           /* its number there */
     int64_t known;        /* what the variant beside it starts from; INT64_MAX: nothing */
-    bool trails;          /* what it found before its end trailed what another did */
+    bool trails;          /* what it found before its end trailed what another did, */
+    bool loses;           /* or its start another plan */
     bool done;
     GError *error;
 } Trial;
@@ -348,7 +349,7 @@ static bool judge_trial(Trial *trial, MtfVariantAnswer *best, GError **error) {
     const MtfPlanAnswer *found = &trial->found.answer;
     bool beaten =
         mtf_search_is_beaten(&trial->control, known) || (found->hopeless && !found->found);
-    best->given_up |= beaten;
+    best->given_up |= beaten || trial->loses;
     bool excused =
         beaten || (mtf_search_is_over(&trial->control) && mtf_variant_cost(best) < INT64_MAX);
     if (!trial->done && !excused) {
@@ -372,6 +373,7 @@ bool mtf_variants_try(const MtfVariantSearchOptions *options, MtfVariantAnswer *
     bool done = true;
     mtf_variant_race_init(&race, count);
     race.before = mtf_variant_cost(best) < INT64_MAX ? best->start_seconds : 0;
+    race.rival = options->rival_seconds;
     for (int i = 0; i < count; i++) {
         trial_init(&trials[i], options, best, first + i);
         trials[i].race = &race;
@@ -381,6 +383,8 @@ bool mtf_variants_try(const MtfVariantSearchOptions *options, MtfVariantAnswer *
     }
     trials[0].control.rival = &known;
     mtf_in_parallel(count, search_trial, trials);
+    for (int i = 0; i < count; i++)
+        trials[i].loses = mtf_variant_race_loses(&race, i);
     for (int i = 0; i < count; i++)
         trials[i].trails = mtf_variant_race_lags(&race, i) ||
                            (has_plan(&trials[count - 1 - i]) && mtf_variant_race_trails(&race, i));

@@ -51,7 +51,7 @@ static void add_one_mesh(GString *page, const cJSON *one, double step) {
     else if (one != NULL)
         mtf_markup(page, "<p>Without stages %s.</p>",
                    given_up ? "a step is longer by the bound of its search, if no more of it is "
-                              "hidden than of known layouts"
+                              "hidden than of known layouts, or by what it began with"
                             : "no layout fits");
 }
 

@@ -79,6 +79,27 @@ static void a_start_lags_behind_that_of_an_earlier_race(void **state) {
     }
 }
 
+/* And behind another plan, to which it has lost then. */
+static void a_start_loses_to_a_rival_that_is_shorter(void **state) {
+    (void)state;
+    const struct {
+        double rival;
+        bool loses;
+    } cases[] = { { 97, true }, { 99, false }, { 120, false }, { 0, false } };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        MtfVariantRace race;
+        mtf_variant_race_init(&race, 2);
+        race.rival = cases[i].rival;
+        assert_false(mtf_variant_race_loses(&race, 0)); /* it has not begun */
+        mtf_variant_race_start(&race, 0, 100);
+        mtf_variant_race_start(&race, 1, INFINITY);
+        assert_int_equal(mtf_variant_race_loses(&race, 0), cases[i].loses);
+        assert_int_equal(mtf_variant_race_lags(&race, 0), cases[i].loses);
+        assert_false(mtf_variant_race_loses(&race, 1));
+        mtf_variant_race_clear(&race);
+    }
+}
+
 /* A start that is not known lags behind none, as where no layout fits yet. */
 static void no_start_lags_behind_none(void **state) {
     (void)state;
@@ -98,6 +119,7 @@ int main(void) {
         cmocka_unit_test(no_step_trails_none),
         cmocka_unit_test(a_start_lags_behind_one_that_is_shorter),
         cmocka_unit_test(a_start_lags_behind_that_of_an_earlier_race),
+        cmocka_unit_test(a_start_loses_to_a_rival_that_is_shorter),
         cmocka_unit_test(no_start_lags_behind_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
