@@ -417,8 +417,8 @@ static void print_one_mesh(const cJSON *one, double step) {
             "without stages %s\n",
             given_up
                 ? "given up: its step is longer by its bound, if no more of it is hidden than of "
-                  "known layouts, or by what its search began with: twice as long by a draft, 2 % "
-                  "with layers alike"
+                  "known layouts; or by what its search began with, layers alike (2 %) or a draft "
+                  "(twice as long)"
                 : "no layout fits");
 }
 

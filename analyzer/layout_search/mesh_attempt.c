@@ -224,8 +224,8 @@ void mtf_mesh_attempt_keep_found(MtfMeshAttempt *attempt) {
     mtf_incumbents_add_measured(attempt->incumbents, MTF_FREE_LAYOUT, found->layout, &value);
 }
 
-bool mtf_mesh_attempt_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
-                                 GError **error) {
+static bool find_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
+                       MtfSearchControl *control, GError **error) {
     if (search->options->uniform != MTF_UNIFORM_AUTO || attempt->ties == NULL ||
         attempt->alike != NULL)
         return true;
@@ -236,16 +236,21 @@ bool mtf_mesh_attempt_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *at
         mtf_mesh_attempt_keep_found(attempt);
         return true;
     }
-    MtfSearchControl part; /* bounds are of alike layers alone */
     MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, attempt);
-    mtf_search_control_init_share(&part, search->control, ALIKE_SHARE);
-    options.control = &part;
+    options.control = control;
     options.incumbents = NULL;
     if (!mtf_alike_find(attempt->problem, attempt->ties, &options, &attempt->alike, error))
         return false;
     if (attempt->alike != NULL)
         mtf_incumbents_add(attempt->incumbents, MTF_FREE_LAYOUT, attempt->alike);
     return true;
+}
+
+bool mtf_mesh_attempt_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
+                                 GError **error) {
+    MtfSearchControl part; /* bounds are of alike layers alone */
+    mtf_search_control_init_share(&part, search->control, ALIKE_SHARE);
+    return find_alike(search, attempt, &part, error);
 }
 
 /* Of what is hopeless, the share that a first look's bound comes to where more rounds are likely to say that it is. */
@@ -267,15 +272,29 @@ static int64_t first_bound(const MtfPlanSearch *search, const MtfMesh *mesh) {
 }
 
 /* Of a wide problem repeated layers laid out alike are searched for first, in the time of one layer: what is
- * found is a good layout to begin with. Of large graphs the draft does so; and where a bound is likely to say that all
- * is hopeless, it does in less time without. */
+ * found is a good layout to begin with. Where all such are hopeless, so are those that differ, which save little more.
+ * Of large graphs the draft does so; and where a bound is likely to say that all is hopeless, it does in less time
+ * without. */
 static bool attempt_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt, int64_t hopeless,
                           GError **error) {
     int64_t least = attempt->in_order ? first_bound(search, &attempt->mesh) : 0;
     if (mtf_plan_search_is_large(search) || is_nearly_hopeless(least, hopeless) ||
         mtf_mesh_attempt_entries(attempt) < MTF_WIDE_ENTRIES)
         return true;
-    return mtf_mesh_attempt_find_alike(search, attempt, error);
+    GError *cause = NULL;
+    MtfSearchControl part;
+    _Atomic int64_t rival = hopeless;
+    mtf_search_control_init_share(&part, search->control, ALIKE_SHARE);
+    part.rival = &rival;
+    part.slack = 1;
+    if (find_alike(search, attempt, &part, &cause))
+        return true;
+    attempt->hopeless = mtf_search_is_beaten(&part, hopeless);
+    if (attempt->hopeless)
+        g_error_free(cause);
+    else
+        g_propagate_error(error, cause);
+    return attempt->hopeless;
 }
 
 /* Of variants that are searched at once one after the other poses its problem. */
@@ -402,7 +421,8 @@ static bool attempt_free_layouts(const MtfPlanSearch *search, MtfMeshAttempt *at
     if (!attempt_alike(search, attempt, hopeless, error))
         return false;
     attempt->lags = lags(search, attempt);
-    if (!attempt->lags && !search_problem(search, attempt, hopeless, 0, error))
+    if (!attempt->hopeless && !attempt->lags &&
+        !search_problem(search, attempt, hopeless, 0, error))
         return false;
     if (attempt->hopeless || attempt->lags)
         attempt->cost = INT64_MAX;
