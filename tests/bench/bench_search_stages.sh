@@ -31,6 +31,7 @@ meshtf-plan model resnet --preset alpa-4b -o "$dir/graph.json" >/dev/null
 row 'Wide-ResNet of 4 billion, 16 V100' 30 --devices 16 --machine p3.16xlarge
 meshtf-plan model resnet --preset alpa-4b --batch 1536 -o "$dir/graph.json" >/dev/null
 row 'Wide-ResNet of 4 billion, batch 1536, 16 V100' 30 --devices 16 --machine p3.16xlarge
+row 'the same in bf16, any schedule, 16 V100' 30 --devices 16 --machine p3.16xlarge --precision bf16 --schedule auto
 meshtf-plan model resnet --preset alpa-6.8b --batch 1536 -o "$dir/graph.json" >/dev/null
 row 'Wide-ResNet of 6.8 billion, batch 1536, 32 V100' 30 --devices 32 --machine p3.16xlarge
 meshtf-plan model resnet --preset alpa-13b --batch 1536 -o "$dir/graph.json" >/dev/null
