@@ -25,11 +25,13 @@ static bool fail_unfit_free(const MtfSearchReport *report, GError **error) {
         g_string_append_printf(peak, "%s%s", i > 0 ? ", " : "",
                                (char *)g_ptr_array_index(answer->peak, i));
     g_autofree char *needed = mtf_bytes_format((double)answer->limit_enough);
+    g_autofree char *proven = mtf_bytes_format((double)answer->limit_bound);
     g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
                 "no layout fits in %s a device: the smallest limit found that would do is %s "
-                "(--memory %" PRId64 "), and in the written order of operations none below %" PRId64
-                " bytes does; most of the peak is %s",
-                limit, needed, answer->limit_enough, answer->limit_bound, peak->str);
+                "(--memory %" PRId64
+                "), and in the written order of operations none below %s does; "
+                "most of the peak is %s",
+                limit, needed, answer->limit_enough, proven, peak->str);
     return false;
 }
 
@@ -43,13 +45,14 @@ bool mtf_search_fail_unfit(const MtfSearchReport *report, GError **error) {
     g_autofree char *rules = mtf_rules_format(report->found->graph, &answer->mesh, answer->rules);
     g_autofree char *limit = mtf_bytes_format((double)report->memory_limit);
     g_autofree char *needed = mtf_bytes_format((double)answer->arena_bytes);
+    g_autofree char *proven = mtf_bytes_format((double)answer->limit_bound);
     g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
                 "no rule layout %s in %s a device: the smallest limit found that would do is %s "
                 "(--memory %" PRId64
                 ": mesh %s, layout \"%s\"), and in the written order of operations none "
-                "below %" PRId64 " bytes does",
+                "below %s does",
                 answer->tightened ? "was found that fits" : "fits", limit, needed,
-                answer->arena_bytes, mesh, rules, answer->limit_bound);
+                answer->arena_bytes, mesh, rules, proven);
     return false;
 }
 

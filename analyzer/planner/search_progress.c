@@ -21,7 +21,7 @@ struct MtfSearchProgress {
     GThread *thread;
 };
 
-static char *describe_state(const MtfSearchProgress *progress) {
+char *mtf_search_progress_state(const MtfSearchProgress *progress) {
     GString *text = g_string_new(progress->phase);
     if (!isfinite(progress->cost))
         return g_string_free(text, FALSE);
@@ -37,7 +37,7 @@ static char *describe_state(const MtfSearchProgress *progress) {
 
 static void say_state(const MtfSearchProgress *progress) {
     double seconds = (double)(g_get_monotonic_time() - progress->begin) / 1e6;
-    g_autofree char *text = describe_state(progress);
+    g_autofree char *text = mtf_search_progress_state(progress);
     if (progress->terminal)
         fprintf(stderr, "\r\033[K%.0f s: %s", seconds, text);
     else
@@ -65,6 +65,7 @@ static void note_phase(const char *phase, void *user) {
     MtfSearchProgress *progress = user;
     g_mutex_lock(&progress->lock);
     progress->phase = phase;
+    progress->bound = 0; /* of another mesh or variant */
     g_mutex_unlock(&progress->lock);
 }
 

@@ -30,6 +30,10 @@ sed 's/^bound 5$/bound 6/' "$work/proof.txt" >"$work/forged.txt"
 run meshtf-plan verify "$work/two.json" "$work/forged.txt"
 claim "a forged bound is bad input" bad_input
 claim "it says in which line" says_error "forged.txt: line 9: the point does not prove it"
+head -2 "$work/proof.txt" >"$work/cut.txt"
+run meshtf-plan verify "$work/two.json" "$work/cut.txt"
+claim "one cut off before it proves anything is bad input" bad_input
+claim "it says so" says_error "cut.txt: its 2 lines prove no bound"
 run meshtf-plan verify "$work/two.json" "$work/two.json"
 claim "a file that is no certificate is bad input" bad_input
 run meshtf-plan solve "$work/two.json" --certificate "$work/no/such/folder"

@@ -35,10 +35,8 @@ static void print_text(const MtfProven *proven) {
     else if (proven->has_choice && proven->has_bound)
         printf("proven in %d lines: a legal choice costs %s, and none less than %s\n",
                proven->lines, cost, bound);
-    else if (proven->has_bound)
-        printf("proven in %d lines: no legal choice costs less than %s\n", proven->lines, bound);
     else
-        printf("%d lines that prove no bound\n", proven->lines);
+        printf("proven in %d lines: no legal choice costs less than %s\n", proven->lines, bound);
 }
 
 static void print_json(const MtfProven *proven) {
@@ -59,6 +57,16 @@ static void print_json(const MtfProven *proven) {
     cJSON_Delete(object);
 }
 
+/* One that was cut off between two lines has a reason for each. */
+static bool check(const MtfLayoutProblem *problem, const char *text, MtfProven *proven,
+                  GError **error) {
+    if (!mtf_certificate_check(problem, text, proven, error))
+        return false;
+    if (proven->has_bound || proven->none_fits || proven->needed > 0)
+        return true;
+    return mtf_input_error(error, "its %d lines prove no bound", proven->lines);
+}
+
 static int verify(const char *problem_path, const char *path, bool json) {
     GError *error = NULL;
     gsize length;
@@ -67,7 +75,7 @@ static int verify(const char *problem_path, const char *path, bool json) {
     g_autofree char *text = problem != NULL ? mtf_file_read(path, &length, &error) : NULL;
     if (text == NULL)
         return mtf_command_line_fail(g_get_prgname(), error);
-    if (!mtf_certificate_check(problem, text, &proven, &error)) {
+    if (!check(problem, text, &proven, &error)) {
         g_prefix_error(&error, "%s: ", path);
         return mtf_command_line_fail(g_get_prgname(), error);
     }

@@ -93,11 +93,11 @@ static void notes_tell_what_order_and_buckets_won(void **state) {
     g_autoptr(MtfArena) before = mtf_arena_pack(in_order), after = mtf_arena_pack(c.program);
     g_autoptr(MtfSchedule) slow = mtf_schedule_new(&c.pricer, apart);
     g_autoptr(MtfSchedule) fast = mtf_schedule_new(&c.pricer, c.program);
-    g_autofree char *had = mtf_bytes_format((double)before->bytes);
+    g_autofree char *less = mtf_bytes_format((double)(before->bytes - after->bytes));
     g_autofree char *has = mtf_bytes_format((double)after->bytes);
     g_autofree char *won =
         mtf_seconds_format((double)(slow->nanoseconds - fast->nanoseconds) / 1e9);
-    g_autofree char *order = g_strdup_printf("for a peak of %s instead of %s\n", has, had);
+    g_autofree char *order = g_strdup_printf("for a peak of %s, %s lower\n", has, less);
     g_autofree char *saved = g_strdup_printf("each, which saves %s\n", won);
     assert_non_null(strstr(notes, order));
     assert_non_null(strstr(notes, saved));
