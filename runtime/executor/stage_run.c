@@ -18,17 +18,6 @@ static int domain_of(const MtfPipelinePlan *pipeline, int rank) {
     return domain;
 }
 
-static bool check_ranks(const MtfPipelinePlan *pipeline, const char *path, int ranks,
-                        GError **error) {
-    int wanted = mtf_pipeline_devices(pipeline);
-    return wanted == ranks ||
-           mtf_input_error(error,
-                           "the plan is for %d ranks (%d stages), but there %s %d: type mpirun -n "
-                           "%d meshtf-run %s",
-                           wanted, (int)pipeline->stages->len, ranks == 1 ? "is" : "are", ranks,
-                           wanted, path);
-}
-
 /* Micro-batches in flight and versions of the variables that workers stand for. */
 static void find_slots(const MtfStageRun *run, MtfStageChunk *chunk) {
     const MtfPipelineOrder *order = run->pipeline->order;
@@ -82,21 +71,24 @@ MtfStageRun *mtf_stage_run_new(MtfPipelinePlan *pipeline, int rank, GError **err
     return NULL;
 }
 
-/* A plan without stages may be looked at by any number of ranks. */
-static MtfPipelinePlan *load_plan(const char *path, int ranks, GError **error) {
-    g_autoptr(MtfPipelinePlan) pipeline = mtf_pipeline_plan_load_any(path, error);
-    if (pipeline == NULL ||
-        (!mtf_pipeline_is_whole(pipeline) && !check_ranks(pipeline, path, ranks, error)))
-        return NULL;
-    return g_steal_pointer(&pipeline);
+MtfStageRun *mtf_stage_run_load(const char *path, int rank, GError **error) {
+    MtfPipelinePlan *pipeline = mtf_pipeline_plan_load_any(path, error);
+    return pipeline != NULL
+               ? mtf_stage_run_new(pipeline, rank % mtf_pipeline_devices(pipeline), error)
+               : NULL;
 }
 
-MtfStageRun *mtf_stage_run_load(const char *path, MPI_Comm control, GError **error) {
-    int rank, ranks;
-    mtf_mpi_require(MPI_Comm_rank(control, &rank), "MPI_Comm_rank");
-    mtf_mpi_require(MPI_Comm_size(control, &ranks), "MPI_Comm_size");
-    MtfPipelinePlan *pipeline = load_plan(path, ranks, error);
-    return pipeline != NULL ? mtf_stage_run_new(pipeline, rank, error) : NULL;
+bool mtf_stage_run_measure(MtfPipelinePlan *pipeline, int domain, int64_t *bytes, GError **error) {
+    MtfStageRun *run = g_new0(MtfStageRun, 1);
+    run->domain = run->transfers = MPI_COMM_NULL;
+    run->number = domain;
+    run->pipeline = pipeline;
+    bool done = load_chunks(run, error);
+    if (done)
+        *bytes = mtf_stage_run_arena_bytes(run);
+    run->pipeline = NULL; /* is the caller's */
+    mtf_stage_run_free(run);
+    return done;
 }
 
 /* ---- Opening ------------------------------------------------------------------------------- */

@@ -75,13 +75,16 @@ typedef struct {
     MtfData *data;       /* NULL: inputs are as they are */
 } MtfStageHow;
 
-/* Loads a plan, with stages or without, finds this rank's place in it, lowers its stages and lays out
- * their memory on paper. Not collective; fails where the number of ranks is not that of a plan with
- * stages. */
-MtfStageRun *mtf_stage_run_load(const char *path, MPI_Comm control, GError **error);
+/* Loads a plan, with stages or without, finds the rank's place in it, lowers its stages and lays out
+ * their memory on paper. Ranks beyond those of the plan, which may look at it but not run it, have places
+ * from the first again. */
+MtfStageRun *mtf_stage_run_load(const char *path, int rank, GError **error);
 
 /* The same of a plan at hand, which it takes over. */
 MtfStageRun *mtf_stage_run_new(MtfPipelinePlan *pipeline, int rank, GError **error);
+
+/* Lowers the stages of a domain, whoever will run it: the bytes of their arenas on a rank. */
+bool mtf_stage_run_measure(MtfPipelinePlan *pipeline, int domain, int64_t *bytes, GError **error);
 
 /* Makes the first worker of every stage. Not collective; fails when memory is short. */
 bool mtf_stage_run_make_workers(MtfStageRun *run, uint64_t seed, GError **error);

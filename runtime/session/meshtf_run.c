@@ -3,6 +3,7 @@
 #include "cost/price/predict.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
 #include "layouts/base/output_guard.h"
 #include "layouts/inference/generation_graph.h"
 #include "runtime/calibrate/calibrate.h"
@@ -59,15 +60,41 @@ static void say_plan(const MtfSession *session) {
                                  ? format_pipeline(session->stage->pipeline)
                                  : g_strdup_printf("%" PRId64 " parameters, ",
                                                    mtf_graph_parameters(session->plan->graph));
-    say(session, g_strdup_printf("plan %s: %s, %smesh %s, layout %s\n"
+    say(session, g_strdup_printf("plan %s: %s, %s%s%s, layout %s\n"
                                  "  the step %s: %d instructions, %s a rank\n",
-                                 session->options->plan, session->plan->graph->name, model, mesh,
+                                 session->options->plan, session->plan->graph->name, model,
+                                 *mesh != 0 ? "mesh " : "one device", mesh,
                                  mtf_layout_title(session->program->layout), step,
                                  mtf_program_length(session->program), memory));
 }
 
-static void say_predictions(const MtfSession *session) {
+/* Of a pipeline what the ranks of each domain hold, whoever they are, and the step. */
+static bool say_stages(const MtfSession *session, GError **error) {
+    MtfPipelinePlan *pipeline = session->stage->pipeline;
+    for (int d = 0; d < pipeline->order->ranks; d++) {
+        int64_t bytes;
+        if (!mtf_stage_run_measure(pipeline, d, &bytes, error))
+            return false;
+        g_autofree char *memory = mtf_bytes_format((double)bytes);
+        int first = mtf_pipeline_first_device(pipeline, d),
+            last = mtf_pipeline_first_device(pipeline, d + 1) - 1;
+        say(session, first == last
+                         ? g_strdup_printf("  rank %d: %s\n", first, memory)
+                         : g_strdup_printf("  ranks %d to %d: %s each\n", first, last, memory));
+    }
+    g_autofree char *step =
+        mtf_seconds_format(mtf_json_number_of(pipeline->predicted, "step_seconds", 0));
+    say(session,
+        g_strdup_printf("  a step takes %s, of which %.1f %% is the bubble, as predicted\n", step,
+                        100 * mtf_json_number_of(pipeline->predicted, "bubble", 0)));
+    return true;
+}
+
+static bool say_predictions(const MtfSession *session, GError **error) {
+    if (mtf_session_has_stages(session))
+        return say_stages(session, error);
     say(session, mtf_predicted_format(session->plan->predicted));
+    return true;
 }
 
 /* The rate of a large product is measured for this many steps or more: for a few it takes longer than they do. */
@@ -245,10 +272,7 @@ static bool run(MPI_Comm control, const MtfRunOptions *options, bool *stopped, G
     bool done = mtf_session_load(&session, control, options, error);
     if (done) {
         say_plan(&session);
-        if (options->dry_run)
-            say_predictions(&session);
-        else
-            done = train(&session, error);
+        done = options->dry_run ? say_predictions(&session, error) : train(&session, error);
     }
     *stopped = session.stopped;
     mtf_session_close(&session);

@@ -94,7 +94,7 @@ static bool load_plan(MtfSession *session, GError **error) {
     if (session->n_ranks > 1 && strcmp(session->options->plan, "-") == 0)
         return mtf_input_error(error, "a plan for several ranks must be a file: standard input is "
                                       "rank 0's alone");
-    session->stage = mtf_stage_run_load(session->options->plan, session->control, error);
+    session->stage = mtf_stage_run_load(session->options->plan, session->rank, error);
     if (session->stage == NULL)
         return false;
     session->plan = session->stage->chunks[0].plan;
@@ -124,17 +124,20 @@ bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions
 /* ---- Opening ------------------------------------------------------------------------------- */
 
 static bool check_ranks(const MtfSession *session, GError **error) {
-    const MtfMesh *mesh = &session->program->layout->mesh;
-    int wanted = mtf_mesh_size(mesh);
-    if (wanted == session->n_ranks || mtf_session_has_stages(session))
+    const MtfPipelinePlan *pipeline = session->stage->pipeline;
+    int wanted = mtf_pipeline_devices(pipeline);
+    if (wanted == session->n_ranks)
         return true;
-    g_autofree char *text = mtf_mesh_format(mesh);
-    return mtf_input_error(
-        error,
-        "the plan is for %d rank%s (mesh %s), but there %s %d: type mpirun -n %d "
-        "meshtf-run %s",
-        wanted, wanted == 1 ? "" : "s", text, session->n_ranks == 1 ? "is" : "are",
-        session->n_ranks, wanted, session->options->plan);
+    g_autofree char *mesh = mtf_mesh_format(&session->program->layout->mesh);
+    g_autofree char *text = mtf_session_has_stages(session)
+                                ? g_strdup_printf("%u stages", pipeline->stages->len)
+                                : g_strdup_printf("mesh %s", mesh);
+    return mtf_input_error(error,
+                           "the plan is for %d rank%s (%s), but there %s %d: type mpirun -n %d "
+                           "meshtf-run %s",
+                           wanted, wanted == 1 ? "" : "s", text,
+                           session->n_ranks == 1 ? "is" : "are", session->n_ranks, wanted,
+                           session->options->plan);
 }
 
 static bool make_worker(MtfSession *session, GError **error) {

@@ -61,6 +61,14 @@ for schedule in 1f1b gpipe eager-1f1b; do
         claim "memory and transfers are those of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
     done
 done
+run meshtf-run "$work/3-1f1b.json" --dry-run
+claim "--dry-run needs no other ranks and lowers all stages" says "  rank 2: "
+claim "and says the step" says "is the bubble, as predicted"
+sed 's/"program_sha256":[[:space:]]*"/&0/' "$work/3-1f1b.json" >"$work/changed.json"
+run meshtf-run "$work/changed.json" --dry-run
+claim "programs that are not the plan's are told" exits 2
+run mpirun -n 2 meshtf-run "$work/3-1f1b.json" --steps 1
+claim "to run it takes its ranks" says_error "the plan is for 3 ranks (3 stages), but there are 2"
 
 # Weight gradients apart, several parts of the graph on a device, there and back.
 for schedule in zb-h1 zb-2p interleaved zb-v v-min dualpipe-v; do
