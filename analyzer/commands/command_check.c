@@ -19,6 +19,7 @@
 #include "layouts/program/plan.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -144,6 +145,24 @@ static bool check_imported(const MtfImport *import, const char *kind, cJSON *rep
     return tell_import(report, kind, graph, said, error);
 }
 
+/* What a device needs and has; that it has too little is said on standard error, too. */
+static void add_memory(cJSON *report, const cJSON *predicted) {
+    const cJSON *fits = cJSON_GetObjectItemCaseSensitive(predicted, "fits");
+    double limit = mtf_json_number_of(predicted, "memory_limit", 0);
+    double needed = fmax(mtf_json_number_of(predicted, "peak_memory_bytes", 0),
+                         mtf_json_number_of(predicted, "given_bytes", 0));
+    if (!cJSON_IsBool(fits) || limit <= 0)
+        return;
+    g_autofree char *needs = mtf_bytes_format(needed), *has = mtf_bytes_format(limit);
+    g_autofree char *text =
+        g_strdup_printf("%s: %s of %s a device", cJSON_IsTrue(fits) ? "yes" : "NO", needs, has);
+    cJSON_AddStringToObject(report, "fits", text);
+    if (!cJSON_IsTrue(fits))
+        fprintf(stderr,
+                "meshtf-plan check: this plan does not fit: it needs %s a device, and one has %s\n",
+                needs, has);
+}
+
 static bool check_plan(const File *file, cJSON *report, GError **error) {
     g_autoptr(MtfPlan) plan = mtf_plan_parse(file->name, file->text, file->length, error);
     if (plan == NULL)
@@ -161,6 +180,7 @@ static bool check_plan(const File *file, cJSON *report, GError **error) {
     g_autofree char *step = mtf_plan_step_format(plan);
     cJSON_AddStringToObject(report, "variant", step);
     mtf_json_add_integer(report, "instructions", mtf_program_length(program));
+    add_memory(report, plan->predicted);
     return true;
 }
 
@@ -201,6 +221,7 @@ static bool check_pipeline(const File *file, cJSON *report, GError **error) {
         instructions += mtf_program_length(program);
     }
     mtf_json_add_integer(report, "instructions", instructions);
+    add_memory(report, pipeline->predicted);
     return true;
 }
 

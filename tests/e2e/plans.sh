@@ -29,10 +29,13 @@ claim "on V100 in two bytes, too, at the rate of its tensor cores" says "precisi
 run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' -o "$work/small.json"
 claim "without a machine the first line says so" sh -c "head -n 1 '$work/out' | grep -q 'no --machine given'"
 claim "the next best kind of plan has its price" grep -q '^next best .*% longer' "$work/out"
-run meshtf-plan estimate "$work/gpt2.json" --machine h100 --mesh 'data:4;model:2' --dim batch=4096 --layout 'batch:data;heads:model;d_ff:model;vocab:model'
+run meshtf-plan estimate "$work/gpt2.json" --machine h100 --mesh 'data:4;model:2' --dim batch=4096 --layout 'batch:data;heads:model;d_ff:model;vocab:model' -o "$work/large.json"
 claim "what does not fit is still estimated" exits 0
 claim "and said not to fit" says "fits           NO"
 claim "tensor parallelism is called so" says "data parallel 4 x tensor parallel 2"
+run meshtf-plan check "$work/large.json"
+claim "check says so, too" says "fits                           NO: "
+claim "and warns" says_error "this plan does not fit: it needs"
 
 sed 's/"operations": \[/"operations": [{"name": "idle", "op": "relu", "inputs": ["x"]},/; s/"variables": \[/"variables": [{"name": "spare", "dims": ["batch"], "init": "ones"},/' \
     layouts/library/graphs/mlp.json >"$work/dead.json"
