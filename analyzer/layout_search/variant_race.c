@@ -129,3 +129,9 @@ bool mtf_variant_race_wins(MtfVariantRace *race, int own, double step_seconds) {
 bool mtf_variant_race_trails(MtfVariantRace *race, int own) {
     return race != NULL && is_behind(race, race->steps, own);
 }
+
+bool mtf_variant_race_is_lost(MtfVariantRace *race, int own, bool other_stays, bool known) {
+    return mtf_variant_race_loses(race, own) ||
+           ((other_stays || known) && mtf_variant_race_lags(race, own)) ||
+           (other_stays && mtf_variant_race_trails(race, own));
+}

@@ -63,4 +63,8 @@ bool mtf_variant_race_wins(MtfVariantRace *race, int own, double step_seconds);
  * Nobody is waited for, so that one which trails may have gone on; when all have ended all say the same. */
 bool mtf_variant_race_trails(MtfVariantRace *race, int own);
 
+/* When all have ended: whether `own` loses to another plan, lags behind, or trails, what stays of another or (`known`) of
+ * an earlier race. One that led, but was ended since its costs are no lower, leaves nothing to lag behind. */
+bool mtf_variant_race_is_lost(MtfVariantRace *race, int own, bool other_stays, bool known);
+
 #endif

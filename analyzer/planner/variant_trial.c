@@ -386,8 +386,8 @@ bool mtf_variants_try(const MtfVariantSearchOptions *options, MtfVariantAnswer *
     for (int i = 0; i < count; i++)
         trials[i].loses = mtf_variant_race_loses(&race, i);
     for (int i = 0; i < count; i++)
-        trials[i].trails = mtf_variant_race_lags(&race, i) ||
-                           (has_plan(&trials[count - 1 - i]) && mtf_variant_race_trails(&race, i));
+        trials[i].trails = mtf_variant_race_is_lost(&race, i, has_plan(&trials[count - 1 - i]),
+                                                    mtf_variant_cost(best) < INT64_MAX);
     for (int i = 0; i < count; i++)
         trials[i].found.start_seconds = isfinite(race.starts[i]) ? race.starts[i] : 0;
     mtf_variant_race_clear(&race);

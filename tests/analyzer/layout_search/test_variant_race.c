@@ -113,6 +113,23 @@ static void no_start_lags_behind_none(void **state) {
     mtf_variant_race_clear(&race);
 }
 
+/* The second leads, but costs more, and is ended for it: the first, though it lags and trails, is all there is, unless an
+ * earlier race left something. */
+static void one_that_leads_and_is_ended_loses_nobody(void **state) {
+    (void)state;
+    MtfVariantRace race;
+    mtf_variant_race_init(&race, 2);
+    mtf_variant_race_start(&race, 0, 100);
+    mtf_variant_race_start(&race, 1, 90);
+    mtf_variant_race_enter(&race, 0, 99);
+    mtf_variant_race_enter(&race, 1, INFINITY);
+    assert_false(mtf_variant_race_is_lost(&race, 0, false, false));
+    assert_true(mtf_variant_race_is_lost(&race, 0, true, false));
+    assert_true(mtf_variant_race_is_lost(&race, 0, false, true));
+    assert_false(mtf_variant_race_is_lost(&race, 1, true, true));
+    mtf_variant_race_clear(&race);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_trails_another_that_is_much_shorter),
@@ -121,6 +138,7 @@ int main(void) {
         cmocka_unit_test(a_start_lags_behind_that_of_an_earlier_race),
         cmocka_unit_test(a_start_loses_to_a_rival_that_is_shorter),
         cmocka_unit_test(no_start_lags_behind_none),
+        cmocka_unit_test(one_that_leads_and_is_ended_loses_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
