@@ -5,11 +5,11 @@
 #include "analyzer/commands/search_pipeline.h"
 #include "analyzer/commands/search_report.h"
 #include "analyzer/layout_search/answer_proof.h"
-#include "analyzer/planner/deep_search.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/planner/next_best.h"
 #include "analyzer/planner/plan_ending.h"
 #include "analyzer/planner/search_progress.h"
+#include "analyzer/planner/software_search.h"
 #include "analyzer/serving/search_inference.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/tune/algorithm_choice.h"
@@ -52,6 +52,7 @@ typedef struct {
     MtfSearchControl control; /* of it, begun when the command was */
     MtfSearchProgress *progress;
     MtfVariantAnswer found;
+    int64_t programs_limit;  /* under which that was found, bytes of a device */
     char *notes;             /* on its plan, for people */
     cJSON *pipeline;         /* what was found in stages, where they were searched, too */
     double pipeline_seconds; /* of a step of that; 0: none was found */
@@ -287,13 +288,22 @@ static void settle_or_bound(int i, void *data) {
         mtf_plan_answer_bound_by_work(&run->found.answer, run->found.graph);
 }
 
+/* What a device may hold, and where the software needs more than programs of our own, what these were to take. */
+static void add_limits(cJSON *search, const Run *run) {
+    int64_t limit = run->search.memory_limit;
+    cJSON_ReplaceItemInObject(search, "memory_limit", cJSON_CreateNumber((double)limit));
+    if (run->programs_limit < limit)
+        mtf_json_add_integer(search, "programs_limit", run->programs_limit);
+}
+
 static MtfPlan *plan_of(Run *run, GError **error) {
     MtfVariantAnswer *found = &run->found;
-    int64_t limit = run->search.memory_limit;
+    int64_t limit = run->programs_limit;
     mtf_in_parallel(2, settle_or_bound, run);
     if (found->answer.incumbents != NULL && mtf_search_is_over(&run->control))
         mtf_incumbents_drop_unmeasured(found->answer.incumbents);
     cJSON *search_json = mtf_plan_answer_to_json(&found->answer, limit);
+    add_limits(search_json, run);
     mtf_search_add_variants(search_json, found);
     cJSON_DeleteItemFromObjectCaseSensitive(search_json, "frontier"); /* of one variant */
     if (found->frontier != NULL)
@@ -333,7 +343,7 @@ static bool write_all(const Options *options, const MtfPlan *plan, GError **erro
 
 static bool keep_exportable(Run *run, GError **error) {
     return mtf_plan_answer_keep_exportable(&run->found.answer, run->found.graph,
-                                           run->options->exportable, run->search.memory_limit,
+                                           run->options->exportable, run->programs_limit,
                                            &run->found.layout, error);
 }
 
@@ -371,6 +381,7 @@ static MtfSearchReport report_of(const Run *run) {
                               .precision = run->options->precision,
                               .exportable = run->options->exportable,
                               .memory_limit = run->search.memory_limit,
+                              .programs_limit = run->programs_limit,
                               .may_cut = run->options->stages == NULL &&
                                          run->options->devices > 1 && run->options->mesh == NULL &&
                                          check_pipeline_options(run->options, NULL),
@@ -563,7 +574,8 @@ static bool search_inference(const Options *o, const char *path, GError **error)
 
 static MtfPlan *search_one_mesh(Run *run, const char *path, GError **error) {
     return prepare(run, path, error) &&
-                   mtf_deep_search(&run->search, MTF_VERY_LARGE_OPERATIONS, &run->found, error)
+                   mtf_software_search(&run->search, MTF_VERY_LARGE_OPERATIONS, &run->found,
+                                       &run->programs_limit, error)
                ? make_plan(run, error)
                : NULL;
 }

@@ -171,11 +171,15 @@ static void print_free_bound(const MtfFreeAnswer *free) {
     printf(" (%s)\n", free->method);
 }
 
-static void print_proof(const MtfSearchReport *report) {
-    if (mtf_plan_answer_is_free(&report->found->answer)) {
-        print_free_proof(report);
-        return;
-    }
+/* Under what the proof holds, where the software asks for more than the device's memory. */
+static void print_programs_limit(const MtfSearchReport *report) {
+    g_autofree char *limit = mtf_bytes_format((double)report->programs_limit);
+    if (report->programs_limit < report->memory_limit)
+        printf("               among programs of at most %s, beside which what %s keeps fits\n",
+               limit, report->machine->software->name);
+}
+
+static void print_rule_proof(const MtfSearchReport *report) {
     const MtfRuleAnswer *answer = &report->found->answer.rules;
     g_autofree char *cost = format_nanoseconds(answer->cost);
     g_autofree char *bound = format_nanoseconds(answer->bound);
@@ -188,6 +192,14 @@ static void print_proof(const MtfSearchReport *report) {
         printf("; %d excluded by the size of their arenas", answer->excluded);
     putchar('\n');
     print_free_bound(&report->found->answer.free);
+}
+
+static void print_proof(const MtfSearchReport *report) {
+    if (mtf_plan_answer_is_free(&report->found->answer))
+        print_free_proof(report);
+    else
+        print_rule_proof(report);
+    print_programs_limit(report);
 }
 
 /* Whether repeated layers are laid out alike, and what that costs. */
@@ -252,13 +264,13 @@ static void print_incumbents(const MtfSearchReport *report) {
         return;
     putchar('\n');
     g_autoptr(GPtrArray) shown =
-        mtf_incumbents_shown(report->found->answer.incumbents, report->memory_limit);
+        mtf_incumbents_shown(report->found->answer.incumbents, report->programs_limit);
     for (guint i = 0; i < shown->len; i++) {
         const MtfIncumbent *layout = g_ptr_array_index(shown, i);
         g_autofree char *needs = mtf_bytes_format((double)layout->arena_bytes);
         g_autofree char *step = mtf_seconds_format(layout->step_seconds);
         printf("%-15s%12s%12s%12s  %s\n", "", needs, step,
-               layout->arena_bytes <= report->memory_limit ? "fits" : "too large", layout->name);
+               layout->arena_bytes <= report->programs_limit ? "fits" : "too large", layout->name);
     }
 }
 

@@ -13,7 +13,9 @@ typedef struct {
     const char *precision;  /* as the user asked, or NULL */
     const char *exportable; /* … */
     int64_t memory_limit;   /* bytes of a device */
-    bool may_cut;           /* a search for stages may be asked for instead */
+    int64_t
+        programs_limit; /* of these, what the plan's own program was to take (software_search.h) */
+    bool may_cut;       /* a search for stages may be asked for instead */
     const MtfVariantAnswer *found;
     const char *notes; /* on its plan, where it is printed for people */
 } MtfSearchReport;

@@ -124,4 +124,16 @@ cannot_run() { grep -q 'fits           NO: .* GiB of .* GiB a device (.* %); the
 claim "a plan that the software could not run does not fit" cannot_run
 run meshtf-plan estimate "$work/scores.json" --machine a100 --mesh data:1 --layout '' --software megatron-core
 claim "which another can" says 'fits           yes'
+run meshtf-plan search "$work/scores.json" --machine a100 --mesh data:1 --software megatron-2021 -o "$work/runs.json"
+claim "a search answers with a plan that the software can run" says 'fits           yes'
+claim "and under which limit it is the best" says 'GiB, beside which what megatron-2021 keeps fits'
+lowered() {
+    jq -e '.predicted.given_bytes <= .search.memory_limit and .predicted.peak_memory_bytes <= .search.programs_limit
+        and .search.programs_limit < .search.memory_limit' "$work/runs.json" >"$work/out"
+}
+claim "which stands in the plan beside what a device holds" lowered
+# Programs of our own fit in 1.97 GiB.
+run meshtf-plan search "$work/scores.json" --machine a100 --mesh data:1 --software megatron-2021 --memory 2GiB
+claim "where the software can run none nothing fits" exits 3
+claim "and it is said what it would need" says_error 'no plan was found that megatron-2021 can run in 2.00 GiB a device: the least that one was found to need is 2.'
 done_testing

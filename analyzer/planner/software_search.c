@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/planner/software_search.h"
+
+#include "cost/memory/arena.h"
+#include "cost/summary/framework_memory.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* Searches, at most; the share of its memory that the software need not use for the last one to do, and by how much
+ * its step may be longer than the first one's. */
+#define MOST_SEARCHES 4
+#define ENOUGH 0.95
+#define NEAR 1.02
+
+/* What programs were allowed, or took, and what the software then gives out; 0: not seen yet. */
+typedef struct {
+    double programs, given;
+} Point;
+
+/* Bytes of a device. */
+typedef struct {
+    double limit;      /* that the software may give out */
+    Point fits;        /* the most that programs were allowed where that sufficed */
+    Point over, wider; /* the least that a program took where it did not, and that before it */
+    double least;      /* that every program takes; 0: not known */
+} Room;
+
+/* Where a line through two points reaches the limit. */
+static double reach(const Point *a, const Point *b, double limit) {
+    return a->programs + (limit - a->given) / (b->given - a->given) * (b->programs - a->programs);
+}
+
+/* What programs may take in the next search: along the last two that were too much, or between one of these and one
+ * that fits, or in proportion; 0: no search is worth it. */
+static double next_limit(const Room *room) {
+    const Point none = { 0 };
+    bool fits = room->fits.programs > 0, falls = room->wider.given > room->over.given;
+    if (room->fits.given >= ENOUGH * room->limit)
+        return 0;
+    double next = falls ? reach(&room->over, &room->wider, room->limit) : 0;
+    if (next <= room->fits.programs)
+        next = reach(fits ? &room->fits : &none, &room->over, room->limit);
+    next = fmax(next, room->least);
+    return next < room->over.programs ? next : 0;
+}
+
+typedef struct {
+    const MtfVariantSearchOptions *options;
+    guint large;
+    Room room;
+    MtfVariantAnswer *best;   /* that fits; where none was found, the first */
+    int64_t *programs_limit;  /* of that */
+    MtfFrameworkMemory least; /* that a plan was found to need */
+} Search;
+
+/* What programs were found to take at least, where none fits. */
+static double least_of(const MtfPlanAnswer *answer) {
+    return (double)(answer->free.limit_enough > 0 ? answer->free.limit_enough
+                                                  : answer->rules.arena_bytes);
+}
+
+/* Whether what the software needs for the plan fits, which is noted. */
+static bool note_plan(Search *search, double limit, MtfVariantAnswer *found) {
+    Room *room = &search->room;
+    mtf_variant_answer_tune(search->options, found);
+    MtfFrameworkMemory memory =
+        mtf_framework_memory(found->program, search->options->machine->software);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(found->program);
+    if (search->least.given <= 0 || memory.given < search->least.given)
+        search->least = memory;
+    if (memory.given <= room->limit) {
+        room->fits = (Point){ limit, memory.given };
+        return true;
+    }
+    room->wider = room->over;
+    room->over = (Point){ (double)arena->bytes, memory.given };
+    return false;
+}
+
+/* Searches where programs may take `limit`, and keeps what is the better one of those that fit. */
+static bool search_again(Search *search, double limit, GError **error) {
+    MtfVariantSearchOptions own = *search->options;
+    MtfVariantAnswer found;
+    own.memory_limit = (int64_t)limit;
+    if (!mtf_deep_search(&own, search->large, &found, error)) {
+        mtf_variant_answer_clear(&found);
+        return false;
+    }
+    bool known = search->room.fits.programs > 0;
+    if (!found.answer.found)
+        search->room.least =
+            found.given_up ? search->room.over.programs : fmax(least_of(&found.answer), limit + 1);
+    else if (note_plan(search, limit, &found) &&
+             (!known || found.answer.step_seconds < search->best->answer.step_seconds)) {
+        mtf_variant_answer_clear(search->best);
+        *search->best = found;
+        *search->programs_limit = own.memory_limit;
+        return true;
+    }
+    mtf_variant_answer_clear(&found);
+    return true;
+}
+
+static bool fail_stopped(const Search *search, GError **error) {
+    g_autofree char *needs = mtf_bytes_format(search->least.given);
+    g_autofree char *limit = mtf_bytes_format(search->room.limit);
+    return mtf_failure(error,
+                       "stopped before a plan was found that %s can run: what was found needs %s "
+                       "of %s a device (give more --seconds, or say --recompute or --microbatches)",
+                       search->options->machine->software->name, needs, limit);
+}
+
+static bool fail_unfit(const Search *search, GError **error) {
+    const MtfFrameworkMemory *least = &search->least;
+    g_autofree char *limit = mtf_bytes_format(search->room.limit);
+    g_autofree char *needs = mtf_bytes_format(least->given);
+    g_autofree char *standing = mtf_bytes_format(least->standing);
+    g_autofree char *rest = mtf_bytes_format(least->given - least->standing);
+    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
+                "no plan was found that %s can run in %s a device: the least that one was found "
+                "to need is %s "
+                "(--memory %" PRId64 "), %s of weights, the optimizer's state and gradients and "
+                "%s of activations and scratch; use more devices, a smaller batch, or other "
+                "--software",
+                search->options->machine->software->name, limit, needs, (int64_t)ceil(least->given),
+                standing, rest);
+    return false;
+}
+
+/* What was found for programs of our own needs too much, `answer`. */
+static bool search_lower(Search *search, GError **error) {
+    const MtfSearchControl *control = search->options->control;
+    double limit = next_limit(&search->room), first = search->best->answer.step_seconds;
+    GError *cause = NULL;
+    for (int n = 1; n < MOST_SEARCHES && limit > 0 && !mtf_search_is_over(control); n++) {
+        mtf_search_tell_phase(control, "looking for a plan that the software can run");
+        bool done = search_again(search, limit, &cause);
+        bool near =
+            search->room.fits.programs > 0 && search->best->answer.step_seconds <= NEAR * first;
+        limit = done && !near ? next_limit(&search->room) : 0;
+    }
+    if (search->room.fits.programs > 0) {
+        g_clear_error(&cause);
+        return true;
+    }
+    if (cause != NULL) {
+        g_propagate_error(error, cause);
+        return false;
+    }
+    return limit > 0 && mtf_search_is_over(control) ? fail_stopped(search, error)
+                                                    : fail_unfit(search, error);
+}
+
+bool mtf_software_search(const MtfVariantSearchOptions *options, guint large,
+                         MtfVariantAnswer *answer, int64_t *programs_limit, GError **error) {
+    Search search = { .options = options,
+                      .large = large,
+                      .room = { .limit = (double)options->memory_limit },
+                      .best = answer,
+                      .programs_limit = programs_limit };
+    *programs_limit = options->memory_limit;
+    return mtf_deep_search(options, large, answer, error) &&
+           (options->machine->software == NULL || !answer->answer.found ||
+            note_plan(&search, search.room.limit, answer) || search_lower(&search, error));
+}
