@@ -33,12 +33,26 @@ double mtf_pipeline_transfer_seconds(const MtfPipelinePlan *pipeline, const MtfM
 
 /* ---- Search -------------------------------------------------------------------------------- */
 
-static bool fail_unfit(int stage, int64_t limit, GError **error) {
+/* "the smallest limit found that would do for it is 197 MiB, … "; nothing where that is not known. */
+static char *format_needed(const MtfStagePlanner *planner) {
+    if (planner->enough <= 0)
+        return g_strdup("");
+    g_autofree char *enough = mtf_bytes_format((double)planner->enough);
+    g_autofree char *least = mtf_bytes_format((double)planner->least);
+    return g_strdup_printf(
+        "the smallest limit found that would do for it is %s, and in the written order of "
+        "operations none below %s does; ",
+        enough, least);
+}
+
+static bool fail_unfit(const MtfStagePlanner *planner, int stage, int64_t limit, GError **error) {
     g_autofree char *text = mtf_bytes_format((double)limit);
-    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
-                "no layout of stage %d fits in %s a device: more stages, smaller micro-batches or "
-                "--recompute layers need less",
-                stage, text);
+    g_autofree char *needed = format_needed(planner);
+    g_set_error(
+        error, MTF_ERROR, MTF_ERROR_FIT,
+        "no layout of stage %d fits in %s a device: %smore stages, smaller micro-batches or "
+        "--recompute layers need less",
+        stage, text, needed);
     return false;
 }
 
@@ -94,7 +108,7 @@ static MtfPlan *plan_stage(MtfStagePlanner *planner, int stage, Planned *planned
     if (cause != NULL)
         g_propagate_error(error, cause);
     else if (plan == NULL)
-        fail_unfit(stage, planned[stage].limit, error);
+        fail_unfit(planner, stage, planned[stage].limit, error);
     return plan;
 }
 

@@ -42,7 +42,8 @@ static void known_free(void *data) {
 typedef struct {
     const MtfStagePlanner *planner;
     int task;
-    MtfPlan *plan; /* NULL: none fits */
+    MtfPlan *plan;         /* NULL: none fits, and then */
+    int64_t enough, least; /* as of MtfStagePlanner */
     MtfPricer pricer;
     MtfStageSeconds seconds;
     MtfFrameworkMemory memory;
@@ -317,6 +318,8 @@ static void search_task(int i, void *data) {
         own->plan = plan_of(&answer, task->graph, task->limit, &own->seconds);
         own->pricer = answer.pricer;
     }
+    own->enough = answer.free.limit_enough;
+    own->least = answer.free.limit_bound;
     mtf_plan_answer_clear(&answer);
 }
 
@@ -375,6 +378,8 @@ MtfPlan *mtf_stage_planner_plan(MtfStagePlanner *planner, int task, MtfStageSeco
         *seconds = search->seconds;
         keep(planner, plan, search, own->limit);
     }
+    planner->enough = search->enough;
+    planner->least = search->least;
     search_free(search);
     return plan;
 }

@@ -43,6 +43,9 @@ typedef struct {
     const MtfStageTask *tasks;
     int n_tasks;
     GPtrArray *ahead; /* what searches beside others have found for the row's tasks */
+    /* Bytes a device of the last task that nothing fitted: the smallest limit found that would do, and one below
+     * which nothing does in the written order; 0: unknown. */
+    int64_t enough, least;
 } MtfStagePlanner;
 
 /* Begins with nothing planned. Clear it after use. */

@@ -61,6 +61,8 @@ for schedule in 1f1b gpipe eager-1f1b; do
         claim "memory and transfers are those of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
     done
 done
+run meshtf-plan search "$mlp" --machine cpu-host --mesh rows:1 --microbatches 4 --stages 2 --memory 100KiB
+claim "where a stage fits nowhere it is said what would do" says_error "the smallest limit found that would do for it is"
 run meshtf-run "$work/3-1f1b.json" --dry-run
 claim "--dry-run needs no other ranks and lowers all stages" says "  rank 2: "
 claim "and says the step" says "is the bubble, as predicted"
