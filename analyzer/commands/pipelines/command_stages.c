@@ -192,10 +192,48 @@ static MtfStagePlan *search_stages(Task *task, GError **error) {
     int most = task->nested                           ? CUTS_OF_LEVELS
                : task->graph->kind == MTF_STAGE_PIPER ? CUTS_OF_WAYS
                                                       : CUTS_FLAT;
-    task->cuts = mtf_downsets_new(task->graph, most);
+    if (task->cuts == NULL)
+        task->cuts = mtf_downsets_new(task->graph, most);
     return task->nested
                ? mtf_hierarchy_search(task->graph, task->cuts, &task->levels, &task->machine, error)
                : mtf_throughput_search(task->graph, task->cuts, &task->machine, error);
+}
+
+/* ---- Nothing fits ---------------------------------------------------------------------------- */
+
+/* Limits are found to this factor. */
+#define ENOUGH 1.01
+
+static double most_bytes(const MtfStagePlan *plan) {
+    double most = 0;
+    for (guint i = 0; i < plan->stages->len; i++)
+        most = MAX(most, g_array_index(plan->stages, MtfStage, i).bytes);
+    return most;
+}
+
+/* The most bytes of a device that a plan takes under a limit; 0: there is none. */
+static double bytes_within(Task *task, double limit) {
+    task->machine.memory = limit;
+    g_autoptr(MtfStagePlan) plan = search_stages(task, NULL);
+    return plan != NULL ? most_bytes(plan) : 0;
+}
+
+/* Says the smallest limit found that would do, by halving between the one that does not and what a plan without
+ * a limit takes. */
+static void fail_unfit(Task *task, GError **error) {
+    double low = task->machine.memory, high = bytes_within(task, INFINITY);
+    g_autofree char *limit = mtf_bytes_format(low);
+    while (high > ENOUGH * low) {
+        double middle = sqrt(low * high), bytes = bytes_within(task, middle);
+        low = bytes > 0 ? low : middle;
+        high = bytes > 0 ? bytes : high;
+    }
+    g_autofree char *enough = mtf_bytes_format(high);
+    g_set_error(
+        error, MTF_ERROR, MTF_ERROR_FIT,
+        "no division into stages fits in %s a device: the smallest limit found that would do "
+        "is %s (--memory %.0f)",
+        limit, enough, ceil(high));
 }
 
 static bool is_in_stage(const Task *task, const MtfStage *stage, int node) {
@@ -309,7 +347,14 @@ static void print_table(const Task *task, const MtfStagePlan *plan) {
 static bool run(const Options *options, const char *path, GError **error) {
     Task task = { .graph = read_profile(path, error) };
     bool done = task.graph != NULL && read_machine(options, &task, error);
-    MtfStagePlan *plan = done ? search_stages(&task, error) : NULL;
+    GError *cause = NULL;
+    MtfStagePlan *plan = done ? search_stages(&task, &cause) : NULL;
+    if (g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT) && isfinite(task.machine.memory)) {
+        g_clear_error(&cause);
+        fail_unfit(&task, &cause);
+    }
+    if (cause != NULL)
+        g_propagate_error(error, cause);
     if (plan != NULL)
         (options->json ? print_json : print_table)(&task, plan);
     mtf_stage_plan_free(plan);

@@ -30,6 +30,11 @@ run meshtf-plan stages "$work/graph.txt" --devices 2x1 --bandwidth 1e9,1e8 --jso
 claim "devices may be grouped in machines" seconds_at_most 0.030
 run meshtf-plan stages "$work/graph.txt" --devices 2 --memory 10
 claim "nothing fits in ten bytes" says_error "no division into stages fits in 10 B a device"
+printf 'name seconds stash\na 4 5e9\nb 3 4e9\n' >"$work/stashes"
+run meshtf-plan stages "$work/stashes" --devices 2 --memory 4GB
+claim "it is said what limit would do: half of both layers" says_error "would do is 4.19 GiB (--memory 4500000000)"
+run meshtf-plan stages "$work/stashes" --devices 2 --memory 4500000000
+claim "which does" exits 0
 run meshtf-plan stages "$work/table" --devices 8 --batch 0
 claim "a batch has at least one micro-batch" says_error "--batch 0 is not at least 1"
 run meshtf-plan stages "$work/graph.txt"
