@@ -250,6 +250,18 @@ static bool check_cut(const Search *search, GError **error) {
                                   "none");
 }
 
+/* Stages with several parts of the graph have equal devices. */
+static bool check_sizes(const Search *search, GError **error) {
+    const MtfSearchPipeline *o = search->options;
+    int chunks = search->request.chunks;
+    return search->given || chunks == 1 || o->stages == 0 || o->devices % o->stages == 0 ||
+           mtf_input_error(error,
+                           "with %d parts of the graph each, %d stages have equal devices, and %d "
+                           "do not divide so: --devices a multiple of %d, or a schedule with one "
+                           "part a stage",
+                           chunks, o->stages, o->devices, o->stages);
+}
+
 static bool prepare(Search *search, GError **error) {
     const MtfSearchPipeline *o = search->options;
     MtfPlanningGraph graph = { .path = o->graph,
@@ -293,7 +305,7 @@ static bool prepare(Search *search, GError **error) {
         !read_recomputation(search, error))
         return false;
     search->given = o->mesh != NULL || mtf_graph_stages(search->written) > 0;
-    if (!check_megatron(search, error) || !check_cut(search, error))
+    if (!check_megatron(search, error) || !check_cut(search, error) || !check_sizes(search, error))
         return false;
     if (search->given)
         return divide_evenly(search, error);
@@ -382,20 +394,31 @@ static void print_delays(const MtfPipelinePlan *pipeline) {
     puts(" steps ago (0: the newest)");
 }
 
-static void print_proof(const MtfCutPlan *cut, bool megatron) {
+/* Where no cut was searched for. */
+static void print_given_cut(const Search *search) {
+    bool own = mtf_graph_stages(search->written) > 0;
+    printf("proof          each stage's layout is searched with a bound; the cut %s",
+           own ? "is the graph's own" : "balances work and is not proven");
+    if (!own && search->given)
+        printf(" (--devices %d instead of --mesh searches for one)",
+               mtf_pipeline_devices(search->answer.plan));
+    putchar('\n');
+}
+
+static void print_proof(const Search *search) {
+    const MtfCutPlan *cut = search->answer.cut;
     if (cut == NULL) {
-        puts(
-            "proof          each stage's layout is searched with a bound; the cut balances work and "
-            "is not proven");
+        print_given_cut(search);
         return;
     }
     g_autofree char *seconds = mtf_seconds_format(cut->seconds);
     g_autofree char *bound = mtf_seconds_format(cut->bound);
-    printf("cut            best of %d numbers of micro-batches and recomputations by dynamic "
+    printf("cut            best of %d choice%s of micro-batches and recomputation by dynamic "
            "programming over stages laid out by hand:\n"
            "               %s, of which %s is the work spread evenly (a gap of %.3g %%)\n",
-           cut->tried, seconds, bound, 100 * (1 - cut->bound / cut->seconds));
-    if (megatron)
+           cut->tried, cut->tried == 1 ? "" : "s", seconds, bound,
+           100 * (1 - cut->bound / cut->seconds));
+    if (search->options->megatron)
         printf("proof          the best cut for Megatron-LM under layouts made by hand; all stages "
                "have the layout \"%s\"\n",
                g_array_index(cut->stages, MtfCutStage, 0).layout);
@@ -455,7 +478,7 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
     const char *doubt = mtf_json_text_of(cJSON_GetObjectItem(pipeline->predicted, "doubt"), "text");
     if (*doubt != '\0')
         printf("doubt          %s\n", doubt);
-    print_proof(search->answer.cut, o->megatron);
+    print_proof(search);
 }
 
 /* What the cut was chosen by: seconds of the model, and what its gap is a gap to. */
@@ -540,11 +563,12 @@ static bool plan_as_given(Search *search, GError **error) {
 static bool search_until_it_fits(Search *search, GError **error) {
     GError *cause = NULL;
     bool done = search_cut(search, &cause);
-    bool strict = search->options->megatron || is_between_layers(search->options);
+    int stages = search->options->stages;
+    bool strict = search->options->megatron || is_between_layers(search->options) ||
+                  (stages > 0 && search->options->devices % stages != 0);
     if (!done && !strict && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT)) {
         g_clear_error(&cause);
-        done = search->options->stages == 0 ||
-               (divide_evenly(search, &cause) && plan_as_given(search, &cause));
+        done = stages == 0 || (divide_evenly(search, &cause) && plan_as_given(search, &cause));
     }
     if (cause != NULL)
         g_propagate_error(error, cause);

@@ -147,15 +147,16 @@ static void add_reason(GString *page, const MtfPipelineFacts *facts) {
                "average.",
                busiest, 100 * (most * domains / MAX(all, 1e-300) - 1));
     if (cut != NULL) {
+        double tried = mtf_json_number_of(cut, "tried", 0);
         g_autofree char *seconds = mtf_seconds_format(mtf_json_number_of(cut, "seconds", 0));
         g_autofree char *bound = mtf_seconds_format(mtf_json_number_of(cut, "bound", 0));
         mtf_markup(
             page,
-            " The cut is the best of %.0f numbers of micro-batches and recomputations by "
+            " The cut is the best of %.0f choice%s of micro-batches and recomputation by "
             "dynamic programming over stages laid out by hand: %s a step, of which %s is the "
             "work of all, spread evenly without a bubble. Then each stage's layout was "
             "searched.",
-            mtf_json_number_of(cut, "tried", 0), seconds, bound);
+            tried, tried == 1 ? "" : "s", seconds, bound);
     }
     g_string_append(page, "</p>");
 }

@@ -63,6 +63,12 @@ for schedule in 1f1b gpipe eager-1f1b; do
 done
 run meshtf-plan search "$mlp" --machine cpu-host --mesh rows:1 --microbatches 4 --stages 2 --memory 100KiB
 claim "where a stage fits nowhere it is said what would do" says_error "the smallest limit found that would do for it is"
+run meshtf-plan search "$mlp" --machine cpu-host --devices 3 --microbatches 4 --stages 2 --memory 100KiB
+claim "nor is it stages of unequal size that are missed" says_error "no cut into stages fits in 100.00 KiB a device"
+run meshtf-plan search "$mlp" --machine cpu-host --devices 3 --microbatches 4 --stages 2 --schedule zb-v
+claim "stages of several parts have equal devices" says_error "with 2 parts of the graph each, 2 stages have equal devices, and 3 do not divide so"
+run meshtf-plan search "$mlp" --machine cpu-host --mesh rows:1 --microbatches 4 --stages 2
+claim "who gives a mesh hears how cuts are searched for" says "the cut balances work and is not proven (--devices 2 instead of --mesh searches for one)"
 run meshtf-run "$work/3-1f1b.json" --dry-run
 claim "--dry-run needs no other ranks and lowers all stages" says "  rank 2: "
 claim "and says the step" says "is the bubble, as predicted"
