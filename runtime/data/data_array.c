@@ -207,9 +207,11 @@ static bool append_checked(const char *path, const char *kind, Header *header, i
                            GPtrArray *arrays, GError **error) {
     int64_t stride = header->places * number_bytes[header->number];
     int64_t wanted;
+    if (header->records == 0)
+        return mtf_input_error(error, "%s: %s of no examples", path, kind);
     if (__builtin_mul_overflow(header->records, stride, &wanted) ||
         __builtin_add_overflow(wanted, header->first, &wanted))
-        wanted = G_MAXINT64;
+        return mtf_input_error(error, "%s: %s whose sizes are too large", path, kind);
     if (wanted != file_bytes)
         return mtf_input_error(error,
                                "%s: %s of %" PRId64 " records of %" PRId64 " numbers should have "
@@ -377,6 +379,8 @@ static bool open_idx(const MtfDataFile *file, const unsigned char *start, GPtrAr
     Header header = { .big_endian = true, .first = 4 + 4 * n };
     const char *path = mtf_data_file_path(file);
     idx_number(start[2], &header.number);
+    if (mtf_data_file_size(file) < header.first)
+        return mtf_input_error(error, "%s: the header of this IDX file is cut short", path);
     for (int i = 0; i < n; i++)
         dims[i] = big32(start + 4 + 4 * i);
     header.records = dims[0];

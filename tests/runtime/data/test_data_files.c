@@ -110,6 +110,17 @@ static void idx_files_are_big_endian_and_pixels_become_parts_of_one(void **state
     expect_refusal(cut, false, "2 records of 4 numbers should have 24 bytes, but it has 23");
 }
 
+static void idx_files_without_examples_or_half_a_header_are_told_so(void **state) {
+    (void)state;
+    g_autofree char *header = write_file("header", images, 6);
+    expect_refusal(header, false, "the header of this IDX file is cut short");
+    g_autofree char *none = write_file("none", "\0\0\x08\x02\0\0\0\0\0\0\0\x02", 12);
+    expect_refusal(none, false, "an IDX file of no examples");
+    g_autofree char *huge =
+        write_file("huge", "\0\0\x0e\x03\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\x01", 16);
+    expect_refusal(huge, false, "an IDX file whose sizes are too large");
+}
+
 static void a_packed_file_is_read_like_a_plain_one_and_a_cut_one_refused(void **state) {
     (void)state;
     g_autofree char *path = g_build_filename(folder, "images.gz", NULL);
@@ -447,6 +458,7 @@ int main(void) {
         cmocka_unit_test(text_is_its_bytes_and_bin_files_are_words_of_two_bytes),
         cmocka_unit_test(llm_tokens_stand_behind_a_header_of_1024_bytes),
         cmocka_unit_test(idx_files_are_big_endian_and_pixels_become_parts_of_one),
+        cmocka_unit_test(idx_files_without_examples_or_half_a_header_are_told_so),
         cmocka_unit_test(a_packed_file_is_read_like_a_plain_one_and_a_cut_one_refused),
         cmocka_unit_test(numpy_arrays_of_any_order_of_bytes_are_read),
         cmocka_unit_test(arrays_in_fortrans_order_become_rows),
