@@ -24,7 +24,8 @@
 typedef struct {
     const char *layer; /* "model.layers.%d." */
     const char *q, *k, *v, *o;
-    const char *qkv; /* all three in one tensor, rows of q first */
+    const char *qkv;             /* all three in one tensor, rows of q first */
+    const char *q_bias, *v_bias; /* beside such a tensor; whole names */
     const char *head_gate;
     const char *q_norm, *k_norm;
     const char *q_down, *kv_down,
@@ -199,6 +200,7 @@ typedef struct {
      * buckets grow (0: each has a row), and whether queries and keys are multiplied by them. */
     int64_t distance_rows, furthest;
     bool query_to_distance, key_to_distance;
+    bool distance_k_bare; /* what keys are made of distances by has no bias */
     int64_t experts, experts_per_token, d_expert; /* experts 0: none */
     int64_t d_expert_model; /* features that experts read and make; 0: the model's */
     int64_t d_shared;       /* width of what all tokens go through beside experts; 0: nothing */

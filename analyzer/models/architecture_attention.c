@@ -37,6 +37,7 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
     const MtfStack *s = m->stack;
     const char *const files[] = { names->q, names->k, names->v };
     const bool biases[] = { s->q_bias, s->k_bias, s->v_bias };
+    const char *const bias_files[] = { s->names.q_bias, NULL, s->names.v_bias };
     int64_t blocks = s->qkv_by_head ? m->kv_heads : MAX(1, s->qkv_parts);
     int64_t queries = s->heads * m->width_kv / blocks, keys = m->kv_heads * m->width_kv / blocks;
     const int64_t begins[] = { 0, queries + (s->values_before_keys ? keys : 0),
@@ -47,6 +48,7 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
                          .out = which == 0 ? mtf_assembly_query_heads(m)
                                            : MTF_SHAPE(m->heads, m->d_kv),
                          .bias = biases[which],
+                         .bias_file = bias_files[which],
                          .spread = m->n->spread };
     /* Scores that nothing divides begin as small by their weights. */
     if (which == 0 && m->n->spread == 0 && s->scale == 1)

@@ -298,13 +298,14 @@ void mtf_assembly_begin_disentangled(MtfAssembly *m) {
  * own where `file` says so. */
 static int term(MtfAssembly *m, const char *name, const char *weights, const char *file, int place,
                 int heads) {
+    bool of_query = place == m->length;
     int rows = mtf_assembly_dimension(m, "distances", 2 * m->stack->distance_rows);
     MtfLinear linear = { .name = name,
                          .weights = file == NULL ? weights : NULL,
                          .file = file,
                          .in = MTF_SHAPE(m->d_model),
                          .out = MTF_SHAPE(m->heads, m->d_kv),
-                         .bias = true,
+                         .bias = !of_query || !m->stack->distance_k_bare,
                          .spread = m->n->spread };
     g_autofree char *dropped = g_strdup_printf("%s_rows", name);
     g_autofree char *scores = g_strdup_printf("%s_scores", name);

@@ -52,7 +52,11 @@ static int add_bias(MtfAssembly *m, const MtfLinear *linear, int y) {
     g_autofree char *sum = g_strdup_printf("%s_biased", linear->name);
     g_autofree char *outputs = format_outputs(m, linear);
     int bias = own_variable(m, name, &linear->out, MTF_INIT_CONSTANT, 0);
-    keep_place(m, bias, linear->file, ".bias", outputs);
+    g_autofree char *whole = g_strdup_printf("%" PRId64, elements(m, &linear->out));
+    if (linear->bias_file != NULL)
+        keep_place(m, bias, linear->bias_file, "", whole);
+    else
+        keep_place(m, bias, linear->file, ".bias", outputs);
     return mtf_parts_add(m->p, sum, y, bias);
 }
 

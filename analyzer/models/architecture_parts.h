@@ -57,8 +57,9 @@ typedef struct {
                              them; 0: the tensor is this matrix */
     int64_t blocks;       /* of outputs in the file's tensor, each with its part; 0: 1 */
     bool bias;
-    bool out_first; /* in files, even of networks whose layers have inputs first */
-    double spread;  /* standard deviation of initial weights */
+    const char *bias_file; /* whole name behind the layer's prefix; NULL: as the matrix */
+    bool out_first;        /* in files, even of networks whose layers have inputs first */
+    double spread;         /* standard deviation of initial weights */
 } MtfLinear;
 
 /* x with the dimensions `in` replaced by `out`, which come last. */

@@ -268,6 +268,11 @@ count albert-base 11683584 '{"model_type":"albert","hidden_size":768,"num_attent
 # A widening of equal widths is one all the same (transformers 5.17 writes it).
 count albert-square $((128 * 64 + 512 * 64 + 2 * 64 + 2 * 64 + (64 * 64 + 64) + 4 * (64 * 64 + 64) + 2 * (64 * 96) + 96 + 64 + 4 * 64 + 64 * 64 + 64)) \
     '{"model_type":"albert","vocab_size":128,"hidden_size":64,"embedding_size":64,"num_attention_heads":4,"intermediate_size":96}'
+# A table of 50265 x 768, 1024 rows of distances, a norm; in each of 12 layers 3 768^2 without biases, one of queries and one of values, a matrix
+# of distances with a bias and one without, what heads make, 2 768 3072 and two norms.
+count deberta-base $((50265 * 768 + 1024 * 768 + 2 * 768 + 12 * (3 * 768 * 768 + 2 * 768 + 2 * 768 * 768 + 768 + 768 * 768 + 768 + 2 * 768 * 3072 + 3072 +
+  768 + 4 * 768))) '{"model_type":"deberta","hidden_size":768,"max_position_embeddings":512,"max_relative_positions":-1,"relative_attention":true,
+  "position_biased_input":false,"pos_att_type":"c2p|p2c"}'
 count deberta-v3-base 183831552 '{"model_type":"deberta-v2","hidden_size":768,"max_position_embeddings":512,"relative_attention":true,
   "position_buckets":256,"norm_rel_ebd":"layer_norm","share_att_key":true,"pos_att_type":"p2c|c2p","layer_norm_eps":1e-7,
   "max_relative_positions":-1,"position_biased_input":false,"type_vocab_size":0,"vocab_size":128100}'

@@ -273,41 +273,32 @@ static void read_disentangled(MtfConfig *c, MtfArchitecture *n) {
         s->names.distance_q = "attention.self.pos_query_proj";
         s->names.distance_k = "attention.self.pos_key_proj";
     }
+    if (!mtf_config_flag(c, "relative_attention", false))
+        mtf_config_fail(c, "relative_attention", "only true is supported");
     const char *norm = mtf_config_word(c, "norm_rel_ebd", "none");
     s->names.distance_norm = strcmp(norm, "layer_norm") == 0 ? "encoder.LayerNorm" : NULL;
     if (strcmp(norm, "layer_norm") != 0 && strcmp(norm, "none") != 0)
         mtf_config_fail(c, "norm_rel_ebd", "only \"layer_norm\" and \"none\" are supported");
-    if (!mtf_config_flag(c, "relative_attention", false))
-        mtf_config_fail(c, "relative_attention", "only true is supported");
     if (buckets > 0 && (buckets < 4 || furthest <= buckets / 2 + 1))
         mtf_config_fail(c, "position_buckets",
                         "4 or more are expected, half of them below max_relative_positions");
 }
 
-/* DeBERTa's second and third version, whose attention sees distances beside what tokens say. */
-static void read_deberta_v2(MtfConfig *c, MtfArchitecture *n) {
-    MtfStack *s = &n->encoder;
-    read_bert_like(c, n, 128100);
+/* What all versions of DeBERTa have: positions in the embedding only where the file says so, and their heads. */
+static void make_deberta(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
+    read_bert_like(c, n, vocab);
     n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-7);
     n->context = n->max_positions;
     n->token_types = mtf_config_integer(c, "type_vocab_size", 0, 0);
     if (!mtf_config_flag(c, "position_biased_input", true))
         n->max_positions = 0;
-    s->names.q = "attention.self.query_proj";
-    s->names.k = "attention.self.key_proj";
-    s->names.v = "attention.self.value_proj";
-    read_disentangled(c, n);
-    mtf_type_derived(c, "embedding_size", n->d_model);
-    mtf_type_derived(c, "attention_head_size", s->d_kv);
     mtf_type_derived(c, "pooler_hidden_size", n->d_model);
     mtf_type_ignore(c, (const char *const[]){ "pooler_dropout", "z_steps", NULL });
-    if (mtf_config_integer(c, "conv_kernel_size", 0, 0) != 0)
-        mtf_config_fail(c, "conv_kernel_size", "only 0 is supported, layers without a convolution");
     if (!mtf_config_flag(c, "legacy", true))
         mtf_config_fail(c, "legacy", "only true is supported");
     const char *pooled = mtf_config_activation(c, "pooler_hidden_act", "gelu");
     const MtfHeadLayer tokens = { "cls.predictions.transform.dense",
-                                  "cls.predictions.transform.LayerNorm", s->activation };
+                                  "cls.predictions.transform.LayerNorm", n->encoder.activation };
     mtf_encoder_head(
         c, n,
         (const MtfEncoderHead[]){ { "ForMaskedLM", tokens, "cls.predictions", MTF_TELLS_TOKENS },
@@ -316,6 +307,41 @@ static void read_deberta_v2(MtfConfig *c, MtfArchitecture *n) {
                                     "classifier",
                                     MTF_TELLS_CLASS },
                                   { .ending = NULL } });
+}
+
+/* The first version: queries, keys and values of each head in one tensor, keys without biases; a row each distance. */
+static void read_deberta(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    make_deberta(c, n, 50265);
+    s->qkv_by_head = s->distance_k_bare = true;
+    s->k_bias = false;
+    s->names.q = s->names.k = s->names.v = NULL;
+    s->names.qkv = "attention.self.in_proj";
+    s->names.q_bias = "attention.self.q_bias";
+    s->names.v_bias = "attention.self.v_bias";
+    if (mtf_config_flag(c, "talking_head", false))
+        mtf_config_fail(c, "talking_head", "only false is supported");
+    if (!mtf_config_flag(c, "relative_attention", false)) {
+        mtf_type_ignore(c, (const char *const[]){ "max_relative_positions", "pos_att_type", NULL });
+        return;
+    }
+    read_disentangled(c, n);
+    s->names.distance_q = "attention.self.pos_q_proj";
+    s->names.distance_k = "attention.self.pos_proj";
+}
+
+/* DeBERTa's second and third version, whose attention sees distances beside what tokens say. */
+static void read_deberta_v2(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    make_deberta(c, n, 128100);
+    s->names.q = "attention.self.query_proj";
+    s->names.k = "attention.self.key_proj";
+    s->names.v = "attention.self.value_proj";
+    read_disentangled(c, n);
+    mtf_type_derived(c, "embedding_size", n->d_model);
+    mtf_type_derived(c, "attention_head_size", s->d_kv);
+    if (mtf_config_integer(c, "conv_kernel_size", 0, 0) != 0)
+        mtf_config_fail(c, "conv_kernel_size", "only 0 is supported, layers without a convolution");
 }
 
 const MtfArchitectureType mtf_encoder_types[] = {
@@ -332,6 +358,7 @@ const MtfArchitectureType mtf_encoder_types[] = {
     { "xlm-roberta-xl", read_xlm_roberta_xl },
     { "mpnet", read_mpnet },
     { "albert", read_albert },
+    { "deberta", read_deberta },
     { "deberta-v2", read_deberta_v2 },
     { NULL, NULL },
 };

@@ -1840,23 +1840,32 @@ def deberta_v2(w, c, tokens):
     if c["type_vocab_size"]:
         x = x + w(p + "embeddings.token_type_embeddings.weight", c["type_vocab_size"], h, scale=0.3)[0]
     x = plain_norm(w, c, p + "embeddings.LayerNorm", x)
+    if c["model_type"] == "deberta":
+        c = {"position_buckets": -1, "norm_rel_ebd": "none", "share_att_key": False, **c}
     side = c["position_buckets"] if c["position_buckets"] > 0 else c["max_relative_positions"]
-    rows = w(p + "encoder.rel_embeddings.weight", 2 * side, h, scale=0.5)
+    rows = w(p + "encoder.rel_embeddings.weight", 2 * side, h, scale=0.5) if c["relative_attention"] else None
     if c["norm_rel_ebd"] == "layer_norm":
         rows = plain_norm(w, c, p + "encoder.LayerNorm", rows)
     which = distance_rows(c, len(tokens))
     terms = c["pos_att_type"].split("|") if isinstance(c["pos_att_type"], str) else c["pos_att_type"]
+    terms = terms if c["relative_attention"] else []
+    first = c["model_type"] == "deberta"
+    key, query = ("pos_proj", "pos_q_proj") if first else ("pos_key_proj", "pos_query_proj")
     scale = 1 / math.sqrt(h // n * (1 + len(terms)))
     for i in range(c["num_hidden_layers"]):
         l = f"{p}encoder.layer.{i}."
         a = l + "attention.self."
-        q, k, v = (heads_of(linear(w, a + name, x, h, True), n) for name in ("query_proj", "key_proj", "value_proj"))
-        bias = 0
+        if first:
+            q, k, v = linear(w, a + "in_proj", x, 3 * h).view(-1, n, 3 * h // n).transpose(0, 1).chunk(3, -1)
+            q, v = (y + w(f"{a}{name}_bias", h, scale=0.3).view(n, 1, -1) for name, y in (("q", q), ("v", v)))
+        else:
+            q, k, v = (heads_of(linear(w, a + name, x, h, True), n) for name in ("query_proj", "key_proj", "value_proj"))
+        bias = torch.zeros(1)
         if "c2p" in terms:
-            of_rows = heads_of(linear(w, a + ("key_proj" if c["share_att_key"] else "pos_key_proj"), rows, h, True), n)
+            of_rows = heads_of(linear(w, a + ("key_proj" if c["share_att_key"] else key), rows, h, not first), n)
             bias = bias + (q @ of_rows.mT).gather(2, which.expand(n, -1, -1))
         if "p2c" in terms:
-            of_rows = heads_of(linear(w, a + ("query_proj" if c["share_att_key"] else "pos_query_proj"), rows, h, True), n)
+            of_rows = heads_of(linear(w, a + ("query_proj" if c["share_att_key"] else query), rows, h, True), n)
             bias = bias + (k @ of_rows.mT).gather(2, which.T.expand(n, -1, -1)).mT
         y = joined(attend(q, k, v, scale, causal=False, bias=bias * scale))
         x = plain_norm(w, c, l + "attention.output.LayerNorm", x + linear(w, l + "attention.output.dense", y, h, True))
@@ -2254,6 +2263,7 @@ ALBERT = {**BERT, "embedding_size": 16, "hidden_act": "gelu_new", "num_hidden_la
 CLASSES = {"id2label": {str(i): "x" for i in range(3)}}
 DEBERTA = {**BERT, "layer_norm_eps": 1e-7, "type_vocab_size": 0, "relative_attention": True, "position_biased_input": False, "position_buckets": 6,
            "max_relative_positions": 9, "norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": "p2c|c2p", "pooler_hidden_size": 24}
+DEBERTA_1 = {**{key: DEBERTA[key] for key in DEBERTA if key not in ("position_buckets", "norm_rel_ebd", "share_att_key")}, "talking_head": False}
 MODERNBERT = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 3, "vocab_size": 50,
               "max_position_embeddings": 32, "norm_eps": 1e-5, "local_attention": 6, "layer_types": ["sliding_attention", "full_attention"],
               "global_rope_theta": 160000.0, "local_rope_theta": 100.0, "attention_bias": False, "mlp_bias": False}
@@ -2553,6 +2563,8 @@ MODELS = {
     "roberta-prelayernorm": (bert, {**BERT, "pad_token_id": 1}),
     "data2vec-text": (bert, {**BERT, "pad_token_id": 1, "architectures": ["Data2VecTextForMaskedLM"]}),
     "xlm-roberta-xl": (bert, {**BERT, "pad_token_id": 1, "layer_norm_eps": 1e-5, "architectures": ["XLMRobertaXLForMaskedLM"]}),
+    "deberta": (deberta_v2, {**DEBERTA_1, "pos_att_type": ["c2p", "p2c"]}),
+    "deberta-bare": (deberta_v2, {**DEBERTA_1, "relative_attention": False, "position_biased_input": True, "type_vocab_size": 2}),
     "deberta-v2": (deberta_v2, DEBERTA),
     "deberta-v2-own": (deberta_v2, {**DEBERTA, "position_buckets": -1, "norm_rel_ebd": "none", "share_att_key": False, "pos_att_type": ["c2p", "p2c"],
                                     "position_biased_input": True, "type_vocab_size": 2, "architectures": ["DebertaV2ForMaskedLM"]}),
