@@ -126,7 +126,7 @@ bool mtf_export_check_even(const MtfStepFacts *facts, const char *system, GError
     const MtfLayout *layout = facts->plan->layout;
     unsigned axes = mtf_placement_split_axes(&layout->tensors[tensor], dim);
     return mtf_input_error(error,
-                           "%s splits tensors evenly alone, and dimension \"%s\" of %" PRId64
+                           "%s splits tensors evenly only, and dimension \"%s\" of %" PRId64
                            " in \"%s\" does not divide by %d: search again with --even",
                            system, mtf_graph_dimension(facts->plan->graph, dim)->name,
                            mtf_graph_size(facts->plan->graph, dim),

@@ -44,5 +44,11 @@ refused "do not divide the batch" search gpt-small --devices 4 --dim batch=7 --m
 refused "16GiB" search gpt-small --devices 8 --memory lots
 refused "--devices N" search gpt-small
 refused "the commands are" plan gpt-small --devices 8
+run meshtf-plan estimate mlp --mesh a:5 --layout hidden:a -o "$work/perceptron.json"
+refused "reads no tokens" export "$work/perceptron.json" --to megatron
+refused "reads no tokens" export "$work/perceptron.json" --to maxtext
+refused '"hidden" of 512' export "$work/perceptron.json" --to deepspeed
+run meshtf-plan estimate gpt-small --mesh a:3 --layout 'heads:a;d_ff:a;vocab:a' -o "$work/thirds.json"
+refused '"heads" of 4 in "layer/0/wq" does not divide by 3: search again with --even' export "$work/thirds.json" --to megatron
 refused "auto, always or never" search gpt-small --devices 4 --uniform yes
 done_testing

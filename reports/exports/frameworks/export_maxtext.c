@@ -22,7 +22,8 @@ char *mtf_export_maxtext(const MtfStepFacts *facts, GError **error) {
     static const char *const policies[] = { "none", "minimal", "full" };
     bool bf16 = strcmp(facts->plan->precision, "bf16") == 0;
     MtfFrameworkPlan p;
-    if (!mtf_framework_plan(facts->plan, "MaxText", &p, error))
+    if (!mtf_framework_check_text(facts->plan, "MaxText", error) ||
+        !mtf_framework_plan(facts->plan, "MaxText", &p, error))
         return NULL;
     if (p.recomputed_layers > 0 || p.parallelism.zero == 2) {
         mtf_input_error(error, "MaxText has no setting for %s",

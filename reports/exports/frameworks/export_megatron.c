@@ -144,11 +144,14 @@ char *mtf_export_megatron(const MtfStepFacts *facts, GError **error) {
     MtfFrameworkPlan how = { .parallelism = p };
     Groups groups = { p.degree[MTF_PARALLEL_TENSOR], p.degree[MTF_PARALLEL_DATA] };
     int batch = mtf_graph_find_dimension(plan->graph, "batch");
+    if (!mtf_framework_check_text(plan, "Megatron-LM", error))
+        return NULL;
     if (plan->layout->rules == NULL && batch >= 0
             ? !mtf_parallelism_is_megatron(&p) && !fail_free(facts, error)
             : !groups_of_rules(facts, &groups, error))
         return NULL;
-    if (!mtf_framework_recomputation(plan, &how, error))
+    if (!mtf_framework_check_even(plan, "Megatron-LM", &p, error) ||
+        !mtf_framework_recomputation(plan, &how, error))
         return NULL;
     if (how.offloads) {
         mtf_input_error(error, "Megatron-LM has no flag for layers' inputs that wait with the host "

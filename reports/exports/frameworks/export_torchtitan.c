@@ -63,7 +63,8 @@ bool mtf_torchtitan_append(GString *text, const MtfPlan *plan, const MtfFramewor
 char *mtf_export_torchtitan(const MtfStepFacts *facts, GError **error) {
     const MtfPlan *plan = facts->plan;
     MtfFrameworkPlan p;
-    if (!mtf_framework_plan(plan, "torchtitan", &p, error))
+    if (!mtf_framework_check_text(plan, "torchtitan", error) ||
+        !mtf_framework_plan(plan, "torchtitan", &p, error))
         return NULL;
     if (p.parallelism.zero == 1 && plan->layout->execution.division.microbatches > 1) {
         mtf_input_error(error,

@@ -69,6 +69,48 @@ bool mtf_framework_recomputation(const MtfPlan *plan, MtfFrameworkPlan *p, GErro
                                   "none)");
 }
 
+/* The first weight whose parts over the axes of tensor parallelism are uneven, or -1. Vocabularies are padded. */
+static int uneven_weight(const MtfPlan *plan, const MtfParallelism *p, int *dim, int *parts) {
+    const MtfLayout *layout = plan->layout;
+    for (int t = 0; t < layout->n_tensors; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(plan->graph, t);
+        for (int a = 0; a < layout->mesh.n_axes && tensor->source == MTF_SOURCE_VARIABLE; a++) {
+            *dim = layout->tensors[t].axis[a];
+            *parts = layout->mesh.axes[a].size;
+            if (p->axis[a] == MTF_PARALLEL_TENSOR && *dim >= 0 &&
+                *dim != mtf_graph_find_dimension(plan->graph, "vocab") &&
+                mtf_graph_size(plan->graph, *dim) % *parts != 0)
+                return t;
+        }
+    }
+    return -1;
+}
+
+bool mtf_framework_check_even(const MtfPlan *plan, const char *framework, const MtfParallelism *p,
+                              GError **error) {
+    int dim, parts, tensor = uneven_weight(plan, p, &dim, &parts);
+    return tensor < 0 ||
+           mtf_input_error(error,
+                           "%s splits tensors evenly only, and dimension \"%s\" of %" PRId64
+                           " in \"%s\" does not divide by %d: search again with --even",
+                           framework, mtf_graph_dimension(plan->graph, dim)->name,
+                           mtf_graph_size(plan->graph, dim),
+                           mtf_graph_tensor(plan->graph, tensor)->name, parts);
+}
+
+bool mtf_framework_check_text(const MtfPlan *plan, const char *framework, GError **error) {
+    for (int t = 0; t < (int)plan->graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(plan->graph, t);
+        bool label = tensor->feed == MTF_FEED_LABELS || tensor->feed == MTF_FEED_NEXT_TOKENS;
+        if (tensor->source == MTF_SOURCE_INPUT && !label && !mtf_dtype_is_float(tensor->dtype))
+            return true;
+    }
+    return mtf_input_error(error,
+                           "%s trains language models, and \"%s\" reads no tokens; jax, dtensor, "
+                           "shardy and deepspeed are for any network",
+                           framework, plan->graph->name);
+}
+
 static bool split_batch(const MtfPlan *plan, int batch, MtfFrameworkPlan *found, GError **error) {
     int64_t parts = (int64_t)found->parallelism.degree[MTF_PARALLEL_DATA] *
                     plan->layout->execution.division.microbatches;
@@ -90,7 +132,8 @@ bool mtf_framework_plan(const MtfPlan *plan, const char *framework, MtfFramework
                                framework);
     if (strcmp(plan->precision, "f64") == 0)
         return mtf_input_error(error, "%s does not train in f64", framework);
-    if (!check_kind(plan, framework, &found->parallelism, error))
+    if (!check_kind(plan, framework, &found->parallelism, error) ||
+        !mtf_framework_check_even(plan, framework, &found->parallelism, error))
         return false;
     return split_batch(plan, batch, found, error) &&
            mtf_framework_recomputation(plan, found, error);

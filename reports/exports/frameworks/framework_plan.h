@@ -21,6 +21,12 @@ typedef struct {
 bool mtf_framework_plan(const MtfPlan *plan, const char *framework, MtfFrameworkPlan *found,
                         GError **error);
 
+/* Whether tensor parallelism leaves weights even parts; whether the network reads texts, as frameworks for language
+ * models alone ask. */
+bool mtf_framework_check_even(const MtfPlan *plan, const char *framework, const MtfParallelism *p,
+                              GError **error);
+bool mtf_framework_check_text(const MtfPlan *plan, const char *framework, GError **error);
+
 /* Sets what the plan recomputes and leaves with the host. Fails where it leaves there what no framework
  * does. */
 bool mtf_framework_recomputation(const MtfPlan *plan, MtfFrameworkPlan *found, GError **error);
