@@ -105,8 +105,7 @@ bool mtf_variant_race_lags(MtfVariantRace *race, int own) {
         lock_when(race, is_started, i);
         unlock_and_go_on(race);
     }
-    bool late = race->before > 0 && race->before < (1 - SEARCH_SAVES) * race->starts[own];
-    return late || is_behind(race, race->starts, own);
+    return is_behind(race, race->starts, own);
 }
 
 void mtf_variant_race_enter(MtfVariantRace *race, int own, double step_seconds) {
@@ -130,8 +129,8 @@ bool mtf_variant_race_trails(MtfVariantRace *race, int own) {
     return race != NULL && is_behind(race, race->steps, own);
 }
 
-bool mtf_variant_race_is_lost(MtfVariantRace *race, int own, bool other_stays, bool known) {
+bool mtf_variant_race_is_lost(MtfVariantRace *race, int own, bool other_stays) {
     return mtf_variant_race_loses(race, own) ||
-           ((other_stays || known) && mtf_variant_race_lags(race, own)) ||
-           (other_stays && mtf_variant_race_trails(race, own));
+           (other_stays &&
+            (mtf_variant_race_lags(race, own) || mtf_variant_race_trails(race, own)));
 }

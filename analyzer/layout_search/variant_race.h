@@ -4,8 +4,8 @@
  *     posing   each poses its problem when the one before it has posed its own: posing takes two threads
  *              half as long as one, and what the first finds may end the second
  *     start    of wide problems one is left whose best known layout lags behind another's before its free layouts
- *              are searched: by more than that search saves; or behind the best of an earlier race, as that began; or
- *              behind another plan's step, to which it has lost then
+ *              are searched: by more than that search saves; or behind the step of a plan that is known already, to
+ *              which it has lost then
  *     proof    of large graphs the one with the shortest step is proven, the others' bounds stay unknown
  *     end      of others one whose step is found to trail is left as it is: what is done to a plan in the end
  *              (layers alike, lower limits, proof) saves all of them about as much
@@ -28,8 +28,7 @@ typedef struct {
     bool posed[MTF_VARIANTS_AT_ONCE];
     /* Seconds of the step that its search begins with, and of what that found; 0: not known yet. */
     double starts[MTF_VARIANTS_AT_ONCE], steps[MTF_VARIANTS_AT_ONCE];
-    double before; /* what the best of an earlier race began with; 0: not known */
-    double rival;  /* another plan's step; 0: none */
+    double rival; /* the step of the best plan that is known; 0: none */
 } MtfVariantRace;
 
 /* `count` variants begin, none has told anything. Clear it after use. */
@@ -63,8 +62,8 @@ bool mtf_variant_race_wins(MtfVariantRace *race, int own, double step_seconds);
  * Nobody is waited for, so that one which trails may have gone on; when all have ended all say the same. */
 bool mtf_variant_race_trails(MtfVariantRace *race, int own);
 
-/* When all have ended: whether `own` loses to another plan, lags behind, or trails, what stays of another or (`known`) of
- * an earlier race. One that led, but was ended since its costs are no lower, leaves nothing to lag behind. */
-bool mtf_variant_race_is_lost(MtfVariantRace *race, int own, bool other_stays, bool known);
+/* When all have ended: whether `own` loses to a plan that was known, or lags behind or trails what stays of another. One
+ * that led, but was ended since its costs are no lower, leaves nothing to lag behind. */
+bool mtf_variant_race_is_lost(MtfVariantRace *race, int own, bool other_stays);
 
 #endif

@@ -81,8 +81,6 @@ typedef struct {
     MtfProgram *program; /* what that is lowered to, or NULL */
     GArray *frontier;    /* MtfVariantPoint, over variants; NULL: not asked for */
     bool given_up;       /* some variant, by its bound or its start */
-    double
-        start_seconds; /* the step that its search began with, where that is known (variant_race.h), or 0 */
     double wall_seconds; /* of the search, without the comparison of variants */
 } MtfVariantAnswer;
 

@@ -41,7 +41,7 @@ typedef struct Trial {
     int runner;           /* its number there */
     int64_t known;        /* what the variant beside it starts from; INT64_MAX: nothing */
     bool trails;          /* what it found before its end trailed what another did, */
-    bool loses;           /* or its start another plan */
+    bool loses;           /* or its start a plan that was known */
     bool done;
     GError *error;
 } Trial;
@@ -349,7 +349,7 @@ static bool judge_trial(Trial *trial, MtfVariantAnswer *best, GError **error) {
     const MtfPlanAnswer *found = &trial->found.answer;
     bool beaten =
         mtf_search_is_beaten(&trial->control, known) || (found->hopeless && !found->found);
-    best->given_up |= beaten || trial->loses;
+    best->given_up |= beaten || (trial->loses && mtf_variant_cost(best) == INT64_MAX);
     bool excused =
         beaten || (mtf_search_is_over(&trial->control) && mtf_variant_cost(best) < INT64_MAX);
     if (!trial->done && !excused) {
@@ -365,6 +365,13 @@ static bool judge_trial(Trial *trial, MtfVariantAnswer *best, GError **error) {
     return true;
 }
 
+/* Of the best plan that is known; 0: none is. */
+static double known_step(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best) {
+    double step = best->answer.found ? best->answer.step_seconds : 0,
+           rival = options->rival_seconds;
+    return step > 0 && rival > 0 ? fmin(step, rival) : fmax(step, rival);
+}
+
 bool mtf_variants_try(const MtfVariantSearchOptions *options, MtfVariantAnswer *best, int first,
                       int count, int *after, GError **error) {
     Trial trials[MTF_VARIANTS_AT_ONCE];
@@ -372,8 +379,7 @@ bool mtf_variants_try(const MtfVariantSearchOptions *options, MtfVariantAnswer *
     _Atomic int64_t known = MIN(mtf_variant_cost(best), mtf_variants_rival_cost(options));
     bool done = true;
     mtf_variant_race_init(&race, count);
-    race.before = mtf_variant_cost(best) < INT64_MAX ? best->start_seconds : 0;
-    race.rival = options->rival_seconds;
+    race.rival = known_step(options, best);
     for (int i = 0; i < count; i++) {
         trial_init(&trials[i], options, best, first + i);
         trials[i].race = &race;
@@ -386,10 +392,7 @@ bool mtf_variants_try(const MtfVariantSearchOptions *options, MtfVariantAnswer *
     for (int i = 0; i < count; i++)
         trials[i].loses = mtf_variant_race_loses(&race, i);
     for (int i = 0; i < count; i++)
-        trials[i].trails = mtf_variant_race_is_lost(&race, i, has_plan(&trials[count - 1 - i]),
-                                                    mtf_variant_cost(best) < INT64_MAX);
-    for (int i = 0; i < count; i++)
-        trials[i].found.start_seconds = isfinite(race.starts[i]) ? race.starts[i] : 0;
+        trials[i].trails = mtf_variant_race_is_lost(&race, i, has_plan(&trials[count - 1 - i]));
     mtf_variant_race_clear(&race);
     for (int i = 0; i < count; i++) {
         bool left = is_left(&trials[i]);
