@@ -291,6 +291,23 @@ static bool set_execution(MtfPipelinePlan *pipeline, const MtfGraph *cut,
     return pipeline->training != NULL;
 }
 
+/* Fails where the software needs more memory for the stages than a device has. */
+static bool check_software(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
+                           GError **error) {
+    double bytes = mtf_json_number_of(pipeline->predicted, "given_bytes", 0);
+    double most = mtf_json_number_of(pipeline->predicted, "memory_limit", 0);
+    g_autofree char *needs = mtf_bytes_format(bytes);
+    g_autofree char *limit = mtf_bytes_format(most);
+    if (bytes <= most)
+        return true;
+    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
+                "no stages were found that %s can run in %s a device: those that promised most "
+                "need %s (--memory %" PRId64 "); use more devices or micro-batches, or other "
+                "--software",
+                machine->software->name, limit, needs, (int64_t)ceil(bytes));
+    return false;
+}
+
 /* ---- One schedule -------------------------------------------------------------------------- */
 
 static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, MtfStagePlanner *planner,
@@ -315,7 +332,8 @@ static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, MtfStageP
     if (!plan_stages(pipeline, request, planner, seconds, error))
         return NULL;
     predict(pipeline, request->search.machine, seconds, request->search.memory_limit);
-    bool done = request->prices_only || set_execution(pipeline, cut, &request->form, error);
+    bool done = request->prices_only || (check_software(pipeline, request->search.machine, error) &&
+                                         set_execution(pipeline, cut, &request->form, error));
     return done ? g_steal_pointer(&pipeline) : NULL;
 }
 
