@@ -34,9 +34,12 @@ layouts() {
         grep -Ev "$left_out" "$runs" >"$work/layouts.tsv"
         meshtf-plan judge $rows "$work/layouts.tsv" | tail -n 1
     done
-    echo "# rank correlation of two measurements of these runs that are so far apart (standard deviation)"
+    echo "# why it is not 0.95: runs x what rank correlation lacks of 1 in each group, by prediction and by a second measurement 3 %"
+    echo "# apart (two honest measurements of one model differ by 2 to 6 %)"
     # shellcheck disable=SC2086
     meshtf-plan judge $rows "$runs" >"$work/judged"
+    awk -f tests/bench/rank_groups.awk "$work/judged"
+    echo "# rank correlation of two measurements of these runs that are so far apart (standard deviation)"
     awk -f tests/bench/rank_noise.awk FS=' ' "$work/judged" FS='\t' "$runs"
 }
 
