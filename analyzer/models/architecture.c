@@ -200,6 +200,14 @@ static int first_branch(MtfAssembly *m, int x) {
     return mtf_parts_add(m->p, "both", mixed, attention_branch(m, x));
 }
 
+/* What a part's branch is added to: x, or its norm times a number. */
+static int kept(MtfAssembly *m, int which, int x, int normal) {
+    const MtfStack *s = m->stack;
+    bool mixes = which == 0 && mtf_layers_have(s->mixer.layers, m->layer);
+    double scale = s->kept_scales[mixes ? 0 : which + 1];
+    return s->add_to_normed ? mtf_assembly_scale(m, "kept", scale, normal) : x;
+}
+
 /* One part of a layer, which adds to x what it makes of `seen`: norm, branch, norm, sum, norm, each norm
  * where the model has one. */
 static int part(MtfAssembly *m, int which, int x, int seen) {
@@ -216,7 +224,7 @@ static int part(MtfAssembly *m, int which, int x, int seen) {
     branch = by_factors(m, which, branch);
     branch = mtf_parts_dropout(m->p, "dropped", m->n->dropout.branches, branch);
     branch = mtf_assembly_scale(m, "scaled", m->n->branch_scale, branch);
-    int sum = mtf_parts_add(m->p, "x", x, branch);
+    int sum = mtf_parts_add(m->p, "x", kept(m, which, x, normal), branch);
     int y = mtf_assembly_norm(m, "after", after[which], m->d_model, sum);
     mtf_parts_leave(m->p);
     return y;

@@ -102,6 +102,7 @@ typedef enum {
     MTF_MIXER_DELTA,       /* a matrix of each head that forgets and is corrected (Qwen 3 Next) */
     MTF_MIXER_SCAN,        /* numbers of each feature that forget as what is read says (Mamba) */
     MTF_MIXER_HEAD_SCAN,   /* the same, alike for all features of a head (Mamba 2) */
+    MTF_MIXER_LIGHTNING,   /* a matrix of each head that forgets at a speed of its own (MiniMax) */
 } MtfMixerKind;
 
 typedef struct {
@@ -119,7 +120,7 @@ typedef struct {
     /* Of MTF_MIXER_SCAN: features, numbers that each keeps, and what steps come from. */
     int64_t d_inner, d_state, d_rank;
     double bare_epsilon; /* of its norms without a scale of what is read; 0: none */
-    /* Of MTF_MIXER_DELTA; of MTF_MIXER_HEAD_SCAN heads of keys are groups of heads that read the same. */
+    /* Of MTF_MIXER_DELTA and MTF_MIXER_LIGHTNING; of MTF_MIXER_HEAD_SCAN heads of keys are groups of heads that read the same. */
     int64_t key_heads, value_heads, d_key, d_value;
     /* Names as of MtfStackNames. Without a tensor of their own the gate stands in that of q, k and v, and what
      * forgets in that of what corrects, all of one head of keys together. */
@@ -153,6 +154,10 @@ typedef struct {
     double scale;           /* of the scores; 1 / sqrt(d_kv) in most models */
     double attention_scale, ffn_scale, gate_scale; /* of what a part makes, and of gates before
                                                       their function; 0: 1 */
+    /* Parts add what they make to what they read, behind its norm, times a number for mixers, attention and the
+     * feed-forward part, not to x. */
+    bool add_to_normed;
+    double kept_scales[3];
     bool scale_by_layer; /* which is divided by the number of the layer, from 1 */
     double softcap;      /* of the scores: s -> cap tanh(s / cap); 0: none */
     int64_t window; /* positions that a query sees on each side it looks to, its own included */

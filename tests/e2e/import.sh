@@ -208,6 +208,13 @@ count falcon-h1-34b $((2 * 261120 * 5120 + 72 * (2 * 5120 * 20 * 128 + 2 * 5120 
     3 * 32 + 4096 * 5120 + 3 * 5120 * 21504 + 2 * 5120) + 5120)) '{"model_type":"falcon_h1","hidden_size":5120,"intermediate_size":21504,
     "num_hidden_layers":72,"num_attention_heads":20,"num_key_value_heads":4,"head_dim":128,"vocab_size":261120,"mamba_d_ssm":4096,
     "mamba_n_heads":32,"mamba_d_head":128,"mamba_n_groups":2,"mamba_d_state":256,"time_step_limit":[0.0,Infinity]}'
+# Two tables of 200064 x 6144; 70 layers of lightning attention, 64 heads of 128, and ten of attention with 8 of keys; in each 32 experts of
+# 3 6144 9216, the router and two norms; the last norm.
+minimax=$(seq 80 | sed 's/.*/"linear_attention"/; 8~8s/.*/"full_attention"/' | paste -sd, -)
+count minimax-text-01 $((2 * 200064 * 6144 + 70 * (5 * 6144 * 8192 + 8192) + 10 * (2 * 6144 * 8192 + 2 * 6144 * 1024) +
+  80 * (32 * 3 * 6144 * 9216 + 32 * 6144 + 2 * 6144) + 6144)) '{"model_type":"minimax","hidden_size":6144,"intermediate_size":9216,"vocab_size":200064,
+  "num_hidden_layers":80,"num_attention_heads":64,"num_key_value_heads":8,"head_dim":128,"num_local_experts":32,"layer_types":['"$minimax"'],
+  "full_attn_alpha_factor":3.5565588200778455,"linear_attn_alpha_factor":3.5565588200778455,"mlp_alpha_factor":3.5565588200778455}'
 count jamba-52b 51570323328 '{"model_type":"jamba","use_mamba_kernels":true,"num_logits_to_keep":1,"router_aux_loss_coef":0.001}'
 count nemotron-3-nano 31577940288 '{"model_type":"nemotron_h","hybrid_override_pattern":"MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
   "hidden_size":2688,"num_attention_heads":32,"num_key_value_heads":2,"head_dim":128,"mamba_num_heads":64,"mamba_head_dim":64,"n_groups":8,

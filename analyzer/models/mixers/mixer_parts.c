@@ -14,6 +14,8 @@ int mtf_assembly_mixer(MtfAssembly *m, int x) {
         return mtf_mixer_selective_scan(m, x);
     case MTF_MIXER_HEAD_SCAN:
         return mtf_mixer_head_scan(m, x);
+    case MTF_MIXER_LIGHTNING:
+        return mtf_mixer_lightning(m, x);
     }
     g_assert_not_reached();
 }

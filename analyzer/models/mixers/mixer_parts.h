@@ -75,4 +75,12 @@ int mtf_mixer_selective_scan(MtfAssembly *m, int x);
  * it comes from one matrix, u, B and C through the convolution. The result is out(norm(y silu(z))). */
 int mtf_mixer_head_scan(MtfAssembly *m, int x);
 
+/* Lightning attention (Qin and others, 2024) as MiniMax has it. Each head h of n keeps a matrix S [keys, values], of
+ * which it forgets the same share at every place of layer l of m:
+ *
+ *     S' = e^-r S + k v        o = S' q        r = 2^(-8 (h + 1) / n) (1 - l / (m - 1 + 1e-5) + 1e-5)
+ *
+ * with q, k and v silu of one matrix, head by head. The result is out(norm(o) sigmoid(gate(x))). */
+int mtf_mixer_lightning(MtfAssembly *m, int x);
+
 #endif

@@ -11,8 +11,7 @@ static void check_experts(MtfConfig *c, const MtfStack *s) {
                         (int)s->experts);
 }
 
-/* Two of `experts` experts a token, as Mixtral's files call them. */
-static void read_mixtral_experts(MtfConfig *c, MtfStack *s, int64_t experts) {
+void mtf_type_mixtral_experts(MtfConfig *c, MtfStack *s, int64_t experts) {
     s->experts = mtf_config_size(c, "num_local_experts", experts);
     s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 2);
     check_experts(c, s);
@@ -30,7 +29,7 @@ static void read_mixtral(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
     mtf_type_llama(c, n, &standard);
     mtf_type_window(c, s, 0);
-    read_mixtral_experts(c, s, 8);
+    mtf_type_mixtral_experts(c, s, 8);
     if (mtf_config_number(c, "router_jitter_noise", 0) != 0)
         mtf_config_leave_out(c, "router_jitter_noise", "noise of training alone");
 }
@@ -72,7 +71,7 @@ static void read_phimoe(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_attention_bias(c, s);
     mtf_type_window(c, s, 0);
     n->head_bias = mtf_config_flag(c, "lm_head_bias", false);
-    read_mixtral_experts(c, s, 16);
+    mtf_type_mixtral_experts(c, s, 16);
     s->renormalise = false;
     s->routing.margin = 2 * mtf_config_number(c, "router_jitter_noise", 0.01);
     if (!(s->routing.margin > 0) || s->experts_per_token != 2)
@@ -379,7 +378,7 @@ static void read_minimax_m2(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_llama(c, n, &standard);
     mtf_type_head_norms(s);
     s->head_norm = MTF_HEAD_NORM_WIDE;
-    read_mixtral_experts(c, s, 256);
+    mtf_type_mixtral_experts(c, s, 256);
     s->routing.sigmoid = s->routing.biased = true;
     s->names.choice_bias = "block_sparse_moe.e_score_correction_bias";
     mtf_type_check_scoring(c, "sigmoid");

@@ -493,6 +493,38 @@ static void read_granitemoehybrid(MtfConfig *c, MtfArchitecture *n) {
     mtf_type_ignore(c, (const char *const[]){ "init_method", "mamba_d_head", NULL });
 }
 
+/* MiniMax Text 01: lightning attention in the layers that say so, Mixtral's experts; parts are added to what they read. */
+static void read_minimax(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 32000, 4096,   14336, 32,  32,   8,
+                                           0,     131072, 1e-5,  1e6, false };
+    MtfStack *s = &n->decoder;
+    MtfMixer *mixer = &s->mixer;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_mixtral_experts(c, s, 8);
+    mixer->kind = MTF_MIXER_LIGHTNING;
+    mixer->value_heads = s->heads;
+    mixer->d_key = mixer->d_value = s->d_kv;
+    mixer->in = "self_attn.qkv_proj";
+    mixer->gate = "self_attn.output_gate";
+    mixer->norm = "self_attn.norm";
+    mixer->out = "self_attn.out_proj";
+    mixer->scale = mtf_config_number(c, "linear_attn_beta_factor", 1);
+    s->attention_scale = mtf_config_number(c, "full_attn_beta_factor", 1);
+    s->ffn_scale = mtf_config_number(c, "mlp_beta_factor", 1);
+    s->add_to_normed = true;
+    s->kept_scales[0] = mtf_config_number(c, "linear_attn_alpha_factor", 1);
+    s->kept_scales[1] = mtf_config_number(c, "full_attn_alpha_factor", 1);
+    s->kept_scales[2] = mtf_config_number(c, "mlp_alpha_factor", 1);
+    if (!read_mixed_layers(c, s, "layer_types", "linear_attention", "full_attention"))
+        mtf_config_fail(c, "layer_types", "a word for each of %d layers is expected",
+                        (int)s->layers);
+    if (mtf_config_number(c, "router_jitter_noise", 0) != 0)
+        mtf_config_leave_out(c, "router_jitter_noise", "noise of training alone");
+    if (mtf_config_find(c, "sliding_window", &(MtfJson){ 0 }))
+        mtf_config_fail(c, "sliding_window", "only null is supported");
+    mtf_type_ignore(c, (const char *const[]){ "block_size", NULL });
+}
+
 const MtfArchitectureType mtf_mixer_types[] = {
     { "mamba", read_mamba },
     { "falcon_mamba", read_falcon_mamba },
@@ -500,6 +532,7 @@ const MtfArchitectureType mtf_mixer_types[] = {
     { "granitemoehybrid", read_granitemoehybrid },
     { "bamba", read_bamba },
     { "falcon_h1", read_falcon_h1 },
+    { "minimax", read_minimax },
     { "qwen3_next", read_qwen3_next },
     { "qwen3_5_text", read_qwen3_5 },
     { "qwen3_5_moe_text", read_qwen3_5_moe },

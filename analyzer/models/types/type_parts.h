@@ -67,6 +67,9 @@ void mtf_type_qwen_experts(MtfConfig *config, MtfStack *stack, int64_t experts, 
 void mtf_type_qwen_layers(MtfConfig *config, MtfStack *stack, int64_t width);
 void mtf_type_qwen_shared(MtfConfig *config, MtfStack *stack, int64_t width);
 
+/* Two of `experts` experts a token, as Mixtral's files call them. */
+void mtf_type_mixtral_experts(MtfConfig *config, MtfStack *stack, int64_t experts);
+
 /* Sizes of DeepSeek's experts that are left out. */
 typedef struct {
     int64_t experts, choices, width, shared, dense;

@@ -1256,6 +1256,39 @@ def hybrid(w, c, tokens):
     return norm("model.final_layernorm" if bamba else "model.norm", x) @ head.T / c.get("logits_scaling", 1)
 
 
+def minimax(w, c, tokens):
+    """Lightning attention, place by place, beside attention; parts are added to what they read (modeling_minimax.py)."""
+    h, heads, kv, width, layers = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"], c["num_hidden_layers"]
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", x.shape[-1], scale=0.2, about=1), c["rms_norm_eps"])
+
+    def lightning(i, p, x):
+        q, k, v = silu(linear(w, p + "qkv_proj", x, 3 * heads * width)).view(-1, heads, 3 * width).split(width, -1)
+        kept = torch.exp(-(2 ** (-8 * (torch.arange(heads) + 1) / heads)) * (1 - i / (layers - 1 + 1e-5) + 1e-5))
+        state, said = torch.zeros(heads, width, width, dtype=x.dtype), []
+        for t in range(x.shape[0]):
+            state = kept[:, None, None] * state + k[t][:, :, None] * v[t][:, None]
+            said.append((state * q[t][:, :, None]).sum(1))
+        said = norm(p + "norm", torch.stack(said).flatten(1))
+        return linear(w, p + "out_proj", said * torch.sigmoid(linear(w, p + "output_gate", x, heads * width)), h)
+
+    def attention(i, p, x):
+        q, k, v = (heads_of(linear(w, f"{p}{n}_proj", x, m * width), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        return linear(w, p + "o_proj", joined(attend(rotate(q, c), rotate(k, c), v, 1 / math.sqrt(width))), h)
+
+    x = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(layers):
+        p, kind = f"model.layers.{i}.", c["layer_types"][i].split("_")[0]
+        y = norm(p + "input_layernorm", x)
+        made = (lightning if kind == "linear" else attention)(i, p + "self_attn.", y)
+        y = norm(p + "post_attention_layernorm", y * c[f"{kind}_attn_alpha_factor"] + made * c[f"{kind}_attn_beta_factor"])
+        made = experts(w, c, p + "block_sparse_moe.", y, ("gate", "experts.{}.w1", "experts.{}.w3", "experts.{}.w2", c["num_local_experts"],
+                                                          c["num_experts_per_tok"], c["intermediate_size"], True))
+        x = y * c["mlp_alpha_factor"] + made * c["mlp_beta_factor"]
+    return norm("model.norm", x) @ w("lm_head.weight", c["vocab_size"], h).T
+
+
 def gemma4(w, c, tokens):
     """Norms of heads, values too; wide heads in layers that see all; borrowed keys; the token's own input; experts (modeling_gemma4.py)."""
     h, heads, layers, own = c["hidden_size"], c["num_attention_heads"], c["num_hidden_layers"], c["hidden_size_per_layer_input"]
@@ -2343,6 +2376,10 @@ GEMMA4 = {**LLAMA, "num_hidden_layers": 4, "head_dim": 8, "global_head_dim": 16,
 
 MODELS = {
     "mamba": (mamba, MAMBA),
+    "minimax": (minimax, {**LLAMA, "num_hidden_layers": 3, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 12,
+                          "layer_types": ["linear_attention", "full_attention", "linear_attention"], "block_size": 4, "rope_theta": 100.0,
+                          "linear_attn_alpha_factor": 1.3, "linear_attn_beta_factor": 0.9, "full_attn_alpha_factor": 1.2,
+                          "full_attn_beta_factor": 1.1, "mlp_alpha_factor": 0.8, "mlp_beta_factor": 1.4}),
     "gemma4_text": (gemma4, {**GEMMA4, "num_kv_shared_layers": 2, "use_double_wide_mlp": True}),
     "gemma4_text-experts": (gemma4, {**GEMMA4, "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"],
                                      "attention_k_eq_v": True, "num_global_key_value_heads": 1, "hidden_size_per_layer_input": 0,
