@@ -56,6 +56,7 @@ typedef struct {
     char *notes;             /* on its plan, for people */
     cJSON *pipeline;         /* what was found in stages, where they were searched, too */
     double pipeline_seconds; /* of a step of that; 0: none was found */
+    gint64 read, searched;   /* monotonic microseconds when that was done, 0: it was not */
 } Run;
 
 /* ---- Ctrl-C --------------------------------------------------------------------- */
@@ -235,7 +236,9 @@ static MtfVariantSearchOptions options_of(const Options *options) {
                                       .seed = (guint64)options->seed,
                                       .keep_problem = options->dump != NULL,
                                       .by_hand = mtf_framework_named(options->exportable) != NULL,
-                                      .collectives = options->collectives };
+                                      .collectives = options->collectives,
+                                      .prints =
+                                          options->output != NULL || options->report != NULL };
 }
 
 static bool prepare(Run *run, const char *path, GError **error) {
@@ -260,6 +263,7 @@ static bool prepare(Run *run, const char *path, GError **error) {
     run->written = mtf_planning_graph_load(&request, error);
     if (run->written == NULL)
         return false;
+    run->read = g_get_monotonic_time();
     run->machine =
         mtf_planning_machine_for(run->written, options->machine, options->software, error);
     if (run->machine == NULL)
@@ -269,7 +273,6 @@ static bool prepare(Run *run, const char *path, GError **error) {
     if (options->memory != NULL && !mtf_bytes_parse(options->memory, &search->memory_limit, error))
         return false;
     mtf_planning_warn_untrained(run->written);
-    mtf_planning_warn_short(run->written, options->seconds);
     search->written = run->written;
     search->precision = mtf_planning_precision_for(run->machine, run->written, options->precision);
     if (!find_meshes(run, error) || !read_variant(options, search, error))
@@ -318,6 +321,7 @@ static MtfPlan *plan_of(Run *run, GError **error) {
         .pricer = &found->answer.pricer,
         .answer = &found->answer,
         .training = g_steal_pointer(&found->training),
+        .training_text = g_steal_pointer(&found->training_text),
         .division = found->division,
         .memory_limit = limit,
         .notes = !run->options->json && g_strcmp0(run->options->output, "-") != 0,
@@ -401,6 +405,7 @@ static bool write_proof(Run *run, GError **error) {
 /* The plan without stages; NULL and an error where none fits. */
 static MtfPlan *make_plan(Run *run, GError **error) {
     MtfSearchReport report = report_of(run);
+    run->searched = g_get_monotonic_time();
     bool proven = write_proof(run, error);
     g_clear_pointer(&run->progress, mtf_search_progress_end);
     if (!proven)
@@ -610,6 +615,32 @@ static bool search_both(Run *run, MtfPipelineFind *find, const char *path, GErro
     return mtf_pipeline_find_finish(find, error);
 }
 
+/* What --seconds may be exceeded by: what a search has begun it ends. */
+#define SECONDS_SHARE 0.05
+#define SECONDS_MORE 1.0
+
+static double seconds_between(gint64 from, gint64 to) {
+    return (double)(to - from) / 1e6;
+}
+
+/* Says what took longer than --seconds, however little was searched. */
+static void warn_late(const Run *run, gint64 begun) {
+    gint64 now = g_get_monotonic_time();
+    double wanted = run->options->seconds, took = seconds_between(begun, now);
+    if (wanted <= 0 || took <= (1 + SECONDS_SHARE) * wanted + SECONDS_MORE)
+        return;
+    g_autofree char *parts =
+        run->searched > 0
+            ? g_strdup_printf(
+                  ": %.1f s to read the graph's %u operations, %.1f s for their layout, "
+                  "%.1f s to make the plan and write it",
+                  seconds_between(begun, run->read), run->written->operations->len,
+                  seconds_between(run->read, run->searched), seconds_between(run->searched, now))
+            : g_strdup("");
+    fprintf(stderr, "meshtf-plan search: warning: this took %.1f s, more than --seconds %g%s\n",
+            took, wanted, parts);
+}
+
 /* A plan of training, cut into stages or not. */
 static bool search_training(Run *run, const char *path, GError **error) {
     MtfSearchPipeline pipeline;
@@ -782,8 +813,11 @@ int mtf_command_search(int argc, char **argv) {
         check_options(&o, &error) && check_inference_options(&o, &error) &&
         check_outputs(&o, &error);
     mtf_in_parallel_set_threads(o.threads);
+    gint64 begun = g_get_monotonic_time();
     done = done && (o.infer != NULL ? search_inference(&o, argv[1], &error)
                                     : search_training(&run, argv[1], &error));
+    if (done)
+        warn_late(&run, begun);
     clear_run(&run);
     clear_options(&o);
     return done ? 0 : mtf_command_line_fail("meshtf-plan search", error);

@@ -28,7 +28,7 @@ static void make_training_graph(Parts *parts) {
     if (parts->plan->training == NULL)
         parts->plan->training = mtf_planning_training_graph(ending->written, ending->variant,
                                                             &parts->division, &parts->error);
-    if (parts->plan->training != NULL && ending->file)
+    if (parts->plan->training != NULL && parts->plan->graph_text == NULL && ending->file)
         mtf_plan_print_graph(parts->plan);
 }
 
@@ -162,6 +162,7 @@ MtfPlan *mtf_plan_end(const MtfPlanEnding *ending, MtfGraph *graph, MtfLayout *l
     g_autoptr(MtfPlan) plan = mtf_planning_plan_begin(graph, layout, ending->pricer, search);
     g_autoptr(GString) unmeasured = g_string_new(NULL);
     plan->training = ending->training;
+    plan->graph_text = ending->training_text;
     Parts parts = {
         .ending = ending, .plan = plan, .division = ending->division, .unmeasured = unmeasured
     };

@@ -23,6 +23,7 @@ typedef struct {
         *answer;        /* of a search, among whose layouts the next best is looked for; or NULL */
     MtfGraph *training; /* the plan's graph, which the plan takes over; or NULL: it is made */
     MtfDivision division; /* of that one */
+    char *training_text;  /* of that one, which the plan takes over; or NULL: it is printed */
     int64_t memory_limit; /* bytes of a device that these layouts fit */
     bool notes, file;     /* notes are wanted; the plan is to be written */
 } MtfPlanEnding;

@@ -106,32 +106,6 @@ void mtf_planning_warn_untrained(const MtfGraph *graph) {
                 graph->name);
 }
 
-/* What --seconds may be exceeded by; and what a plan takes for each operation of the graph as written, in seconds of a
- * processor, where its layout is searched and no rules fit, and where it is known: measured on Transformers of
- * 250 to 1,000 layers. */
-#define SECONDS_SHARE 0.05
-#define SECONDS_MORE 1.0
-#define SEARCH_SECONDS 9e-4
-#define LEAST_SECONDS 2e-4
-
-double mtf_planning_search_seconds(const MtfGraph *graph) {
-    return SEARCH_SECONDS * graph->operations->len;
-}
-
-double mtf_planning_least_seconds(const MtfGraph *graph) {
-    return graph->repeats->len > 0 ? LEAST_SECONDS * graph->operations->len
-                                   : mtf_planning_search_seconds(graph);
-}
-
-void mtf_planning_warn_short(const MtfGraph *graph, double seconds) {
-    double least = mtf_planning_least_seconds(graph);
-    if (seconds > 0 && least > (1 + SECONDS_SHARE) * seconds + SECONDS_MORE)
-        fprintf(stderr,
-                "meshtf-plan: warning: a plan of %u operations may take %.0f s however little "
-                "is searched, more than --seconds %g\n",
-                graph->operations->len, least, seconds);
-}
-
 static MtfGraph *make_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                      GError **error) {
     g_autoptr(MtfGraph) training =

@@ -67,13 +67,6 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
 /* Warns on standard error of a graph to be trained that has no optimizer. */
 void mtf_planning_warn_untrained(const MtfGraph *graph);
 
-/* What a plan of a graph of this size may take however little is searched: its step is made and laid out by hand,
- * lowered, packed and written; and where layers repeat, so that a few say how (deep_search.h). Warns of
- * --seconds that are less than the second; of 0, no limit, never. */
-double mtf_planning_search_seconds(const MtfGraph *graph);
-double mtf_planning_least_seconds(const MtfGraph *graph);
-void mtf_planning_warn_short(const MtfGraph *graph, double seconds);
-
 /* The training graph of a graph, differentiated unless it is one already (it has updates). The result has the
  * whole batch, which `division` divides, is in canonical order and free of composites. */
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,

@@ -61,6 +61,7 @@ typedef struct {
     bool by_hand;              /* layouts made by hand are looked at afterwards */
     const char *collectives;   /* how they go, as of mtf_layout_choose_algorithms, or NULL */
     int64_t bucket_bytes;      /* the one size that buckets may have; 0: any */
+    bool prints;               /* the plan will be written */
     MtfSearchControl *control; /* time, and who listens; or NULL */
     /* Of a step of another kind of plan, 0: none. Variants are given up when their bound says that none
      * of their steps is shorter, however much of it is hidden (mtf_schedule_most_hidden), or as much as of
@@ -75,6 +76,7 @@ typedef struct {
     MtfGraph *graph;    /* its training graph as it is run; NULL: none was searched */
     MtfGraph *training; /* before it was divided, where that was kept, or NULL */
     MtfDivision division; /* of that one */
+    char *training_text;  /* as mtf_plan_graph_text prints it, or NULL */
     MtfPlanAnswer answer;
     MtfLayout *layout;   /* the answer's, settled: its order, buckets and algorithms chosen; or
                             NULL */

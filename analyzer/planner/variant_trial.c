@@ -236,6 +236,7 @@ void mtf_variant_answer_tune(const MtfVariantSearchOptions *options, MtfVariantA
 void mtf_variant_clear_found(MtfVariantAnswer *found) {
     g_clear_pointer(&found->graph, mtf_graph_free);
     g_clear_pointer(&found->training, mtf_graph_free);
+    g_clear_pointer(&found->training_text, g_free);
     g_clear_pointer(&found->program, mtf_program_free);
     g_clear_pointer(&found->layout, mtf_layout_free);
     mtf_plan_answer_clear(&found->answer);

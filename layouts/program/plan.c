@@ -656,9 +656,13 @@ static const MtfGraph *written_graph(const MtfPlan *plan) {
     return plan->training != NULL ? plan->training : plan->graph;
 }
 
+char *mtf_plan_graph_text(const MtfGraph *training) {
+    return print_member(mtf_graph_to_json(training));
+}
+
 void mtf_plan_print_graph(MtfPlan *plan) {
     g_free(plan->graph_text);
-    plan->graph_text = print_member(mtf_graph_to_json(written_graph(plan)));
+    plan->graph_text = mtf_plan_graph_text(written_graph(plan));
 }
 
 void mtf_plan_print_layout(MtfPlan *plan) {

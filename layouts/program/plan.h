@@ -53,6 +53,9 @@ char *mtf_plan_print(const MtfPlan *plan);
 void mtf_plan_print_graph(MtfPlan *plan);
 void mtf_plan_print_layout(MtfPlan *plan);
 
+/* What the first of them prints, where there is no plan yet; free with g_free. */
+char *mtf_plan_graph_text(const MtfGraph *training);
+
 /* Writes the plan whole or not at all; fails when the graph is not in canonical order, since the
  * digest names tensors by number. */
 bool mtf_plan_save(const MtfPlan *plan, const char *path, GError **error);
