@@ -150,11 +150,14 @@ static const MtfKnownLayout *known_layout(const MtfPlanSearch *search, int i) {
 
 static void pose_or_measure_known(int i, void *data) {
     Beginning *all = data;
-    if (i == 0)
+    gint64 begun = g_get_monotonic_time();
+    if (i == 0) {
         all->posed = pose_problem(all->search, all->attempt, all->error);
-    else
+        all->attempt->posing_seconds = (double)(g_get_monotonic_time() - begun) / 1e6;
+    } else {
         all->values[i - 1] = mtf_layout_measure(all->search->graph, &all->attempt->pricer,
                                                 known_layout(all->search, i - 1)->layout);
+    }
 }
 
 /* Poses the problem and, beside that, measures what is known, which of a thousand layers takes longer. Begins with what

@@ -36,6 +36,7 @@ typedef struct {
     MtfIncumbents *incumbents;
     MtfFreeAnswer free;
     MtfSettledLayout settled; /* its layout, settled; or none */
+    double posing_seconds;    /* of its problem */
     bool begun;               /* with a known layout that fits (MtfPlanSearchOptions) */
     int64_t cost;             /* of the best layout; INT64_MAX: none fits */
     bool hopeless;            /* by its bound, or by a draft's step; it has no layout then */

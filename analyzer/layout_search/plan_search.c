@@ -64,11 +64,17 @@ static bool mapping_of_rules(const MtfPlanSearch *search, const MtfMesh *mesh,
     return (double)saved > mtf_plan_search_gap(search) * (double)rules->cost;
 }
 
+/* Whether time is up, or would be before another problem was posed, which takes as long as that of the best. */
+static bool is_late_for_another(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
+    double posing = best != NULL ? best->posing_seconds : 0;
+    return mtf_plan_search_is_late(search) || mtf_search_seconds_left(search->control) < posing;
+}
+
 /* Lays the mesh as suits the best program and searches again, while that pays: while it saves more
  * than the gap, or anything where the mesh would better lie in order. */
 static bool improve_mapping(const MtfPlanSearch *search, MtfMeshAttempt **best, GError **error) {
     for (int round = 0; round < MAPPING_ROUNDS; round++) {
-        if ((*best)->cost == INT64_MAX || (*best)->begun || mtf_plan_search_is_late(search))
+        if ((*best)->cost == INT64_MAX || (*best)->begun || is_late_for_another(search, *best))
             return true;
         g_autoptr(MtfLayout) layout = mtf_mesh_attempt_layout(search, *best);
         g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
@@ -158,7 +164,7 @@ static bool search_mesh(const MtfPlanSearch *search, const MtfMesh *mesh, MtfMes
 static bool search_meshes(const MtfPlanSearch *search, MtfMeshAttempt **best, int *count,
                           GError **error) {
     g_autoptr(GArray) ranked = rank_meshes(search);
-    for (guint i = 0; i < ranked->len && (i == 0 || !mtf_plan_search_is_late(search)); i++) {
+    for (guint i = 0; i < ranked->len && (i == 0 || !is_late_for_another(search, *best)); i++) {
         int index = g_array_index(ranked, int, i);
         const MtfMesh *mesh = &g_array_index(search->meshes, MtfMesh, index);
         if (*best != NULL && g_array_index(search->bounds, int64_t, index) >= (*best)->cost)

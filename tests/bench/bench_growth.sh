@@ -36,9 +36,11 @@ row 'Llama 3.1 405B, 16384 H100, three axes' 0.02 --devices 16384 --machine h100
 
 echo 'axes: transformer-lm demo, 5 s'
 meshtf-plan model transformer-lm --preset demo -o "$dir/graph.json" >/dev/null
+most=6.25
 for mesh in 'a:4' 'a:4;b:4' 'a:4;b:4;c:2' 'a:4;b:2;c:2;d:2' 'a:2;b:2;c:2;d:2;e:2' 'a:2;b:2;c:2;d:2;e:2;f:2'; do
     row "$mesh" - --mesh "$mesh" --max-mesh-dims 6 --seconds 5
 done
+most=
 
 echo 'layers: transformer-lm of 1024, 8x8 TPU v4'
 for layers in 16 64 256 1000; do
