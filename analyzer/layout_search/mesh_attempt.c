@@ -387,7 +387,7 @@ static bool search_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
     MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, attempt);
     options.begun = attempt->begun;
     options.prices = attempt->begun ? search->options->row_prices : NULL;
-    options.draft = mtf_plan_search_is_large(search) && !attempt->begun;
+    options.draft = mtf_plan_search_is_large(search) && !attempt->begun && work == 0;
     options.hopeless_seconds = hopeless_seconds(search, attempt);
     options.bound_only = work > 0;
     options.work = work > 0 ? work : options.work;

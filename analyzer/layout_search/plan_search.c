@@ -200,12 +200,13 @@ static void look_at(int i, void *data) {
         looks->of[i] = mtf_mesh_look(looks->search, mesh, looks->rounds);
 }
 
-/* Whether a first bound is asked which meshes are hopeless beside the rival: of these not even the rules matter. Large
- * graphs take long to pose, and come with the one mesh that few of their layers have chosen. */
+/* Whether a first bound is asked which meshes are hopeless beside the rival: of these not even the rules matter. Very
+ * large graphs take long to pose, and come with the one mesh that few of their layers have chosen. */
 static bool looks_first(const MtfPlanSearch *search) {
     const MtfPlanSearchOptions *options = search->options;
     return options->by_bound && options->rival_seconds > 0 && !options->rules_only &&
-           !mtf_plan_search_is_large(search) && search->meshes->len <= MOST_HOPELESS;
+           search->graph->operations->len <= MTF_VERY_LARGE_OPERATIONS &&
+           search->meshes->len <= MOST_HOPELESS;
 }
 
 /* Whether a longer look is likely to say that all meshes are hopeless, where a short one does not. */

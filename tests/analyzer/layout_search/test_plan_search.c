@@ -3,7 +3,9 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/layout_search/mesh_attempt.h"
+#include "analyzer/models/model_family.h"
 #include "analyzer/planner/mesh_shapes.h"
+#include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
 #include "cost/tune/program_mapping.h"
@@ -148,6 +150,30 @@ static void a_look_says_where_more_rounds_may_find_all_hopeless(void **state) {
     assert_true(nearly > 0);
     assert_false(brief.nearly);
     mtf_plan_answer_clear(&alone);
+}
+
+/* A look at a large graph has a bound, too, though its search begins with a draft that has none: a rival of a third of
+ * what every layout costs is out of reach. */
+static void large_graphs_are_looked_at_by_their_bound(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("a100", NULL);
+    g_autoptr(GArray) mesh = mtf_test_meshes("r:2");
+    MtfModelSettings settings = mtf_model_mlp.presets[0].settings;
+    settings.layers = 700;
+    g_autoptr(MtfGraph) forward = mtf_model_mlp.build(&settings, NULL);
+    g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
+    mtf_graph_canonicalize(graph);
+    assert_true(graph->operations->len > MTF_LARGE_OPERATIONS);
+    MtfPlanSearchOptions options = {
+        .machine = machine, .memory_limit = UNLIMITED, .by_bound = true, .rival_seconds = 1e3
+    };
+    g_autoptr(MtfFirstLook) hopeful = mtf_plan_search_look(graph, mesh, &options);
+    assert_int_equal(hopeful->meshes->len, 1);
+    double least = (double)g_array_index(hopeful->bounds, int64_t, 0) / 1e9;
+    assert_true(least > 0);
+    options.rival_seconds = mtf_machine_step_seconds(machine) + least / 3;
+    g_autoptr(MtfFirstLook) hopeless = mtf_plan_search_look(graph, mesh, &options);
+    assert_int_equal(hopeless->meshes->len, 0);
 }
 
 /* Bytes of the smallest layout made by hand that is shown; free layouts on the way may be smaller. */
@@ -525,6 +551,7 @@ static void repeated_layers_are_alike_unless_asked_otherwise(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_look_says_where_more_rounds_may_find_all_hopeless),
+        cmocka_unit_test(large_graphs_are_looked_at_by_their_bound),
         cmocka_unit_test(repeated_layers_are_alike_unless_asked_otherwise),
         cmocka_unit_test(a_search_ends_where_its_bound_is_far_from_a_rival),
         cmocka_unit_test(no_plan_is_priced_above_a_layout_made_by_hand),
