@@ -250,7 +250,7 @@ static void print_for_people(const MtfInferenceRun *run) {
     else if (max_context(run) == 0)
         printf("context        any: what this model keeps does not grow with the text\n");
     else
-        printf("context        at most %" PRId64 " tokens an example in this layout\n",
+        printf("context        memory has room for %" PRId64 " tokens an example in this layout\n",
                max_context(run));
     g_autofree char *doubt = mtf_doubt_format(run->machine, MTF_JUDGED_INFERENCE);
     if (doubt != NULL)

@@ -85,6 +85,21 @@ static int64_t count_examples(const MtfGraph *graph) {
     return batch >= 0 ? mtf_graph_size(graph, batch) : 1;
 }
 
+/* The graph of a model that has learned fewer positions than the usual context: a context of all of them. */
+static MtfGraph *load_at_its_own(MtfInferenceRun *run, const MtfPlanningGraph *request) {
+    MtfPlanningGraph own = *request;
+    own.length = 0;
+    MtfGraph *graph = mtf_planning_graph_load(&own, NULL);
+    int length = graph != NULL ? mtf_graph_find_dimension(graph, "length") : -1;
+    int64_t context = length >= 0 ? mtf_graph_size(graph, length) - run->sizes.generate : 0;
+    if (context >= 1 && context < run->sizes.context) {
+        run->sizes.context = context;
+        return graph;
+    }
+    mtf_graph_free(graph);
+    return NULL;
+}
+
 static bool load(MtfInferenceRun *run, GError **error) {
     const MtfSearchInference *o = run->options;
     int64_t length =
@@ -96,9 +111,15 @@ static bool load(MtfInferenceRun *run, GError **error) {
                                  .length = (int)MIN(length, INT32_MAX),
                                  .quiet = true,
                                  .sizes_of_models = !mtf_inference_run_is_forward(run) };
-    run->written = mtf_planning_graph_load(&request, error);
-    if (run->written == NULL)
+    GError *cause = NULL;
+    run->written = mtf_planning_graph_load(&request, &cause);
+    if (run->written == NULL && o->context == 0 && !mtf_inference_run_is_forward(run))
+        run->written = load_at_its_own(run, &request);
+    if (run->written == NULL) {
+        g_propagate_error(error, cause);
         return false;
+    }
+    g_clear_error(&cause);
     if (mtf_inference_run_is_forward(run))
         run->sizes.batch = count_examples(run->written);
     run->precision = mtf_planning_inference_precision(run->machine, run->written, o->precision);

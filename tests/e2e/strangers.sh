@@ -44,6 +44,9 @@ refused "do not divide the batch" search gpt-small --devices 4 --dim batch=7 --m
 refused "16GiB" search gpt-small --devices 8 --memory lots
 refused "--devices N" search gpt-small
 refused "the commands are" plan gpt-small --devices 8
+plans gpt2 --devices 1 --infer prefill --layouts rule --machine cpu-host
+claim "a model that learned fewer positions than the usual context is given all of them" says "a context of 1024,"
+refused "more than the 1024 positions it has learned" search gpt2 --devices 1 --infer prefill --context 1200
 run meshtf-plan estimate mlp --mesh a:5 --layout hidden:a -o "$work/perceptron.json"
 refused "reads no tokens" export "$work/perceptron.json" --to megatron
 refused "reads no tokens" export "$work/perceptron.json" --to maxtext
