@@ -139,7 +139,7 @@ while read -r length memory number name; do
         printf "%.9g\n", form[n] }')
     claim "texts of $length: weights $name, $seconds s of exchanges within 2 %" near "$(communication)" "${seconds:-0}" 0.02
 done <<'END'
-16 18MiB 1 stationary
+16 17.9MiB 1 stationary
 256 34MiB 2 gathered by one axis
 4096 236MiB 3 gathered
 END
