@@ -79,18 +79,19 @@ static char *sentence_of(const Options *options, const Outcome *outcome) {
     GString *text = g_string_new(NULL);
     g_string_append_printf(text, "fitted from %s", options->machine);
     if (fit->rows > 0)
-        g_string_append_printf(text, " to %d runs, mean error %.1f %% (before %.1f %%)", fit->rows,
-                               100 * fit->after, 100 * fit->before);
+        g_string_append_printf(text, " to %d run%s, mean error %.1f %% (before %.1f %%)", fit->rows,
+                               fit->rows == 1 ? "" : "s", 100 * fit->after, 100 * fit->before);
     if (fit->rows > 0 && !isnan(fit->crossed))
         g_string_append_printf(text, ", of runs left out %.1f %%", 100 * fit->crossed);
     for (int kind = 0; kind < MTF_SWEEP_KINDS; kind++)
         if (outcome->sweeps[kind].rows > 0)
-            g_string_append_printf(text, "; %s to %d measurements within %.1f %%",
+            g_string_append_printf(text, "; %s to %d measurement%s within %.1f %%",
                                    sweep_words[kind], outcome->sweeps[kind].rows,
+                                   outcome->sweeps[kind].rows == 1 ? "" : "s",
                                    100 * mean_error(&outcome->sweeps[kind]));
     if (outcome->collective_rows > 0)
-        g_string_append_printf(text, "; collectives as in %d measurements",
-                               outcome->collective_rows);
+        g_string_append_printf(text, "; collectives as in %d measurement%s",
+                               outcome->collective_rows, outcome->collective_rows == 1 ? "" : "s");
     return g_string_free(text, FALSE);
 }
 

@@ -313,12 +313,21 @@ static bool begins_word(const char *text, const char *word) {
     return false;
 }
 
+/* The library's machine that a text names; NULL: none. */
+static const char *machine_in(const char *text) {
+    for (gsize i = 0; i < G_N_ELEMENTS(hardware_names); i++)
+        if (begins_word(text, hardware_names[i].words))
+            return hardware_names[i].machine;
+    return NULL;
+}
+
+/* Which card it is may stand beside its network ("500 W"), which some are called after ("DGX A100"); other hardware there
+ * is no card of that name. */
 static void read_hardware(Reader *reader) {
     MtfRunRow *row = reader->row;
     g_autofree char *both = g_strdup_printf("%s; %s", row->hardware, reader->topology);
-    for (gsize i = 0; i < G_N_ELEMENTS(hardware_names) && row->machine == NULL; i++)
-        if (begins_word(both, hardware_names[i].words))
-            row->machine = g_strdup(hardware_names[i].machine);
+    bool other = *row->hardware != '\0' && machine_in(row->hardware) == NULL;
+    row->machine = other ? NULL : g_strdup(machine_in(both));
     if (has_word(row->hardware, "pcie"))
         give_up(reader, "no machine of the library has cards on PCIe");
     if (row->machine == NULL)

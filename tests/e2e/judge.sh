@@ -162,6 +162,7 @@ claim "likewise of recomputation" doubts "recompute=often" 'recompute "often" is
 claim "and of what was measured" doubts "measured_quantity=mfu" 'measured_quantity "mfu" is none of s_per_step'
 claim "no step in float32 is priced as one in bfloat16" doubts "precision=fp32" 'steps in "fp32" are not priced'
 claim "a card with another name in its own is none of that" doubts "hardware=GH200" "no machine of the library"
+claim "nor one beside a network that is called after it" doubts "hardware=V900 device_topology=DGX~A100" "no machine of the library"
 claim "nor is one on PCIe" doubts "hardware=a100-80g-pcie" "cards on PCIe"
 claim "nor may a token choose more experts than there are" doubts "notes=8~experts~top-9" "more experts than there are"
 claim "nor ranks share an expert" doubts "notes=8~experts~top-2 ep=16 dp=16 devices=128 global_batch=64" "not divided evenly"
