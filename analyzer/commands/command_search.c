@@ -731,6 +731,14 @@ static bool check_outputs(const Options *o, GError **error) {
         TEXT("certificate", 0, certificate,                                                     \
              "Write what proves the bound of that problem, for meshtf-plan verify", "FILE")
 
+/* When the search ends. */
+#define LIMIT_OPTIONS                                                                                 \
+    OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),           \
+        OTHER(                                                                                        \
+            "gap", G_OPTION_ARG_DOUBLE, gap,                                                          \
+            "Stop within this share of the optimum (0; of inference 0.0001, for large graphs 0.005)", \
+            "G")
+
 /* What a plan must be to run elsewhere, and its drawings. */
 #define EXPORT_OPTIONS                                                                   \
     TEXT("exportable", 0, exportable, "Only plans that this system can run",             \
@@ -787,11 +795,7 @@ int mtf_command_search(int argc, char **argv) {
         PIPELINE_OPTIONS,
         TEXT("precision", 0, precision, "f32, f64 or bf16 (the machine's own for graphs in f32)",
              "P"),
-        OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
-        OTHER(
-            "gap", G_OPTION_ARG_DOUBLE, gap,
-            "Stop within this share of the optimum (0; of inference 0.0001, for large graphs 0.005)",
-            "G"),
+        LIMIT_OPTIONS,
         OTHER("seed", G_OPTION_ARG_INT, seed, "Of the random choices among free layouts", "N"),
         OTHER("threads", G_OPTION_ARG_INT, threads,
               "Threads, at most (one for each processor); without --seconds the plan is the same",

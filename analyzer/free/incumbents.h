@@ -42,6 +42,7 @@ typedef struct {
     double step_seconds;       /* … */
 } MtfLayoutMeasures;
 
+/* Lowers the layout and prices its program. */
 MtfLayoutMeasures mtf_layout_measure(const MtfGraph *graph, const MtfPricer *pricer,
                                      const MtfLayout *layout);
 
