@@ -56,7 +56,7 @@ typedef struct {
     char *notes;             /* on its plan, for people */
     cJSON *pipeline;         /* what was found in stages, where they were searched, too */
     double pipeline_seconds; /* of a step of that; 0: none was found */
-    gint64 read, searched;   /* monotonic microseconds when that was done, 0: it was not */
+    MtfSearchTimes times;
 } Run;
 
 /* ---- Ctrl-C --------------------------------------------------------------------- */
@@ -236,9 +236,7 @@ static MtfVariantSearchOptions options_of(const Options *options) {
                                       .seed = (guint64)options->seed,
                                       .keep_problem = options->dump != NULL,
                                       .by_hand = mtf_framework_named(options->exportable) != NULL,
-                                      .collectives = options->collectives,
-                                      .prints =
-                                          options->output != NULL || options->report != NULL };
+                                      .collectives = options->collectives };
 }
 
 static bool prepare(Run *run, const char *path, GError **error) {
@@ -257,13 +255,14 @@ static bool prepare(Run *run, const char *path, GError **error) {
     *search = options_of(options);
     search->rival_seconds = run->pipeline_seconds;
     search->control = &run->control;
+    search->prints = options->output != NULL || options->report != NULL;
     run->progress = mtf_search_progress_begin();
     run->control.interrupted = was_interrupted;
     run->control.listener = mtf_search_progress_listener(run->progress);
     run->written = mtf_planning_graph_load(&request, error);
     if (run->written == NULL)
         return false;
-    run->read = g_get_monotonic_time();
+    run->times.read = g_get_monotonic_time();
     run->machine =
         mtf_planning_machine_for(run->written, options->machine, options->software, error);
     if (run->machine == NULL)
@@ -405,7 +404,7 @@ static bool write_proof(Run *run, GError **error) {
 /* The plan without stages; NULL and an error where none fits. */
 static MtfPlan *make_plan(Run *run, GError **error) {
     MtfSearchReport report = report_of(run);
-    run->searched = g_get_monotonic_time();
+    run->times.searched = g_get_monotonic_time();
     bool proven = write_proof(run, error);
     g_clear_pointer(&run->progress, mtf_search_progress_end);
     if (!proven)
@@ -615,32 +614,6 @@ static bool search_both(Run *run, MtfPipelineFind *find, const char *path, GErro
     return mtf_pipeline_find_finish(find, error);
 }
 
-/* What --seconds may be exceeded by: what a search has begun it ends. */
-#define SECONDS_SHARE 0.05
-#define SECONDS_MORE 1.0
-
-static double seconds_between(gint64 from, gint64 to) {
-    return (double)(to - from) / 1e6;
-}
-
-/* Says what took longer than --seconds, however little was searched. */
-static void warn_late(const Run *run, gint64 begun) {
-    gint64 now = g_get_monotonic_time();
-    double wanted = run->options->seconds, took = seconds_between(begun, now);
-    if (wanted <= 0 || took <= (1 + SECONDS_SHARE) * wanted + SECONDS_MORE)
-        return;
-    g_autofree char *parts =
-        run->searched > 0
-            ? g_strdup_printf(
-                  ": %.1f s to read the graph's %u operations, %.1f s for their layout, "
-                  "%.1f s to make the plan and write it",
-                  seconds_between(begun, run->read), run->written->operations->len,
-                  seconds_between(run->read, run->searched), seconds_between(run->searched, now))
-            : g_strdup("");
-    fprintf(stderr, "meshtf-plan search: warning: this took %.1f s, more than --seconds %g%s\n",
-            took, wanted, parts);
-}
-
 /* A plan of training, cut into stages or not. */
 static bool search_training(Run *run, const char *path, GError **error) {
     MtfSearchPipeline pipeline;
@@ -659,6 +632,15 @@ static bool search_training(Run *run, const char *path, GError **error) {
                : mtf_pipeline_find_finish(find, error);
 }
 
+static bool search(Run *run, const char *path, GError **error) {
+    run->times.begun = g_get_monotonic_time();
+    bool done = run->options->infer != NULL ? search_inference(run->options, path, error)
+                                            : search_training(run, path, error);
+    if (done)
+        mtf_search_warn_late(run->options->seconds, &run->times, run->written);
+    return done;
+}
+
 /* Nobody is to hear after hours that there is no such folder. */
 static bool check_outputs(const Options *o, GError **error) {
     return mtf_output_check_file(o->output, error) && mtf_output_check_file(o->dump, error) &&
@@ -673,7 +655,6 @@ static bool check_outputs(const Options *o, GError **error) {
 #define OTHER(name, type, field, help, what) \
     { name, 0, 0, type, &o.field, help, what }
 
-/* Of plans that run a model. */
 /* An ONNX file becomes a graph to train by a loss, any model one to run without. */
 #define LOSS_AND_INFERENCE_OPTIONS                                          \
     TEXT("loss", 0, loss, "Train an ONNX file by this loss, or by its own", \
@@ -817,11 +798,7 @@ int mtf_command_search(int argc, char **argv) {
         check_options(&o, &error) && check_inference_options(&o, &error) &&
         check_outputs(&o, &error);
     mtf_in_parallel_set_threads(o.threads);
-    gint64 begun = g_get_monotonic_time();
-    done = done && (o.infer != NULL ? search_inference(&o, argv[1], &error)
-                                    : search_training(&run, argv[1], &error));
-    if (done)
-        warn_late(&run, begun);
+    done = done && search(&run, argv[1], &error);
     clear_run(&run);
     clear_options(&o);
     return done ? 0 : mtf_command_line_fail("meshtf-plan search", error);

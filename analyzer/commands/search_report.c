@@ -365,3 +365,31 @@ void mtf_search_print_json(const MtfSearchReport *report, const MtfPlan *plan) {
     mtf_json_add_number(object, "seconds", report->found->wall_seconds);
     mtf_json_say(object);
 }
+
+/* ---- What took too long ------------------------------------------------------------------------ */
+
+/* What --seconds may be exceeded by: what a search has begun it ends. */
+#define SECONDS_SHARE 0.05
+#define SECONDS_MORE 1.0
+
+static double seconds_between(gint64 from, gint64 to) {
+    return (double)(to - from) / 1e6;
+}
+
+void mtf_search_warn_late(double wanted, const MtfSearchTimes *times, const MtfGraph *written) {
+    gint64 now = g_get_monotonic_time();
+    double took = seconds_between(times->begun, now);
+    if (wanted <= 0 || took <= (1 + SECONDS_SHARE) * wanted + SECONDS_MORE)
+        return;
+    g_autofree char *parts =
+        times->searched > 0
+            ? g_strdup_printf(
+                  ": %.1f s to read the graph's %u operations, %.1f s for their layout, "
+                  "%.1f s to make the plan and write it",
+                  seconds_between(times->begun, times->read), written->operations->len,
+                  seconds_between(times->read, times->searched),
+                  seconds_between(times->searched, now))
+            : g_strdup("");
+    fprintf(stderr, "meshtf-plan search: warning: this took %.1f s, more than --seconds %g%s\n",
+            took, wanted, parts);
+}

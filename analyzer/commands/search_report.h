@@ -30,4 +30,12 @@ void mtf_search_add_variants(cJSON *object, const MtfVariantAnswer *found);
 /* Sets the error that says that nothing fits, and what would; false. */
 bool mtf_search_fail_unfit(const MtfSearchReport *report, GError **error);
 
+/* When a command began, had read its graph and had searched; monotonic microseconds, 0: it did not. */
+typedef struct {
+    gint64 begun, read, searched;
+} MtfSearchTimes;
+
+/* Says on standard error what took longer than the `wanted` seconds, 0 for no limit, however little was searched. */
+void mtf_search_warn_late(double wanted, const MtfSearchTimes *times, const MtfGraph *written);
+
 #endif
