@@ -37,8 +37,7 @@ typedef struct {
     int devices, max_axes, seed, threads, frontier, batch, length;
     char *stages;
     char *infer, *cache_memory, *weights, *prefill_devices;
-    int context, generate;
-    int chunks;
+    int context, generate, chunks;
     double seconds, gap;
     gboolean even, json;
 } Options;
@@ -633,7 +632,6 @@ static bool search_training(Run *run, const char *path, GError **error) {
 }
 
 static bool search(Run *run, const char *path, GError **error) {
-    run->times.begun = g_get_monotonic_time();
     bool done = run->options->infer != NULL ? search_inference(run->options, path, error)
                                             : search_training(run, path, error);
     if (done)
@@ -792,7 +790,7 @@ int mtf_command_search(int argc, char **argv) {
         G_OPTION_ENTRY_NULL,
     };
     GError *error = NULL;
-    Run run = { .options = &o };
+    Run run = { .options = &o, .times.begun = g_get_monotonic_time() };
     bool done =
         mtf_command_line_parse(&argc, &argv, entries, "GRAPH --devices N", summary, 1, 1, &error) &&
         check_options(&o, &error) && check_inference_options(&o, &error) &&
