@@ -136,9 +136,10 @@ static int64_t take_choice(Search *search, const int *choice) {
 /* ---- The solver ---------------------------------------------------------------------------- */
 
 /* Methods that are left out: where work is limited, the many searches for others than the cheapest layout of
- * all (under lower limits, of alike layers) do without neighbourhoods; under a limit that was lowered for
- * what packing adds without the integer program, whose bound nobody asks for there; and where they begin with a choice
- * that is as good, without alike layers. */
+ * all (under lower limits, of alike layers) do without neighbourhoods; those for a short step, of which nothing is
+ * proven, without excluding single values; under a limit that was lowered for what packing adds none asks the integer
+ * program, whose bound nobody asks for there; and where they begin with a choice that is as good, none looks for alike
+ * layers. */
 static MtfSolveMethods spared(const Search *search) {
     const MtfFreeSearchOptions *options = search->options;
     bool lowered = mtf_layout_problem_limit(search->limited) < options->memory_limit;
@@ -146,7 +147,8 @@ static MtfSolveMethods spared(const Search *search) {
     MtfSolveMethods near =
         plain || mtf_search_has_deadline(options->control) ? 0 : MTF_METHOD_NEIGHBOURHOODS;
     MtfSolveMethods alike = options->begun && search->start != NULL ? MTF_METHOD_ALIKE : 0;
-    return alike | near | (lowered ? MTF_METHOD_PROGRAM : 0);
+    MtfSolveMethods proofs = options->most_seconds > 0 ? MTF_METHOD_PROBE : 0;
+    return alike | near | proofs | (lowered ? MTF_METHOD_PROGRAM : 0);
 }
 
 /* Solves under the problem's present limit; `infeasibility` may be NULL. Only bounds under the user's

@@ -17,7 +17,7 @@
  * is only looked for, not proven. */
 #define TIGHTER_PROGRAM 1e8
 #define TIGHTER_GAP 0.005
-#define MOST_ROUNDS 60
+#define MOST_ROUNDS 12
 #define TIGHTER_ENTRIES 1e8
 
 /* The largest limit below `bytes` of a row that is the same for all searches, eight to each power
