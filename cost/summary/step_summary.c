@@ -224,10 +224,14 @@ static void append_memory(GString *text, const cJSON *predicted) {
     double device = mtf_json_number_of(predicted, "device_memory_bytes", 0);
     g_autofree char *whole = mtf_bytes_format(device);
     double given = mtf_json_number_of(predicted, "given_bytes", 0);
+    g_autofree char *needed = mtf_bytes_format(given);
     if (given > limit_bytes)
         append_what_is_given(text, predicted);
     else if (device > 0)
-        g_string_append_printf(text, "; %s with what the software keeps", whole);
+        g_string_append_printf(text,
+                               "; the software needs %s of these, and %s in all with its context "
+                               "and what its allocator keeps",
+                               needed, whole);
     double host_limit = mtf_json_number_of(predicted, "host_memory_limit", 0);
     g_autofree char *on_host =
         mtf_bytes_format(mtf_json_number_of(predicted, "host_memory_bytes", 0));
