@@ -128,24 +128,12 @@ static int in_proportion(const MtfVariantSearchOptions *options, const MtfGraph 
     return (int)ceil(some * share);
 }
 
-/* The options with the variant and the mesh of an answer; `mesh` holds that. */
+/* The options with the variant and the mesh of what was found of the few; `mesh` holds that. */
 static MtfVariantSearchOptions narrowed(const MtfVariantSearchOptions *options, const MtfGraph *few,
-                                        MtfVariantAnswer *found, GArray *mesh) {
-    const MtfStepVariant *variant =
-        &g_array_index(found->variants, MtfStepCandidate, found->variant).variant;
-    g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(&found->answer, found->graph);
-    MtfVariantSearchOptions one = *options;
-    g_array_append_val(mesh, layout->mesh);
-    one.meshes = mesh;
-    one.microbatches = MAX(1, variant->microbatches);
-    one.recompute = (int)variant->recompute;
-    one.recomputed_layers = in_proportion(options, few, variant->recomputed_layers);
-    one.offload = (int)variant->offload;
-    one.offloaded_layers = in_proportion(options, few, variant->offloaded_layers);
-    one.key_parts = MAX(1, variant->key_parts);
-    one.ring = MAX(1, variant->ring);
-    one.no_rules = !found->answer.rules.found && !found->answer.rules.stopped;
-    one.bucket_bytes = found->layout != NULL ? found->layout->execution.bucket_bytes : 0;
+                                        const MtfVariantAnswer *found, GArray *mesh) {
+    MtfVariantSearchOptions one = mtf_variant_search_narrowed(options, found, mesh);
+    one.recomputed_layers = in_proportion(options, few, one.recomputed_layers);
+    one.offloaded_layers = in_proportion(options, few, one.offloaded_layers);
     return one;
 }
 

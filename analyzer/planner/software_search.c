@@ -104,6 +104,30 @@ static bool search_again(Search *search, double limit, GError **error) {
     return true;
 }
 
+/* Searches the variant and the mesh of the first plan alone where programs may take `limit`; true, with the plan taken,
+ * where it fits and its step is nearly as short. */
+static bool search_near(Search *search, double limit) {
+    g_autoptr(GArray) mesh = g_array_new(FALSE, FALSE, sizeof(MtfMesh));
+    MtfVariantSearchOptions one = mtf_variant_search_narrowed(search->options, search->best, mesh);
+    MtfVariantAnswer found;
+    one.memory_limit = (int64_t)limit;
+    bool near = mtf_deep_search(&one, search->large, &found, NULL) && found.answer.found &&
+                found.answer.step_seconds <= NEAR * search->best->answer.step_seconds;
+    if (near) {
+        mtf_variant_answer_tune(&one, &found);
+        near =
+            mtf_framework_memory(found.program, one.machine->software).given <= search->room.limit;
+    }
+    if (near) {
+        *search->programs_limit = one.memory_limit;
+        mtf_variant_answer_clear(search->best);
+        *search->best = found;
+    } else {
+        mtf_variant_answer_clear(&found);
+    }
+    return near;
+}
+
 static bool fail_stopped(const Search *search, GError **error) {
     g_autofree char *needs = mtf_bytes_format(search->least.given);
     g_autofree char *limit = mtf_bytes_format(search->room.limit);
@@ -135,8 +159,10 @@ static bool search_lower(Search *search, GError **error) {
     const MtfSearchControl *control = search->options->control;
     double limit = next_limit(&search->room), first = search->best->answer.step_seconds;
     GError *cause = NULL;
+    mtf_search_tell_phase(control, "looking for a plan that the software can run");
+    if (limit > 0 && !mtf_search_is_over(control) && search_near(search, limit))
+        return true;
     for (int n = 1; n < MOST_SEARCHES && limit > 0 && !mtf_search_is_over(control); n++) {
-        mtf_search_tell_phase(control, "looking for a plan that the software can run");
         bool done = search_again(search, limit, &cause);
         bool near =
             search->room.fits.programs > 0 && search->best->answer.step_seconds <= NEAR * first;

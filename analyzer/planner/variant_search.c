@@ -239,6 +239,26 @@ static double seconds_since(gint64 begin) {
     return (double)(g_get_monotonic_time() - begin) / 1e6;
 }
 
+MtfVariantSearchOptions mtf_variant_search_narrowed(const MtfVariantSearchOptions *options,
+                                                    const MtfVariantAnswer *found, GArray *mesh) {
+    const MtfStepVariant *variant =
+        &g_array_index(found->variants, MtfStepCandidate, found->variant).variant;
+    g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(&found->answer, found->graph);
+    MtfVariantSearchOptions one = *options;
+    g_array_append_val(mesh, layout->mesh);
+    one.meshes = mesh;
+    one.microbatches = MAX(1, variant->microbatches);
+    one.recompute = (int)variant->recompute;
+    one.recomputed_layers = variant->recomputed_layers;
+    one.offload = (int)variant->offload;
+    one.offloaded_layers = variant->offloaded_layers;
+    one.key_parts = MAX(1, variant->key_parts);
+    one.ring = MAX(1, variant->ring);
+    one.no_rules = !found->answer.rules.found && !found->answer.rules.stopped;
+    one.bucket_bytes = found->layout != NULL ? found->layout->execution.bucket_bytes : 0;
+    return one;
+}
+
 bool mtf_variant_search(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer,
                         GError **error) {
     *answer = (MtfVariantAnswer){ .variants = find_variants(options, error) };

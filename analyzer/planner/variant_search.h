@@ -91,6 +91,10 @@ bool mtf_variant_search(const MtfVariantSearchOptions *options, MtfVariantAnswer
                         GError **error);
 void mtf_variant_answer_clear(MtfVariantAnswer *answer);
 
+/* The options of a search of the answer's variant on its mesh alone, which `mesh`, empty, comes to hold. */
+MtfVariantSearchOptions mtf_variant_search_narrowed(const MtfVariantSearchOptions *options,
+                                                    const MtfVariantAnswer *found, GArray *mesh);
+
 /* Settles the layout of an answer that was found, where that is not done yet. */
 void mtf_variant_answer_tune(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer);
 
