@@ -582,16 +582,14 @@ bool mtf_machine_names_rate(const MtfMachine *machine, const char *dtype) {
     return find_rate(machine, dtype) != NULL;
 }
 
-/* Where there are no products of bfloat16, training in two bytes means fp16; where there are none of
- * that either, they are widened and multiplied in float32. */
-static const char *multiplied_type(const MtfMachine *machine, const char *dtype) {
+const char *mtf_machine_multiplied_type(const MtfMachine *machine, const char *dtype) {
     if (strcmp(dtype, "bf16") != 0 || find_rate(machine, dtype) != NULL)
         return dtype;
     return find_rate(machine, "fp16") != NULL ? "fp16" : "f32";
 }
 
 double mtf_machine_peak_flops(const MtfMachine *machine, const char *dtype) {
-    const double *rate = find_rate(machine, multiplied_type(machine, dtype));
+    const double *rate = find_rate(machine, mtf_machine_multiplied_type(machine, dtype));
     if (rate != NULL)
         return *rate;
     double slowest = machine->rate[0].value;
@@ -605,7 +603,7 @@ double mtf_machine_flops(const MtfMachine *machine, const char *dtype) {
 }
 
 MtfPeaks mtf_machine_peaks(const MtfMachine *machine, const char *dtype) {
-    const char *multiplied = multiplied_type(machine, dtype);
+    const char *multiplied = mtf_machine_multiplied_type(machine, dtype);
     return (MtfPeaks){ multiplied, mtf_machine_flops(machine, dtype),
                        mtf_machine_memory_bandwidth(machine) };
 }

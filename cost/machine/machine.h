@@ -133,6 +133,10 @@ bool mtf_machine_slice(const MtfMachine *machine, int64_t devices, MtfNetwork *s
 /* Whether the machine has a figure for that dtype. */
 bool mtf_machine_names_rate(const MtfMachine *machine, const char *dtype);
 
+/* What products of a dtype are multiplied in: where there are none of bfloat16, training in two bytes means fp16; where
+ * there are none of that either, they are widened to float32. */
+const char *mtf_machine_multiplied_type(const MtfMachine *machine, const char *dtype);
+
 /* Peak and derated flop/s of one device for a dtype ("f32"). "bf16" without a figure of its own
  * gets float32's, any other the slowest figure of the machine. */
 double mtf_machine_peak_flops(const MtfMachine *machine, const char *dtype);

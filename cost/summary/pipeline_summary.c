@@ -66,6 +66,8 @@ static void add_speed(const MtfPipelinePlan *pipeline) {
                            .items = mtf_json_text_of(stage_at(pipeline, reader), "items"),
                            .items_per_step = stage_number(pipeline, reader, "items_per_step"),
                            .peak = stage_number(pipeline, 0, "peak_flops_per_second"),
+                           .peak_precision =
+                               mtf_json_text_of(stage_at(pipeline, 0), "peak_precision"),
                            .devices = mtf_pipeline_devices(pipeline) };
     for (int s = 0; s < pipeline->order->stages; s++)
         speed.model_flops += stage_number(pipeline, s, "model_flops");

@@ -82,6 +82,7 @@ void mtf_summary_add_speed(cJSON *predicted, const MtfStepSpeed *speed) {
     mtf_json_add_number(predicted, "mfu", speed->peak > 0 ? rate / speed->peak : 0);
     mtf_json_add_number(predicted, "flops_per_second_per_device", rate);
     mtf_json_add_number(predicted, "peak_flops_per_second", speed->peak);
+    cJSON_AddStringToObject(predicted, "peak_precision", speed->peak_precision);
 }
 
 static void add_speed(cJSON *object, const MtfPricer *pricer, const MtfProgram *program) {
@@ -93,6 +94,8 @@ static void add_speed(cJSON *object, const MtfPricer *pricer, const MtfProgram *
                            .items_per_step = count,
                            .model_flops = model_flops(graph),
                            .peak = mtf_machine_peak_flops(pricer->machine, precision),
+                           .peak_precision =
+                               mtf_machine_multiplied_type(pricer->machine, precision),
                            .devices = mtf_mesh_size(&program->layout->mesh) };
     mtf_summary_add_speed(object, &speed);
 }
@@ -193,9 +196,10 @@ static void append_speed(GString *text, const cJSON *predicted) {
     if (mtf_json_number_of(predicted, "items_per_second", 0) > 0)
         g_string_append_printf(text, ", %s %s/s", g_strchomp(items),
                                mtf_json_text_of(predicted, "items"));
+    const char *type = mtf_json_text_of(predicted, "peak_precision"); /* of older plans none */
     g_string_append_printf(text, ", MFU %.3g %% (%sFLOP/s a device, peak %sFLOP/s in %s)\n",
                            100 * mtf_json_number_of(predicted, "mfu", 0), rate, peak,
-                           mtf_json_text_of(predicted, "precision"));
+                           *type != '\0' ? type : mtf_json_text_of(predicted, "precision"));
 }
 
 /* Why the software could not run the plan, whatever programs of our own need. */

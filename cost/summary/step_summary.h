@@ -3,7 +3,7 @@
  * fast, how well the devices are used, whether it fits, what bounds the step. Members of `predicted`:
  *
  *     {"parallelism", "degrees": {…}, "precision", "items", "items_per_step", "items_per_second",
- *      "model_flops", "mfu", "flops_per_second_per_device", "peak_flops_per_second",
+ *      "model_flops", "mfu", "flops_per_second_per_device", "peak_flops_per_second", "peak_precision",
  *      "memory_limit", "memory_share", "fits", "bound_by", "shares": {name: seconds},
  *      "unaligned": {…} (unaligned_products.h)}, and what the framework takes (framework_memory.h)
  *
@@ -26,11 +26,12 @@ void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram
 typedef struct {
     const char *precision, *items;
     double items_per_step, model_flops;
-    double peak; /* of a device, floating-point operations a second */
+    double peak;                /* of a device, floating-point operations a second, */
+    const char *peak_precision; /* of these */
     int64_t devices;
 } MtfStepSpeed;
 
-/* Adds "precision" to "peak_flops_per_second" of the members above; `predicted` has "step_seconds". */
+/* Adds "precision" to "peak_precision" of the members above; `predicted` has "step_seconds". */
 void mtf_summary_add_speed(cJSON *predicted, const MtfStepSpeed *speed);
 
 /* Where what a line says begins, behind its word. */

@@ -75,7 +75,8 @@ static void add_time(GPtrArray *lines, const MtfStepFacts *facts) {
     g_autofree char *flops = mtf_count_format(rate);
     add(lines, "step time",
         g_strdup_printf("%s predicted%s; %sflop/s a device, %.1f %% of its %s peak", text, speed,
-                        flops, peak > 0 ? 100 * rate / peak : 0, precision));
+                        flops, peak > 0 ? 100 * rate / peak : 0,
+                        mtf_machine_multiplied_type(facts->machine, precision)));
 }
 
 static char *decision_text(const cJSON *next) {

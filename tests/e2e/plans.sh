@@ -26,6 +26,7 @@ claim "and so does the page" grep -q 'data parallel 8' "$work/page/index.html"
 
 run meshtf-plan estimate "$work/gpt2.json" --machine v100 --mesh data:8 --layout batch:data
 claim "on V100 in two bytes, too, at the rate of its tensor cores" says "precision      bf16, at the rate of fp16 (the machine's own"
+claim "which is what its peak is of" says "peak 125 TFLOP/s in fp16"
 run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' -o "$work/small.json"
 claim "without a machine the first line says so" sh -c "head -n 1 '$work/out' | grep -q 'no --machine given'"
 claim "the next best kind of plan has its price" grep -q '^next best .*% longer' "$work/out"
