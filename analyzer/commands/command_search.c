@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan search: finds the best layout, proves how good it is, writes the plan. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/commands/interrupt.h"
 #include "analyzer/commands/report_child.h"
 #include "analyzer/commands/search_pipeline.h"
 #include "analyzer/commands/search_report.h"
@@ -21,7 +22,6 @@
 #include "layouts/program/passes.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,25 +57,6 @@ typedef struct {
     double pipeline_seconds; /* of a step of that; 0: none was found */
     MtfSearchTimes times;
 } Run;
-
-/* ---- Ctrl-C --------------------------------------------------------------------- */
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number) {
-    (void)signal_number;
-    interrupted = 1;
-}
-
-/* The first Ctrl-C ends the search and keeps its best; a second one kills. */
-static void catch_interrupt(void) {
-    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
-    sigaction(SIGINT, &action, NULL);
-}
-
-static bool was_interrupted(void) {
-    return interrupted != 0;
-}
 
 /* ---- What is searched ------------------------------------------------------------------------ */
 
@@ -250,13 +231,13 @@ static bool prepare(Run *run, const char *path, GError **error) {
                                  .loss = options->loss,
                                  .pads = (const char *const *)options->pads,
                                  .even = options->even };
-    catch_interrupt();
+    mtf_interrupt_catch();
     *search = options_of(options);
     search->rival_seconds = run->pipeline_seconds;
     search->control = &run->control;
     search->prints = options->output != NULL || options->report != NULL;
     run->progress = mtf_search_progress_begin();
-    run->control.interrupted = was_interrupted;
+    run->control.interrupted = mtf_interrupt_was_caught;
     run->control.listener = mtf_search_progress_listener(run->progress);
     run->written = mtf_planning_graph_load(&request, error);
     if (run->written == NULL)
@@ -570,8 +551,8 @@ static bool search_inference(const Options *o, const char *path, GError **error)
                                      .seed = o->seed,
                                      .json = o->json,
                                      .uniform = o->alike,
-                                     .interrupted = was_interrupted };
-    catch_interrupt();
+                                     .interrupted = mtf_interrupt_was_caught };
+    mtf_interrupt_catch();
     return mtf_search_inference(&inference, error);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan solve FILE: a layout problem in the IOPDDL JSON format. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/commands/interrupt.h"
 #include "analyzer/solver/problem/layout_problem_json.h"
 #include "analyzer/solver/search/layout_solve.h"
 #include "layouts/base/command_line.h"
@@ -9,7 +10,6 @@
 #include "layouts/base/output_guard.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,22 +25,10 @@ static const char summary[] =
     "  meshtf-plan solve problem.json --certificate proof.txt && meshtf-plan verify problem.json proof.txt\n\n"
     "Ctrl-C stops the search and prints the best choice so far.";
 
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number) {
-    (void)signal_number;
-    interrupted = 1;
-    signal(SIGINT, SIG_DFL); /* a second one quits */
-}
-
 typedef struct Progress {
     gint64 shown; /* monotonic microseconds of the last line */
     bool drawn;
 } Progress;
-
-static bool was_interrupted(void) {
-    return interrupted != 0;
-}
 
 static void show_progress(double cost, double bound, void *user) {
     Progress *progress = user;
@@ -145,12 +133,11 @@ static int solve_file(const char *path, const MtfSolveOptions *wanted, double se
     double reading = (double)(g_get_monotonic_time() - begin) / 1e6;
     Progress progress = { 0 };
     const MtfSearchListener listener = { .bound = show_progress, .user = &progress };
-    control.interrupted = was_interrupted;
+    control.interrupted = mtf_interrupt_was_caught;
     control.listener = isatty(STDERR_FILENO) ? &listener : NULL;
     options.control = &control;
-    signal(SIGINT, on_interrupt);
+    mtf_interrupt_catch();
     g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, &error);
-    signal(SIGINT, SIG_DFL);
     if (progress.drawn)
         fputs("\r\033[K", stderr);
     if (solution != NULL)
