@@ -180,6 +180,12 @@ static bool search_lower(Search *search, GError **error) {
                                                     : fail_unfit(search, error);
 }
 
+/* Whether the plan of another kind is better already: under less memory this one's step is no shorter. */
+static bool is_beaten(const MtfVariantSearchOptions *options, const MtfVariantAnswer *answer) {
+    return options->rival_seconds > 0 &&
+           (answer->given_up || answer->answer.step_seconds > options->rival_seconds);
+}
+
 bool mtf_software_search(const MtfVariantSearchOptions *options, guint large,
                          MtfVariantAnswer *answer, int64_t *programs_limit, GError **error) {
     Search search = { .options = options,
@@ -190,5 +196,6 @@ bool mtf_software_search(const MtfVariantSearchOptions *options, guint large,
     *programs_limit = options->memory_limit;
     return mtf_deep_search(options, large, answer, error) &&
            (options->machine->software == NULL || !answer->answer.found ||
-            note_plan(&search, search.room.limit, answer) || search_lower(&search, error));
+            is_beaten(options, answer) || note_plan(&search, search.room.limit, answer) ||
+            search_lower(&search, error));
 }
