@@ -142,6 +142,14 @@ static char *axes_text(const MtfMesh *mesh, unsigned axes) {
     return axes == 0 ? g_strdup("replicated") : g_strdup_printf("split over %s", names);
 }
 
+/* Which systems take any layout, and on what condition. */
+static const char *others_text(const MtfStepFacts *facts) {
+    int dim;
+    return find_uneven(facts, &dim) < 0
+               ? "jax, dtensor and shardy can hold it"
+               : "dtensor and shardy can hold it, jax one that is searched with --even";
+}
+
 /* Names two tensors that split a dimension differently. */
 static bool fail_dimension(const MtfStepFacts *facts, int dim, GError **error) {
     const MtfGraph *graph = facts->plan->graph;
@@ -160,10 +168,10 @@ static bool fail_dimension(const MtfStepFacts *facts, int dim, GError **error) {
         g_autofree char *other = axes_text(&layout->mesh, axes);
         mtf_input_error(error,
                         "the layout is no rule layout: dimension \"%s\" is %s in \"%s\" but %s in "
-                        "\"%s\"; jax, dtensor and shardy can hold it",
+                        "\"%s\"; %s",
                         mtf_graph_dimension(graph, dim)->name, one,
                         mtf_graph_tensor(graph, first)->name, other,
-                        mtf_graph_tensor(graph, t)->name);
+                        mtf_graph_tensor(graph, t)->name, others_text(facts));
         return true;
     }
     return false;
@@ -181,7 +189,7 @@ MtfRules *mtf_export_rules(const MtfStepFacts *facts, GError **error) {
     mtf_input_error(error,
                     "the layout is no rule layout: its tensors are split as \"%s\" has it, "
                     "but some are kept as partial sums, or operations run otherwise, where "
-                    "rules would have it different; jax, dtensor and shardy can hold it",
-                    text);
+                    "rules would have it different; %s",
+                    text, others_text(facts));
     return NULL;
 }

@@ -212,7 +212,11 @@ static void free_layouts_are_no_rules(void **state) {
     };
     MtfPlan *plan = mtf_training_plan(&wanted, NULL);
     assert_non_null(plan);
-    is_refused(mtf_test_read_back(plan), "mtf", "the layout is no rule layout");
+    is_refused(mtf_test_read_back(plan), "mtf", "; jax, dtensor and shardy can hold it");
+    wanted.mesh = "a:5";
+    plan = mtf_training_plan(&wanted, NULL);
+    assert_non_null(plan);
+    is_refused(mtf_test_read_back(plan), "mtf", "jax one that is searched with --even");
 }
 
 static void what_does_not_divide_is_said(void **state) {
