@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+/* From here on Ctrl-C is caught, once. */
 void mtf_interrupt_catch(void);
 
 /* Whether it was pressed since; as `interrupted` of MtfSearchControl. */
