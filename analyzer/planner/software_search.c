@@ -182,8 +182,7 @@ static bool search_lower(Search *search, GError **error) {
 
 /* Whether the plan of another kind is better already: under less memory this one's step is no shorter. */
 static bool is_beaten(const MtfVariantSearchOptions *options, const MtfVariantAnswer *answer) {
-    return options->rival_seconds > 0 &&
-           (answer->given_up || answer->answer.step_seconds > options->rival_seconds);
+    return options->rival_seconds > 0 && answer->answer.step_seconds > options->rival_seconds;
 }
 
 bool mtf_software_search(const MtfVariantSearchOptions *options, guint large,
