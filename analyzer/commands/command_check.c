@@ -15,8 +15,8 @@
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/onnx/onnx_model.h"
-#include "layouts/program/pipeline_plan.h"
-#include "layouts/program/plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
+#include "layouts/plan_file/plan.h"
 
 #include <inttypes.h>
 #include <math.h>

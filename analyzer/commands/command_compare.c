@@ -4,7 +4,7 @@
 #include "analyzer/commands/report_child.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 
 #include <inttypes.h>
 #include <math.h>

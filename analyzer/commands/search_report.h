@@ -5,7 +5,7 @@
 #define MTF_SEARCH_REPORT_H
 
 #include "analyzer/planner/variant_search.h"
-#include "layouts/program/plan.h"
+#include "layouts/plan_file/plan.h"
 
 typedef struct {
     const MtfMachine *machine;

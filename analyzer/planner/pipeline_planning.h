@@ -15,7 +15,7 @@
 
 #include "analyzer/layout_search/plan_search.h"
 #include "analyzer/planner/planning.h"
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 
 typedef struct {
     const MtfGraph *written;       /* by the user; operations may name their stages already */

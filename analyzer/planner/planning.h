@@ -13,7 +13,7 @@
 #include "cost/price/price.h"
 #include "layouts/execution/key_parts.h"
 #include "layouts/execution/key_ring.h"
-#include "layouts/program/plan.h"
+#include "layouts/plan_file/plan.h"
 
 /* The machine used where the user names none. */
 #define MTF_STANDARD_MACHINE "cpu-cluster"

@@ -12,7 +12,7 @@
 #define MTF_INFERENCE_STAGES_H
 
 #include "analyzer/serving/inference_plan.h"
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 
 typedef struct {
     MtfPipelinePlan *plan;     /* NULL: a stage fits no layout */

@@ -10,7 +10,7 @@
 #define MTF_PIPELINE_MEMORY_H
 
 #include "cost/summary/framework_memory.h"
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 
 /* Of a plan whose stages' predictions have the members of mtf_framework_memory_add. */
 MtfFrameworkMemory mtf_pipeline_memory(const MtfPipelinePlan *pipeline,

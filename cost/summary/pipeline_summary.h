@@ -10,7 +10,7 @@
 #define MTF_PIPELINE_SUMMARY_H
 
 #include "cost/machine/machine.h"
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 
 /* Adds the members to `pipeline->predicted`, which has "step_seconds", from the predictions of the stages. */
 void mtf_pipeline_summary_add(MtfPipelinePlan *pipeline, const MtfMachine *machine,

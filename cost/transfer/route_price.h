@@ -13,7 +13,7 @@
 
 #include "cost/collectives/route_loads.h"
 #include "cost/machine/machine.h"
-#include "layouts/program/pipeline_transfers.h"
+#include "layouts/plan_file/pipeline_transfers.h"
 
 typedef struct {
     double seconds;

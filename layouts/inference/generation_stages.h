@@ -12,7 +12,7 @@
 #define MTF_GENERATION_STAGES_H
 
 #include "layouts/inference/generation_graph.h"
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 
 /* The pipeline that generates with the stages, domains and layouts of `trained`. Stages at the end of
  * which only the loss needs anything are left out. Fails (bad input) as mtf_generation_graph does, and

@@ -61,7 +61,7 @@ MtfRecompute *mtf_recompute_parse_stages(const char *text, int stages, GError **
 char *mtf_offload_format(MtfOffload offload, int layers); /* free with g_free */
 bool mtf_offload_parse(const char *text, MtfOffload *offload, int *layers, GError **error);
 
-/* What a pipeline's schedule asks of a stage (layouts/program/pipeline_plan.h). All zero: there is no
+/* What a pipeline's schedule asks of a stage (layouts/plan_file/pipeline_plan.h). All zero: there is no
  * pipeline. */
 typedef struct {
     int in_flight;        /* micro-batches between their forward and their backward pass, at most */

@@ -14,7 +14,7 @@
 #include "cost/price/predict.h"
 #include "cost/price/schedule.h"
 #include "cost/summary/step_shares.h"
-#include "layouts/program/plan.h"
+#include "layouts/plan_file/plan.h"
 
 typedef struct {
     const MtfPlan *plan; /* borrowed */

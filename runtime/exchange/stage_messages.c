@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/exchange/stage_messages.h"
 
-#include "layouts/program/pipeline_transfers.h"
+#include "layouts/plan_file/pipeline_transfers.h"
 #include "runtime/exchange/communicators.h"
 #include "runtime/support/mpi_check.h"
 

@@ -11,7 +11,7 @@
 #ifndef MTF_STAGE_WINDOWS_H
 #define MTF_STAGE_WINDOWS_H
 
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 #include "runtime/exchange/host_window.h"
 
 #include <stdatomic.h>

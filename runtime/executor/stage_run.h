@@ -18,7 +18,7 @@
 #ifndef MTF_STAGE_RUN_H
 #define MTF_STAGE_RUN_H
 
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 #include "runtime/executor/forward_part.h"
 #include "runtime/executor/stage_pass.h"
 

@@ -9,7 +9,7 @@
 #ifndef MTF_SESSION_H
 #define MTF_SESSION_H
 
-#include "layouts/program/plan.h"
+#include "layouts/plan_file/plan.h"
 #include "runtime/data/data.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/stage_steps.h"

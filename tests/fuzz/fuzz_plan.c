@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Any bytes as a plan: refused in one sentence, or a plan that prints to a text which reads back to
  * the same text, and that lowers to its program or is refused for its digest. */
-#include "layouts/program/plan.h"
+#include "layouts/plan_file/plan.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -41,6 +41,11 @@ check_layers() {
 }
 
 # shellcheck disable=SC2086
+check_arrows() {
+    awk -f "$here/arrows.awk" "$here/rooms.txt" $c_files
+}
+
+# shellcheck disable=SC2086
 check_functions() {
     awk -f "$here/functions.awk" $c_files
 }
@@ -118,7 +123,7 @@ check_shell() {
 }
 
 # All at once, since most use one core; told in their order.
-checks=${*:-format headers layers functions prototypes words kinds facts mentions pages top cppcheck shell}
+checks=${*:-format headers layers arrows functions prototypes words kinds facts mentions pages top cppcheck shell}
 for check in $checks; do
     "check_$check" | sed "s/\$/ ($check)/" >"$findings/$check" &
 done

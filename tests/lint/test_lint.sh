@@ -87,6 +87,9 @@ fi
 fresh
 file layouts/base/a.c '#include "cost/machine/machine.h"'
 complains "layouts/ may not use cost/" layers "layouts/base may not use cost/machine/"
+file cost/machine/b.c '#include "layouts/base/error.h"'
+complains "whom a room may use and does not is found" arrows "cost/machine uses nothing of layouts/graph/"
+rm cost/machine/b.c
 file analyzer/commands/a.c '#include "runtime/kernels/products/a.h"'
 complains "analyzer/ may not use runtime/" layers "analyzer/commands may not use runtime/kernels/products/"
 file cost/machine/a.c '#include "a.h"'

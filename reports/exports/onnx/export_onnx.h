@@ -14,7 +14,7 @@
 #ifndef MTF_EXPORT_ONNX_H
 #define MTF_EXPORT_ONNX_H
 
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 
 /* The file's bytes; `weights` is a safetensors file, or NULL. NULL with a bad-input error. */
 GByteArray *mtf_export_onnx(const MtfPlan *plan, const char *weights, GError **error);

@@ -12,7 +12,7 @@
 #include "layouts/graph/operation_table.h"
 #include "layouts/onnx/onnx_tensor.h"
 #include "layouts/onnx/protobuf.h"
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 
 /* Fields of GraphProto. */
 enum { MTF_ONNX_NODE = 1, MTF_ONNX_INITIALIZER = 5 };

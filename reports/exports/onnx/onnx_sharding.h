@@ -8,7 +8,7 @@
 #define MTF_ONNX_SHARDING_H
 
 #include "layouts/onnx/protobuf.h"
-#include "layouts/program/plan.h"
+#include "layouts/plan_file/plan.h"
 
 /* The message for a tensor that files call `name`; NULL for one that is partial, which ONNX has no word
  * for. `first` is the device of processor 0: of a pipeline's stage the first of its domain. */

@@ -14,7 +14,7 @@
 #ifndef MTF_EXPORT_PIPELINE_H
 #define MTF_EXPORT_PIPELINE_H
 
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 #include "reports/exports/export.h"
 
 /* The text; free with g_free. Fails with bad input on forms that hold no pipeline, and on asynchronous

@@ -8,7 +8,7 @@
 #ifndef MTF_FRAMEWORK_PIPELINE_H
 #define MTF_FRAMEWORK_PIPELINE_H
 
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 #include "reports/exports/frameworks/framework_plan.h"
 
 typedef struct {

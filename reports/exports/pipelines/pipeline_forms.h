@@ -4,7 +4,7 @@
 #ifndef MTF_PIPELINE_FORMS_H
 #define MTF_PIPELINE_FORMS_H
 
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 
 /* The pipeline in a framework's words, to be freed with g_free. Fails with a sentence where the
  * framework cannot say it. */

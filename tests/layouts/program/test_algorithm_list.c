@@ -4,9 +4,9 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/base/json_writer.h"
+#include "layouts/plan_file/plan.h"
 #include "layouts/program/algorithm_list.h"
 #include "layouts/program/collective_messages.h"
-#include "layouts/program/plan.h"
 #include "tests/support/cases/training_plan.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/graph_file/graph_json.h"
-#include "layouts/program/plan.h"
+#include "layouts/plan_file/plan.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "analyzer/training/stage_cut.h"
 #include "cost/pipeline/pipeline_schedule.h"
 #include "layouts/graph_file/graph_json.h"
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 
 /* The last of two stages of the library's mlp, under a schedule, on one device. */
 typedef struct {

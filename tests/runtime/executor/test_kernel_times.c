@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
-#include "layouts/program/plan.h"
+#include "layouts/plan_file/plan.h"
 #include "runtime/executor/kernel_times.h"
 #include "runtime/support/processor_clock.h"
 #include "tests/support/cases/training_plan.h"

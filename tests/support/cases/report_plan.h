@@ -3,7 +3,7 @@
 #ifndef MTF_TESTS_REPORT_PLAN_H
 #define MTF_TESTS_REPORT_PLAN_H
 
-#include "layouts/program/plan.h"
+#include "layouts/plan_file/plan.h"
 
 /* The plan written as a file is and read again, so that its trees hold what files hold. Takes the
  * plan. */

@@ -4,7 +4,7 @@
 #define MTF_TEST_STAGED_PLAN_H
 
 #include "cost/machine/machine.h"
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 
 typedef struct {
     const char *schedule; /* NULL: 1f1b */

@@ -4,7 +4,7 @@
 #ifndef MTF_TESTS_TRAINING_PLAN_H
 #define MTF_TESTS_TRAINING_PLAN_H
 
-#include "layouts/program/plan.h"
+#include "layouts/plan_file/plan.h"
 
 /* What one line of a test table says. */
 typedef struct {

@@ -15,7 +15,7 @@
 
 #include "layouts/graph/stage_split.h"
 #include "layouts/pipeline/pipeline_order.h"
-#include "layouts/program/plan.h"
+#include "layouts/plan_file/plan.h"
 
 /* Stages of one domain. */
 #define MTF_MAX_CHUNKS 64

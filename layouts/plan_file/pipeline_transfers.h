@@ -7,7 +7,7 @@
 #ifndef MTF_PIPELINE_TRANSFERS_H
 #define MTF_PIPELINE_TRANSFERS_H
 
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 #include "layouts/transfer/transfer_routes.h"
 
 /* How many there are. */

@@ -4,7 +4,7 @@
 
 #include "analyzer/planner/pipeline_planning.h"
 #include "layouts/base/error.h"
-#include "layouts/program/pipeline_transfers.h"
+#include "layouts/plan_file/pipeline_transfers.h"
 #include "tests/support/cases/staged_plan.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "layouts/program/pipeline_plan.h"
+#include "layouts/plan_file/pipeline_plan.h"
 
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
@@ -10,7 +10,7 @@
 #include "layouts/pipeline/pipeline_delay.h"
 #include "layouts/pipeline/pipeline_slots.h"
 #include "layouts/pipeline/pipeline_text.h"
-#include "layouts/program/pipeline_transfers.h"
+#include "layouts/plan_file/pipeline_transfers.h"
 
 #include <string.h>
 

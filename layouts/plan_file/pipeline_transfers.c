@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "layouts/program/pipeline_transfers.h"
+#include "layouts/plan_file/pipeline_transfers.h"
 
 #include <inttypes.h>
 

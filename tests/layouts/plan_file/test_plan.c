@@ -6,7 +6,7 @@
 #include "layouts/execution/executed_graph.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/placement/rules.h"
-#include "layouts/program/plan.h"
+#include "layouts/plan_file/plan.h"
 #include "tests/support/cases/parse_graph.h"
 
 #include <string.h>
