@@ -129,7 +129,7 @@ communication() {
 }
 while read -r length memory number name; do
     run meshtf-plan search "$work/crossing" --infer prefill --batch 16 --context "$length" --machine "$work/links.json" \
-        --mesh 'x:4;y:4' --memory "$memory" --precision bf16 --json
+        --mesh 'x:4;y:4' --memory "$memory" --precision bf16 --gap 0.02 --json
     seconds=$(awk -v T=$((16 * length)) -v n="$number" 'BEGIN {
         E = 1024; F = 4096; unit = 8 * 2 / 1e9 / 16
         form[1] = 60 * T * E * unit
