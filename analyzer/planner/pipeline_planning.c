@@ -5,6 +5,7 @@
 #include "analyzer/training/stage_cut.h"
 #include "cost/machine/machine.h"
 #include "cost/pipeline/pipeline_schedule.h"
+#include "cost/summary/pipeline_memory.h"
 #include "cost/summary/pipeline_summary.h"
 #include "cost/transfer/route_price.h"
 #include "layouts/base/command_line.h"
@@ -155,8 +156,61 @@ static bool share_memory(const MtfPipelinePlan *pipeline, int64_t limit, Planned
     return shared;
 }
 
+/* ---- What the software can run ----------------------------------------------------------------- */
+
+/* How often the stages of domains that the software has no memory for are planned with less, at most. */
+#define SOFTWARE_ROUNDS 3
+
+/* Gives the stages of a domain for which the software gives out too much as much less than they take; false where it
+ * can run all domains. */
+static bool share_less(const MtfPipelinePlan *pipeline, int64_t limit, Planned *planned) {
+    bool shared = false;
+    for (int s = 0; s < pipeline->order->stages; s++) {
+        int domain = pipeline->order->rank_of_stage[s];
+        double over = mtf_pipeline_domain_memory(pipeline, domain).given - (double)limit;
+        if (over <= 0)
+            continue;
+        double share = fmax(0, 1 - over / domain_peak(pipeline, domain));
+        planned[s].limit = (int64_t)(share * peak_of(pipeline, s));
+        shared = true;
+    }
+    return shared;
+}
+
+static bool fail_software(const MtfPipelineRequest *request, double bytes, GError **error) {
+    g_autofree char *needs = mtf_bytes_format(bytes);
+    g_autofree char *limit = mtf_bytes_format((double)request->search.memory_limit);
+    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
+                "no stages were found that %s can run in %s a device: those that promised most "
+                "need %s (--memory %" PRId64 "); use more devices or micro-batches, or other "
+                "--software",
+                request->search.machine->software->name, limit, needs, (int64_t)ceil(bytes));
+    return false;
+}
+
+/* Plans stages again, within less, until the software has memory for them. */
+static bool plan_for_software(MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
+                              MtfStagePlanner *planner, Planned *planned, GError **error) {
+    const MtfSoftware *software = request->search.machine->software;
+    int64_t limit = request->search.memory_limit;
+    GError *cause = NULL;
+    if (software == NULL || request->prices_only)
+        return true;
+    double needed = mtf_pipeline_memory(pipeline, software).given;
+    for (int round = 0; round < SOFTWARE_ROUNDS && share_less(pipeline, limit, planned); round++)
+        if (!plan_all(pipeline, request, planner, planned, &cause))
+            break;
+    if (cause != NULL && !g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT)) {
+        g_propagate_error(error, cause);
+        return false;
+    }
+    bool fits = cause == NULL && mtf_pipeline_memory(pipeline, software).given <= (double)limit;
+    g_clear_error(&cause);
+    return fits || fail_software(request, needed, error);
+}
+
 /* Stages have a device's memory to themselves at first; where those of one domain then need more than
- * there is together, they are planned again, each within its share. */
+ * there is together, or the software more than it can give out, they are planned again, each within its share. */
 static bool plan_stages(MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
                         MtfStagePlanner *planner, MtfStageSeconds *seconds, GError **error) {
     int n = (int)pipeline->split->graphs->len;
@@ -166,7 +220,8 @@ static bool plan_stages(MtfPipelinePlan *pipeline, const MtfPipelineRequest *req
         planned[s].limit = limit;
     if (!plan_all(pipeline, request, planner, planned, error) ||
         (share_memory(pipeline, limit, planned) &&
-         !plan_all(pipeline, request, planner, planned, error)))
+         !plan_all(pipeline, request, planner, planned, error)) ||
+        !plan_for_software(pipeline, request, planner, planned, error))
         return false;
     for (int s = 0; s < n; s++)
         seconds[s] = planned[s].seconds;
@@ -291,23 +346,6 @@ static bool set_execution(MtfPipelinePlan *pipeline, const MtfGraph *cut,
     return pipeline->training != NULL;
 }
 
-/* Fails where the software needs more memory for the stages than a device has. */
-static bool check_software(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
-                           GError **error) {
-    double bytes = mtf_json_number_of(pipeline->predicted, "given_bytes", 0);
-    double most = mtf_json_number_of(pipeline->predicted, "memory_limit", 0);
-    g_autofree char *needs = mtf_bytes_format(bytes);
-    g_autofree char *limit = mtf_bytes_format(most);
-    if (bytes <= most)
-        return true;
-    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
-                "no stages were found that %s can run in %s a device: those that promised most "
-                "need %s (--memory %" PRId64 "); use more devices or micro-batches, or other "
-                "--software",
-                machine->software->name, limit, needs, (int64_t)ceil(bytes));
-    return false;
-}
-
 /* ---- One schedule -------------------------------------------------------------------------- */
 
 static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, MtfStagePlanner *planner,
@@ -332,8 +370,7 @@ static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, MtfStageP
     if (!plan_stages(pipeline, request, planner, seconds, error))
         return NULL;
     predict(pipeline, request->search.machine, seconds, request->search.memory_limit);
-    bool done = request->prices_only || (check_software(pipeline, request->search.machine, error) &&
-                                         set_execution(pipeline, cut, &request->form, error));
+    bool done = request->prices_only || set_execution(pipeline, cut, &request->form, error);
     return done ? g_steal_pointer(&pipeline) : NULL;
 }
 

@@ -38,15 +38,19 @@ static MtfFrameworkMemory domain_memory(const MtfPipelineOrder *order, int domai
     return memory;
 }
 
+MtfFrameworkMemory mtf_pipeline_domain_memory(const MtfPipelinePlan *pipeline, int domain) {
+    int n = pipeline->order->stages;
+    g_autofree MtfFrameworkMemory *stages = g_new(MtfFrameworkMemory, n);
+    for (int s = 0; s < n; s++)
+        stages[s] = mtf_framework_memory_of(mtf_pipeline_stage(pipeline, s)->predicted);
+    return domain_memory(pipeline->order, domain, stages);
+}
+
 MtfFrameworkMemory mtf_pipeline_memory(const MtfPipelinePlan *pipeline,
                                        const MtfSoftware *software) {
-    const MtfPipelineOrder *order = pipeline->order;
-    g_autofree MtfFrameworkMemory *stages = g_new(MtfFrameworkMemory, order->stages);
     MtfFrameworkMemory most = { 0 };
-    for (int s = 0; s < order->stages; s++)
-        stages[s] = mtf_framework_memory_of(mtf_pipeline_stage(pipeline, s)->predicted);
-    for (int domain = 0; domain < order->ranks; domain++) {
-        MtfFrameworkMemory own = domain_memory(order, domain, stages);
+    for (int domain = 0; domain < pipeline->order->ranks; domain++) {
+        MtfFrameworkMemory own = mtf_pipeline_domain_memory(pipeline, domain);
         if (own.given > most.given)
             most = own;
     }

@@ -16,4 +16,7 @@
 MtfFrameworkMemory mtf_pipeline_memory(const MtfPipelinePlan *pipeline,
                                        const MtfSoftware *software);
 
+/* What it gives out in one of the domains: given, standing and passing with what is left. */
+MtfFrameworkMemory mtf_pipeline_domain_memory(const MtfPipelinePlan *pipeline, int domain);
+
 #endif
