@@ -65,7 +65,7 @@ run meshtf-plan simulate --random 20
 claim "formulas are simulated link by link" says "all that claim to be exact"
 run meshtf-plan simulate
 claim "simulate needs to know what" bad_input
-meshtf-plan estimate layouts/library/graphs/mlp.json --mesh 'a:16' --layout 'batch:a' --machine tpu-v2 -o "$work/plan.json" >/dev/null
+meshtf-plan estimate layouts/library/graphs/mlp.json --mesh 'a:32' --layout 'batch:a' --machine tpu-v2 -o "$work/plan.json" >/dev/null
 run meshtf-plan simulate "$work/plan.json"
 claim "the collectives of a plan are simulated" says "on the wires"
 claim "estimates are a few percent off at most" says "ratio 1.0"

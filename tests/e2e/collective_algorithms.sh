@@ -57,7 +57,7 @@ claim "and lists what there is" says_error "bidirectional-ring"
 
 # On a torus what goes directly is priced as the best there is: whatever is chosen takes no longer.
 for how in direct auto; do
-    run meshtf-plan estimate gpt-small --mesh 'a:4;b:4' --machine tpu-v2 --layout 'batch:a;d_ff:b;heads:b' --collectives $how --json
+    run meshtf-plan estimate gpt-small --mesh 'a:4;b:4' --machine tests/support/machines/torus.json --layout 'batch:a;d_ff:b;heads:b' --collectives $how --json
     sed -n 's/.*"communication_seconds": *\([0-9.e-]*\).*/\1/p' "$work/out" | head -n 1
 done >"$work/seconds"
 # shellcheck disable=SC2016

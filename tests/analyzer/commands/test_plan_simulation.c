@@ -45,7 +45,7 @@ static MtfPlanSimulationRow simulate(const char *machine_name, const char *mesh_
 /* 2 MiB over a ring of 16 in both directions: 2 * 15 / 16 * 2 MiB / (2 * 3.1e10 B/s), derated. */
 static void a_ring_is_simulated_as_its_formula_says(void **state) {
     (void)state;
-    MtfPlanSimulationRow row = simulate("tpu-v2", "a:16");
+    MtfPlanSimulationRow row = simulate("tests/support/machines/torus.json", "a:16");
     assert_int_equal(row.kind, MTF_ALLREDUCE);
     assert_true(row.bytes == 1024 * 512 * 4);
     assert_true(row.calls == 1);

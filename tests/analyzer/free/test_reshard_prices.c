@@ -112,7 +112,7 @@ static void a_price_found_once_is_that_of_its_program(void **state) {
     static const char *const meshes[] = { "a:8", "a:4;b:2", "a:3;b:4", "a:2;b:4;c:2",
                                           "a:2;b:2;c:3" };
     g_autoptr(GRand) random = g_rand_new_with_seed(11);
-    g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v3", NULL);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("tests/support/machines/torus.json", NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(meshes); i++) {
         MtfMesh mesh;
         MtfPricer pricer;
@@ -139,7 +139,7 @@ static const char *const likely_tensors =
 static void what_one_graph_found_is_right_for_another(void **state) {
     (void)state;
     static const char *const meshes[] = { "a:8", "a:3;b:4", "a:2;b:4;c:2" };
-    static const char *const machines[] = { "tpu-v3", "a100" };
+    static const char *const machines[] = { "tests/support/machines/torus.json", "a100" };
     g_autoptr(GRand) random = g_rand_new_with_seed(12);
     g_autoptr(MtfGraph) first = mtf_test_graph(tensors);
     g_autoptr(MtfGraph) second = mtf_test_graph(likely_tensors);

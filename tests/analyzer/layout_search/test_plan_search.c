@@ -191,8 +191,8 @@ static void no_plan_is_priced_above_a_layout_made_by_hand(void **state) {
         const char *graph, *mesh, *machine;
     } cases[] = {
         { "mlp", "r:4", "cpu-cluster" },
-        { "transformer-small", "r:4", "tpu-v2" },
-        { "mlp", "r:2;c:3", "tpu-v2" },
+        { "transformer-small", "r:4", "tests/support/machines/torus.json" },
+        { "mlp", "r:2;c:3", "tests/support/machines/torus.json" },
         { "mlp", "r:2;c:2", "a100" },
         { "transformer-small", "r:2;c:3", "a100" },
         { "mlp", "r:6", "cpu-cluster" },
@@ -377,7 +377,7 @@ static void no_mapping_is_worse_than_keeping_the_order(void **state) {
     static const char *const meshes[] = { "a:16;b:16;c:2", "a:8;b:64", "a:4;b:128" };
     static const char *const sizes_of[] = { "batch", "d_ff", NULL };
     static const int64_t sizes[] = { 512, 2048 };
-    g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v2", NULL);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("tests/support/machines/torus.json", NULL);
     g_autoptr(MtfGraph) graph = training_graph("transformer-small", sizes_of, sizes);
     int better = 0;
     for (gsize i = 0; i < G_N_ELEMENTS(meshes); i++) {

@@ -21,7 +21,7 @@ static MtfMachine *machine;
 
 static int load_machine(void **state) {
     (void)state;
-    machine = mtf_machine_load("tpu-v2", NULL);
+    machine = mtf_machine_load("tests/support/machines/torus.json", NULL);
     return machine == NULL;
 }
 

@@ -31,7 +31,7 @@ typedef struct {
 static Case case_of(const char *family, const char *preset, const char *mesh_text,
                     const char *rules_text) {
     Case c = { .graph = training_graph(family, preset),
-               .machine = mtf_machine_load("tpu-v2", NULL) };
+               .machine = mtf_machine_load("tests/support/machines/torus.json", NULL) };
     MtfMesh mesh;
     assert_true(mtf_mesh_parse(mesh_text, 0, &mesh, NULL));
     g_autoptr(MtfRules) rules = mtf_rules_parse(c.graph, &mesh, rules_text, NULL, NULL);

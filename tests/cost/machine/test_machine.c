@@ -62,6 +62,8 @@ static void slices_are_the_most_compact_boxes(void **state) {
     check_slice("tpu-v2", 512, "16wx16wx2");
     check_slice("tpu-v2", 32, "4x4x2");
     check_slice("tpu-v2", 2, "1x1x2");
+    check_slice("tpu-v2", 4, "1x2x2");
+    check_slice("tpu-v3", 64, "4x8x2");
     check_slice("tpu-v2", 1, "1x1x1");
     check_slice("tpu-v5e", 128, "8x16w");
     check_slice("tpu-v4", 64, "4wx4wx4w");
@@ -73,7 +75,7 @@ static void slices_are_the_most_compact_boxes(void **state) {
 
 static void a_number_that_is_no_box_is_a_snaked_line(void **state) {
     (void)state;
-    check_slice("tpu-v2", 17, "17");
+    check_slice("tests/support/machines/torus.json", 17, "17");
 }
 
 static void too_many_devices_are_refused(void **state) {
@@ -99,6 +101,9 @@ static void slices_that_do_not_exist_are_refused(void **state) {
         { "tpu-v4", 48, "no slice of 48 devices; the nearest have 32 and 64" },
         { "tpu-v5e", 7, "no slice of 7 devices; the nearest have 4 and 8" },
         { "tpu-v7x", 3, "no slice of 3 devices; the nearest have 2 and 8" },
+        { "tpu-v2", 16, "no slice of 16 devices; the nearest have 8 and 32" },
+        { "tpu-v2", 511, "no slice of 511 devices; the nearest have 256 and 512" },
+        { "tpu-v3", 3, "no slice of 3 devices; the nearest have 2 and 4" },
         { "tpu-v5p", 6145, "has 6144 devices a slice, fewer than the 6145 asked for" },
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {

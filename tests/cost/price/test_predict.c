@@ -56,7 +56,8 @@ typedef struct {
 } Case;
 
 static Case case_of(MtfGraph *graph, const char *mesh_text, const char *rules_text) {
-    Case c = { .graph = graph, .machine = mtf_machine_load("tpu-v2", NULL) };
+    Case c = { .graph = graph,
+               .machine = mtf_machine_load("tests/support/machines/torus.json", NULL) };
     c.machine->overlap = false;
     MtfMesh mesh;
     assert_true(mtf_mesh_parse(mesh_text, 0, &mesh, NULL));
@@ -277,7 +278,7 @@ static void attention_is_priced_by_its_blocks(void **state) {
         "['h', 't', 'd'], 'feed': 'features'}], 'variables': [], 'operations': [{'name': 'y', 'op': "
         "'attention', 'inputs': ['q', 'k', 'k'], 'query': 'l', 'memory': 't', 'dimension': 'd', "
         "'factor': 0.125}]}");
-    g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v2", NULL);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("tests/support/machines/torus.json", NULL);
     MtfMesh mesh;
     MtfPricer pricer;
     assert_true(mtf_mesh_parse("all:1", 0, &mesh, NULL));

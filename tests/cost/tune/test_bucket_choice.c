@@ -74,7 +74,8 @@ static int64_t step_of(const Case *c, int64_t bucket_bytes, int64_t *arena_bytes
 /* On every machine, with and without overlap, against each size in turn. */
 static void the_shortest_schedule_is_chosen(void **state) {
     (void)state;
-    static const char *const machines[] = { "cpu-cluster", "cpu-host", "tpu-v3", "a100" };
+    static const char *const machines[] = { "cpu-cluster", "cpu-host",
+                                            "tests/support/machines/torus.json", "a100" };
     static const int64_t sizes[] = { 0, 16384, 131072, 1048576 };
     for (gsize m = 0; m < G_N_ELEMENTS(machines); m++) {
         Case c;
@@ -96,7 +97,7 @@ static void where_the_size_is_known_no_other_is_tried(void **state) {
     for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
         Case c;
         int64_t bytes;
-        case_init(&c, "tpu-v3");
+        case_init(&c, "tests/support/machines/torus.json");
         bool chosen = choose_of(&c, INT64_MAX, sizes[i]);
         bool shorter = step_of(&c, sizes[i], &bytes) < step_of(&c, 0, &bytes);
         assert_int_equal(chosen, shorter);
@@ -121,7 +122,7 @@ static void where_a_message_costs_no_latency_none_are_joined(void **state) {
 static void joining_respects_the_limit(void **state) {
     (void)state;
     Case c;
-    case_init(&c, "tpu-v3");
+    case_init(&c, "tests/support/machines/torus.json");
     int64_t alone, chosen;
     assert_true(mtf_pricer_init(&c.pricer, c.machine, &c.layout->mesh, NULL));
     step_of(&c, 0, &alone);
