@@ -162,7 +162,7 @@ static bool read_sizes(Reader *reader) {
         !read_usual(reader, "kv_heads", model->heads, true, &model->kv_heads) ||
         !read_usual(reader, "d_head", MAX(model->width / model->heads, 1), true,
                     &model->head_width) ||
-        !read_usual(reader, "vocab", 50304, true, &model->vocab) ||
+        !read_usual(reader, "vocab", mtf_usual_vocab(reader->row->model), true, &model->vocab) ||
         !read_flag(reader, "gated_ffn", &model->gated))
         return false;
     if (model->kv_heads > model->heads)

@@ -29,4 +29,8 @@ bool mtf_measured_of_words(const char *words, MtfMeasured *measured, double *uni
  * NULL where it is, and where nothing is said. */
 char *mtf_precision_reason(const char *words);
 
+/* The words of a model whose table does not state them: GPT-2's, padded, but for models that are known
+ * to have others by name. */
+int64_t mtf_usual_vocab(const char *model);
+
 #endif

@@ -140,6 +140,18 @@ static bool copies_weight(const MtfSoftware *software, const MtfProgram *program
            op->near_inputs != 0 && op->phase <= MTF_PHASE_BACKWARD;
 }
 
+/* The loss and its gradient go over logits as often as the profile says, most of it in float32; one other kernel of
+ * the program reads them, for the largest and the sum. */
+static double loss_traffic(const MtfSoftware *software, const MtfProgram *program,
+                           const MtfInstruction *instruction) {
+    const double *swept = software->swept[MTF_SWEPT_LOGITS];
+    double logits = elements_of(program, instruction->outputs[0]);
+    double elsewhere = passes_share(software, MTF_PASS_FORWARD) *
+                       (double)mtf_program_buffer(program, instruction->outputs[0])->bytes;
+    double all = 2 * (swept[MTF_PASS_FORWARD] + swept[MTF_PASS_BACKWARD]) * logits;
+    return fmax(instruction->traffic_bytes, all - elsewhere);
+}
+
 double mtf_software_traffic(const MtfSoftware *software, const MtfProgram *program,
                             const MtfInstruction *instruction) {
     const MtfOperation *op = operation_of(program, instruction);
@@ -151,6 +163,8 @@ double mtf_software_traffic(const MtfSoftware *software, const MtfProgram *progr
         return eager_traffic(software, program, instruction);
     if (copies_weight(software, program, instruction))
         return 0;
+    if (mtf_operation_row(op->kind)->scratch == MTF_SCRATCH_LABELS)
+        return loss_traffic(software, program, instruction);
     if (software->accumulate_bytes > 0 && mtf_operation_row(op->kind)->accumulates)
         return software->accumulate_bytes * elements_of(program, instruction->outputs[0]);
     if (!swept)

@@ -82,12 +82,20 @@ static void only_types_with_a_rate_are_priced(void **state) {
     }
 }
 
+static void a_vocabulary_that_is_not_stated_is_the_models_or_gpt_2s(void **state) {
+    (void)state;
+    assert_int_equal(mtf_usual_vocab("ZB-GPT-1.5B"), 32000);
+    assert_int_equal(mtf_usual_vocab("GPT-1.5B"), 50304);
+    assert_int_equal(mtf_usual_vocab(""), 50304);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shardings_have_many_names),
         cmocka_unit_test(recomputation_is_none_a_part_or_all),
         cmocka_unit_test(what_was_measured_is_spelt_in_many_ways),
         cmocka_unit_test(only_types_with_a_rate_are_priced),
+        cmocka_unit_test(a_vocabulary_that_is_not_stated_is_the_models_or_gpt_2s),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,6 +118,27 @@ static void gradients_add_up_in_the_bytes_of_the_framework(void **state) {
     case_clear(&c);
 }
 
+static double traffic_of(const Case *c, const char *name) {
+    for (int i = 0; i < mtf_program_length(c->program); i++)
+        if (is_kernel(c, i) && strcmp(operation_at(c, i)->name, name) == 0)
+            return mtf_software_traffic(c->software, c->program, instruction_at(c, i));
+    return 0;
+}
+
+/* A device has 1 text of 32 places and 128 words of a micro-batch. Of each logit the profile reads and writes 10
+ * numbers of two bytes forward and 5 backward, whatever the program has: those that find the largest, in one kernel
+ * with the sum, and those of the gradient. */
+static void a_loss_goes_over_logits_as_often_as_the_framework(void **state) {
+    (void)state;
+    Case c;
+    case_init(&c, "megatron-core");
+    double largest = traffic_of(&c, "losses/max"), gradient = traffic_of(&c, "grad/logits");
+    assert_true(traffic_of(&c, "losses/sum") == 0);
+    assert_true(largest > 0 && gradient > largest);
+    assert_true(largest + gradient == 2 * (10 + 5) * 32 * 128);
+    case_clear(&c);
+}
+
 /* The most that is sent of what the program sends, by kind. */
 static void find_shares(const Case *c, double *sums, double *gathers) {
     *sums = *gathers = 0;
@@ -302,6 +323,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(narrow_weights_are_there_where_the_framework_keeps_them),
         cmocka_unit_test(gradients_add_up_in_the_bytes_of_the_framework),
+        cmocka_unit_test(a_loss_goes_over_logits_as_often_as_the_framework),
         cmocka_unit_test(messages_are_the_frameworks_own_where_that_is_asked_for),
         cmocka_unit_test(weights_in_pieces_are_exchanged_in_every_pass),
         cmocka_unit_test(gradients_travel_beside_the_kernels_of_one_micro_batch),
