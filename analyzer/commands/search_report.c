@@ -105,6 +105,11 @@ static void print_fastest(const MtfSearchReport *report) {
         return;
     double least = report->found->answer.free.step_seconds;
     double won = least - report->found->answer.step_seconds;
+    if (report->found->answer.runs) {
+        g_autofree char *cost = format_nanoseconds(report->found->answer.fastest_cost);
+        printf("               the plan, which the software has memory for, costs %s\n", cost);
+        return;
+    }
     if (alike->alike.cost == report->found->answer.fastest_cost && alike->differences == 0 &&
         (alike->best.cost != alike->alike.cost || won <= 0)) {
         g_autofree char *cost = format_nanoseconds(alike->alike.cost);

@@ -155,6 +155,24 @@ const MtfIncumbent *mtf_incumbents_fastest(MtfIncumbents *incumbents, int64_t me
     return fastest;
 }
 
+static gint compare_steps(gconstpointer a, gconstpointer b) {
+    const MtfIncumbent *one = *(MtfIncumbent *const *)a, *other = *(MtfIncumbent *const *)b;
+    return is_faster(other, one) - is_faster(one, other);
+}
+
+GPtrArray *mtf_incumbents_near(const MtfIncumbents *incumbents, int64_t memory_limit,
+                               double seconds) {
+    GPtrArray *near = g_ptr_array_new();
+    for (guint i = 0; i < incumbents->list->len; i++) {
+        MtfIncumbent *incumbent = incumbent_at(incumbents, i);
+        if (incumbent->measured && incumbent->arena_bytes <= memory_limit &&
+            incumbent->step_seconds <= seconds)
+            g_ptr_array_add(near, incumbent);
+    }
+    g_ptr_array_sort(near, compare_steps);
+    return near;
+}
+
 const MtfIncumbent *mtf_incumbents_smallest(MtfIncumbents *incumbents) {
     const MtfIncumbent *smallest = NULL;
     for (guint i = 0; i < incumbents->list->len; i++) {

@@ -64,6 +64,10 @@ const MtfIncumbent *mtf_incumbents_best(MtfIncumbents *incumbents, int64_t memor
  * that may fit where the machine hides transfers. Owned by the list. */
 const MtfIncumbent *mtf_incumbents_fastest(MtfIncumbents *incumbents, int64_t memory_limit);
 
+/* Those that are measured and fit, of steps no longer than `seconds`, the shortest first. */
+GPtrArray *mtf_incumbents_near(const MtfIncumbents *incumbents, int64_t memory_limit,
+                               double seconds);
+
 /* The one with the smallest arena; NULL when there are none. */
 const MtfIncumbent *mtf_incumbents_smallest(MtfIncumbents *incumbents);
 

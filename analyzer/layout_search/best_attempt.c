@@ -3,6 +3,7 @@
 
 #include "analyzer/free/alternatives.h"
 #include "analyzer/layout_search/accompanied_search.h"
+#include "cost/summary/framework_memory.h"
 
 #include <math.h>
 
@@ -185,6 +186,72 @@ void mtf_best_take_cheaper(const MtfPlanSearch *search, MtfMeshAttempt *best) {
     best->free.step_seconds = known->step_seconds;
     mtf_best_explain(best, known->layout);
     best->free.bound = MIN(best->free.bound, known->cost);
+}
+
+/* ---- What the software can run ----------------------------------------------------------------- */
+
+static bool can_run(const MtfPlanSearch *search, const MtfLayout *layout) {
+    const MtfPlanSearchOptions *options = search->options;
+    g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
+    MtfFrameworkMemory memory = mtf_framework_memory(program, options->machine->software);
+    return memory.given <= (double)options->memory_limit;
+}
+
+/* The first of the incumbents that the software can run, in which layers are alike where that is asked for; NULL: none. */
+static const MtfIncumbent *find_runnable(const MtfPlanSearch *search, const MtfMeshAttempt *best,
+                                         const GPtrArray *near, bool alike) {
+    for (guint i = 0; i < near->len; i++) {
+        const MtfIncumbent *known = g_ptr_array_index(near, i);
+        if ((!alike || mtf_alike_differences(best->problem, best->ties, known->layout) == 0) &&
+            can_run(search, known->layout))
+            return known;
+    }
+    return NULL;
+}
+
+static MtfAlikePrice price_of(const MtfIncumbent *known) {
+    return known != NULL ? (MtfAlikePrice){ known->cost, known->step_seconds }
+                         : (MtfAlikePrice){ 0 };
+}
+
+/* The fastest of the incumbents that the software can run, or one whose layers are alike if that costs little. */
+static const MtfIncumbent *choose_runnable(const MtfPlanSearch *search, const MtfMeshAttempt *best,
+                                           const GPtrArray *near, MtfAlikeLayers *alike) {
+    MtfUniform uniform = search->options->uniform;
+    const MtfIncumbent *fastest = find_runnable(search, best, near, false);
+    if (best->ties == NULL || fastest == NULL)
+        return fastest;
+    const MtfIncumbent *other = find_runnable(search, best, near, true);
+    alike->best = price_of(fastest);
+    alike->alike = price_of(other);
+    bool takes =
+        uniform == MTF_UNIFORM_ALWAYS || (uniform == MTF_UNIFORM_AUTO && mtf_alike_is_worth(alike));
+    const MtfIncumbent *chosen = takes ? other : fastest;
+    if (chosen != NULL)
+        alike->differences = mtf_alike_differences(best->problem, best->ties, chosen->layout);
+    return chosen;
+}
+
+void mtf_best_choose_runnable(const MtfPlanSearch *search, MtfMeshAttempt *best,
+                              MtfPlanAnswer *answer) {
+    const MtfPlanSearchOptions *options = search->options;
+    const MtfLayout *plan = answer->fastest != NULL ? answer->fastest : best->free.layout;
+    if (!options->runs || options->machine->software == NULL || best->problem == NULL ||
+        plan == NULL || can_run(search, plan))
+        return;
+    MtfAlikeLayers alike = answer->alike;
+    g_autoptr(GPtrArray) near = mtf_incumbents_near(best->incumbents, options->memory_limit,
+                                                    MTF_NEAR_STEP * answer->step_seconds);
+    const MtfIncumbent *known = choose_runnable(search, best, near, &alike);
+    if (known == NULL)
+        return;
+    mtf_layout_free(answer->fastest);
+    answer->fastest = mtf_layout_copy(known->layout);
+    answer->fastest_cost = known->cost;
+    answer->step_seconds = known->step_seconds;
+    answer->runs = true;
+    answer->alike = alike;
+    mtf_best_explain(best, known->layout);
 }
 
 void mtf_best_add(MtfMeshAttempt *best, const MtfLayout *layout) {

@@ -7,6 +7,10 @@
 #include "analyzer/layout_search/mesh_attempt.h"
 #include "analyzer/layout_search/plan_answer.h"
 
+/* By how much a plan that the software can run may have a longer step than one that it cannot for no better one to be
+ * looked for. */
+#define MTF_NEAR_STEP 1.02
+
 /* Of a large graph's variants that are searched at once the drafts race: whether another one's is faster, so
  * that no more need be done with this one. Waits until theirs are known. Of smaller graphs (but those whose searches
  * are over soon) whether what was found trails, as far as is known by now. */
@@ -23,6 +27,11 @@ bool mtf_best_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *best, GErr
  * faster. */
 void mtf_best_choose_alike(const MtfPlanSearch *search, const MtfMeshAttempt *best,
                            MtfPlanAnswer *answer);
+
+/* Where the machine's software has no memory for the plan: makes it the fastest known that it has memory for, if its
+ * step is little longer. Of those in which layers are alike or differ, as mtf_best_choose_alike. */
+void mtf_best_choose_runnable(const MtfPlanSearch *search, MtfMeshAttempt *best,
+                              MtfPlanAnswer *answer);
 
 /* The frontier, where it is asked for. */
 bool mtf_best_frontier(const MtfPlanSearch *search, MtfMeshAttempt *best, GArray **frontier,

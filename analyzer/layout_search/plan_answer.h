@@ -20,9 +20,10 @@ typedef struct {
     bool found;                /* a layout that fits */
     bool in_order;             /* the mesh lies on the machine in order */
     int64_t cost;              /* of the cheapest layout, nanoseconds */
-    MtfLayout *fastest;        /* that is not the cheapest: of a shorter step, or of alike layers;
-                                  NULL: none */
+    MtfLayout *fastest;        /* that is not the cheapest: of a shorter step, of alike layers, or
+                                  that the software can run; NULL: none */
     int64_t fastest_cost;      /* of that */
+    bool runs;                 /* it was chosen since the software has no memory for faster ones */
     double step_seconds;       /* of the layout; 0: not known (rules only) */
     bool hopeless;             /* far from the rival, and left as it was found */
     bool lost;                 /* another variant's draft is faster: left as it was found, too */

@@ -326,6 +326,7 @@ static bool search_on(const MtfPlanSearch *search, MtfPlanAnswer *answer, GError
         answer->hopeless |= best->hopeless;
         if (!answer->lost && !best->hopeless) {
             mtf_best_choose_alike(search, best, answer);
+            mtf_best_choose_runnable(search, best, answer);
             measure_shown(search, best);
         }
         keep_problem(search, best, answer);
@@ -366,7 +367,7 @@ bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
     g_autoptr(MtfMergedMeshes) merged =
         may_merge(options) ? mtf_merged_meshes_new(graph, meshes, options->machine) : NULL;
     if (merged != NULL)
-        own.frontier = own.settles =
+        own.frontier = own.settles = own.runs =
             0; /* its bounds would be those of the merges, as its layouts are */
     MtfSearchControl begins;
     mtf_search_control_init_share(&begins, options->control, FRONTIER_BEGINS);

@@ -75,6 +75,8 @@ typedef struct {
     bool settles;             /* the layout that a proof keeps may be settled beside it, with */
     const char *collectives;  /* … as of MtfSettling */
     int64_t bucket_bytes;     /* … */
+    bool runs; /* the machine's software is to have memory for the plan, where one that
+                                 it has was found with a step little longer (MTF_NEAR_STEP) */
 } MtfPlanSearchOptions;
 
 /* Searches the meshes (MtfMesh). True with or without a layout; false on an error. The same input

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/planner/software_search.h"
 
+#include "analyzer/layout_search/best_attempt.h"
 #include "cost/memory/arena.h"
 #include "cost/summary/framework_memory.h"
 #include "layouts/base/command_line.h"
@@ -9,11 +10,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Searches, at most; the share of its memory that the software need not use for the last one to do, and by how much
- * its step may be longer than the first one's. */
+/* Searches, at most, and the share of its memory that the software need not use for the last one to do. */
 #define MOST_SEARCHES 4
 #define ENOUGH 0.95
-#define NEAR 1.02
 
 /* What programs were allowed, or took, and what the software then gives out; 0: not seen yet. */
 typedef struct {
@@ -112,7 +111,7 @@ static bool search_near(Search *search, double limit) {
     MtfVariantAnswer found;
     one.memory_limit = (int64_t)limit;
     bool near = mtf_deep_search(&one, search->large, &found, NULL) && found.answer.found &&
-                found.answer.step_seconds <= NEAR * search->best->answer.step_seconds;
+                found.answer.step_seconds <= MTF_NEAR_STEP * search->best->answer.step_seconds;
     if (near) {
         mtf_variant_answer_tune(&one, &found);
         near =
@@ -164,8 +163,8 @@ static bool search_lower(Search *search, GError **error) {
         return true;
     for (int n = 1; n < MOST_SEARCHES && limit > 0 && !mtf_search_is_over(control); n++) {
         bool done = search_again(search, limit, &cause);
-        bool near =
-            search->room.fits.programs > 0 && search->best->answer.step_seconds <= NEAR * first;
+        bool near = search->room.fits.programs > 0 &&
+                    search->best->answer.step_seconds <= MTF_NEAR_STEP * first;
         limit = done && !near ? next_limit(&search->room) : 0;
     }
     if (search->room.fits.programs > 0) {

@@ -101,6 +101,7 @@ static MtfPlanSearchOptions plan_options(const MtfVariantSearchOptions *options,
         .rival_seconds = options->rival_seconds,
         .by_bound = graph->operations->len > QUICK_OPERATIONS,
         .settles = true,
+        .runs = graph->operations->len > QUICK_OPERATIONS,
         .collectives = options->collectives,
         .bucket_bytes = options->bucket_bytes,
     };

@@ -2,10 +2,12 @@
 /* What is not searched again: stages that a plan is known for, and plans that another beats. */
 #include "tests/support/cmocka.h"
 
+#include "analyzer/layout_search/best_attempt.h"
 #include "analyzer/models/model_family.h"
 #include "analyzer/planner/pipeline_planning.h"
 #include "analyzer/planner/stage_planning.h"
 #include "analyzer/planner/variant_search.h"
+#include "cost/summary/framework_memory.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/graph_file/graph_json.h"
@@ -185,16 +187,23 @@ static MtfGraph *new_gpt(void) {
     return mtf_model_gpt.build(&settings, NULL);
 }
 
+/* For a framework that keeps scores, which programs of our own do not. */
+static void case_init_gpt(Case *c, const char *mesh) {
+    case_init(c);
+    mtf_machine_free(c->machine);
+    mtf_graph_free(c->written);
+    g_array_unref(c->meshes);
+    c->machine = mtf_planning_machine("a100", "megatron-2021", NULL);
+    c->written = new_gpt();
+    c->meshes = mtf_test_meshes(mesh);
+}
+
 /* Between what programs of our own take and what the software does, other layouts of the stages are found. */
 static void stages_that_the_software_has_no_memory_for_are_planned_with_less(void **state) {
     (void)state;
     Case c;
     GError *error = NULL;
-    case_init(&c);
-    mtf_machine_free(c.machine);
-    mtf_graph_free(c.written);
-    c.machine = mtf_planning_machine("a100", "megatron-2021", NULL);
-    c.written = new_gpt();
+    case_init_gpt(&c, "rows:2");
     MtfPipelineRequest request = request_of(&c);
     g_autoptr(MtfPipelinePlan) first = mtf_pipeline_search(&request, &error);
     assert_null(error);
@@ -229,6 +238,37 @@ static double variant_step(const Case *c, double rival, bool *given_up) {
     return step;
 }
 
+/* What the software needs for the plan of a search within `limit`. */
+static double needed_within(const Case *c, const MtfGraph *graph, int64_t limit,
+                            MtfPlanAnswer *answer) {
+    MtfPlanSearchOptions options = { .machine = c->machine, .memory_limit = limit, .runs = true };
+    assert_true(mtf_plan_search(graph, c->meshes, &options, answer, NULL));
+    assert_true(answer->found);
+    g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(answer, graph);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    return mtf_framework_memory(program, c->machine->software).given;
+}
+
+/* Within a little less than the software needs for the fastest layout, whose program fits, one of those found under
+ * lower limits is the plan. */
+static void a_layout_that_the_software_can_run_is_taken_where_it_is_nearly_as_fast(void **state) {
+    (void)state;
+    Case c;
+    const MtfStepVariant variant = { .microbatches = 1, .fuses = true };
+    MtfPlanAnswer fastest, within;
+    case_init_gpt(&c, "all:4");
+    g_autoptr(MtfGraph) graph = mtf_planning_executed_graph(c.written, &variant, NULL);
+    double needed = needed_within(&c, graph, c.machine->memory_bytes, &fastest);
+    int64_t limit = (int64_t)(0.95 * needed);
+    assert_false(fastest.runs);
+    assert_true(needed_within(&c, graph, limit, &within) <= (double)limit);
+    assert_true(within.runs && within.cost == fastest.cost);
+    assert_true(within.step_seconds <= MTF_NEAR_STEP * fastest.step_seconds);
+    mtf_plan_answer_clear(&fastest);
+    mtf_plan_answer_clear(&within);
+    case_clear(&c);
+}
+
 /* What takes more than twice a rival's step when it is found is left as it is, where its bound alone does
  * not rule it out; a rival of a longer step changes nothing. */
 static void a_step_twice_as_long_as_a_rivals_is_left_as_it_was_found(void **state) {
@@ -254,6 +294,7 @@ int main(void) {
         cmocka_unit_test(the_next_stage_that_differs_is_searched_beside),
         cmocka_unit_test(a_pipeline_that_another_plan_beats_is_given_up),
         cmocka_unit_test(stages_that_the_software_has_no_memory_for_are_planned_with_less),
+        cmocka_unit_test(a_layout_that_the_software_can_run_is_taken_where_it_is_nearly_as_fast),
         cmocka_unit_test(a_step_twice_as_long_as_a_rivals_is_left_as_it_was_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
