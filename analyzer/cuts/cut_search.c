@@ -33,6 +33,8 @@ typedef struct {
 typedef struct {
     int microbatches;
     MtfRecompute recompute;
+    int64_t memory;  /* that they were last asked for */
+    GArray *meshes;  /* MtfMesh: all that were priced */
     GPtrArray *ways; /* MtfUnitWay */
 } Priced;
 
@@ -50,8 +52,7 @@ struct MtfCutSearch {
     bool mixed;    /* the ways are of several recomputations: */
     MtfRecompute kinds[MTF_RECOMPUTES];
     int n_kinds;
-    GArray *priced;    /* Priced; */
-    bool narrowed;     /* some of it without all meshes, since plans of others were no better */
+    GArray *priced;    /* Priced */
     GArray *best;      /* Best, one for each number of chunks that is asked for, and a mixed one */
     GPtrArray *others; /* MtfCutPlan, of other numbers of micro-batches */
     int tried;
@@ -193,6 +194,7 @@ static bool try_any_sizes(Search *search, Best *best) {
 /* ---- Variants -------------------------------------------------------------------------------- */
 
 static void priced_clear(void *data) {
+    g_array_unref(((Priced *)data)->meshes);
     g_ptr_array_unref(((Priced *)data)->ways);
 }
 
@@ -231,7 +233,7 @@ static bool is_wasteful(const Search *search, int64_t size) {
 }
 
 /* The sizes that the variant is priced on: of a large graph none above the best plan's that waste work. */
-static GArray *list_priced_sizes(Search *search) {
+static GArray *list_priced_sizes(const Search *search) {
     GArray *wanted = g_array_new(FALSE, FALSE, sizeof(int64_t));
     const MtfCutPlan *best = search->request->each_number ? NULL : best_plan(search);
     int64_t most = best == NULL ? INT64_MAX : 0;
@@ -242,7 +244,6 @@ static GArray *list_priced_sizes(Search *search) {
         if (size <= most || !is_wasteful(search, size))
             g_array_append_val(wanted, size);
     }
-    search->narrowed |= wanted->len < search->sizes->len;
     return wanted;
 }
 
@@ -263,9 +264,16 @@ static bool is_unwanted(const Search *search, const MtfMesh *mesh) {
     return known;
 }
 
-/* The meshes that the variant is priced on: of a large graph, when there is a plan, none that no stage has wanted so
- * far. NULL on an error. */
-static GArray *list_priced_meshes(Search *search, GError **error) {
+static bool has_mesh(const GArray *meshes, const MtfMesh *mesh) {
+    for (guint i = 0; meshes != NULL && i < meshes->len; i++)
+        if (mtf_mesh_equal(&g_array_index(meshes, MtfMesh, i), mesh))
+            return true;
+    return false;
+}
+
+/* The meshes that the variant is to be priced on beside those that are `known` (or NULL): of a large graph, when there
+ * is a plan, none that no stage has wanted so far. NULL on an error. */
+static GArray *list_further_meshes(const Search *search, const GArray *known, GError **error) {
     const MtfCutRequest *request = search->request;
     g_autoptr(GArray) sizes = list_priced_sizes(search);
     g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
@@ -277,32 +285,56 @@ static GArray *list_priced_meshes(Search *search, GError **error) {
         if (shapes == NULL)
             return NULL;
         for (guint i = 0; i < shapes->len; i++) {
-            bool left = narrows && is_unwanted(search, &g_array_index(shapes, MtfMesh, i));
-            if (!left)
-                g_array_append_val(meshes, g_array_index(shapes, MtfMesh, i));
-            search->narrowed |= left;
+            const MtfMesh *mesh = &g_array_index(shapes, MtfMesh, i);
+            if (!has_mesh(known, mesh) && !(narrows && is_unwanted(search, mesh)))
+                g_array_append_val(meshes, *mesh);
         }
     }
     return g_steal_pointer(&meshes);
 }
 
-/* The ways of the variant with that recomputation, priced once; NULL on an error. */
-static GPtrArray *price_ways(Search *search, MtfRecompute recompute, GError **error) {
+/* The ways of the variant with that recomputation, as far as they are priced; NULL: none is. */
+static Priced *find_priced(const Search *search, MtfRecompute recompute) {
     for (guint i = 0; i < search->priced->len; i++) {
-        const Priced *known = &g_array_index(search->priced, Priced, i);
+        Priced *known = &g_array_index(search->priced, Priced, i);
         if (known->microbatches == search->variant.microbatches && known->recompute == recompute)
-            return known->ways;
+            return known;
     }
-    g_autoptr(GArray) meshes = list_priced_meshes(search, error);
+    return NULL;
+}
+
+/* Notes ways on further meshes; takes both over. */
+static GPtrArray *note_priced(Search *search, MtfRecompute recompute, GArray *meshes,
+                              GPtrArray *ways) {
+    Priced *known = find_priced(search, recompute);
+    if (known == NULL) {
+        Priced priced = { search->variant.microbatches, recompute, search->memory, meshes, ways };
+        g_array_append_val(search->priced, priced);
+        return ways;
+    }
+    g_array_append_vals(known->meshes, meshes->data, meshes->len);
+    g_array_unref(meshes);
+    g_ptr_array_extend_and_steal(known->ways, ways);
+    known->memory = search->memory;
+    return known->ways;
+}
+
+/* The ways of the variant with that recomputation: where they were priced for other memory, on further meshes that may
+ * matter now. NULL on an error. */
+static GPtrArray *price_ways(Search *search, MtfRecompute recompute, GError **error) {
+    const Priced *known = find_priced(search, recompute);
+    if (known != NULL && known->memory == search->memory)
+        return known->ways;
+    g_autoptr(GArray) meshes =
+        list_further_meshes(search, known != NULL ? known->meshes : NULL, error);
     if (meshes == NULL)
         return NULL;
     MtfUnitPricing pricing = { search->request->forward, search->units, search->request->machine,
                                search->variant, meshes };
     pricing.variant.recompute = recompute;
-    Priced priced = { search->variant.microbatches, recompute, mtf_unit_prices(&pricing, error) };
-    if (priced.ways != NULL)
-        g_array_append_val(search->priced, priced);
-    return priced.ways;
+    bool all = known != NULL && meshes->len == 0;
+    GPtrArray *ways = all ? g_ptr_array_new() : mtf_unit_prices(&pricing, error);
+    return ways != NULL ? note_priced(search, recompute, g_steal_pointer(&meshes), ways) : NULL;
 }
 
 /* Ways of all kinds of recomputation that are mixed; NULL on an error. */
@@ -614,11 +646,8 @@ void mtf_cut_search_free(MtfCutSearch *search) {
     g_free(search);
 }
 
-/* Forgets what was found, but for prices of all sizes. */
+/* Forgets what was found, but for prices. */
 static void begin_within(Search *search, int64_t memory) {
-    if (search->narrowed && memory != search->memory)
-        g_array_set_size(search->priced, 0);
-    search->narrowed = false;
     search->memory = memory;
     search->mixed = search->thorough = false;
     search->n_kinds = search->tried = 0;

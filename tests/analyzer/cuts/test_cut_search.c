@@ -351,6 +351,27 @@ static void long_rows_are_cut_between_layers(void **state) {
     check_cut(graph, plan, 4, request.memory);
 }
 
+/* What was priced while there was more memory, of which some was left out beside better plans, leaves no better cut
+ * out where there is less. */
+static void prices_from_more_memory_lead_to_no_worse_cuts(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_gpt(8, 16);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
+    MtfCutRequest request = request_of(graph, machine, 4);
+    g_autoptr(MtfCutSearch) search = mtf_cut_search_new(&request);
+    g_autoptr(GPtrArray) first = mtf_cut_search_within(search, request.memory, NULL);
+    double bytes = g_array_index(((MtfCutPlan *)first->pdata[0])->stages, MtfCutStage, 0).bytes;
+    for (int share = 90; share >= 50; share -= 40) {
+        request.memory = (int64_t)(bytes * share / 100);
+        g_autoptr(GPtrArray) fresh = mtf_cut_search(&request, NULL);
+        g_autoptr(GPtrArray) again = mtf_cut_search_within(search, request.memory, NULL);
+        assert_true((fresh != NULL) == (again != NULL));
+        if (fresh != NULL)
+            assert_true(((MtfCutPlan *)again->pdata[0])->seconds <=
+                        ((MtfCutPlan *)fresh->pdata[0])->seconds);
+    }
+}
+
 /* A second that the host adds to a step makes it a second longer, however many stages there are. */
 static void what_the_host_adds_to_a_step_comes_once(void **state) {
     (void)state;
@@ -623,6 +644,7 @@ int main(void) {
         cmocka_unit_test(sizes_that_waste_work_are_not_missed),
         cmocka_unit_test(megatron_has_one_way_for_all_stages),
         cmocka_unit_test(long_rows_are_cut_between_layers),
+        cmocka_unit_test(prices_from_more_memory_lead_to_no_worse_cuts),
         cmocka_unit_test(what_the_host_adds_to_a_step_comes_once),
         cmocka_unit_test(early_stages_alone_recompute),
         cmocka_unit_test(mixed_stages_are_the_best_of_all),
