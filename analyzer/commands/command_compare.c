@@ -159,11 +159,10 @@ static char *format_way(const Column *column) {
         return g_strdup_printf("%d stages on %d devices, schedule %s, %d micro-batches",
                                (int)pipeline->stages->len, mtf_pipeline_devices(pipeline),
                                pipeline->schedule, pipeline->order->microbatches);
-    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    g_autofree char *mesh = mtf_mesh_title(&plan->layout->mesh);
     g_autofree char *step = mtf_plan_step_format(plan);
     const char *rules = plan->layout->rules;
-    return g_strdup_printf("mesh %s, %s, layout %s", *mesh != '\0' ? mesh : "of one processor",
-                           step,
+    return g_strdup_printf("mesh %s, %s, layout %s", mesh, step,
                            rules == NULL    ? "free"
                            : *rules == '\0' ? "replicated"
                                             : rules);

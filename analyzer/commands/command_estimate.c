@@ -71,7 +71,7 @@ static void lay_mesh(Estimate *e, const MtfGraph *graph, const MtfLayout *layout
 
 static void print_for_people(const Estimate *e, const MtfPlan *plan, const char *notes) {
     const MtfMesh *laid = &plan->layout->mesh;
-    g_autofree char *mesh = mtf_mesh_format(laid);
+    g_autofree char *mesh = mtf_mesh_title(laid);
     g_autofree char *mapping = mtf_mapping_format(laid, &e->pricer.map.mapping);
     g_autofree char *tables = mtf_predicted_format(plan->predicted);
     g_autofree char *summary = mtf_summary_format(plan->predicted);

@@ -211,7 +211,7 @@ static void print_proof(const MtfSearchReport *report) {
 static void print_alike(const MtfSearchReport *report) {
     g_autofree char *text = mtf_alike_format(&report->found->answer.alike);
     if (text != NULL)
-        fputs(text, stdout);
+        printf("alike          %s\n", text);
 }
 
 /* Says how the mesh lies on the machine where that is not in order. */
@@ -331,7 +331,7 @@ static void print_variant(const MtfSearchReport *report, const MtfPlan *plan) {
 }
 
 void mtf_search_print(const MtfSearchReport *report, const MtfPlan *plan) {
-    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    g_autofree char *mesh = mtf_mesh_title(&plan->layout->mesh);
     g_autofree char *tables = mtf_predicted_format(plan->predicted);
     g_autofree char *summary = mtf_summary_format(plan->predicted);
     mtf_planning_print_machine(plan->precision, report->machine, report->machine_named,

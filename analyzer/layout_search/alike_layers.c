@@ -71,21 +71,6 @@ bool mtf_alike_is_worth(const MtfAlikeLayers *layers) {
     return layers->alike.cost > 0 && alike_price(layers) <= MTF_ALIKE_PRICE;
 }
 
-cJSON *mtf_alike_to_json(const MtfAlikeLayers *layers) {
-    if (layers->layers == 0)
-        return NULL;
-    cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "uniform", names[layers->uniform]);
-    mtf_json_add_integer(object, "layers", layers->layers);
-    mtf_json_add_integer(object, "differences", layers->differences);
-    mtf_json_add_number(object, "step_seconds", layers->best.step_seconds);
-    if (layers->alike.cost > 0) {
-        mtf_json_add_number(object, "alike_step_seconds", layers->alike.step_seconds);
-        mtf_json_add_number(object, "alike_price", alike_price(layers));
-    }
-    return object;
-}
-
 static char *format_price(const MtfAlikeLayers *layers) {
     double price = 100 * alike_price(layers);
     if (layers->uniform == MTF_UNIFORM_ALWAYS)
@@ -100,13 +85,27 @@ char *mtf_alike_format(const MtfAlikeLayers *layers) {
     bool known = layers->alike.cost > 0;
     g_autofree char *price = known ? format_price(layers) : NULL;
     if (layers->differences == 0)
-        return g_strdup_printf("alike          all %d repeated layers, %s\n", layers->layers,
-                               price);
+        return g_strdup_printf("all %d repeated layers, %s", layers->layers, price);
     if (!known)
-        return g_strdup_printf(
-            "alike          not all %d repeated layers: no such layout that fits "
-            "was found\n",
-            layers->layers);
-    return g_strdup_printf("alike          not all %d repeated layers: that would be possible %s\n",
-                           layers->layers, price);
+        return g_strdup_printf("not all %d repeated layers: no such layout that fits was found",
+                               layers->layers);
+    return g_strdup_printf("not all %d repeated layers: that would be possible %s", layers->layers,
+                           price);
+}
+
+cJSON *mtf_alike_to_json(const MtfAlikeLayers *layers) {
+    if (layers->layers == 0)
+        return NULL;
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "uniform", names[layers->uniform]);
+    mtf_json_add_integer(object, "layers", layers->layers);
+    mtf_json_add_integer(object, "differences", layers->differences);
+    mtf_json_add_number(object, "step_seconds", layers->best.step_seconds);
+    if (layers->alike.cost > 0) {
+        mtf_json_add_number(object, "alike_step_seconds", layers->alike.step_seconds);
+        mtf_json_add_number(object, "alike_price", alike_price(layers));
+    }
+    g_autofree char *text = mtf_alike_format(layers);
+    cJSON_AddStringToObject(object, "text", text);
+    return object;
 }

@@ -48,10 +48,11 @@ MtfLayout *mtf_alike_fastest(const MtfFreeProblem *problem, const MtfLayerTies *
 bool mtf_alike_is_worth(const MtfAlikeLayers *layers);
 
 /* The plan's "alike_layers", or NULL where no layers repeat: {"uniform" ("auto"), "layers", "differences",
- * "step_seconds", "alike_step_seconds", "alike_price" (0.004: 0.4 %)}; the last two where they are known. */
+ * "step_seconds", "alike_step_seconds", "alike_price" (0.004: 0.4 %), "text" (the same for
+ * people)}; the two of alike layers where they are known. */
 cJSON *mtf_alike_to_json(const MtfAlikeLayers *layers);
 
-/* A line for people, with its end; NULL where there is nothing to say. Free with g_free. */
+/* For people; NULL where there is nothing to say. Free with g_free. */
 char *mtf_alike_format(const MtfAlikeLayers *layers);
 
 #endif

@@ -132,7 +132,7 @@ static void print_as_json(const MtfInferenceRun *run) {
 
 static void print_phase(const MtfInferenceRun *run, MtfInferKind kind) {
     const MtfInferencePhase *phase = &run->phase[kind];
-    g_autofree char *mesh = mtf_mesh_format(&phase->plan->layout->mesh);
+    g_autofree char *mesh = mtf_mesh_title(&phase->plan->layout->mesh);
     g_autofree char *weights = mtf_bytes_format((double)phase->weight_bytes);
     g_autofree char *bytes = mtf_bytes_format((double)phase->cache_bytes);
     g_autofree char *caches =

@@ -109,6 +109,10 @@ char *mtf_mesh_format(const MtfMesh *mesh) {
     return g_string_free(text, FALSE);
 }
 
+char *mtf_mesh_title(const MtfMesh *mesh) {
+    return mesh->n_axes > 0 ? mtf_mesh_format(mesh) : g_strdup("one device");
+}
+
 int mtf_mesh_size(const MtfMesh *mesh) {
     return mtf_mesh_group_size(mesh, (1U << mesh->n_axes) - 1);
 }

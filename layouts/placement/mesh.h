@@ -40,6 +40,9 @@ bool mtf_mesh_parse(const char *text, int64_t devices, MtfMesh *mesh, GError **e
 /* "rows:4;cols:2", which parses again; free with g_free. */
 char *mtf_mesh_format(const MtfMesh *mesh);
 
+/* The same for people: "one device" has no axes. */
+char *mtf_mesh_title(const MtfMesh *mesh);
+
 /* The number of processors. */
 int mtf_mesh_size(const MtfMesh *mesh);
 

@@ -102,6 +102,14 @@ static void add_next_best(GPtrArray *lines, const cJSON *search) {
                         longer < 0 ? "shorter" : "longer", decision));
 }
 
+/* Whether repeated layers are laid out alike, and what that costs. */
+static void add_alike(GPtrArray *lines, const cJSON *search) {
+    const cJSON *alike = cJSON_GetObjectItemCaseSensitive(search, "alike_layers");
+    const char *text = mtf_json_text_of(alike, "text");
+    if (*text != '\0')
+        add(lines, "alike", g_strdup(text));
+}
+
 /* What stages would do, where they were searched, too. */
 static void add_stages(GPtrArray *lines, const MtfStepFacts *facts) {
     const cJSON *pipeline = cJSON_GetObjectItemCaseSensitive(facts->plan->search, "pipeline");
@@ -193,6 +201,7 @@ GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     add(lines, "parallelism", mtf_parallelism_format(facts->plan->graph, facts->plan->layout));
     add_mesh(lines, facts);
     add(lines, "layout", layout_text(facts));
+    add_alike(lines, facts->plan->search);
     add(lines, "variant", mtf_plan_step_format(facts->plan));
     add_time(lines, facts);
     add(lines, "limited by", limits_text(facts));

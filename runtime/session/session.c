@@ -128,7 +128,7 @@ static bool check_ranks(const MtfSession *session, GError **error) {
     int wanted = mtf_pipeline_devices(pipeline);
     if (wanted == session->n_ranks)
         return true;
-    g_autofree char *mesh = mtf_mesh_format(&session->program->layout->mesh);
+    g_autofree char *mesh = mtf_mesh_title(&session->program->layout->mesh);
     g_autofree char *text = mtf_session_has_stages(session)
                                 ? g_strdup_printf("%u stages", pipeline->stages->len)
                                 : g_strdup_printf("mesh %s", mesh);

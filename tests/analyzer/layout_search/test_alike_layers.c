@@ -32,6 +32,7 @@ static void the_price_of_alike_layers_is_said(void **state) {
     assert_non_null(strstr(left, "2.5 % longer"));
     cJSON *json = mtf_alike_to_json(&dear);
     assert_true(fabs(mtf_json_number_of(json, "alike_price", 0) - 0.025) < 1e-9);
+    assert_string_equal(mtf_json_text_of(json, "text"), left);
     cJSON_Delete(json);
 }
 

@@ -49,6 +49,8 @@ static void the_empty_text_is_one_processor(void **state) {
     assert_int_equal(mtf_mesh_size(&mesh), 1);
     g_autofree char *text = mtf_mesh_format(&mesh);
     assert_string_equal(text, "");
+    g_autofree char *title = mtf_mesh_title(&mesh);
+    assert_string_equal(title, "one device");
 }
 
 static void one_size_is_what_is_left_of_the_devices(void **state) {

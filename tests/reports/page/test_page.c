@@ -132,6 +132,17 @@ static void a_mesh_of_one_processor_has_a_page(void **state) {
     clear_found(&found);
 }
 
+static void what_alike_layers_cost_stands_on_the_page(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_small_plan("", "");
+    cJSON_Delete(plan->search);
+    plan->search = cJSON_Parse("{\"alike_layers\": {\"text\": \"for a step 0.5 % longer\"}}");
+    g_autofree char *page = page_of(plan, NULL);
+    Found found = found_in(page);
+    assert_non_null(strstr(found.text->str, "for a step 0.5 % longer"));
+    clear_found(&found);
+}
+
 static int times_found(const char *text, const char *wanted) {
     int count = 0;
     for (const char *at = text; (at = strstr(at, wanted)) != NULL; at += strlen(wanted))
@@ -293,6 +304,7 @@ int main(void) {
         cmocka_unit_test(the_page_says_what_is_where),
         cmocka_unit_test(the_same_plan_gives_the_same_page),
         cmocka_unit_test(a_mesh_of_one_processor_has_a_page),
+        cmocka_unit_test(what_alike_layers_cost_stands_on_the_page),
         cmocka_unit_test(a_run_stands_beside_its_prediction),
         cmocka_unit_test(ranks_stand_under_their_prediction),
         cmocka_unit_test(plans_side_by_side_tell_what_differs),
