@@ -216,6 +216,8 @@ typedef struct {
     bool gate_on_input;      /* experts read a token times its share, and what they make is added */
     bool experts_in_first;   /* files keep theirs as [experts, in, out], without a suffix */
     bool experts_bare;       /* or as [experts, out, in] without one */
+    bool experts_joined;     /* or all as one matrix, one below the other: [experts out, in], of
+                                the last [experts in, out] */
     bool experts_alternate;  /* outputs of gate and up take turns in a tensor of both */
     bool expert_bias;        /* of experts and their router */
     double gate_limit;       /* of gate and up, which are multiplied as gpt-oss does; 0: neither */

@@ -174,8 +174,8 @@ static int add_expert_bias(MtfAssembly *m, const Experts *e, const MtfLinear *li
 static int expert_product(MtfAssembly *m, const Experts *e, const MtfLinear *linear, int x) {
     g_autofree char *weight = g_strdup_printf("w%s", linear->name);
     int in = linear->in.dims[0], out = linear->out.dims[0];
-    MtfShape stored = m->stack->experts_in_first ? MTF_SHAPE(e->dims.experts, in, out)
-                                                 : MTF_SHAPE(e->dims.experts, out, in);
+    MtfShape stored = linear->in_first ? MTF_SHAPE(e->dims.experts, in, out)
+                                       : MTF_SHAPE(e->dims.experts, out, in);
     int w = mtf_assembly_stack(m, weight, linear, &stored);
     MtfShape shape = places_of(m, e, out);
     m->p->b.attributes.experts = e->routed.expert < 0 ? -1 : e->dims.experts;
@@ -218,6 +218,7 @@ static int expert_hidden(MtfAssembly *m, const Experts *e, int sent) {
                      .in = MTF_SHAPE(e->model),
                      .out = MTF_SHAPE(e->width),
                      .bias = s->expert_bias,
+                     .in_first = s->experts_in_first,
                      .spread = m->n->spread };
     MtfLinear gate = up;
     if (!s->gated)
@@ -255,6 +256,7 @@ static int expert_ffn(MtfAssembly *m, int x) {
                        .in = MTF_SHAPE(e.width),
                        .out = MTF_SHAPE(e.model),
                        .bias = m->stack->expert_bias,
+                       .in_first = m->stack->experts_in_first || m->stack->experts_joined,
                        .spread = m->residual_spread };
     bool before = m->stack->gate_on_input;
     x = change_width(m, "narrowed", names->expert_narrow, m->d_model, e.model, x);

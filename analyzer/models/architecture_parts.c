@@ -146,11 +146,14 @@ int mtf_assembly_stack(MtfAssembly *m, const char *name, const MtfLinear *linear
     g_autofree char *each = format_sizes(m, &MTF_SHAPE(shape->dims[0]), 0);
     g_autofree char *outputs = format_outputs(m, linear);
     g_autofree char *inputs = format_sizes(m, &linear->in, 0);
-    bool in_first = m->stack->experts_in_first;
+    bool in_first = linear->in_first, joined = m->stack->experts_joined;
     g_autofree char *sizes =
-        g_strdup_printf("%s%s%s,%s", apart ? "" : each, apart ? "" : ",",
+        g_strdup_printf("%s%s%s,%s", apart ? "" : each,
+                        apart    ? ""
+                        : joined ? "*"
+                                 : ",",
                         in_first ? inputs : outputs, in_first ? outputs : inputs);
-    bool bare = in_first || m->stack->experts_bare;
+    bool bare = m->stack->experts_in_first || m->stack->experts_bare || joined;
     keep_place(m, variable, linear->file, bare ? "" : ".weight", sizes);
     return variable;
 }

@@ -59,6 +59,7 @@ typedef struct {
     bool bias;
     const char *bias_file; /* whole name behind the layer's prefix; NULL: as the matrix */
     bool out_first;        /* in files, even of networks whose layers have inputs first */
+    bool in_first;         /* of experts, in files */
     double spread;         /* standard deviation of initial weights */
 } MtfLinear;
 

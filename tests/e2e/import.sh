@@ -210,6 +210,11 @@ count falcon-h1-34b $((2 * 261120 * 5120 + 72 * (2 * 5120 * 20 * 128 + 2 * 5120 
     "mamba_n_heads":32,"mamba_d_head":128,"mamba_n_groups":2,"mamba_d_state":256,"time_step_limit":[0.0,Infinity]}'
 # Two tables of 200064 x 6144; 70 layers of lightning attention, 64 heads of 128, and ten of attention with 8 of keys; in each 32 experts of
 # 3 6144 9216, the router and two norms; the last norm.
+count dbrx 131596523520 '{"model_type":"dbrx","d_model":6144,"n_heads":48,"n_layers":40,"max_seq_len":32768,"vocab_size":100352,
+  "attn_config":{"clip_qkv":8,"kv_n_heads":8,"model_type":"","rope_theta":500000},"emb_pdrop":0.0,"resid_pdrop":0.0,
+  "ffn_config":{"ffn_hidden_size":10752,"model_type":"","moe_jitter_eps":0,"moe_loss_weight":0.05,"moe_num_experts":16,"moe_top_k":4}}'
+run meshtf-plan import "$work/dbrx" -o "$work/dbrx.json"
+claim "its experts are kept as one matrix, one below the other" grep -q 'mlp.w2\[16\*10752,6144\]' "$work/dbrx.json"
 minimax=$(seq 80 | sed 's/.*/"linear_attention"/; 8~8s/.*/"full_attention"/' | paste -sd, -)
 count minimax-text-01 $((2 * 200064 * 6144 + 70 * (5 * 6144 * 8192 + 8192) + 10 * (2 * 6144 * 8192 + 2 * 6144 * 1024) +
   80 * (32 * 3 * 6144 * 9216 + 32 * 6144 + 2 * 6144) + 6144)) '{"model_type":"minimax","hidden_size":6144,"intermediate_size":9216,"vocab_size":200064,

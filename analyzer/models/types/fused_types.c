@@ -153,19 +153,32 @@ static void read_bloom(MtfConfig *c, MtfArchitecture *n) {
     .up = "ffn.up_proj", .down = "ffn.down_proj", .before_attention = "norm_1",  \
     .before_ffn = "norm_2", .final_norm = "transformer.norm_f"
 
+/* The object at `key` as a config of its own, whose keys are known or off. false: it is not there, or failed. */
+static bool read_part(MtfConfig *c, const char *key, const char *const *known, MtfJson *object,
+                      MtfConfig *inner) {
+    MtfJson value;
+    bool there = mtf_config_find(c, key, object);
+    c->failed = c->failed || (there && !mtf_json_object(object, c->error));
+    *inner = (MtfConfig){ object, c->whole, c->used, c->left_out, c->failed, c->error };
+    for (bool more = there && !c->failed && mtf_json_first(object, &value); more && !c->failed;
+         more = mtf_json_next(&value)) {
+        bool off = cJSON_IsNull(value.node) || cJSON_IsFalse(value.node);
+        if (!off && !g_strv_contains(known, mtf_json_key(&value)))
+            c->failed = !mtf_json_fail(&value, c->error, "not supported for model type %s",
+                                       mtf_config_word(c, "model_type", ""));
+    }
+    return there && !c->failed;
+}
+
 /* The object "attn_config". */
 static void read_mpt_attention(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
-    static const char *const known[] = {
-        "alibi",     "alibi_bias_max", "attn_impl",     "attn_pdrop",
-        "attn_type", "clip_qkv",       "model_type",    "attn_uses_sequence_id",
-        "prefix_lm", "qk_ln",          "softmax_scale", NULL
-    };
-    MtfJson object, value;
-    bool there = mtf_config_find(c, "attn_config", &object);
-    c->failed = c->failed || (there && !mtf_json_object(&object, c->error));
-    MtfConfig inner = { &object, c->whole, c->used, c->left_out, c->failed, c->error };
-    if (!there || c->failed)
+    static const char *const known[] = { "alibi",      "alibi_bias_max", "attn_impl",
+                                         "attn_pdrop", "attn_type",      "clip_qkv",
+                                         "model_type", "softmax_scale",  NULL };
+    MtfJson object;
+    MtfConfig inner;
+    if (!read_part(c, "attn_config", known, &object, &inner))
         return;
     n->dropout.shares = mtf_config_number(&inner, "attn_pdrop", 0);
     s->alibi = mtf_config_flag(&inner, "alibi", true);
@@ -178,14 +191,6 @@ static void read_mpt_attention(MtfConfig *c, MtfArchitecture *n) {
         mtf_config_fail(&inner, "alibi_bias_max", "only 8 is supported");
     if (!s->alibi)
         mtf_config_fail(&inner, "alibi", "only true is supported");
-    for (bool more = !inner.failed && mtf_json_first(&object, &value); more && !inner.failed;
-         more = mtf_json_next(&value)) {
-        bool off = cJSON_IsNull(value.node) || cJSON_IsFalse(value.node);
-        bool fine =
-            off || (g_strv_contains(known, mtf_json_key(&value)) && !cJSON_IsTrue(value.node));
-        if (!fine && strcmp(mtf_json_key(&value), "alibi") != 0)
-            inner.failed = !mtf_json_fail(&value, c->error, "not supported for model type mpt");
-    }
     c->failed = inner.failed;
 }
 
@@ -216,6 +221,103 @@ static void read_mpt(MtfConfig *c, MtfArchitecture *n) {
         mtf_config_fail(c, "embedding_fraction", "only 1 is supported");
     mtf_type_ignore(c, (const char *const[]){ "emb_pdrop", "init_config", "init_device",
                                               "learned_pos_emb", "norm_type", "verbose", NULL });
+}
+
+/* ---- DBRX -------------------------------------------------------------------------------------- */
+
+#define DBRX_NAMES                                                                    \
+    .layer = "transformer.blocks.%d.", .qkv = "norm_attn_norm.attn.Wqkv",             \
+    .o = "norm_attn_norm.attn.out_proj", .before_attention = "norm_attn_norm.norm_1", \
+    .before_ffn = "norm_attn_norm.norm_2", .final_norm = "transformer.norm_f",        \
+    .router = "ffn.router.layer", .expert_gate = "ffn.experts.mlp.w1",                \
+    .expert_up = "ffn.experts.mlp.v1", .expert_down = "ffn.experts.mlp.w2"
+
+/* The object "attn_config"; what it says of rotary positions is the standard of those that newer files say outside. */
+static void read_dbrx_attention(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    static const char *const known[] = { "attn_pdrop", "clip_qkv",   "kv_n_heads",
+                                         "model_type", "rope_theta", NULL };
+    MtfJson object;
+    MtfConfig inner;
+    double base = 1e4;
+    s->kv_heads = 1;
+    if (read_part(c, "attn_config", known, &object, &inner)) {
+        n->dropout.shares = mtf_config_number(&inner, "attn_pdrop", 0);
+        mtf_type_qkv_limit(&inner, s);
+        s->kv_heads = mtf_config_size(&inner, "kv_n_heads", 1);
+        base = mtf_config_number(&inner, "rope_theta", base);
+        c->failed = inner.failed;
+    }
+    mtf_type_derived(c, "num_key_value_heads", s->kv_heads);
+    if (!c->failed && s->heads % s->kv_heads != 0)
+        mtf_config_fail(c, "attn_config", "kv_n_heads is expected to divide the %d heads",
+                        (int)s->heads);
+    mtf_config_rotary(c, n, base);
+}
+
+/* The object "ffn_config": shares of the chosen experts are divided by their sum, or not at all. */
+static void read_dbrx_experts(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    static const char *const known[] = { "ffn_act_fn",
+                                         "ffn_hidden_size",
+                                         "hidden_size",
+                                         "model_type",
+                                         "moe_jitter_eps",
+                                         "moe_loss_weight",
+                                         "moe_num_experts",
+                                         "moe_top_k",
+                                         "moe_normalize_expert_weights",
+                                         NULL };
+    MtfJson object, function;
+    MtfConfig inner;
+    s->d_expert = 3584;
+    s->experts = 4;
+    s->experts_per_token = 1;
+    s->renormalise = true;
+    if (read_part(c, "ffn_config", known, &object, &inner)) {
+        s->d_expert = mtf_config_size(&inner, "ffn_hidden_size", s->d_expert);
+        s->experts = mtf_config_size(&inner, "moe_num_experts", s->experts);
+        s->experts_per_token = mtf_config_count(&inner, "moe_top_k", s->experts_per_token);
+        mtf_type_derived(&inner, "hidden_size", n->d_model);
+        s->renormalise = !mtf_type_is_null(&inner, "moe_normalize_expert_weights");
+        if (s->renormalise && mtf_config_number(&inner, "moe_normalize_expert_weights", 1) != 1)
+            mtf_config_fail(&inner, "moe_normalize_expert_weights", "1 or null is expected");
+        if (mtf_config_number(&inner, "moe_jitter_eps", 0) != 0)
+            mtf_config_leave_out(&inner, "moe_jitter_eps", "noise of training alone");
+        if (mtf_config_find(&inner, "ffn_act_fn", &function)) {
+            MtfConfig named = { &function, c->whole, c->used, c->left_out, inner.failed, c->error };
+            named.failed = named.failed || !mtf_json_object(&function, c->error);
+            s->activation = mtf_config_activation(&named, "name", "silu");
+            inner.failed = named.failed;
+        }
+        c->failed = inner.failed;
+    }
+    if (!c->failed && s->experts_per_token > s->experts)
+        mtf_config_fail(c, "ffn_config", "moe_top_k is expected to be 1 to %d", (int)s->experts);
+    s->d_ff = s->d_expert;
+}
+
+/* Norms of means without biases, one matrix of q, k and v that a limit holds, and experts all of which are one matrix. */
+static void read_dbrx(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 32000);
+    n->d_model = mtf_config_size(c, "d_model", 2048);
+    n->context = mtf_config_size(c, "max_seq_len", 2048);
+    n->epsilon = 1e-5;
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", false);
+    n->norm_unbiased = true;
+    s->layers = mtf_config_count(c, "n_layers", 24);
+    s->heads = mtf_config_size(c, "n_heads", 16);
+    s->gated = s->experts_joined = true;
+    s->activation = "silu";
+    mtf_type_divide_heads(c, n, "n_heads");
+    s->names = (MtfStackNames){ DBRX_NAMES };
+    n->embedding = "transformer.wte";
+    n->head = "lm_head";
+    read_dbrx_attention(c, n);
+    read_dbrx_experts(c, n);
+    mtf_type_ignore(c, (const char *const[]){ "emb_pdrop", NULL });
 }
 
 /* ---- GPT-BigCode ------------------------------------------------------------------------------- */
@@ -260,6 +362,7 @@ const MtfArchitectureType mtf_fused_types[] = {
     { "falcon", read_falcon },
     { "bloom", read_bloom },
     { "mpt", read_mpt },
+    { "dbrx", read_dbrx },
     { "gpt_bigcode", read_gpt_bigcode },
     { NULL, NULL },
 };

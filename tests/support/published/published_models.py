@@ -1719,6 +1719,33 @@ def bloom(w, c, tokens):
     return plain_norm(w, c, "ln_f", x) @ table.T
 
 
+def dbrx(w, c, tokens):
+    """No biases; q, k and v of one matrix within a limit; the matrices of all experts below one another (modeling_dbrx.py)."""
+    h, heads, t, ffn = c["d_model"], c["n_heads"], "transformer.", c["ffn_config"]
+    kv, most, width = c["attn_config"]["kv_n_heads"], c["attn_config"]["clip_qkv"], c["d_model"] // c["n_heads"]
+    turn = {**c, "rope_theta": c["attn_config"]["rope_theta"]}
+    count, k, f = ffn["moe_num_experts"], ffn["moe_top_k"], ffn["ffn_hidden_size"]
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), 0, 1e-5)
+
+    def experts_of(p, x):
+        best, which = torch.topk(torch.softmax(linear(w, p + "router.layer", x, count), -1), k, -1)
+        best = best / best.sum(-1, keepdim=True) if ffn.get("moe_normalize_expert_weights", 1) else best
+        gate, up, down = (w(f"{p}experts.mlp.{n}", count * f, h).view(count, f, h) for n in ("w1", "v1", "w2"))
+        return sum((best * (which == e)).sum(-1, keepdim=True) * ((silu(x @ gate[e].T) * (x @ up[e].T)) @ down[e]) for e in range(count))
+
+    x = w(t + "wte.weight", c["vocab_size"], h, scale=0.5)[tokens]
+    for i in range(c["n_layers"]):
+        p = f"{t}blocks.{i}."
+        a = p + "norm_attn_norm."
+        fused = linear(w, a + "attn.Wqkv", norm(a + "norm_1", x), (heads + 2 * kv) * width).clamp(-most, most)
+        q, key, v = (heads_of(part, n) for part, n in zip(fused.split([heads * width, kv * width, kv * width], -1), (heads, kv, kv)))
+        x = x + linear(w, a + "attn.out_proj", joined(attend(rotate(q, turn), rotate(key, turn), v, 1 / math.sqrt(width))), h)
+        x = x + experts_of(p + "ffn.", norm(a + "norm_2", x))
+    return norm(t + "norm_f", x) @ w("lm_head.weight", c["vocab_size"], h).T
+
+
 def mpt(w, c, tokens):
     """No biases anywhere."""
     h, heads, t = c["d_model"], c["n_heads"], "transformer."
@@ -2675,6 +2702,9 @@ MODELS = {
                       "seq_length": 32, "offset_alibi": 100, "skip_bias_add": True}),
     "mpt": (mpt, {"d_model": 24, "n_layers": 2, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32, "no_bias": True, "expansion_ratio": 2,
                   "attn_config": {"alibi": True, "alibi_bias_max": 8, "clip_qkv": 1.5, "qk_ln": False, "attn_impl": "torch"}}),
+    "dbrx": (dbrx, {"d_model": 24, "n_layers": 2, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32,
+                    "attn_config": {"clip_qkv": 1.5, "kv_n_heads": 2, "rope_theta": 500.0},
+                    "ffn_config": {"ffn_hidden_size": 16, "moe_num_experts": 4, "moe_top_k": 2, "moe_jitter_eps": 0}}),
     "t5": (t5, T5),
     "mt5": (t5, {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
     "umt5": (t5, {**T5, "num_decoder_layers": 2, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "scalable_attention": True}),
