@@ -91,6 +91,13 @@ void mtf_variant_race_start(MtfVariantRace *race, int own, double step_seconds) 
         tell(race, &race->starts[own], step_seconds);
 }
 
+bool mtf_variant_race_leads(MtfVariantRace *race, int own, int other) {
+    g_mutex_lock(&race->lock);
+    double start = race->starts[own], behind = race->starts[other];
+    g_mutex_unlock(&race->lock);
+    return start > 0 && isfinite(behind) && start < (1 - SEARCH_SAVES) * behind;
+}
+
 bool mtf_variant_race_loses(const MtfVariantRace *race, int own) {
     return race->rival > 0 && isfinite(race->starts[own]) &&
            race->rival < (1 - SEARCH_SAVES) * race->starts[own];

@@ -284,6 +284,19 @@ static void trial_clear(Trial *trial) {
     g_clear_error(&trial->error);
 }
 
+static bool is_large(const Trial *trial) {
+    return trial->found.graph->operations->len > MTF_LARGE_OPERATIONS;
+}
+
+/* Where one has a plan, ends those whose starts lag behind its own: what they find would be left (is_left). */
+static void end_lagging(Trial *trials, int own) {
+    const MtfPlanAnswer *found = &trials[own].found.answer;
+    bool stays = trials[own].done && found->found && !found->hopeless && !found->lost;
+    for (int k = 0; stays && k < trials[own].race->count; k++)
+        if (mtf_variant_race_leads(trials[own].race, own, k) && !is_large(&trials[k]))
+            mtf_search_cancel(&trials[k].control);
+}
+
 static void search_trial(int i, void *data) {
     Trial *trial = (Trial *)data + i;
     trial->done = search_variant(trial, 0, &trial->error);
@@ -291,6 +304,7 @@ static void search_trial(int i, void *data) {
     mtf_variant_race_posed(trial->race, trial->runner);
     mtf_variant_race_start(trial->race, trial->runner, INFINITY);
     mtf_variant_race_enter(trial->race, trial->runner, INFINITY);
+    end_lagging(data, i);
     bool very_large = trial->found.graph != NULL &&
                       trial->found.graph->operations->len > MTF_VERY_LARGE_OPERATIONS;
     const MtfPlanAnswer *found = &trial->found.answer;
@@ -340,7 +354,7 @@ static bool has_plan(const Trial *trial) {
 
 /* Whether it would have been left if the one that it trails had been known in time. Large graphs wait for that. */
 static bool is_left(const Trial *trial) {
-    return trial->trails && trial->found.graph->operations->len <= MTF_LARGE_OPERATIONS;
+    return trial->trails && !is_large(trial);
 }
 
 /* Keeps the better plan. That of a variant which was searched beside another is given up, or left, where that
@@ -352,13 +366,14 @@ static bool judge_trial(Trial *trial, MtfVariantAnswer *best, GError **error) {
     bool beaten =
         mtf_search_is_beaten(&trial->control, known) || (found->hopeless && !found->found);
     best->given_up |= beaten || (trial->loses && mtf_variant_cost(best) == INT64_MAX);
-    bool excused =
-        beaten || (mtf_search_is_over(&trial->control) && mtf_variant_cost(best) < INT64_MAX);
+    bool left = is_left(trial);
+    bool excused = beaten || left ||
+                   (mtf_search_is_over(&trial->control) && mtf_variant_cost(best) < INT64_MAX);
     if (!trial->done && !excused) {
         g_propagate_error(error, g_steal_pointer(&trial->error));
         return false;
     }
-    if (!trial->done || beaten || is_left(trial) || !is_better(&trial->found, best) ||
+    if (!trial->done || beaten || left || !is_better(&trial->found, best) ||
         (best->graph != NULL && exceeds_host(trial->options, &trial->found)))
         return true;
     mtf_variant_clear_found(best);

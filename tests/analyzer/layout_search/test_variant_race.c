@@ -54,7 +54,9 @@ static void a_start_lags_behind_one_that_is_shorter(void **state) {
         mtf_variant_race_init(&race, 2);
         assert_false(mtf_variant_race_lags(&race, 1)); /* who has told nothing waits for nobody */
         mtf_variant_race_start(&race, 0, cases[i].other);
+        assert_false(mtf_variant_race_leads(&race, 0, 1));
         mtf_variant_race_start(&race, 1, 100);
+        assert_int_equal(mtf_variant_race_leads(&race, 0, 1), cases[i].lags);
         assert_int_equal(mtf_variant_race_lags(&race, 1), cases[i].lags);
         assert_int_equal(mtf_variant_race_lags(&race, 0), cases[i].other == 120);
         mtf_variant_race_clear(&race);
