@@ -215,7 +215,9 @@ static MtfVariantSearchOptions options_of(const Options *options) {
                                       .gap = options->gap,
                                       .seed = (guint64)options->seed,
                                       .keep_problem = options->dump != NULL,
-                                      .by_hand = mtf_framework_named(options->exportable) != NULL,
+                                      .framework = mtf_framework_named(options->exportable) != NULL
+                                                       ? options->exportable
+                                                       : NULL,
                                       .collectives = options->collectives };
 }
 
@@ -324,12 +326,6 @@ static bool write_all(const Options *options, const MtfPlan *plan, GError **erro
     return mtf_plan_save(plan, copy, error) && mtf_report_child(copy, options->report, error);
 }
 
-static bool keep_exportable(Run *run, GError **error) {
-    return mtf_plan_answer_keep_exportable(&run->found.answer, run->found.graph,
-                                           run->options->exportable, run->programs_limit,
-                                           &run->found.layout, error);
-}
-
 /* What the search for pipelines does not do yet. */
 static bool check_pipeline_options(const Options *o, GError **error) {
     bool megatron = g_strcmp0(o->exportable, "megatron") == 0;
@@ -391,7 +387,7 @@ static MtfPlan *make_plan(Run *run, GError **error) {
         return NULL;
     if (!run->found.answer.found)
         mtf_search_fail_unfit(&report, error);
-    return run->found.answer.found && keep_exportable(run, error) ? plan_of(run, error) : NULL;
+    return run->found.answer.found ? plan_of(run, error) : NULL;
 }
 
 /* Prints and writes it. */

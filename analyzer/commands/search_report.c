@@ -118,11 +118,10 @@ static void print_fastest(const MtfSearchReport *report) {
     }
     const char *framework = mtf_framework_named(report->exportable);
     if (framework != NULL) {
-        g_autofree char *step = mtf_seconds_format(report->found->answer.step_seconds);
-        g_autofree char *other = mtf_seconds_format(report->found->answer.free.step_seconds);
-        printf("               the plan is the fastest of those made by hand that %s can run; "
-               "its step takes %s, the best layout's %s\n",
-               framework, step, other);
+        g_autofree char *step = mtf_seconds_format(least);
+        g_autofree char *words = g_strdup_printf("; the best layout's step is %s", step);
+        printf("               the plan is the fastest of those made by hand that %s can run%s\n",
+               framework, won < 0 ? words : "");
         return;
     }
     /* Steps that are nearly equal look equal when both are printed: their difference does not. */

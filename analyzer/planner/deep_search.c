@@ -253,7 +253,7 @@ static void make_part(int i, void *data) {
  * all have no such layout that fits. */
 static bool deepen(const MtfVariantSearchOptions *one, const Few *layers,
                    const MtfVariantAnswer *few, MtfVariantAnswer *answer) {
-    if (!is_short(one, layers) || one->keep_problem || one->by_hand)
+    if (!is_short(one, layers) || one->keep_problem || one->framework != NULL)
         return false;
     gint64 begun = g_get_monotonic_time();
     g_autoptr(MtfLayout) found = mtf_plan_answer_layout(&few->answer, few->graph);

@@ -2,6 +2,7 @@
 #include "analyzer/planner/next_best.h"
 
 #include "cost/machine/doubt.h"
+#include "cost/summary/framework_memory.h"
 #include "cost/summary/parallelism.h"
 #include "cost/summary/step_shares.h"
 #include "layouts/base/command_line.h"
@@ -163,15 +164,33 @@ static bool runs(const Framework *framework, const MtfGraph *graph, const MtfLay
     return framework->runs(&parallelism, layout->execution.division.microbatches);
 }
 
+/* What the software needs for the layout beyond the limit. */
+static double lacking_bytes(const MtfPlanAnswer *answer, const MtfGraph *graph,
+                            const MtfLayout *layout, int64_t memory_limit) {
+    const MtfSoftware *software = answer->pricer.machine->software;
+    if (software == NULL)
+        return 0;
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    return fmax(mtf_framework_memory(program, software).given - (double)memory_limit, 0);
+}
+
+/* Of those that the software has the memory for; where there are none, the one that lacks least. */
 static const MtfIncumbent *fastest_that_runs(const MtfPlanAnswer *answer, const MtfGraph *graph,
                                              const Framework *framework, int64_t memory_limit) {
     const MtfIncumbent *fastest = NULL;
+    double least = INFINITY;
+    if (answer->incumbents == NULL)
+        return NULL;
     g_autoptr(GPtrArray) shown = mtf_incumbents_shown(answer->incumbents, memory_limit);
     for (guint i = 0; i < shown->len; i++) {
         const MtfIncumbent *one = g_ptr_array_index(shown, i);
-        if (one->arena_bytes <= memory_limit && runs(framework, graph, one->layout) &&
-            (fastest == NULL || one->step_seconds < fastest->step_seconds))
+        if (one->arena_bytes > memory_limit || !runs(framework, graph, one->layout))
+            continue;
+        double lacks = lacking_bytes(answer, graph, one->layout, memory_limit);
+        if (lacks < least || (lacks == least && one->step_seconds < fastest->step_seconds)) {
             fastest = one;
+            least = lacks;
+        }
     }
     return fastest;
 }
@@ -179,12 +198,15 @@ static const MtfIncumbent *fastest_that_runs(const MtfPlanAnswer *answer, const 
 bool mtf_plan_answer_keep_exportable(MtfPlanAnswer *answer, const MtfGraph *graph, const char *form,
                                      int64_t memory_limit, MtfLayout **settled, GError **error) {
     const Framework *framework = find_framework(form);
-    g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(answer, graph);
-    if (framework == NULL || runs(framework, graph, layout))
+    if (framework == NULL)
         return true;
-    const MtfIncumbent *fastest = answer->incumbents != NULL
-                                      ? fastest_that_runs(answer, graph, framework, memory_limit)
-                                      : NULL;
+    g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(answer, graph);
+    bool own = runs(framework, graph, layout);
+    if (own && lacking_bytes(answer, graph, layout, memory_limit) <= 0)
+        return true;
+    const MtfIncumbent *fastest = fastest_that_runs(answer, graph, framework, memory_limit);
+    if (fastest == NULL && own)
+        return true;
     if (fastest == NULL) {
         g_autofree char *words = mtf_parallelism_format(graph, layout);
         g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,

@@ -19,8 +19,9 @@ cJSON *mtf_next_best(const MtfPlanAnswer *answer, const MtfProgram *program, int
 const char *mtf_framework_named(const char *form);
 
 /* Makes the plan of an answer the fastest of the layouts made by hand that fits and that the framework of
- * that form can run, if the answer's is of another kind; `*settled`, the answer's layout, is dropped then.
- * Fails (nothing fits) where there is none. */
+ * that form can run, if the answer's is of another kind or the machine's software has no memory for it; of
+ * those that this has none for either, the one that needs least. `*settled`, the answer's layout, is dropped
+ * then. Fails (nothing fits) where there is none. */
 bool mtf_plan_answer_keep_exportable(MtfPlanAnswer *answer, const MtfGraph *graph, const char *form,
                                      int64_t memory_limit, MtfLayout **settled, GError **error);
 

@@ -2,6 +2,7 @@
 #include "analyzer/planner/software_search.h"
 
 #include "analyzer/layout_search/best_attempt.h"
+#include "analyzer/planner/next_best.h"
 #include "cost/memory/arena.h"
 #include "cost/summary/framework_memory.h"
 #include "layouts/base/command_line.h"
@@ -13,6 +14,13 @@
 /* Searches, at most, and the share of its memory that the software need not use for the last one to do. */
 #define MOST_SEARCHES 4
 #define ENOUGH 0.95
+
+/* Where layouts made by hand are to be had, which are there before any other is looked for: gaps of the first search,
+ * which says what the best layout would take, and of the others; and what of the memory programs may take next where
+ * none of them fits beside the layout that was found. */
+#define BY_HAND_GAP 0.02
+#define NO_PROOF 10
+#define LESS 0.75
 
 /* What programs were allowed, or took, and what the software then gives out; 0: not seen yet. */
 typedef struct {
@@ -53,6 +61,7 @@ typedef struct {
     MtfVariantAnswer *best;   /* that fits; where none was found, the first */
     int64_t *programs_limit;  /* of that */
     MtfFrameworkMemory least; /* that a plan was found to need */
+    bool stopped;             /* time was up before all was looked at */
 } Search;
 
 /* What programs were found to take at least, where none fits. */
@@ -61,13 +70,32 @@ static double least_of(const MtfPlanAnswer *answer) {
                                                   : answer->rules.arena_bytes);
 }
 
-/* Whether what the software needs for the plan fits, which is noted. */
+/* Takes the layout made by hand that is to be had, where one is; false and why where none fits. */
+static bool keep_exportable(const MtfVariantSearchOptions *options, MtfVariantAnswer *found,
+                            double limit, GError **error) {
+    return mtf_plan_answer_keep_exportable(&found->answer, found->graph, options->framework,
+                                           (int64_t)limit, &found->layout, error);
+}
+
+static double settled_bytes(const Search *search, MtfVariantAnswer *found) {
+    mtf_variant_answer_tune(search->options, found);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(found->program);
+    return (double)arena->bytes;
+}
+
+/* None of the layouts that are to be had fits: those of variants that take less may. */
+static void note_none(Search *search, MtfVariantAnswer *found) {
+    search->room.wider = (Point){ 0 };
+    search->room.over = (Point){ settled_bytes(search, found), search->room.limit / LESS };
+}
+
+/* Whether what the software needs for the plan fits, which is noted; without software, what its program does. */
 static bool note_plan(Search *search, double limit, MtfVariantAnswer *found) {
     Room *room = &search->room;
-    mtf_variant_answer_tune(search->options, found);
-    MtfFrameworkMemory memory =
-        mtf_framework_memory(found->program, search->options->machine->software);
-    g_autoptr(MtfArena) arena = mtf_arena_pack(found->program);
+    const MtfSoftware *software = search->options->machine->software;
+    double bytes = settled_bytes(search, found);
+    MtfFrameworkMemory memory = software != NULL ? mtf_framework_memory(found->program, software)
+                                                 : (MtfFrameworkMemory){ .given = bytes };
     if (search->least.given <= 0 || memory.given < search->least.given)
         search->least = memory;
     if (memory.given <= room->limit) {
@@ -75,7 +103,7 @@ static bool note_plan(Search *search, double limit, MtfVariantAnswer *found) {
         return true;
     }
     room->wider = room->over;
-    room->over = (Point){ (double)arena->bytes, memory.given };
+    room->over = (Point){ bytes, memory.given };
     return false;
 }
 
@@ -84,6 +112,8 @@ static bool search_again(Search *search, double limit, GError **error) {
     MtfVariantSearchOptions own = *search->options;
     MtfVariantAnswer found;
     own.memory_limit = (int64_t)limit;
+    if (own.framework != NULL)
+        own.gap = NO_PROOF;
     if (!mtf_deep_search(&own, search->large, &found, error)) {
         mtf_variant_answer_clear(&found);
         return false;
@@ -92,6 +122,8 @@ static bool search_again(Search *search, double limit, GError **error) {
     if (!found.answer.found)
         search->room.least =
             found.given_up ? search->room.over.programs : fmax(least_of(&found.answer), limit + 1);
+    else if (!keep_exportable(&own, &found, search->room.limit, NULL))
+        note_none(search, &found);
     else if (note_plan(search, limit, &found) &&
              (!known || found.answer.step_seconds < search->best->answer.step_seconds)) {
         mtf_variant_answer_clear(search->best);
@@ -153,13 +185,14 @@ static bool fail_unfit(const Search *search, GError **error) {
     return false;
 }
 
-/* What was found for programs of our own needs too much, `answer`. */
+/* What was found for programs of our own needs too much, `answer`. True with a plan that the software can run. */
 static bool search_lower(Search *search, GError **error) {
     const MtfSearchControl *control = search->options->control;
     double limit = next_limit(&search->room), first = search->best->answer.step_seconds;
     GError *cause = NULL;
     mtf_search_tell_phase(control, "looking for a plan that the software can run");
-    if (limit > 0 && !mtf_search_is_over(control) && search_near(search, limit))
+    bool free = search->options->framework == NULL; /* layouts made by hand stay as they are */
+    if (free && limit > 0 && !mtf_search_is_over(control) && search_near(search, limit))
         return true;
     for (int n = 1; n < MOST_SEARCHES && limit > 0 && !mtf_search_is_over(control); n++) {
         bool done = search_again(search, limit, &cause);
@@ -167,21 +200,34 @@ static bool search_lower(Search *search, GError **error) {
                     search->best->answer.step_seconds <= MTF_NEAR_STEP * first;
         limit = done && !near ? next_limit(&search->room) : 0;
     }
-    if (search->room.fits.programs > 0) {
+    search->stopped = limit > 0 && mtf_search_is_over(control);
+    if (search->room.fits.programs > 0)
         g_clear_error(&cause);
-        return true;
-    }
-    if (cause != NULL) {
+    else if (cause != NULL)
         g_propagate_error(error, cause);
-        return false;
-    }
-    return limit > 0 && mtf_search_is_over(control) ? fail_stopped(search, error)
-                                                    : fail_unfit(search, error);
+    return search->room.fits.programs > 0;
 }
 
 /* Whether the plan of another kind is better already: under less memory this one's step is no shorter. */
 static bool is_beaten(const MtfVariantSearchOptions *options, const MtfVariantAnswer *answer) {
     return options->rival_seconds > 0 && answer->answer.step_seconds > options->rival_seconds;
+}
+
+/* As searches without software; where layouts made by hand are to be had, not proven to the end. */
+static bool search_first(const Search *search, MtfVariantAnswer *answer, GError **error) {
+    MtfVariantSearchOptions first = *search->options;
+    if (first.framework != NULL && isnan(first.gap))
+        first.gap = BY_HAND_GAP;
+    return mtf_deep_search(&first, search->large, answer, error);
+}
+
+/* Whether the plan that was found first is one that is to be had; else what it lacks is noted, and why none is. */
+static bool is_enough(Search *search, MtfVariantAnswer *answer, GError **cause) {
+    if (keep_exportable(search->options, answer, search->room.limit, cause))
+        return search->options->machine->software == NULL ||
+               note_plan(search, search->room.limit, answer);
+    note_none(search, answer);
+    return false;
 }
 
 bool mtf_software_search(const MtfVariantSearchOptions *options, guint large,
@@ -191,9 +237,18 @@ bool mtf_software_search(const MtfVariantSearchOptions *options, guint large,
                       .room = { .limit = (double)options->memory_limit },
                       .best = answer,
                       .programs_limit = programs_limit };
+    GError *cause = NULL;
     *programs_limit = options->memory_limit;
-    return mtf_deep_search(options, large, answer, error) &&
-           (options->machine->software == NULL || !answer->answer.found ||
-            is_beaten(options, answer) || note_plan(&search, search.room.limit, answer) ||
-            search_lower(&search, error));
+    if (!search_first(&search, answer, error))
+        return false;
+    if (!answer->answer.found || is_beaten(options, answer) || is_enough(&search, answer, &cause))
+        return true;
+    if (search_lower(&search, cause == NULL ? &cause : NULL)) {
+        g_clear_error(&cause);
+        return true;
+    }
+    if (cause == NULL)
+        return search.stopped ? fail_stopped(&search, error) : fail_unfit(&search, error);
+    g_propagate_error(error, cause);
+    return false;
 }

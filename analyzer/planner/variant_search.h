@@ -57,8 +57,9 @@ typedef struct {
     double gap;       /* NAN: not given */
     double proof_gap; /* as of MtfPlanSearchOptions */
     guint64 seed;
-    bool keep_problem;         /* as of MtfPlanSearchOptions */
-    bool by_hand;              /* layouts made by hand are looked at afterwards */
+    bool keep_problem; /* as of MtfPlanSearchOptions */
+    const char *
+        framework; /* by whose form (mtf_framework_named) layouts made by hand are looked at, too; NULL: none */
     const char *collectives;   /* how they go, as of mtf_layout_choose_algorithms, or NULL */
     int64_t bucket_bytes;      /* the one size that buckets may have; 0: any */
     bool prints;               /* the plan will be written */

@@ -199,7 +199,7 @@ static bool search_variant(Trial *trial, int frontier, GError **error) {
     options.known = known;
     options.mapping = known != NULL ? few->mapping : NULL;
     options.row_prices = row_prices;
-    options.by_hand = trial->options->by_hand;
+    options.by_hand = trial->options->framework != NULL;
     options.prices = prices;
     return mtf_plan_search(found->graph, trial->options->meshes, &options, &found->answer, error);
 }

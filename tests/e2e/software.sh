@@ -64,7 +64,7 @@ jq '.attention.fused = true' layouts/library/software/megatron-2021.json >"$work
 run meshtf-plan estimate "$work/gpt.json" --mesh data:8 --layout batch:data --machine a100 --software "$work/fused.json" --json
 keeps_scores() { awk "BEGIN { s = ($unfused - $(given)) / (2 * 5 * 8 * 16 * 1024 * 1024); exit !(s > 0.99 && s < 1.01) }"; }
 claim "scores, where attention is not fused" keeps_scores
-claim "a prediction says its doubt" says '"text": "runs of this kind were predicted within 3 % on 22 published runs"'
+claim "a prediction says its doubt" says '"text": "runs of this kind were predicted within 4 % on 22 published runs"'
 claim "the page lists what no source gives" grep -q 'megatron-core: contention: kernels beside messages' "$work/report/index.html"
 
 run meshtf-plan search "$work/gpt.json" --devices 8 --machine a100 --software torchtitan -o "$work/found.json"
@@ -140,4 +140,9 @@ claim "and it is said what it would need" says_error 'no plan was found that meg
 run meshtf-plan model gpt --layers 2 --d-model 1024 --d-ff 4096 --heads 16 --d-kv 64 --vocab 8192 --batch 8 --length 2048 --attention blockwise -o "$work/short.json"
 run meshtf-plan search "$work/short.json" --machine a100 --devices 2 --stages 2 --software megatron-2021 --memory 1500MB
 claim "stages are cut so that the software can run them, too" says 'fits           yes'
+# No layout made by hand fits beside the best of that variant; of others, that redo more, some do.
+run meshtf-plan search "$work/short.json" --machine a100 --mesh data:2 --software megatron-2021 --memory 1100MB --exportable megatron -o "$work/by-hand.json"
+claim "plans for a framework have what its software needs, too" says 'fits           yes'
+run meshtf-plan export "$work/by-hand.json" --to megatron
+claim "and it can run them" exits 0
 done_testing

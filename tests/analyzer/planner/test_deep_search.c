@@ -95,7 +95,7 @@ static void of_all_layers_the_next_best_kind_alone_is_measured(void **state) {
     guint kinds = kinds_of(&few, limit);
     assert_true(kinds <= 2 && kinds < kinds_of(&all, limit));
     mtf_variant_answer_clear(&few);
-    options.by_hand = true;
+    options.framework = "megatron";
     few = search(&options, VERY_LARGE);
     assert_int_equal(kinds_of(&few, limit), kinds_of(&all, limit));
     mtf_variant_answer_clear(&all);
