@@ -17,20 +17,21 @@ static const char *const parameters[] = { "layers", "batch", "length", "vocab", 
                   .final = 0.1,         \
                   .clip_norm = 1 }
 /* A byte-level model that learns something within seconds. */
-#define TINY                                   \
+#define TINY(peak)                             \
     .settings = { .batch = 8,                  \
                   .length = 32,                \
                   .optimizer = "adamw",        \
                   .schedule = "linear_warmup", \
-                  .rate = 3e-3,                \
+                  .rate = peak,                \
                   .warmup = 10 }
 
 #define PRESET(text, about, json) \
     { .name = text, .summary = about, .config = "{\"model_type\":" json "}", LARGE }
-#define TINY_PRESET(json)                                              \
-    {                                                                  \
-        .name = "tiny", .summary = "byte-level, trains in seconds",    \
-        .config = "{\"model_type\":" json ",\"vocab_size\":256}", TINY \
+#define TINY_PRESET(json) TINY_PRESET_AT(json, 3e-3)
+#define TINY_PRESET_AT(json, peak)                                           \
+    {                                                                        \
+        .name = "tiny", .summary = "byte-level, trains in seconds",          \
+        .config = "{\"model_type\":" json ",\"vocab_size\":256}", TINY(peak) \
     }
 #define END \
     { .name = NULL }
@@ -241,7 +242,7 @@ static const MtfModelPreset t5_presets[] = {
 
 /* Sizes: Fedus and others, 2021, table 9, as published at Hugging Face. */
 static const MtfModelPreset switch_presets[] = {
-    TINY_PRESET(SWITCH(64, 160, 2, 4, 4, 1) ",\"expert_capacity\":10"),
+    TINY_PRESET_AT(SWITCH(64, 160, 2, 4, 4, 1) ",\"expert_capacity\":10", 1e-3),
     PRESET("switch-base-8", "0.62 billion", SWITCH(768, 3072, 12, 12, 8, 6)),
     PRESET("switch-base-16", "1.07 billion", SWITCH(768, 3072, 12, 12, 16, 6)),
     PRESET("switch-base-32", "1.98 billion", SWITCH(768, 3072, 12, 12, 32, 6)),
@@ -264,7 +265,7 @@ static const MtfModelPreset vit_presets[] = {
       .summary = "pictures of 8 by 8, trains in seconds",
       .config = "{\"model_type\":" VIT(64, 160, 2, 4,
                                        2) ",\"image_size\":8,\"num_channels\":1,\"num_labels\":10}",
-      TINY },
+      TINY(3e-3) },
     PRESET("vit-ti16", "5,717,416 parameters, DeiT's smallest", VIT(192, 768, 12, 3, 16)),
     PRESET("vit-s16", "22,050,664 parameters", VIT(384, 1536, 12, 6, 16)),
     PRESET("vit-b16", "86,567,656 parameters", VIT(768, 3072, 12, 12, 16)),

@@ -241,7 +241,7 @@ static const MtfModelPreset paper_presets[] = {
                     .attention = "composite",
                     .optimizer = "adam",
                     .schedule = "linear_warmup",
-                    .rate = 3e-3,
+                    .rate = 1e-3,
                     .warmup = 10 } },
     PAPER_SIZE(0, "0.22 billion"),
     PAPER_SIZE(1, "0.37 billion"),

@@ -129,7 +129,7 @@ static const MtfModelPreset presets[] = {
                     .classes = 10,
                     .optimizer = "momentum",
                     .schedule = "constant",
-                    .rate = 0.05 } },
+                    .rate = 0.01 } },
     DENSENET("densenet-121", "7,978,856 parameters", 121, 32),
     DENSENET("densenet-161", "28,681,000 parameters", 161, 48),
     DENSENET("densenet-169", "14,149,480 parameters", 169, 32),

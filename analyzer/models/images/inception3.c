@@ -10,13 +10,14 @@
  *     E           1 │ 1 (1x3 │ 3x1) │ 1 3 (1x3 │ 3x1) │ mean 1
  *
  * Every convolution is followed by a norm with epsilon 1e-3 and a relu. "…-aux" has a second head
- * behind the last C, whose loss counts 0.4. All channels are multiples of `width` / 64. */
+ * behind the last C, whose loss counts 0.4. All channels are multiples of `width` / 64. Three A, four
+ * C and two E follow one another; the last `layers` of each with fewer of those. */
 #include "analyzer/models/images/image_layers.h"
 #include "analyzer/models/model_family.h"
 
 typedef struct {
     MtfImageNet net;
-    int64_t width;
+    int64_t width, layers;
 } Inception;
 
 /* A convolution of a branch: rows x columns of its window, "a 7" being 1x7 or 7x1. */
@@ -156,29 +157,50 @@ static int second_head(Inception *n, MtfImage x, int64_t classes) {
     return y;
 }
 
-static MtfImage middle(Inception *n, MtfImage x) {
-    static const int sevens[] = { 128, 160, 160, 192 };
-    x = module_b(n, "b", x);
-    for (int i = 0; i < 4; i++) {
+#define AS 3
+#define CS 4
+#define ES 2
+
+/* Which of `all` modules alike is the first. */
+static int first_of(const Inception *n, int all) {
+    return (int)MAX(0, all - n->layers);
+}
+
+static MtfImage modules_a(Inception *n, MtfImage x) {
+    static const int projected[AS] = { 32, 64, 64 };
+    for (int i = first_of(n, AS); i < AS; i++) {
+        g_autofree char *name = g_strdup_printf("a%d", i);
+        x = module_a(n, name, x, projected[i]);
+    }
+    return x;
+}
+
+static MtfImage modules_c(Inception *n, MtfImage x) {
+    static const int sevens[CS] = { 128, 160, 160, 192 };
+    for (int i = first_of(n, CS); i < CS; i++) {
         g_autofree char *name = g_strdup_printf("c%d", i);
         x = module_c(n, name, x, sevens[i]);
     }
     return x;
 }
 
+static MtfImage modules_e(Inception *n, MtfImage x) {
+    for (int i = first_of(n, ES); i < ES; i++) {
+        g_autofree char *name = g_strdup_printf("e%d", i);
+        x = module_e(n, name, x);
+    }
+    return x;
+}
+
 static MtfGraph *build_inception(const MtfModelSettings *s, bool second, GError **error) {
     const int64_t size[] = { s->image, s->image };
-    Inception n = { .width = s->width };
+    Inception n = { .width = s->width, .layers = s->layers };
     mtf_image_net_init(&n.net, 2, s);
     n.net.epsilon = 1e-3;
     MtfImage x = stem(&n, mtf_image_input(&n.net, s->channels, size));
-    x = module_a(&n, "a0", x, 32);
-    x = module_a(&n, "a1", x, 64);
-    x = middle(&n, module_a(&n, "a2", x, 64));
+    x = modules_c(&n, module_b(&n, "b", modules_a(&n, x)));
     int other = second ? second_head(&n, x, s->classes) : -1;
-    x = module_d(&n, "d", x);
-    x = module_e(&n, "e0", x);
-    x = module_e(&n, "e1", x);
+    x = modules_e(&n, module_d(&n, "d", x));
     mtf_image_classify(&n.net, mtf_image_mean(&n.net, x), s->classes);
     if (second)
         mtf_image_classify_too(&n.net, other, 0.4);
@@ -193,13 +215,14 @@ static MtfGraph *build_with_second(const MtfModelSettings *s, GError **error) {
     return build_inception(s, true, error);
 }
 
-static const char *const parameters[] = { "batch",   "image",     "channels", "width",
-                                          "classes", "norm-over", NULL };
+static const char *const parameters[] = { "layers", "batch",   "image",     "channels",
+                                          "width",  "classes", "norm-over", NULL };
 
 #define INCEPTION(text, about, function)       \
     {                                          \
         .name = text, .summary = about,        \
-        .settings = { .batch = 256,            \
+        .settings = { .layers = CS,            \
+                      .batch = 256,            \
                       .image = 299,            \
                       .channels = 3,           \
                       .width = 64,             \
@@ -213,15 +236,16 @@ static const char *const parameters[] = { "batch",   "image",     "channels", "w
 
 static const MtfModelPreset presets[] = {
     { .name = "tiny",
-      .summary = "pictures of 75 with a sixteenth of the channels, trains in seconds",
-      .settings = { .batch = 4,
-                    .image = 75,
+      .summary = "one module of each kind, a sixteenth of the channels, trains in seconds",
+      .settings = { .layers = 1,
+                    .batch = 8,
+                    .image = 107,
                     .channels = 1,
                     .width = 4,
                     .classes = 10,
                     .optimizer = "momentum",
                     .schedule = "constant",
-                    .rate = 0.02 } },
+                    .rate = 5e-4 } },
     INCEPTION("inception3", "without a second head, 23,834,568 parameters", build),
     INCEPTION("inception3-aux", "with it, 27,161,264 parameters", build_with_second),
     { .name = NULL },

@@ -148,7 +148,7 @@ static const MtfModelPreset presets[] = {
                     .widening = 1,
                     .optimizer = "momentum",
                     .schedule = "linear_warmup",
-                    .rate = 0.05,
+                    .rate = 2e-3,
                     .warmup = 5 } },
     RESNET("resnet-18", "11,689,512 parameters", 18, 64, 1, build),
     RESNET("resnet-34", "21,797,672 parameters", 34, 64, 1, build),

@@ -90,7 +90,7 @@ static const MtfModelPreset presets[] = {
                     .hidden = 32,
                     .optimizer = "adam",
                     .schedule = "constant",
-                    .rate = 3e-3 } },
+                    .rate = 1e-3 } },
     VGG("vgg-11", "132,863,336 parameters", 11),
     VGG("vgg-13", "133,047,848 parameters", 13),
     VGG("vgg-16", "138,357,544 parameters", 16),

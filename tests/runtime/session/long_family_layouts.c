@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Every family's tiny preset, made smaller still, and of odd sizes: 50 steps under drawn layouts of
+/* Every family's tiny preset, as it is and made smaller still, of odd sizes: 50 steps under drawn layouts of
  * one to eight processors give the losses of one, to 1e-10 in float64 and 1e-4 in float32. An argument
  * names the only family to try. */
 #include "tests/support/cmocka.h"
@@ -8,9 +8,11 @@
 #include <string.h>
 
 #define DRAWS 32
+#define PRESET_DRAWS 10
 
 /* Only float64 is compared of networks that make more of a rounding than float32 leaves room for: where
- * batch norms are of few values, tokens go to another expert, or pools and rates magnify it. */
+ * batch norms are of few values, tokens go to another expert, or pools and rates magnify it. A float32
+ * rounding now and then turns one of some 50,000 relus on: a gradient is another by a thousandth then. */
 typedef struct {
     const char *family;
     bool only_f64;
@@ -48,8 +50,7 @@ static const Small smalls[] = {
     { "resnet", true, LAYOUT_STEPS, { "batch", "8", "image", "7", "width", "2", "rate", "0.002" } },
     { "vgg", true, LAYOUT_STEPS, { "batch", "3", "width", "2", "hidden", "7" } },
     { "alexnet", true, LAYOUT_STEPS, { "batch", "3", "hidden", "7" } },
-    /* One unit in the last place of its variables becomes 1e-12 of the loss in three steps. */
-    { "inception3", true, 3, { "batch", "6", "image", "107", "rate", "0.0001" } },
+    { "inception3", true, LAYOUT_STEPS, { "batch", "6" } },
     { "densenet",
       true,
       LAYOUT_STEPS,
@@ -79,14 +80,26 @@ static void layouts_of_a_family_give_its_losses(void **state) {
         mtf_check_family_layouts(&wanted, DRAWS);
 }
 
+/* In float32, too; but the many relus of Inception see a rounding in the first steps. */
+static void layouts_of_a_tiny_preset_give_its_losses(void **state) {
+    MtfFamilyCase wanted = { .family = *state, .dtype = MTF_F64, .steps = LAYOUT_STEPS };
+    mtf_check_family_layouts(&wanted, PRESET_DRAWS);
+    wanted.dtype = MTF_F32;
+    if (strcmp(wanted.family->name, "inception3") != 0)
+        mtf_check_family_layouts(&wanted, PRESET_DRAWS);
+}
+
 int main(int argc, char **argv) {
     GArray *tests = g_array_new(FALSE, TRUE, sizeof(struct CMUnitTest));
     for (const MtfModelFamily *const *f = mtf_model_families(); *f != NULL; f++) {
         struct CMUnitTest test = { .name = (*f)->name,
                                    .test_func = layouts_of_a_family_give_its_losses,
                                    .initial_state = (void *)(guintptr)*f };
-        if (argc < 2 || strcmp(argv[1], (*f)->name) == 0)
-            g_array_append_val(tests, test);
+        if (argc > 1 && strcmp(argv[1], (*f)->name) != 0)
+            continue;
+        g_array_append_val(tests, test);
+        test.test_func = layouts_of_a_tiny_preset_give_its_losses;
+        g_array_append_val(tests, test);
     }
     int failed = _cmocka_run_group_tests("families", (struct CMUnitTest *)(void *)tests->data,
                                          tests->len, NULL, NULL);

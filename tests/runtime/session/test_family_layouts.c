@@ -98,6 +98,13 @@ static void layouts_of_a_u_net_give_its_losses(void **state) {
     check_family("unet", changes, NULL, 24);
 }
 
+/* 31 norms one behind the other, over 6 to 55,000 values: a rate at which training magnifies a rounding shows here. */
+static void layouts_of_branches_give_their_losses(void **state) {
+    (void)state;
+    const char *const changes[] = { "batch", "6", "image", "75", NULL };
+    check_family("inception3", changes, NULL, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layouts_of_a_translator_give_its_losses),
@@ -105,6 +112,7 @@ int main(void) {
         cmocka_unit_test(layouts_of_an_autoencoder_give_its_losses),
         cmocka_unit_test(layouts_of_a_residual_network_give_its_losses),
         cmocka_unit_test(layouts_of_a_u_net_give_its_losses),
+        cmocka_unit_test(layouts_of_branches_give_their_losses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
