@@ -295,6 +295,23 @@ static void read_olmo(MtfConfig *c, MtfArchitecture *n) {
     n->epsilon = 1e-5;
 }
 
+/* nanochat: norms without scales, of embeddings and of heads that have turned, too; they turn the other way. */
+static void read_nanochat(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 50304, 768, 8192, 12, 6, 6, 0, 2048, 1e-6, 1e4, false };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    mtf_type_without_gate(c, s, "relu2");
+    n->logit_softcap = mtf_config_number(c, "final_logit_softcapping", 15);
+    n->norm_bare = true;
+    s->rotary_angle = -s->rotary_angle;
+    s->head_norm = MTF_HEAD_NORM_BARE;
+    s->head_norm_last = true;
+    s->names.embedding_norm = "norm";
+    s->names.up = "mlp.fc1";
+    s->names.down = "mlp.fc2";
+}
+
 /* GLM: half of a head's features turn, pairs side by side; the gate and what it opens are one matrix. */
 static void read_glm(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = { 151552, 4096,   13696,     40,  32,   2,
@@ -374,6 +391,7 @@ const MtfArchitectureType mtf_llama_types[] = {
     { "phi3", read_phi3 },
     { "granite", mtf_type_granite },
     { "smollm3", read_smollm3 },
+    { "nanochat", read_nanochat },
     { "olmo", read_olmo },
     { "olmo2", read_olmo2 },
     { "olmo3", read_olmo3 },

@@ -1719,6 +1719,27 @@ def bloom(w, c, tokens):
     return plain_norm(w, c, "ln_f", x) @ table.T
 
 
+def nanochat(w, c, tokens):
+    """Norms without scales, of embeddings and turned heads, too, which turn the other way (modeling_nanochat.py)."""
+    h, heads, kv, most = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"], c["final_logit_softcapping"]
+
+    def norm(x):
+        return rms_norm(x, 1, c["rms_norm_eps"])
+
+    def turned(x):
+        b, a = rotate(torch.cat(x.chunk(2, -1)[::-1], -1), c).chunk(2, -1)
+        return norm(torch.cat([a, b], -1))
+
+    x = norm(w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)[tokens])
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        y = norm(x)
+        q, k, v = (heads_of(linear(w, f"{p}self_attn.{n}_proj", y, m * h // heads), m) for n, m in (("q", heads), ("k", kv), ("v", kv)))
+        x = x + linear(w, p + "self_attn.o_proj", joined(attend(turned(q), turned(k), v, 1 / math.sqrt(h // heads))), h)
+        x = x + linear(w, p + "mlp.fc2", linear(w, p + "mlp.fc1", norm(x), c["intermediate_size"]).clamp(min=0) ** 2, h)
+    return most * torch.tanh(linear(w, "lm_head", norm(x), c["vocab_size"]) / most)
+
+
 def dbrx(w, c, tokens):
     """No biases; q, k and v of one matrix within a limit; the matrices of all experts below one another (modeling_dbrx.py)."""
     h, heads, t, ffn = c["d_model"], c["n_heads"], "transformer.", c["ffn_config"]
@@ -2702,6 +2723,7 @@ MODELS = {
                       "seq_length": 32, "offset_alibi": 100, "skip_bias_add": True}),
     "mpt": (mpt, {"d_model": 24, "n_layers": 2, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32, "no_bias": True, "expansion_ratio": 2,
                   "attn_config": {"alibi": True, "alibi_bias_max": 8, "clip_qkv": 1.5, "qk_ln": False, "attn_impl": "torch"}}),
+    "nanochat": (nanochat, {**LLAMA, "num_key_value_heads": 2, "hidden_act": "relu2", "final_logit_softcapping": 3.0, "rope_theta": 100.0}),
     "dbrx": (dbrx, {"d_model": 24, "n_layers": 2, "n_heads": 4, "vocab_size": 50, "max_seq_len": 32,
                     "attn_config": {"clip_qkv": 1.5, "kv_n_heads": 2, "rope_theta": 500.0},
                     "ffn_config": {"ffn_hidden_size": 16, "moe_num_experts": 4, "moe_top_k": 2, "moe_jitter_eps": 0}}),
