@@ -304,7 +304,7 @@ static MtfPlan *plan_of(Run *run, GError **error) {
         .training = g_steal_pointer(&found->training),
         .training_text = g_steal_pointer(&found->training_text),
         .division = found->division,
-        .memory_limit = limit,
+        .memory_limit = run->search.memory_limit,
         .notes = !run->options->json && g_strcmp0(run->options->output, "-") != 0,
         .file = run->options->output != NULL || run->options->report != NULL,
     };

@@ -13,8 +13,19 @@
 #include <stdio.h>
 #include <string.h>
 
-const MtfIncumbent *mtf_next_best_of(const MtfPlanAnswer *answer, const MtfGraph *graph,
-                                     const MtfLayout *layout, int64_t memory_limit) {
+/* What the software needs for the layout beyond the limit. */
+static double lacking_bytes(const MtfPlanAnswer *answer, const MtfGraph *graph,
+                            const MtfLayout *layout, int64_t memory_limit) {
+    const MtfSoftware *software = answer->pricer.machine->software;
+    if (software == NULL)
+        return 0;
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    return fmax(mtf_framework_memory(program, software).given - (double)memory_limit, 0);
+}
+
+/* `runs`: only of those that the software has the memory for. */
+static const MtfIncumbent *find_next(const MtfPlanAnswer *answer, const MtfGraph *graph,
+                                     const MtfLayout *layout, int64_t memory_limit, bool runs) {
     if (answer->incumbents == NULL)
         return NULL;
     const MtfIncumbent *next = NULL;
@@ -26,10 +37,16 @@ const MtfIncumbent *mtf_next_best_of(const MtfPlanAnswer *answer, const MtfGraph
             (next != NULL && one->step_seconds >= next->step_seconds))
             continue;
         g_autofree char *its = mtf_parallelism_format(graph, one->layout);
-        if (strcmp(its, words) != 0)
+        if (strcmp(its, words) != 0 &&
+            (!runs || lacking_bytes(answer, graph, one->layout, memory_limit) <= 0))
             next = one;
     }
     return next;
+}
+
+const MtfIncumbent *mtf_next_best_of(const MtfPlanAnswer *answer, const MtfGraph *graph,
+                                     const MtfLayout *layout, int64_t memory_limit) {
+    return find_next(answer, graph, layout, memory_limit, false);
 }
 
 /* Seconds of a step by what they go to. */
@@ -102,7 +119,7 @@ static void add_doubt(cJSON *object, const MtfPricer *pricer, const MtfProgram *
 
 cJSON *mtf_next_best(const MtfPlanAnswer *answer, const MtfProgram *program, int64_t memory_limit) {
     const MtfGraph *graph = program->graph;
-    const MtfIncumbent *next = mtf_next_best_of(answer, graph, program->layout, memory_limit);
+    const MtfIncumbent *next = find_next(answer, graph, program->layout, memory_limit, true);
     if (next == NULL)
         return NULL;
     g_autofree char *its = mtf_parallelism_format(graph, next->layout);
@@ -164,21 +181,12 @@ static bool runs(const Framework *framework, const MtfGraph *graph, const MtfLay
     return framework->runs(&parallelism, layout->execution.division.microbatches);
 }
 
-/* What the software needs for the layout beyond the limit. */
-static double lacking_bytes(const MtfPlanAnswer *answer, const MtfGraph *graph,
-                            const MtfLayout *layout, int64_t memory_limit) {
-    const MtfSoftware *software = answer->pricer.machine->software;
-    if (software == NULL)
-        return 0;
-    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
-    return fmax(mtf_framework_memory(program, software).given - (double)memory_limit, 0);
-}
-
-/* Of those that the software has the memory for; where there are none, the one that lacks least. */
+/* Of those that the software has the memory for; where there are none, the one that lacks least, `*least`. */
 static const MtfIncumbent *fastest_that_runs(const MtfPlanAnswer *answer, const MtfGraph *graph,
-                                             const Framework *framework, int64_t memory_limit) {
+                                             const Framework *framework, int64_t memory_limit,
+                                             double *least) {
     const MtfIncumbent *fastest = NULL;
-    double least = INFINITY;
+    *least = INFINITY;
     if (answer->incumbents == NULL)
         return NULL;
     g_autoptr(GPtrArray) shown = mtf_incumbents_shown(answer->incumbents, memory_limit);
@@ -187,9 +195,9 @@ static const MtfIncumbent *fastest_that_runs(const MtfPlanAnswer *answer, const 
         if (one->arena_bytes > memory_limit || !runs(framework, graph, one->layout))
             continue;
         double lacks = lacking_bytes(answer, graph, one->layout, memory_limit);
-        if (lacks < least || (lacks == least && one->step_seconds < fastest->step_seconds)) {
+        if (lacks < *least || (lacks == *least && one->step_seconds < fastest->step_seconds)) {
             fastest = one;
-            least = lacks;
+            *least = lacks;
         }
     }
     return fastest;
@@ -201,12 +209,14 @@ bool mtf_plan_answer_keep_exportable(MtfPlanAnswer *answer, const MtfGraph *grap
     if (framework == NULL)
         return true;
     g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(answer, graph);
-    bool own = runs(framework, graph, layout);
-    if (own && lacking_bytes(answer, graph, layout, memory_limit) <= 0)
-        return true;
-    const MtfIncumbent *fastest = fastest_that_runs(answer, graph, framework, memory_limit);
-    if (fastest == NULL && own)
-        return true;
+    double least;
+    const MtfIncumbent *fastest = fastest_that_runs(answer, graph, framework, memory_limit, &least);
+    if (runs(framework, graph, layout)) {
+        double lacks = lacking_bytes(answer, graph, layout, memory_limit);
+        if (fastest == NULL || lacks < least ||
+            (lacks == least && answer->step_seconds <= fastest->step_seconds))
+            return true;
+    }
     if (fastest == NULL) {
         g_autofree char *words = mtf_parallelism_format(graph, layout);
         g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,

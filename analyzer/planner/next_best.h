@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The next best kind of plan beside a plan that was found: among the layouts that the field makes by
- * hand and the best rules, those that fit and are called otherwise in the field's words
- * (cost/summary/parallelism.h), the one of the shortest step. */
+ * hand and the best rules, those that fit, the machine's software too, and are called otherwise in the
+ * field's words (cost/summary/parallelism.h), the one of the shortest step. */
 #ifndef MTF_NEXT_BEST_H
 #define MTF_NEXT_BEST_H
 
@@ -25,7 +25,7 @@ const char *mtf_framework_named(const char *form);
 bool mtf_plan_answer_keep_exportable(MtfPlanAnswer *answer, const MtfGraph *graph, const char *form,
                                      int64_t memory_limit, MtfLayout **settled, GError **error);
 
-/* That of an answer whose layout is `layout`; NULL: none. */
+/* That of an answer whose layout is `layout`, whatever software needs; NULL: none. */
 const MtfIncumbent *mtf_next_best_of(const MtfPlanAnswer *answer, const MtfGraph *graph,
                                      const MtfLayout *layout, int64_t memory_limit);
 

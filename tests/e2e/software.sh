@@ -143,6 +143,7 @@ claim "stages are cut so that the software can run them, too" says 'fits        
 # No layout made by hand fits beside the best of that variant; of others, that redo more, some do.
 run meshtf-plan search "$work/short.json" --machine a100 --mesh data:2 --software megatron-2021 --memory 1100MB --exportable megatron -o "$work/by-hand.json"
 claim "plans for a framework have what its software needs, too" says 'fits           yes'
+claim "no other that it could run is faster" jq -e '.search.next_best | . == null or .longer >= 0' "$work/by-hand.json"
 run meshtf-plan export "$work/by-hand.json" --to megatron
 claim "and it can run them" exits 0
 done_testing
