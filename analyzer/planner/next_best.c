@@ -229,5 +229,6 @@ bool mtf_plan_answer_keep_exportable(MtfPlanAnswer *answer, const MtfGraph *grap
     answer->fastest = mtf_layout_copy(fastest->layout);
     answer->fastest_cost = fastest->cost;
     answer->step_seconds = fastest->step_seconds;
+    answer->runs = false; /* it is made by hand in the first place */
     return true;
 }
