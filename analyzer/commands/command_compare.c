@@ -156,9 +156,10 @@ static char *format_way(const Column *column) {
     const MtfPipelinePlan *pipeline = column->pipeline;
     const MtfPlan *plan = column->plan;
     if (pipeline != NULL)
-        return g_strdup_printf("%d stages on %d devices, schedule %s, %d micro-batches",
+        return g_strdup_printf("%d stages on %d devices, schedule %s, %d micro-batch%s",
                                (int)pipeline->stages->len, mtf_pipeline_devices(pipeline),
-                               pipeline->schedule, pipeline->order->microbatches);
+                               pipeline->schedule, pipeline->order->microbatches,
+                               pipeline->order->microbatches == 1 ? "" : "es");
     g_autofree char *mesh = mtf_mesh_title(&plan->layout->mesh);
     g_autofree char *step = mtf_plan_step_format(plan);
     const char *rules = plan->layout->rules;

@@ -77,9 +77,8 @@ static bool read_microbatches(Search *search, GError **error) {
     const char *text = search->options->microbatches;
     gint64 value = 0;
     if (text != NULL && strcmp(text, "auto") != 0 &&
-        !g_ascii_string_to_signed(text, 10, 2, MTF_MAX_MICROBATCHES, &value, NULL))
-        return mtf_input_error(error,
-                               "--microbatches \"%s\" must be auto or 2 to %d for a pipeline", text,
+        !g_ascii_string_to_signed(text, 10, 1, MTF_MAX_MICROBATCHES, &value, NULL))
+        return mtf_input_error(error, "--microbatches \"%s\" must be auto or 1 to %d", text,
                                MTF_MAX_MICROBATCHES);
     search->request.form.microbatches = (int)value;
     return true;
@@ -195,6 +194,7 @@ static bool search_cut(Search *search, GError **error) {
                  .chunks = any ? any_chunks : own_chunks,
                  .between_layers = is_between_layers(o),
                  .megatron = o->megatron,
+                 .overlaps = mtf_pipeline_is_asynchronous(o->schedule),
                  .max_axes = o->max_axes,
                  .batch_dim = o->batch_dim,
                  .key_parts = o->key_parts,
@@ -459,10 +459,11 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
     mtf_step_variant_say_parts(parts, form);
     mtf_planning_print_machine(mtf_pipeline_stage(pipeline, 0)->precision, search->machine,
                                o->machine != NULL, o->precision);
-    printf("pipeline       %d stages on %d devices, schedule %s, %d micro-batches, recomputation "
+    printf("pipeline       %d stages on %d devices, schedule %s, %d micro-batch%s, recomputation "
            "%s%s%s\n",
            (int)pipeline->stages->len, mtf_pipeline_devices(pipeline), pipeline->schedule,
-           pipeline->order->microbatches, differ ? "of each stage its own" : recompute, parts->str,
+           pipeline->order->microbatches, pipeline->order->microbatches == 1 ? "" : "es",
+           differ ? "of each stage its own" : recompute, parts->str,
            mtf_graph_has_batch_statistics(pipeline->graph)
                ? ", batch statistics of each micro-batch"
                : "");

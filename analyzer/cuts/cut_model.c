@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/cuts/cut_model.h"
 
+#include "layouts/graph/microbatches.h"
+
 #include <math.h>
 
 /* Ways of one size that a stage may choose from, of each kind of recomputation: from the fastest to the
@@ -128,9 +130,15 @@ static bool is_dominated(const GArray *kept, const Candidate *candidate) {
     return false;
 }
 
+/* Micro-batches that follow one another: of steps that overlap so many that the slowest stage alone counts, and
+ * a stage holds as many as there are behind it. */
+static int64_t flowing_microbatches(const MtfCutModel *model) {
+    return model->overlaps ? MTF_MAX_MICROBATCHES : model->variant.microbatches;
+}
+
 /* Micro-batches that the first domain holds of each of its chunks. */
 static double held_by_first(const MtfCutModel *model) {
-    double held = fmin(model->stages, model->variant.microbatches);
+    double held = fmin(model->stages, (double)flowing_microbatches(model));
     return held * (1 + 1.0 / model->chunks);
 }
 
@@ -242,7 +250,7 @@ static void chain_init(Chain *chain, const MtfCutModel *model) {
                                .size = chain->size,
                                .devices = model->devices / unit * model->chunks,
                                .all_devices = true,
-                               .batch = (int64_t)model->variant.microbatches * model->chunks,
+                               .batch = flowing_microbatches(model) * model->chunks,
                                .memory = model->chunks > 1 ? INFINITY : (double)model->memory,
                                .most_stages = model->stages * model->chunks,
                                .least_stages = model->stages * model->chunks };
@@ -322,8 +330,8 @@ static void add_stage(MtfCutPlan *plan, const Chain *chain, const MtfStage *stag
     g_array_append_val(plan->stages, cut);
 }
 
-/* The formula at the head of cut_model.h. */
-static double step_seconds(const MtfCutPlan *plan) {
+/* The formulas at the head of cut_model.h. */
+static double step_seconds(const MtfCutPlan *plan, bool overlaps) {
     int domains = (int)plan->stages->len / plan->chunks;
     double sum = 0, slowest = 0;
     for (int d = 0; d < domains; d++) {
@@ -333,7 +341,9 @@ static double step_seconds(const MtfCutPlan *plan) {
         sum += own;
         slowest = fmax(slowest, own);
     }
-    return sum / plan->chunks + (plan->variant.microbatches - 1.0 / plan->chunks) * slowest;
+    return overlaps
+               ? plan->variant.microbatches * slowest
+               : sum / plan->chunks + (plan->variant.microbatches - 1.0 / plan->chunks) * slowest;
 }
 
 /* Gives the variant what stages recompute: one thing for all, or a list. */
@@ -364,7 +374,8 @@ MtfCutPlan *mtf_cut_model_solve(const MtfCutModel *model) {
         for (guint i = 0; i < found->stages->len; i++)
             add_stage(plan, &chain, &g_array_index(found->stages, MtfStage, i));
         settle_recomputation(plan);
-        plan->seconds = step_seconds(plan) + mtf_machine_step_seconds(model->machine);
+        plan->seconds =
+            step_seconds(plan, model->overlaps) + mtf_machine_step_seconds(model->machine);
     }
     chain_clear(&chain);
     return plan;

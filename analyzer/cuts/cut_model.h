@@ -4,6 +4,7 @@
  *
  *     T = Σ t_i + (M - 1) max t_j                     a stage a domain, M micro-batches
  *     T = Σ t_i / V + (M - 1 / V) max t_j             V chunks a domain, all domains of equal size
+ *     T = M max t_j                                   steps that overlap (layouts/pipeline/pipeline_delay.h)
  *
  * The second is the interleaved schedule of Megatron (arXiv 2104.04473, section 2.2): its bubble is V
  * times shorter, and its first domain holds 1 + 1 / V times as much. What the host adds to a step
@@ -53,6 +54,7 @@ typedef struct {
     int64_t devices, memory; /* of all stages; bytes of a device */
     int stages;              /* 0: any number */
     int chunks;              /* above 1 with one size, `stages` times which are all devices */
+    bool overlaps;           /* steps follow one another without a bubble */
 } MtfCutModel;
 
 /* The best stages, in order; of `chunks` above 1 stages × chunks parts of the graph. NULL when none

@@ -81,7 +81,8 @@ static MtfCutModel model_of(const Search *search, const GArray *places, const GA
                           .devices = search->request->devices,
                           .memory = search->memory,
                           .stages = stages,
-                          .chunks = 1 };
+                          .chunks = 1,
+                          .overlaps = search->request->overlaps };
 }
 
 /* ---- Divisions ------------------------------------------------------------------------------- */
@@ -122,7 +123,8 @@ static double least_sum(const Search *search, const GPtrArray *ways, int microba
 static double least_seconds(const Search *search, int chunks, int64_t devices, int64_t stages) {
     int microbatches = search->variant.microbatches;
     double sum = least_sum(search, search->ways, microbatches, devices);
-    return sum / chunks + sum * (microbatches - 1.0 / chunks) / (double)stages +
+    double filling = search->request->overlaps ? 0 : 1.0 / chunks;
+    return sum * filling + sum * (microbatches - filling) / (double)stages +
            mtf_machine_step_seconds(search->request->machine);
 }
 

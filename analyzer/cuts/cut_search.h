@@ -36,6 +36,7 @@ typedef struct {
     bool each_number;                  /* plans of other numbers of micro-batches are wanted, too */
     bool between_layers;               /* stages begin with layers alone */
     bool megatron;                     /* only what Megatron-LM runs */
+    bool overlaps;                     /* as of MtfCutModel */
     int max_axes;                      /* of a stage's mesh */
     const char *batch_dim, *precision; /* as of MtfStepVariant … */
     int key_parts, ring;

@@ -351,26 +351,27 @@ static bool set_execution(MtfPipelinePlan *pipeline, const MtfGraph *cut,
 static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, MtfStagePlanner *planner,
                                     GError **error) {
     g_autoptr(MtfGraph) cut = mtf_graph_copy(request->written);
+    MtfStepVariant form = request->form;
+    form.own_pass = request->stages > 1;
     if (mtf_graph_stages(cut) == 0 &&
         !mtf_cut_stages(cut, request->stages * request->chunks, error))
         return NULL;
     g_autoptr(MtfPipelineOrder) order = mtf_pipeline_schedule_order(
-        request->schedule, request->stages, request->form.microbatches, request->chunks, error);
-    MtfGraph *executed =
-        order == NULL ? NULL : mtf_planning_executed_graph(cut, &request->form, error);
+        request->schedule, request->stages, form.microbatches, request->chunks, error);
+    MtfGraph *executed = order == NULL ? NULL : mtf_planning_executed_graph(cut, &form, error);
     if (executed == NULL)
         return NULL;
     g_autoptr(MtfPipelinePlan) pipeline =
         mtf_pipeline_plan_new(executed, request->schedule, g_steal_pointer(&order), error);
     if (pipeline == NULL)
         return NULL;
-    for (guint s = 0; request->form.fuses && s < pipeline->split->graphs->len; s++)
-        mtf_graph_mark_near(pipeline->split->graphs->pdata[s], request->form.framework);
+    for (guint s = 0; form.fuses && s < pipeline->split->graphs->len; s++)
+        mtf_graph_mark_near(pipeline->split->graphs->pdata[s], form.framework);
     g_autofree MtfStageSeconds *seconds = g_new0(MtfStageSeconds, pipeline->split->graphs->len);
     if (!plan_stages(pipeline, request, planner, seconds, error))
         return NULL;
     predict(pipeline, request->search.machine, seconds, request->search.memory_limit);
-    bool done = request->prices_only || set_execution(pipeline, cut, &request->form, error);
+    bool done = request->prices_only || set_execution(pipeline, cut, &form, error);
     return done ? g_steal_pointer(&pipeline) : NULL;
 }
 

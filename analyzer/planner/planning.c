@@ -132,7 +132,8 @@ bool mtf_planning_division(const MtfGraph *graph, const MtfStepVariant *variant,
                                .batch = -1,
                                .ring = variant->ring,
                                .key_parts = variant->key_parts };
-    bool divided = division->microbatches > 1;
+    division->own_pass = variant->own_pass && division->microbatches == 1 && graph->loss >= 0;
+    bool divided = division->microbatches > 1 || division->own_pass;
     if (!divided && variant->batch_dim == NULL)
         return true;
     int batch = mtf_batch_dimension(graph, variant->batch_dim, error);

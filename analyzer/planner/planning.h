@@ -33,6 +33,7 @@ typedef struct {
 /* The variant that a step is given. */
 typedef struct {
     int microbatches;      /* parts of the batch; 0 and 1: the whole */
+    bool own_pass;         /* … as a pass of its own where it is trained (MtfDivision) */
     const char *batch_dim; /* what counts examples; NULL: the first dimension of every input */
     const char *precision; /* as in MtfPlanningGraph: "bf16" makes a step of mixed precision */
     MtfRecompute recompute;

@@ -12,11 +12,12 @@
 
 /* Updates wait for the last micro-batch, or follow their gradients. */
 static bool divide_batch(MtfGraph *graph, const MtfDivision *division, GError **error) {
-    int microbatches = MAX(1, division->microbatches);
-    if (!mtf_graph_divide_batch(graph, division->batch, microbatches, error) ||
-        !mtf_graph_check_microbatches(graph, error) || !mtf_graph_accumulate(graph, error))
+    bool divided = division->microbatches > 1 || division->own_pass;
+    if (divided && !mtf_graph_divide_batch(graph, division->batch, division->microbatches, error))
         return false;
-    if (microbatches == 1)
+    if (!mtf_graph_check_microbatches(graph, error) || !mtf_graph_accumulate(graph, error))
+        return false;
+    if (!divided)
         mtf_update_early(graph);
     return true;
 }

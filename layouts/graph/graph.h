@@ -28,13 +28,13 @@
 
 typedef struct {
     char *name;
-    int64_t size;      /* >= 1 */
-    int64_t unpadded;  /* below `size`: the elements from there on are padding, which variables hold
+    int64_t size;     /* >= 1 */
+    int64_t unpadded; /* below `size`: the elements from there on are padding, which variables hold
                          zeros in and files do not have (analyzer/rewriting/padding.h); 0: none are */
-    int64_t step_size; /* above `size`: elements of a whole step; the graph has those of one
-                          micro-batch (microbatches.h), and which means divide by; 0: all are in
-                          `size` */
-    bool even;         /* layouts split it into equal parts alone; like `step_size` it is not
+    int64_t
+        step_size; /* elements of a whole step, which means divide by; the graph has those of one
+                          micro-batch (microbatches.h) in `size`; 0: there are none */
+    bool even;     /* layouts split it into equal parts alone; like `step_size` it is not
                           written to files */
 } MtfDimension;
 

@@ -10,7 +10,7 @@
 
 int mtf_graph_batch(const MtfGraph *graph) {
     for (int d = 0; d < (int)graph->dimensions->len; d++)
-        if (mtf_graph_dimension(graph, d)->step_size > mtf_graph_size(graph, d))
+        if (mtf_graph_dimension(graph, d)->step_size > 0)
             return d;
     return -1;
 }
@@ -25,8 +25,6 @@ int mtf_graph_microbatches(const MtfGraph *graph) {
 }
 
 bool mtf_graph_divide_batch(MtfGraph *graph, int batch, int microbatches, GError **error) {
-    if (microbatches == 1)
-        return true;
     MtfDimension *dimension = mtf_graph_dimension(graph, batch);
     if (dimension->size % microbatches != 0)
         return mtf_input_error(error,
@@ -37,8 +35,12 @@ bool mtf_graph_divide_batch(MtfGraph *graph, int batch, int microbatches, GError
     return true;
 }
 
+bool mtf_phase_repeats(const MtfGraph *graph, MtfPhase phase) {
+    return phase <= MTF_PHASE_BACKWARD && mtf_graph_batch(graph) >= 0;
+}
+
 int mtf_phase_times(const MtfGraph *graph, MtfPhase phase) {
-    return phase <= MTF_PHASE_BACKWARD ? mtf_graph_microbatches(graph) : 1;
+    return mtf_phase_repeats(graph, phase) ? mtf_graph_microbatches(graph) : 1;
 }
 
 int mtf_operation_times(const MtfGraph *graph, int operation) {
@@ -63,7 +65,7 @@ int mtf_output_times(const MtfGraph *graph, int operation) {
 }
 
 static bool is_repeated(const MtfGraph *graph, int operation) {
-    return mtf_phase_times(graph, mtf_graph_operation(graph, operation)->phase) > 1;
+    return mtf_phase_repeats(graph, mtf_graph_operation(graph, operation)->phase);
 }
 
 int mtf_graph_repeated(const MtfGraph *graph) {
@@ -195,11 +197,11 @@ static void say_parts(const MtfGraph *graph, GString *text) {
 
 char *mtf_graph_step_format(const MtfGraph *graph) {
     GString *text = g_string_new("in one piece");
-    int recomputed = count_recomputed(graph), batch = mtf_graph_batch(graph);
-    if (batch >= 0)
-        g_string_printf(text, "in %d micro-batches of %" PRId64, mtf_graph_microbatches(graph),
-                        mtf_graph_size(graph, batch));
-    if (batch >= 0 && mtf_graph_has_batch_statistics(graph))
+    int recomputed = count_recomputed(graph), microbatches = mtf_graph_microbatches(graph);
+    if (microbatches > 1)
+        g_string_printf(text, "in %d micro-batches of %" PRId64, microbatches,
+                        mtf_graph_size(graph, mtf_graph_batch(graph)));
+    if (microbatches > 1 && mtf_graph_has_batch_statistics(graph))
         g_string_append(text, ", batch statistics of each");
     if (recomputed > 0)
         g_string_append_printf(text, ", %d operation%s recomputed", recomputed,

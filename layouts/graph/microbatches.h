@@ -11,7 +11,7 @@
  *
  * What of a micro-batch is wanted after the last (gradients, the loss) goes through an operation that
  * accumulates (layouts/execution/accumulation.h). Micro-batch k of m holds examples [k B/m, (k+1) B/m) of the
- * step's B. */
+ * step's B. A batch may be divided into one, whose step_size is its size: a pipeline's step of one. */
 #ifndef MTF_MICROBATCHES_H
 #define MTF_MICROBATCHES_H
 
@@ -19,18 +19,20 @@
 
 #define MTF_MAX_MICROBATCHES (1 << 20)
 
-/* The dimension that micro-batches divide: the graph has a part of its elements; -1: none. */
+/* The dimension that micro-batches divide; -1: none. */
 int mtf_graph_batch(const MtfGraph *graph);
 
 /* The elements of a dimension in the whole step. */
 int64_t mtf_graph_step_size(const MtfGraph *graph, int dim);
 
-/* The m above; 1 where the graph has all of the batch. */
+/* The m above; 1 where the batch is not divided. */
 int mtf_graph_microbatches(const MtfGraph *graph);
 
-/* Divides the batch of a whole step's graph by `microbatches`, which must divide it evenly. 1 leaves it as it
- * is. */
+/* Divides the batch of a whole step's graph by `microbatches`, which must divide it evenly. */
 bool mtf_graph_divide_batch(MtfGraph *graph, int batch, int microbatches, GError **error);
+
+/* Whether what is of a phase runs once a micro-batch. */
+bool mtf_phase_repeats(const MtfGraph *graph, MtfPhase phase);
 
 /* The n above: operations [0, n) run once a micro-batch. 0 without micro-batches. */
 int mtf_graph_repeated(const MtfGraph *graph);
@@ -44,7 +46,7 @@ int mtf_input_times(const MtfGraph *graph, int operation, int k);
 int mtf_output_times(const MtfGraph *graph, int operation);
 int mtf_phase_times(const MtfGraph *graph, MtfPhase phase);
 
-/* Whether the operation's result adds up over several micro-batches. Its storage lives from the
+/* Whether the operation's result adds up over micro-batches. Its storage lives from the
  * first to the last of them; only then is the sum brought to where the layout keeps it. */
 bool mtf_operation_accumulates(const MtfGraph *graph, int operation);
 

@@ -30,8 +30,11 @@ typedef enum {
 typedef struct {
     int microbatches; /* that a step divides its batch into: how often its forward and backward
                          passes run (layouts/graph/microbatches.h); 1 */
-    int batch;        /* with several: the dimension that counts examples */
-    int ring;      /* queries and memory, alike (layouts/execution/key_ring.h); 0, 1: it is whole */
+    int batch; /* with several, and of a pass of its own: the dimension that counts examples */
+    bool
+        own_pass; /* one micro-batch is a pass of its own, too: what a step wants of it outlives it,
+                         since in a pipeline passes of other steps may follow before that is used */
+    int ring;     /* queries and memory, alike (layouts/execution/key_ring.h); 0, 1: it is whole */
     int key_parts; /* memory alone (layouts/execution/key_parts.h); 0, 1: it is whole */
 } MtfDivision;
 

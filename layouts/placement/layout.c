@@ -9,8 +9,10 @@ MtfLayout *mtf_layout_new(const MtfGraph *graph, const MtfMesh *mesh) {
     layout->mesh = *mesh;
     layout->n_tensors = (int)graph->tensors->len;
     layout->n_operations = (int)graph->operations->len;
-    layout->execution.division.microbatches = mtf_graph_microbatches(graph);
-    layout->execution.division.batch = mtf_graph_batch(graph);
+    int microbatches = mtf_graph_microbatches(graph), batch = mtf_graph_batch(graph);
+    layout->execution.division = (MtfDivision){ .microbatches = microbatches,
+                                                .batch = batch,
+                                                .own_pass = batch >= 0 && microbatches == 1 };
     layout->tensors = g_new(MtfPlacement, layout->n_tensors);
     layout->operations = g_new(MtfStrategy, layout->n_operations);
     for (int t = 0; t < layout->n_tensors; t++)

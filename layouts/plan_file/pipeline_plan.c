@@ -69,10 +69,10 @@ static bool check_order(const MtfPipelineOrder *order, const MtfGraph *graph, GE
         return mtf_input_error(error, "the order has %s, but \"%s\" %s",
                                trains ? "forward passes only" : "backward passes", graph->name,
                                trains ? "is trained" : "has no loss");
-    if (trains && stages > 1 && microbatches < 2)
+    if (trains && stages > 1 && mtf_graph_batch(graph) < 0)
         return mtf_input_error(error,
-                               "a pipeline needs two micro-batches or more: the batch of \"%s\" is "
-                               "worked through in one piece",
+                               "a pipeline works through its batch in micro-batches, if only one: "
+                               "\"batch_dimension\" must name what counts examples of \"%s\"",
                                graph->name);
     if (order->stages != stages || order->microbatches != microbatches)
         return mtf_input_error(error,

@@ -97,7 +97,7 @@ MtfGraph *mtf_plan_graph_read(const MtfJson *where, GError **error) {
     return g_steal_pointer(&graph);
 }
 
-/* With one micro-batch no dimension is named as the batch. */
+/* With one micro-batch a dimension is named as the batch where that is a pass of its own. */
 static bool read_microbatches(const MtfJson *object, const MtfGraph *graph, MtfDivision *division,
                               GError **error) {
     MtfJson where;
@@ -106,10 +106,16 @@ static bool read_microbatches(const MtfJson *object, const MtfGraph *graph, MtfD
                               error))
         return false;
     division->microbatches = (int)microbatches;
-    if (microbatches > 1)
-        return mtf_json_get(object, "batch_dimension", &where, error) &&
-               mtf_field_dimension(graph, &where, &division->batch, error);
-    return !mtf_json_find(object, "batch_dimension", &where) ||
+    division->own_pass = microbatches == 1 && mtf_json_find(object, "batch_dimension", &where);
+    return (microbatches == 1 && !division->own_pass) ||
+           (mtf_json_get(object, "batch_dimension", &where, error) &&
+            mtf_field_dimension(graph, &where, &division->batch, error));
+}
+
+/* Only passes of several stages overlap. */
+static bool check_own_pass(const MtfJson *object, const MtfDivision *division, GError **error) {
+    MtfJson where;
+    return !division->own_pass || !mtf_json_find(object, "batch_dimension", &where) ||
            mtf_json_fail(&where, error, "a plan without micro-batches names no batch dimension");
 }
 
@@ -162,7 +168,8 @@ static bool read_graph(const MtfJson *root, int64_t version, MtfPlan *plan, MtfE
         (plan->training = mtf_plan_graph_read(&where, error)) == NULL ||
         !mtf_plan_read_kept(root, &execution->kept, error) ||
         !mtf_json_get_object(root, "execution", &object, error) ||
-        !mtf_plan_read_division(&object, plan->training, &execution->division, error))
+        !mtf_plan_read_division(&object, plan->training, &execution->division, error) ||
+        !check_own_pass(&object, &execution->division, error))
         return false;
     if (version < WHOLE_STEP_VERSION && execution->division.microbatches > 1)
         return mtf_json_fail(&object, error,

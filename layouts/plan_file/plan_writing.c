@@ -131,7 +131,7 @@ static void add_tree(cJSON *root, const char *key, const cJSON *tree) {
 
 void mtf_plan_add_division(cJSON *object, const MtfGraph *graph, const MtfDivision *division) {
     mtf_json_add_integer(object, "microbatches", MAX(1, division->microbatches));
-    if (division->microbatches > 1)
+    if (division->microbatches > 1 || division->own_pass)
         cJSON_AddStringToObject(object, "batch_dimension",
                                 mtf_graph_dimension(graph, division->batch)->name);
     if (division->ring > 1)

@@ -32,9 +32,10 @@ static void touch_repetition(MtfProgram *program, int buffer) {
  * sends beside all later ones, and (keep_sent) beside what is done once a step; sums and variables until
  * the step ends. */
 static void touch_until_sent(MtfProgram *program, int tensor) {
-    int producer = mtf_graph_tensor(program->graph, tensor)->producer;
-    bool once = producer < 0 || mtf_operation_times(program->graph, producer) == 1 ||
-                mtf_operation_accumulates(program->graph, producer);
+    const MtfGraph *graph = program->graph;
+    int producer = mtf_graph_tensor(graph, tensor)->producer;
+    bool once = producer < 0 || mtf_operation_accumulates(graph, producer) ||
+                !mtf_phase_repeats(graph, mtf_graph_operation(graph, producer)->phase);
     int buffer = program->tensor_buffers[tensor];
     if (once)
         touch(program, buffer, mtf_program_length(program) - 1);

@@ -595,7 +595,7 @@ MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, 
     Lowering lowering;
     lowering_init(&lowering, graph, layout, 1);
     emit_operations(&lowering, operation, operation + 1);
-    if (mtf_phase_times(graph, mtf_graph_operation(graph, operation)->phase) > 1)
+    if (mtf_phase_repeats(graph, mtf_graph_operation(graph, operation)->phase))
         end_repetition(&lowering);
     lowering.program->weight_gradients = lowering.program->n_repeated;
     mtf_program_find_lifetimes(lowering.program);

@@ -321,7 +321,7 @@ char *mtf_program_digest(const MtfProgram *program) {
     g_autofree char *mesh = mtf_mesh_format(&program->layout->mesh);
     g_autoptr(GString) text = g_string_new("meshtf program 1\n");
     g_string_append_printf(text, "mesh %s\nloss %d\n", mesh, graph->loss);
-    if (program->microbatches > 1)
+    if (mtf_graph_batch(graph) >= 0)
         g_string_append_printf(text, "microbatches %d %d %d\n", program->microbatches,
                                program->n_repeated, mtf_graph_batch(graph));
     for (int l = 1; l <= (int)graph->loops->len; l++)

@@ -24,9 +24,10 @@ static double peak_of(const MtfComparedPipeline *plan) {
 static char *format_way(const MtfComparedPipeline *plan) {
     if (plan->facts != NULL) {
         const MtfPipelinePlan *pipeline = plan->facts->pipeline;
-        return g_strdup_printf("%d stages on %d devices, %s, %d micro-batches",
+        return g_strdup_printf("%d stages on %d devices, %s, %d micro-batch%s",
                                pipeline->order->stages, mtf_pipeline_devices(pipeline),
-                               pipeline->schedule, pipeline->order->microbatches);
+                               pipeline->schedule, pipeline->order->microbatches,
+                               pipeline->order->microbatches == 1 ? "" : "es");
     }
     g_autofree char *mesh = mtf_mesh_format(&plan->plan->layout->mesh);
     g_autofree char *step = mtf_plan_step_format(plan->plan);

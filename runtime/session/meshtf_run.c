@@ -231,6 +231,11 @@ static bool check_wishes(MtfSession *session, GError **error) {
     const MtfGraph *graph = mtf_session_graph(session);
     if (!check_averages(session, error))
         return false;
+    if (o->verify && session->stage->asynchronous)
+        return mtf_input_error(error,
+                               "--verify compares with the same steps on one processor, and "
+                               "stages of \"%s\" compute with weights of earlier steps",
+                               session->stage->pipeline->schedule);
     if (o->export_hf != NULL && !mtf_published_weights_check(graph, false, error))
         return false;
     if (o->export_adapter != NULL && !mtf_published_weights_check(graph, true, error))

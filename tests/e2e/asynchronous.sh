@@ -92,6 +92,10 @@ plan pipedream-2bw 4
 train pipedream-2bw-4 --steps 12
 claim "2BW: all stages by 1" agrees "$work/pipedream-2bw-4.metrics" "1 1 1 1" 1 12
 
+plan pipedream 1
+train pipedream-1 --steps 12
+claim "each minibatch a step, as PipeDream has it: by 3, 2, 1 and 0" agrees "$work/pipedream-1.metrics" "3 2 1 0" 1 12
+
 # A checkpoint lets the pipeline run empty, in the run that writes it as in the one that goes on.
 train pipedream-2 --steps 12 --checkpoint "$work/check" --checkpoint-every 7
 claim "delays begin anew behind a checkpoint" agrees "$work/pipedream-2.metrics" "2 1 1 0" 1 12 7
@@ -99,6 +103,16 @@ rm -r "$work/check"
 train pipedream-2 --steps 7 --checkpoint "$work/check" --checkpoint-every 7
 train pipedream-2 --steps 12 --checkpoint "$work/check" --checkpoint-every 7 --resume
 claim "and a run that goes on has the same losses" agrees "$work/pipedream-2.metrics" "2 1 1 0" 1 12 7
+
+rm -r "$work/check"
+train pipedream-1 --steps 7 --checkpoint "$work/check" --checkpoint-every 7
+train pipedream-1 --steps 12 --checkpoint "$work/check" --checkpoint-every 7 --resume
+claim "nor others where each minibatch is a step" agrees "$work/pipedream-1.metrics" "3 2 1 0" 1 12 7
+run mpirun -n 4 meshtf-run "$work/pipedream-1.json" --steps 2 --verify
+claim "one processor has no weights that lag" says_error 'stages of "pipedream" compute with weights of earlier steps'
+sed 's/"batch_dimension": "batch",//' "$work/pipedream-1.json" >"$work/whole.json"
+run meshtf-plan check "$work/whole.json"
+claim "one micro-batch names its dimension" says_error '"batch_dimension" must name what counts examples of "chain"'
 
 run meshtf-plan search "$work/chain.json" --machine cpu-host --mesh rows:1 --stages 4 --microbatches 2 --schedule pipedream-2bw
 claim "2BW needs micro-batches enough" says_error "which is enough with 3 micro-batches or more for 4 stages, not 2"

@@ -242,6 +242,31 @@ static void domains_may_have_several_chunks(void **state) {
     check_cut(graph, second, 8, request.memory);
 }
 
+static double slowest_stage(const MtfCutPlan *plan) {
+    double slowest = 0;
+    for (guint s = 0; s < plan->stages->len; s++)
+        slowest = fmax(slowest, g_array_index(plan->stages, MtfCutStage, s).seconds);
+    return slowest;
+}
+
+/* One micro-batch takes as long however it is cut; of steps that overlap, as long as in the slowest stage. */
+static void the_slowest_stage_counts_where_steps_overlap(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_gpt(6, 16);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
+    MtfCutRequest request = request_of(graph, machine, 4);
+    request.stages = 4;
+    request.microbatches = 1;
+    g_autoptr(GPtrArray) alone = mtf_cut_search(&request, NULL);
+    request.overlaps = true;
+    g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+    const MtfCutPlan *plan = g_ptr_array_index(plans, 0);
+    check_cut(graph, g_ptr_array_index(alone, 0), 4, request.memory);
+    assert_true(fabs(plan->seconds - slowest_stage(plan)) <= 1e-9 * plan->seconds);
+    assert_true(plan->seconds < slowest_stage(g_ptr_array_index(alone, 0)));
+    assert_true(plan->seconds < 1.5 * plan->bound);
+}
+
 /* A search that is asked again finds what a new one does; and of each number of micro-batches the best that
  * is found for it alone. */
 static void a_search_may_be_asked_again(void **state) {
@@ -640,6 +665,7 @@ int main(void) {
         cmocka_unit_test(cuts_cover_the_graph_and_the_devices),
         cmocka_unit_test(stages_may_have_unequal_devices),
         cmocka_unit_test(domains_may_have_several_chunks),
+        cmocka_unit_test(the_slowest_stage_counts_where_steps_overlap),
         cmocka_unit_test(a_search_may_be_asked_again),
         cmocka_unit_test(sizes_that_waste_work_are_not_missed),
         cmocka_unit_test(megatron_has_one_way_for_all_stages),

@@ -93,8 +93,9 @@ static void files_hold_the_whole_step(void **state) {
     (void)state;
     for (int bf16 = 0; bf16 < 2; bf16++) {
         g_autoptr(MtfGraph) graph = training(bf16 != 0);
-        for (int m = 2; m <= 8; m *= 2) {
+        for (int m = 1; m <= 8; m *= 2) {
             const MtfDivision division = { .microbatches = m,
+                                           .own_pass = m == 1,
                                            .batch = mtf_graph_find_dimension(graph, "b") };
             assert_int_equal(added_after_reading(graph, &division, &(MtfKept){ 0 }, 1),
                              8 + 1 + 8 * bf16);
