@@ -26,7 +26,7 @@ typedef struct MtfPipelineFind {
     MtfMachine *machine;
     MtfGraph *written;
     GArray *meshes;
-    bool given; /* the graph or the mesh says what the stages are */
+    bool given; /* the graph says what the stages are */
     MtfPipelineRequest request;
     MtfRecompute *listed; /* what the user says of each stage; or NULL */
     MtfCutAnswer answer;  /* its plan NULL: no stages */
@@ -41,22 +41,30 @@ static void search_clear(Search *search) {
     g_free(search->listed);
 }
 
+/* The mesh of one stage, which says how many devices there are. */
+static bool read_mesh(Search *search, GError **error) {
+    MtfSearchPipeline *o = &search->own;
+    MtfMesh mesh;
+    if (!mtf_mesh_parse(o->mesh, 0, &mesh, error))
+        return false;
+    if (!search->given && o->stages == 0)
+        return mtf_input_error(error, "--stages auto needs --devices and no --mesh");
+    int devices = mtf_mesh_size(&mesh) * o->stages;
+    if (o->devices > 0 && devices != o->devices)
+        return mtf_input_error(error,
+                               "%d stages, each on mesh \"%s\", take %d devices together, not "
+                               "the %d of --devices",
+                               o->stages, o->mesh, devices, o->devices);
+    o->devices = devices;
+    search->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    g_array_append_val(search->meshes, mesh);
+    return true;
+}
+
 static bool find_meshes(Search *search, GError **error) {
     const MtfSearchPipeline *o = search->options;
-    if (o->mesh != NULL) {
-        MtfMesh mesh;
-        if (!mtf_mesh_parse(o->mesh, 0, &mesh, error))
-            return false;
-        if (o->devices > 0 && mtf_mesh_size(&mesh) * o->stages != o->devices)
-            return mtf_input_error(error,
-                                   "%d stages, each on mesh \"%s\", take %d devices together, not "
-                                   "the %d of --devices",
-                                   o->stages, o->mesh, mtf_mesh_size(&mesh) * o->stages,
-                                   o->devices);
-        search->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-        g_array_append_val(search->meshes, mesh);
+    if (search->meshes != NULL)
         return true;
-    }
     if (o->stages == 0)
         return mtf_input_error(error, "--stages auto needs --devices and no --mesh");
     if (o->devices > 0 && o->devices < o->stages)
@@ -176,6 +184,28 @@ static bool is_between_layers(const MtfSearchPipeline *options) {
     return g_strcmp0(options->cut, "layers") == 0;
 }
 
+/* Stages as the graph gives them, or of equal devices and work. */
+static bool plan_as_given(Search *search, GError **error) {
+    search->answer.variant = search->request.form;
+    if (search->request.stages > 1)
+        search->answer.plan = mtf_pipeline_search(&search->request, error);
+    return search->request.stages <= 1 || search->answer.plan != NULL;
+}
+
+/* Whether stages of equal devices and work may be what is asked for. */
+static bool may_be_equal(const Search *search) {
+    const MtfSearchPipeline *o = search->options;
+    return !o->megatron && !is_between_layers(o) && (o->stages == 0 || o->devices % o->stages == 0);
+}
+
+/* Where no cut by the model has stages that fit: these, where their number is given; else one mesh for all may
+ * still do. */
+static bool plan_equal(Search *search, GError **error) {
+    g_clear_error(error);
+    return search->options->stages == 0 ||
+           (divide_evenly(search, error) && plan_as_given(search, error));
+}
+
 /* Cuts the graph into stages and plans them. */
 static bool search_cut(Search *search, GError **error) {
     const MtfSearchPipeline *o = search->options;
@@ -188,6 +218,7 @@ static bool search_cut(Search *search, GError **error) {
                  .devices = o->devices,
                  .memory = request->search.memory_limit,
                  .stages = o->stages,
+                 .mesh = search->meshes != NULL ? &g_array_index(search->meshes, MtfMesh, 0) : NULL,
                  .microbatches = request->form.microbatches,
                  .recompute = is_auto(o->recompute) ? MTF_RECOMPUTES : (int)request->form.recompute,
                  .recompute_of_stage = search->listed,
@@ -202,7 +233,16 @@ static bool search_cut(Search *search, GError **error) {
                  .precision = request->form.precision },
         .pipeline = *request,
     };
-    return mtf_cut_planning_search(&planning, &search->answer, error);
+    GError *cause = NULL;
+    bool done = mtf_cut_planning_search(&planning, &search->answer, &cause);
+    if (g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT) && may_be_equal(search))
+        done = plan_equal(search, &cause);
+    bool asks = error != NULL && !search->answer.modelled;
+    if (asks && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT))
+        mtf_cut_planning_say_enough(&planning, &cause);
+    if (cause != NULL)
+        g_propagate_error(error, cause);
+    return done;
 }
 
 /* What Megatron-LM runs is found by a cut of the graph, between layers of one kind. */
@@ -211,7 +251,7 @@ static bool check_megatron(const Search *search, GError **error) {
     static const char *const schedules[] = { "1f1b", "interleaved", MTF_ANY_SCHEDULE, NULL };
     if (!o->megatron)
         return true;
-    if (search->given)
+    if (search->given || o->mesh != NULL)
         return mtf_input_error(error,
                                "--exportable megatron cuts the graph itself: give --devices, "
                                "no --mesh and no stages in the graph");
@@ -243,8 +283,8 @@ static bool check_cut(const Search *search, GError **error) {
     if (strcmp(cut, "layers") != 0)
         return mtf_input_error(error, "--cut \"%s\" must be any or layers", cut);
     if (search->given)
-        return mtf_input_error(error, "--cut layers cuts the graph itself: give --devices, no "
-                                      "--mesh and no stages in the graph");
+        return mtf_input_error(error, "--cut layers cuts the graph itself, which has stages of its "
+                                      "own");
     return search->written->repeats->len > 0 ||
            mtf_input_error(error, "--cut layers cuts between repeated layers, and the graph has "
                                   "none");
@@ -304,8 +344,9 @@ static bool prepare(Search *search, GError **error) {
     if (!read_microbatches(search, error) || !choose_chunks(search, error) ||
         !read_recomputation(search, error))
         return false;
-    search->given = o->mesh != NULL || mtf_graph_stages(search->written) > 0;
-    if (!check_megatron(search, error) || !check_cut(search, error) || !check_sizes(search, error))
+    search->given = mtf_graph_stages(search->written) > 0;
+    if ((o->mesh != NULL && !read_mesh(search, error)) || !check_megatron(search, error) ||
+        !check_cut(search, error) || !check_sizes(search, error))
         return false;
     if (search->given)
         return divide_evenly(search, error);
@@ -397,12 +438,8 @@ static void print_delays(const MtfPipelinePlan *pipeline) {
 /* Where no cut was searched for. */
 static void print_given_cut(const Search *search) {
     bool own = mtf_graph_stages(search->written) > 0;
-    printf("proof          each stage's layout is searched with a bound; the cut %s",
+    printf("proof          each stage's layout is searched with a bound; the cut %s\n",
            own ? "is the graph's own" : "balances work and is not proven");
-    if (!own && search->given)
-        printf(" (--devices %d instead of --mesh searches for one)",
-               mtf_pipeline_devices(search->answer.plan));
-    putchar('\n');
 }
 
 static void print_proof(const Search *search) {
@@ -551,31 +588,6 @@ static double step_of(const MtfPipelinePlan *pipeline) {
     return mtf_json_number_of(pipeline->predicted, "step_seconds", INFINITY);
 }
 
-/* Stages as the graph or the mesh gives them. */
-static bool plan_as_given(Search *search, GError **error) {
-    search->answer.variant = search->request.form;
-    if (search->request.stages > 1)
-        search->answer.plan = mtf_pipeline_search(&search->request, error);
-    return search->request.stages <= 1 || search->answer.plan != NULL;
-}
-
-/* Where no cut by the model has stages that fit: stages of equal devices and work, where their number
- * is given; else one mesh for all may still do. */
-static bool search_until_it_fits(Search *search, GError **error) {
-    GError *cause = NULL;
-    bool done = search_cut(search, &cause);
-    int stages = search->options->stages;
-    bool strict = search->options->megatron || is_between_layers(search->options) ||
-                  (stages > 0 && search->options->devices % stages != 0);
-    if (!done && !strict && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT)) {
-        g_clear_error(&cause);
-        done = stages == 0 || (divide_evenly(search, &cause) && plan_as_given(search, &cause));
-    }
-    if (cause != NULL)
-        g_propagate_error(error, cause);
-    return done;
-}
-
 /* Searches with attention in as many parts as the options say. */
 static MtfPipelineFind *find_in_parts(const MtfSearchPipeline *options, int key_parts, int ring,
                                       GError **error) {
@@ -586,7 +598,7 @@ static MtfPipelineFind *find_in_parts(const MtfSearchPipeline *options, int key_
     find->options = &find->own;
     if (!prepare(find, error))
         return NULL;
-    bool done = find->given ? plan_as_given(find, error) : search_until_it_fits(find, error);
+    bool done = find->given ? plan_as_given(find, error) : search_cut(find, error);
     return done ? g_steal_pointer(&find) : NULL;
 }
 

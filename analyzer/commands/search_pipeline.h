@@ -18,7 +18,7 @@ typedef struct {
     int chunks;                             /* a stage; 0: as the schedule needs */
     int key_parts, ring;                    /* of attention (MtfStepVariant) */
     bool any_key_parts, any_ring; /* … whichever make the step shorter than whole ones */
-    int devices, max_axes;        /* `devices` of all stages together; 0 with a mesh */
+    int devices, max_axes;        /* `devices` of all stages together; 0: as many as the mesh has */
     double seconds, gap;          /* gap NAN: not given */
     MtfUniform uniform;
     bool json;

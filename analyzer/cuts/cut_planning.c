@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/cuts/cut_planning.h"
 
-#include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/training/stage_cut.h"
+#include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -18,6 +19,9 @@
 #define LEAST_SHARE 0.4
 #define MOST_SHARE 3.0
 #define AMOUNTS_AN_OCTAVE 3
+/* What would do is looked for in so many steps of twice the memory, and then of half the way back. */
+#define DOUBLINGS 5
+#define HALVINGS 2
 
 typedef struct {
     const MtfCutPlanning *asked;
@@ -170,11 +174,15 @@ static bool try_amount(Trials *trials, int64_t memory) {
     if (trials->one_mesh)
         return true;
     plan_cuts(trials, cuts, natural);
-    /* Those within layers promise more, by little, and keep it no better. */
-    g_autoptr(GPtrArray) between =
-        trials->small ? mtf_cut_search_between_layers(trials->search, memory, NULL) : NULL;
+    if (!trials->small)
+        return true;
+    /* Those within layers, and those of stages of different size, promise more, by little, and keep it no better. */
+    g_autoptr(GPtrArray) between = mtf_cut_search_between_layers(trials->search, memory, NULL);
+    g_autoptr(GPtrArray) equal = mtf_cut_search_equal(trials->search, memory, NULL);
     if (between != NULL)
         plan_cuts(trials, between, natural);
+    if (equal != NULL)
+        plan_cuts(trials, equal, natural);
     return true;
 }
 
@@ -199,9 +207,8 @@ static void plan_equal_work(Trials *trials, const MtfCutPlan *cut) {
     fill_request(trials, cut, &request);
     if (asked->devices % request.stages != 0)
         return;
-    int devices = (int)(asked->devices / request.stages);
     g_autoptr(MtfGraph) graph = mtf_graph_copy(asked->forward);
-    g_autoptr(GArray) meshes = mtf_mesh_shapes_on(asked->machine, devices, asked->max_axes, NULL);
+    g_autoptr(GArray) meshes = mtf_cut_meshes(asked, asked->devices / request.stages, NULL);
     if (meshes == NULL || !mtf_cut_stages(graph, request.stages * request.chunks, NULL))
         return;
     request.written = graph;
@@ -233,7 +240,7 @@ static void try_equal_work(Trials *trials) {
 }
 
 static void try_all(Trials *trials) {
-    bool found = try_amount(trials, trials->asked->cut.memory);
+    bool found = trials->answer->modelled = try_amount(trials, trials->asked->cut.memory);
     if (trials->one_mesh || !is_unfit(trials->cause))
         return;
     if (trials->small || !found)
@@ -279,6 +286,54 @@ bool mtf_cut_planning_search(const MtfCutPlanning *planning, MtfCutAnswer *answe
     g_ptr_array_unref(trials.planned);
     mtf_cut_search_free(trials.search);
     return good;
+}
+
+/* The bytes a device that stages need which are found within so many; 0: there are none. */
+static int64_t needed_within(const MtfCutPlanning *planning, int64_t memory) {
+    MtfCutPlanning other = *planning;
+    MtfCutAnswer answer;
+    double bytes = 0;
+    other.cut.memory = other.pipeline.search.memory_limit = memory;
+    if (mtf_cut_planning_search(&other, &answer, NULL) && answer.plan != NULL)
+        bytes = fmax(mtf_pipeline_peak_bytes(answer.plan),
+                     mtf_json_number_of(answer.plan->predicted, "given_bytes", 0));
+    mtf_cut_answer_clear(&answer);
+    return (int64_t)ceil(bytes);
+}
+
+/* The smallest limit found within which stages are found, first within twice the memory, or four times, …; then
+ * halfway to what did not do. 0: none. */
+static int64_t find_enough(const MtfCutPlanning *planning) {
+    int64_t low = planning->cut.memory, limit = low, needed = 0;
+    for (int k = 0; k < DOUBLINGS && needed == 0 && limit <= INT64_MAX / 2; k++) {
+        low = limit;
+        limit *= 2;
+        needed = needed_within(planning, limit);
+    }
+    for (int k = 0; k < HALVINGS && needed > low; k++) {
+        int64_t middle = low + (needed - low) / 2, less = needed_within(planning, middle);
+        low = less > 0 ? low : middle;
+        limit = less > 0 ? middle : limit;
+        needed = less > 0 ? less : needed;
+    }
+    /* Who is given no more than a plan needs may be given another cut. */
+    return needed > 0 && needed_within(planning, needed) == 0 ? limit : needed;
+}
+
+void mtf_cut_planning_say_enough(const MtfCutPlanning *planning, GError **cause) {
+    int64_t found = find_enough(planning);
+    g_autofree char *limit = mtf_bytes_format((double)planning->cut.memory);
+    g_autofree char *enough = mtf_bytes_format((double)found);
+    g_autofree char *would =
+        found > 0
+            ? g_strdup_printf("the smallest limit found that would do is %s (--memory %" PRId64 ")",
+                              enough, found)
+            : g_strdup_printf("%d times as much is not enough", 1 << DOUBLINGS);
+    g_clear_error(cause);
+    g_set_error(cause, MTF_ERROR, MTF_ERROR_FIT,
+                "no cut into stages fits in %s a device under the layouts tried: %s; more devices, "
+                "smaller micro-batches or --recompute layers need less",
+                limit, would);
 }
 
 void mtf_cut_answer_clear(MtfCutAnswer *answer) {

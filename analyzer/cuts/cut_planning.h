@@ -28,11 +28,15 @@ typedef struct {
     MtfCutPlan *cut;       /* that it has; NULL: its stages are of equal work (stage_cut.h) */
     MtfStepVariant variant;
     MtfRecompute *recompute; /* the variant's, of each stage; or NULL */
+    bool modelled;           /* the model has a cut that fits */
     int tried;               /* numbers of micro-batches and recomputations, by the model */
 } MtfCutAnswer;
 
 /* Fills the answer; fails where no cut has stages that fit (MTF_ERROR_FIT), and on bad input. */
 bool mtf_cut_planning_search(const MtfCutPlanning *planning, MtfCutAnswer *answer, GError **error);
+/* Where the model has no cut that fits: looks for how much memory would do, and makes `*cause` a sentence that
+ * says it. */
+void mtf_cut_planning_say_enough(const MtfCutPlanning *planning, GError **cause);
 void mtf_cut_answer_clear(MtfCutAnswer *answer);
 
 #endif

@@ -266,6 +266,14 @@ static bool is_unwanted(const Search *search, const MtfMesh *mesh) {
     return known;
 }
 
+GArray *mtf_cut_meshes(const MtfCutRequest *request, int64_t devices, GError **error) {
+    if (request->mesh == NULL)
+        return mtf_mesh_shapes_on(request->machine, (int)devices, request->max_axes, error);
+    GArray *one = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    g_array_append_val(one, *request->mesh);
+    return one;
+}
+
 static bool has_mesh(const GArray *meshes, const MtfMesh *mesh) {
     for (guint i = 0; meshes != NULL && i < meshes->len; i++)
         if (mtf_mesh_equal(&g_array_index(meshes, MtfMesh, i), mesh))
@@ -281,9 +289,7 @@ static GArray *list_further_meshes(const Search *search, const GArray *known, GE
     g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
     bool narrows = !request->each_number && best_plan(search) != NULL;
     for (guint z = 0; z < sizes->len; z++) {
-        int devices = (int)g_array_index(sizes, int64_t, z);
-        g_autoptr(GArray) shapes =
-            mtf_mesh_shapes_on(request->machine, devices, request->max_axes, error);
+        g_autoptr(GArray) shapes = mtf_cut_meshes(request, g_array_index(sizes, int64_t, z), error);
         if (shapes == NULL)
             return NULL;
         for (guint i = 0; i < shapes->len; i++) {
@@ -704,6 +710,20 @@ GPtrArray *mtf_cut_search_between_layers(MtfCutSearch *search, int64_t memory, G
     GPtrArray *plans = mtf_cut_search_within(search, memory, error);
     search->parts = parts;
     search->all = all;
+    return plans;
+}
+
+GPtrArray *mtf_cut_search_equal(MtfCutSearch *search, int64_t memory, GError **error) {
+    const MtfCutRequest *request = search->request;
+    GArray *sizes = search->sizes;
+    if (sizes->len == 1 || request->stages == 0 || request->devices % request->stages != 0)
+        return g_ptr_array_new_with_free_func((GDestroyNotify)mtf_cut_plan_free);
+    g_autoptr(GArray) one = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    int64_t share = request->devices / request->stages;
+    g_array_append_val(one, share);
+    search->sizes = one;
+    GPtrArray *plans = mtf_cut_search_within(search, memory, error);
+    search->sizes = sizes;
     return plans;
 }
 

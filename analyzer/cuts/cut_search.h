@@ -28,6 +28,7 @@ typedef struct {
     int64_t devices;
     int64_t memory;                         /* bytes of a device */
     int stages;                             /* 0: any number */
+    const MtfMesh *mesh;                    /* of each of them; NULL: any */
     const int *chunks;                      /* numbers of chunks a domain, ended by 0 */
     int microbatches;                       /* 0: any number */
     int recompute;                          /* MtfRecompute, or MTF_RECOMPUTES: any */
@@ -59,8 +60,14 @@ GPtrArray *mtf_cut_search_within(MtfCutSearch *search, int64_t memory, GError **
 /* Of those the ones that cut between layers; none where others were not looked for either. */
 GPtrArray *mtf_cut_search_between_layers(MtfCutSearch *search, int64_t memory, GError **error);
 
+/* And those whose stages have equal devices, where others may be had. */
+GPtrArray *mtf_cut_search_equal(MtfCutSearch *search, int64_t memory, GError **error);
+
 /* The same of the request's memory, asked once. */
 GPtrArray *mtf_cut_search(const MtfCutRequest *request, GError **error);
+
+/* The meshes (MtfMesh) that a stage of so many devices may have; NULL on an error. */
+GArray *mtf_cut_meshes(const MtfCutRequest *request, int64_t devices, GError **error);
 
 /* Gives every operation of the forward graph the stage of the plan. */
 void mtf_cut_plan_apply(const MtfCutPlan *plan, MtfGraph *forward);

@@ -109,6 +109,10 @@ GArray *mtf_stage_sizes_new(const MtfCutRequest *request, int units) {
     g_autoptr(GArray) wanted = g_array_new(FALSE, FALSE, sizeof(int64_t));
     g_autoptr(GArray) there = g_array_new(FALSE, FALSE, sizeof(int64_t));
     int64_t most = most_devices(request);
+    if (request->mesh != NULL) {
+        add_size(there, mtf_mesh_size(request->mesh));
+        return g_steal_pointer(&there);
+    }
     if (request->stages == 0)
         list_any(request, units, wanted);
     else if (request->devices % request->stages == 0)

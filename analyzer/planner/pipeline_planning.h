@@ -8,8 +8,8 @@
  *                                                                ▼
  *                                          schedule: when each stage does what, and the step's length
  *
- * Layouts are proven for each stage alone, given the cut; the cut itself balances work and is not
- * proven. */
+ * Layouts are proven for each stage alone, given the cut; the one made here, of a graph that has none, balances
+ * work and is not proven (analyzer/cuts finds others). */
 #ifndef MTF_PIPELINE_PLANNING_H
 #define MTF_PIPELINE_PLANNING_H
 
@@ -22,7 +22,7 @@ typedef struct {
     int stages;                    /* domains of devices, each with `chunks` parts of the graph */
     int chunks;                    /* as the schedule needs */
     const char *schedule;          /* as of mtf_pipeline_schedule, or MTF_ANY_SCHEDULE */
-    MtfStepVariant form;           /* with two micro-batches or more */
+    MtfStepVariant form;           /* of all stages */
     const GArray *meshes;          /* MtfMesh: what a stage may run on; all of equal size */
     const GPtrArray *stage_meshes; /* GArray of MtfMesh: of each stage its own; or NULL */
     const int *style; /* of the standard layout (standard_layouts.h) that all stages have,

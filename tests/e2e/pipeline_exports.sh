@@ -30,7 +30,9 @@ layers_of() {
 
 search even --mesh rows:1 --stages 4 --recompute none
 search unequal --devices 3 --stages 3 --recompute none --cut layers
-search within --mesh rows:1 --stages 3 --recompute none
+jq '(.operations | length) as $n | .operations |= [to_entries[] | .value + {stage: (1 + (.key * 3 / $n | floor))}]' "$work/g.json" >"$work/own.json"
+run meshtf-plan search "$work/own.json" --machine cpu-host --microbatches 4 --mesh rows:1 --stages 3 -o "$work/within.json"
+claim "stages of a graph's own may begin within layers" exits 0
 search chunks --mesh rows:1 --stages 2 --schedule interleaved --recompute layers
 search zero-bubble --mesh rows:1 --stages 2 --schedule zb-h1 --recompute none
 
@@ -75,14 +77,14 @@ claim "chunks, too, all recomputed" [ "$(grep -c "Interleaved1F1B\|mode full" "$
 refused deepspeed zero-bubble "run 1f1b, and the plan's schedule is zb-h1"
 refused alpa zero-bubble "schedule is zb-h1"
 refused deepspeed unequal "divides layers evenly; stage"
-refused megatron within "cuts pipelines between layers; layer 5 lies in stages 1 and 2"
+refused megatron within "cuts pipelines between layers; layer 2 lies in stages 0 and 1"
 search anywhere --devices 3 --stages 3 --recompute none
 claim "what may be cut within layers is no slower" [ "$(jq --slurpfile layers "$work/unequal.json" \
     '.predicted.step_seconds <= $layers[0].predicted.step_seconds' "$work/anywhere.json")" = true ]
 run meshtf-plan search "$work/g.json" --machine cpu-host --devices 3 --stages 3 --cut here
 claim "other places to cut are bad input" says_error '--cut "here" must be any or layers'
 run meshtf-plan search "$work/g.json" --machine cpu-host --mesh rows:1 --stages 3 --cut layers
-claim "and so is a mesh of one stage, which has its cut" says_error "--cut layers cuts the graph itself"
+claim "stages on a mesh may begin with layers" says "3 stages on 3 devices"
 run meshtf-plan search "$work/g.json" --machine cpu-host --devices 3 --schedule zb-h1
 claim "and what pipelines have where there is none" says_error "--schedule is for pipelines: with --stages S"
 refused jax even "only to torch-pipelining, megatron, deepspeed, torchtitan, alpa, onnx, slurm or rankfile"

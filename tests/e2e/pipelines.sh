@@ -62,13 +62,17 @@ for schedule in 1f1b gpipe eager-1f1b; do
     done
 done
 run meshtf-plan search "$mlp" --machine cpu-host --mesh rows:1 --microbatches 4 --stages 2 --memory 100KiB
-claim "where a stage fits nowhere it is said what would do" says_error "the smallest limit found that would do for it is"
+claim "where no stages fit it is said what would do" says_error "the smallest limit found that would do is"
 run meshtf-plan search "$mlp" --machine cpu-host --devices 3 --microbatches 4 --stages 2 --memory 100KiB
 claim "nor is it stages of unequal size that are missed" says_error "no cut into stages fits in 100.00 KiB a device"
 run meshtf-plan search "$mlp" --machine cpu-host --devices 3 --microbatches 4 --stages 2 --schedule zb-v
 claim "stages of several parts have equal devices" says_error "with 2 parts of the graph each, 2 stages have equal devices, and 3 do not divide so"
+run meshtf-plan search "$mlp" --machine cpu-host --devices 3 --microbatches 4 --stages 2 --memory 100KiB
+enough=$(sed -n 's/.*would do is .* (--memory \([0-9]*\)).*/\1/p' "$work/err")
+run meshtf-plan search "$mlp" --machine cpu-host --devices 3 --microbatches 4 --stages 2 --memory "${enough:-1}"
+claim "and what would do does" exits 0
 run meshtf-plan search "$mlp" --machine cpu-host --mesh rows:1 --microbatches 4 --stages 2
-claim "who gives a mesh hears how cuts are searched for" says "the cut balances work and is not proven (--devices 2 instead of --mesh searches for one)"
+claim "who gives the mesh of a stage has the cut searched, too" says "the cut is the best under layouts made by hand"
 run meshtf-run "$work/3-1f1b.json" --dry-run
 claim "--dry-run needs no other ranks and lowers all stages" says "  rank 2: "
 claim "and says the step" says "is the bubble, as predicted"
@@ -96,11 +100,13 @@ claim "and gives the losses of the whole" same "$work/whole.metrics" "$work/fast
 meshtf-plan model gpt --preset tiny --layers 16 --batch 64 --length 128 -o "$work/deep.json" >"$work/out"
 deep="--machine cpu-host --mesh rows:1 --microbatches 16 --stages 8 --recompute none --memory 36MiB"
 # shellcheck disable=SC2086
-run meshtf-plan search "$work/deep.json" $deep --schedule 1f1b
-claim "1F1B on eight stages does not fit" exits 3
+run meshtf-plan search "$work/deep.json" $deep --schedule 1f1b -o "$work/deep-1f1b.json"
+claim "1F1B on eight stages fits where the first ones have little to do" exits 0
 # shellcheck disable=SC2086
-run meshtf-plan search "$work/deep.json" $deep --schedule auto
+run meshtf-plan search "$work/deep.json" $deep --schedule auto -o "$work/deep-auto.json"
 claim "a schedule that holds less is found" says "schedule v-min"
+claim "which has shorter steps" [ "$(jq --slurpfile other "$work/deep-1f1b.json" \
+    '.predicted.step_seconds < $other[0].predicted.step_seconds' "$work/deep-auto.json")" = true ]
 claim "what it is in the field's words" says "parallelism    pipeline parallel"
 claim "and that it fits" says "fits           yes"
 
