@@ -98,7 +98,7 @@ static void layouts_of_a_u_net_give_its_losses(void **state) {
     check_family("unet", changes, NULL, 24);
 }
 
-/* 31 norms one behind the other, over 6 to 55,000 values: a rate at which training magnifies a rounding shows here. */
+/* 23 norms one behind the other, of 8,214 values down to 6: a rate that magnifies a rounding shows here. */
 static void layouts_of_branches_give_their_losses(void **state) {
     (void)state;
     const char *const changes[] = { "batch", "6", "image", "75", NULL };
