@@ -102,16 +102,32 @@ static void add_bounds(GString *page, const MtfGraph *graph) {
                 mtf_graph_loop(graph, l)->name, (int)mtf_loop_count(graph, l));
 }
 
+/* How a kernel's seconds follow from its work. */
+static void add_kernel_rule(GString *page, const MtfMachine *machine) {
+    const MtfKernelRates *rates = &machine->kernels;
+    if (rates->known)
+        mtf_markup(
+            page,
+            "<li>Products take the waves of their best tile over %.0f units of a device, fused "
+            "attention a share of the peak that follows from its heads and grows with its "
+            "length, passes over memory a share of its bandwidth that grows with their bytes, "
+            "each with %.2g s to launch it, unless the machine has a measured table.</li>",
+            rates->units, rates->launch_seconds);
+    else
+        mtf_markup(
+            page,
+            "<li>A kernel takes max(flops / rate, bytes / memory bandwidth) + %.2g s; products "
+            "reach rate = peak h / (h + %.0f), h the harmonic mean of their local sides, unless "
+            "the machine has a measured table.</li>",
+            MTF_KERNEL_SECONDS, MTF_HALF_RATE_SIDE);
+}
+
 static void add_assumptions(GString *page, const MtfStepFacts *facts) {
     const MtfMachine *machine = facts->machine;
     const char *precision = facts->plan->precision;
     g_string_append(page, "<ul>");
     add_agreement(page, facts);
-    mtf_markup(page,
-               "<li>A kernel takes max(flops / rate, bytes / memory bandwidth) + %.2g s; products "
-               "reach rate = peak h / (h + %.0f), h the harmonic mean of their local sides, unless "
-               "the machine has a measured table.</li>",
-               MTF_KERNEL_SECONDS, MTF_HALF_RATE_SIDE);
+    add_kernel_rule(page, machine);
     mtf_markup(page,
                "<li>%s: %.4g flop/s in %s at most (%.0f %% reached), memory %.4g bytes/s (%.0f "
                "%%), links at %.0f %% of their bandwidth, %d measured tables.</li>",
