@@ -131,7 +131,10 @@ static int64_t first_flip(Training *whole, Training *split, const char *text) {
 
 static int check_family(const char *name) {
     int flipped = 0;
+    /* At the rates of tiny presets too few decisions are at the edge within these steps. */
+    const char *const changes[] = { "rate", "0.05", NULL };
     const MtfFamilyCase wanted = { .family = mtf_model_family_find(name, NULL),
+                                   .changes = changes,
                                    .dtype = MTF_F32,
                                    .steps = 1 };
     MtfLossModel model;
