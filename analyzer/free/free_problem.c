@@ -653,6 +653,15 @@ void mtf_free_problem_free(MtfFreeProblem *problem) {
     g_free(problem);
 }
 
+MtfFreeMove mtf_free_problem_move(const MtfFreeProblem *problem, int edge, int from, int to) {
+    int number = g_array_index(problem->edge_uses, EdgeUse, edge).kind;
+    const EdgeKind *kind = &g_array_index(problem->edge_kinds, EdgeKind, number);
+    int left = end_placement(&kind->from, from), wanted = end_placement(&kind->to, to);
+    return (MtfFreeMove){ number, kind->move.travel.tensor,
+                          &g_array_index(kind->from.placements, MtfPlacement, left),
+                          &g_array_index(kind->to.placements, MtfPlacement, wanted) };
+}
+
 const MtfLayoutProblem *mtf_free_problem_get(const MtfFreeProblem *problem) {
     return problem->problem;
 }

@@ -27,7 +27,7 @@
  * Memory: a tensor's slice from its producer to its last consumer (operations are the time points),
  * variables and optimizer state always. In the last phase that reads it the copy stands for it.
  * Other gathered copies, copies made while resharding and scratch are left out, so the limit in the
- * problem is a relaxation: its bounds hold, and a choice is checked by packing. */
+ * problem is a relaxation: its bounds hold, and a choice is checked by packing (left_out.h). */
 #ifndef MTF_FREE_PROBLEM_H
 #define MTF_FREE_PROBLEM_H
 
@@ -54,6 +54,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfFreeProblem, mtf_free_problem_free)
 
 /* The layout problem, without a limit; owned by `problem`. */
 const MtfLayoutProblem *mtf_free_problem_get(const MtfFreeProblem *problem);
+
+/* What an edge stands for where its ends take such strategies. */
+typedef struct {
+    int kind; /* edges of one kind move alike */
+    int tensor;
+    const MtfPlacement *from, *to;
+} MtfFreeMove;
+MtfFreeMove mtf_free_problem_move(const MtfFreeProblem *problem, int edge, int from, int to);
 
 /* What it was built for. */
 const MtfGraph *mtf_free_problem_graph(const MtfFreeProblem *problem);

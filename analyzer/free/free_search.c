@@ -2,6 +2,7 @@
 #include "analyzer/free/free_search.h"
 
 #include "analyzer/free/alternatives.h"
+#include "analyzer/free/left_out.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/solver/search/layout_solve.h"
 #include "cost/memory/arena.h"
@@ -18,15 +19,21 @@
 #define SMALL_ROUNDS 4
 #define SMALL_GAP 0.05
 
-/* Gap of solves under a tightened limit, where their rounds are limited. */
+/* Gap of solves with memory that the problem leaves out, where their rounds are limited. */
 #define TIGHTENED_GAP 0.005
+
+/* Solves with memory that the problem leaves out, after which the limit is lowered throughout the step: where other
+ * operations turn out too large each time. */
+#define LEFT_OUT_ROUNDS 3
 
 /* Nodes of a problem that takes a solver a second before its first round. */
 #define LONG_NODES 100000
 
 typedef struct {
     const MtfFreeProblem *problem;
-    MtfLayoutProblem *limited; /* the layout problem under the limit that is searched */
+    MtfLayoutProblem *limited; /* the layout problem as it is searched, */
+    bool tightened;            /* with memory that it leaves out, or under another limit */
+    MtfLeftOut *left_out;      /* by those choices that did not fit; NULL: there was none */
     const MtfFreeSearchOptions *options;
     int *start;           /* the best incumbent's choice, or NULL; */
     double start_seconds; /* and of its step */
@@ -35,7 +42,7 @@ typedef struct {
 } Search;
 
 static int node_count(const Search *search) {
-    return mtf_layout_problem_node_count(search->limited);
+    return mtf_layout_problem_node_count(mtf_free_problem_get(search->problem));
 }
 
 /* What a layout's program comes to, as in MtfIncumbent. */
@@ -100,6 +107,17 @@ static bool is_hopeless(const Search *search, const MtfLayout *layout, const Mtf
     return most > 0 && step_seconds(search, layout, program) > most;
 }
 
+/* Of a choice under the user's limit: others only say what would do. */
+static void note_left_out(Search *search, const int *choice, const MtfProgram *program,
+                          int64_t arena_bytes) {
+    if (mtf_layout_problem_limit(search->limited) != search->options->memory_limit)
+        return;
+    if (search->left_out == NULL)
+        search->left_out = mtf_left_out_new(search->problem);
+    mtf_left_out_note(search->left_out, choice, program, arena_bytes,
+                      search->options->memory_limit);
+}
+
 /* Lowers a choice and keeps it when it fits and is cheaper. Returns the bytes it is over the limit,
  * 0 when it fits, or is hopeless. */
 static int64_t take_choice(Search *search, const int *choice) {
@@ -123,6 +141,8 @@ static int64_t take_choice(Search *search, const int *choice) {
     note_slowness(search, value.step_seconds);
     int64_t missing = MAX(0, value.arena_bytes - search->options->memory_limit);
     bool better = search->answer->layout == NULL || value.cost < search->answer->cost;
+    if (missing > 0)
+        note_left_out(search, choice, program, value.arena_bytes);
     if (missing > 0 || !better) {
         mtf_layout_free(layout);
         return missing;
@@ -135,48 +155,69 @@ static int64_t take_choice(Search *search, const int *choice) {
 
 /* ---- The solver ---------------------------------------------------------------------------- */
 
+/* Takes the problem under the user's limit for what is solved next, `tightened` by what it leaves out. */
+static void pose(Search *search, bool tightened) {
+    mtf_layout_problem_free(search->limited);
+    search->limited = tightened ? mtf_left_out_pose(search->left_out)
+                                : mtf_layout_problem_copy(mtf_free_problem_get(search->problem));
+    search->tightened = tightened;
+    mtf_layout_problem_set_limit(search->limited, search->options->memory_limit);
+}
+
 /* Methods that are left out: where work is limited, the many searches for others than the cheapest layout of
  * all (under lower limits, of alike layers) do without neighbourhoods; those for a short step, of which nothing is
- * proven, without excluding single values; under a limit that was lowered for what packing adds none asks the integer
+ * proven, without excluding single values; with memory that the problem leaves out none asks the integer
  * program, whose bound nobody asks for there; and where they begin with a choice that is as good, none looks for alike
  * layers. */
 static MtfSolveMethods spared(const Search *search) {
     const MtfFreeSearchOptions *options = search->options;
-    bool lowered = mtf_layout_problem_limit(search->limited) < options->memory_limit;
-    bool plain = !lowered && options->most_seconds <= 0 && options->leader == NULL;
+    bool plain = !search->tightened && options->most_seconds <= 0 && options->leader == NULL;
     MtfSolveMethods near =
         plain || mtf_search_has_deadline(options->control) ? 0 : MTF_METHOD_NEIGHBOURHOODS;
     MtfSolveMethods alike = options->begun && search->start != NULL ? MTF_METHOD_ALIKE : 0;
     MtfSolveMethods proofs = options->most_seconds > 0 ? MTF_METHOD_PROBE : 0;
-    return alike | near | proofs | (lowered ? MTF_METHOD_PROGRAM : 0);
+    return alike | near | proofs | (search->tightened ? MTF_METHOD_PROGRAM : 0);
 }
 
-/* Solves under the problem's present limit; `infeasibility` may be NULL. Only bounds under the user's
- * limit are told. Half of the processors: two variants of the step are searched at once. */
+/* The options' leaders; what was left out follows none. */
+static int *leaders(const Search *search) {
+    const int *given = search->options->leader;
+    int n = mtf_layout_problem_node_count(search->limited);
+    int *leader = given != NULL ? g_new(int, n + 1) : NULL;
+    for (int v = 0; leader != NULL && v < n; v++)
+        leader[v] = v < node_count(search) ? given[v] : v;
+    return leader;
+}
+
+/* Solves the problem as it is now; `infeasibility` may be NULL. Only bounds of what the user asked for
+ * are told. Half of the processors: two variants of the step are searched at once. */
 static MtfLayoutSolution *solve(const Search *search, MtfInfeasibility *infeasibility,
                                 GError **error) {
     const MtfFreeSearchOptions *options = search->options;
-    int64_t limit = mtf_layout_problem_limit(search->limited);
-    bool tightened = limit < options->memory_limit;
+    bool tightened = search->tightened;
+    int nodes = mtf_layout_problem_node_count(search->limited);
+    g_autofree int *leader = leaders(search);
+    g_autofree int *start = search->start != NULL && node_count(search) < nodes
+                                ? mtf_left_out_choice(search->left_out, search->start)
+                                : NULL;
     MtfInt128 known_bound =
         search->answer->bound; /* under the user's limit, thus under a lower one */
     MtfSearchControl part;
     mtf_search_control_init_part(&part, options->control, 0);
-    MtfSolveOptions solve_options = {
-        .work = options->work,
-        .program_work = options->program_work,
-        .gap = options->gap,
-        .seed = options->seed,
-        .threads = MAX(2, mtf_in_parallel_threads() / 2),
-        .start = search->start,
-        .known_bound = tightened && known_bound > 0 ? &known_bound : NULL,
-        .leader = options->leader,
-        .without = spared(search),
-        .draft = options->draft,
-        .prices = tightened ? NULL : options->prices,
-        .no_infeasibility = infeasibility == NULL,
-        .control = limit == options->memory_limit ? options->control : &part
-    };
+    MtfSolveOptions solve_options = { .work = options->work,
+                                      .program_work = options->program_work,
+                                      .gap = options->gap,
+                                      .seed = options->seed,
+                                      .threads = MAX(2, mtf_in_parallel_threads() / 2),
+                                      .start = start != NULL ? start : search->start,
+                                      .known_bound =
+                                          tightened && known_bound > 0 ? &known_bound : NULL,
+                                      .leader = leader,
+                                      .without = spared(search),
+                                      .draft = options->draft,
+                                      .prices = tightened ? NULL : options->prices,
+                                      .no_infeasibility = infeasibility == NULL,
+                                      .control = tightened ? &part : options->control };
     if (search->for_bytes) {
         solve_options.work = SMALL_ROUNDS;
         solve_options.gap = SMALL_GAP;
@@ -247,6 +288,8 @@ static void note_incumbents(Search *search) {
  * when they are too large as well. */
 static void search_smallest(Search *search) {
     MtfInfeasibility infeasibility = { 0 };
+    pose(search, false);
+    search->tightened = true;
     mtf_layout_problem_set_limit(search->limited, 0);
     mtf_layout_solution_free(solve(search, &infeasibility, NULL));
     if (infeasibility.possible) {
@@ -292,6 +335,7 @@ static int64_t lower_limit(const Search *search, const int *choice, int64_t miss
 static bool solve_until_it_fits(Search *search, GError **error) {
     int64_t limit = search->options->memory_limit;
     for (int round = 0; round <= MTF_FREE_TIGHTENINGS; round++) {
+        pose(search, round > 0);
         mtf_layout_problem_set_limit(search->limited, limit);
         GError *cause = NULL;
         g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, &cause);
@@ -308,7 +352,8 @@ static bool solve_until_it_fits(Search *search, GError **error) {
         int64_t missing = take_choice(search, solution->choice);
         if (missing == 0 || search->answer->too_slow)
             return true;
-        limit = lower_limit(search, solution->choice, missing);
+        if (round >= LEFT_OUT_ROUNDS)
+            limit = lower_limit(search, solution->choice, missing);
         if (limit < 0 || mtf_search_is_over(search->options->control))
             return true;
     }
@@ -318,10 +363,7 @@ static bool solve_until_it_fits(Search *search, GError **error) {
 bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *options,
                      MtfFreeAnswer *answer, GError **error) {
     *answer = (MtfFreeAnswer){ 0 };
-    g_autoptr(MtfLayoutProblem) limited = mtf_layout_problem_copy(mtf_free_problem_get(problem));
-    Search search = {
-        .problem = problem, .limited = limited, .options = options, .answer = answer
-    };
+    Search search = { .problem = problem, .options = options, .answer = answer };
     begin_with_incumbents(&search);
     bool done = is_settled(&search) || solve_until_it_fits(&search, error);
     if (done && answer->layout == NULL && !answer->hopeless && !options->no_infeasibility &&
@@ -332,6 +374,8 @@ bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *
         answer->bound = MIN(answer->bound, answer->cost);
     if (answer->method == NULL)
         answer->method = g_strdup("none yet");
+    mtf_layout_problem_free(search.limited);
+    mtf_left_out_free(search.left_out);
     g_free(search.start);
     return done;
 }

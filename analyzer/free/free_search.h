@@ -4,9 +4,9 @@
  *
  * The problem models memory from below, so its bound holds for all layouts that fit. When the
  * packed arena of an answer exceeds the limit, in every order of instructions that is tried
- * (cost/tune/order_search.h), the problem's limit is lowered by what was missing
- * and it is solved again; the answer is then no longer proven optimal, but the first bound still
- * holds. */
+ * (cost/tune/order_search.h), what the problem left out there (left_out.h) is counted
+ * and it is solved again, some rounds later under a limit lowered by what is missing; the answer is then no
+ * longer proven optimal, but the first bound still holds. */
 #ifndef MTF_FREE_SEARCH_H
 #define MTF_FREE_SEARCH_H
 
@@ -23,7 +23,7 @@ typedef struct {
     int64_t memory_limit;      /* bytes of one device */
     MtfIncumbents *incumbents; /* the answer is never worse than those that fit; or NULL */
     int64_t work;           /* limit of each solve in rounds, the same on every machine; 0 = none */
-    int64_t tightened_work; /* the same under a tightened limit, which proves nothing; 0 = as
+    int64_t tightened_work; /* the same with memory that is left out, which proves nothing; 0 = as
                                of others, and to their gap */
     double program_work;    /* as of MtfSolveOptions */
     double gap;             /* stop when (cost - bound) <= gap cost */

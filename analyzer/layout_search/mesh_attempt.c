@@ -16,7 +16,7 @@
 #define FREE_GAP_LARGE 0.005
 #define FREE_WORK 60
 
-/* The same under a limit that was lowered for what packing adds, of wide problems, whose rounds are long. */
+/* The same with memory that the problem leaves out (left_out.h), of wide problems, whose rounds are long. */
 #define TIGHTENED_WORK 12
 
 /* Of the time that is left, for layouts in which repeated layers are alike. */

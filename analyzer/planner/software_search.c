@@ -107,13 +107,20 @@ static bool note_plan(Search *search, double limit, MtfVariantAnswer *found) {
     return false;
 }
 
+/* Of large graphs what fits the software is searched no further than the first step may be shorter (MTF_NEAR_STEP), unless
+ * a gap was asked for. */
+static double lower_gap(const Search *search) {
+    bool asked = !isnan(search->options->gap);
+    bool large = search->best->graph->operations->len > MTF_QUICK_OPERATIONS;
+    return asked || !large ? search->options->gap : MTF_NEAR_STEP - 1;
+}
+
 /* Searches where programs may take `limit`, and keeps what is the better one of those that fit. */
 static bool search_again(Search *search, double limit, GError **error) {
     MtfVariantSearchOptions own = *search->options;
     MtfVariantAnswer found;
     own.memory_limit = (int64_t)limit;
-    if (own.framework != NULL)
-        own.gap = NO_PROOF;
+    own.gap = own.framework != NULL ? NO_PROOF : lower_gap(search);
     if (!mtf_deep_search(&own, search->large, &found, error)) {
         mtf_variant_answer_clear(&found);
         return false;
@@ -142,6 +149,7 @@ static bool search_near(Search *search, double limit) {
     MtfVariantSearchOptions one = mtf_variant_search_narrowed(search->options, search->best, mesh);
     MtfVariantAnswer found;
     one.memory_limit = (int64_t)limit;
+    one.gap = lower_gap(search);
     bool near = mtf_deep_search(&one, search->large, &found, NULL) && found.answer.found &&
                 found.answer.step_seconds <= MTF_NEAR_STEP * search->best->answer.step_seconds;
     if (near) {

@@ -25,6 +25,9 @@
 #include "analyzer/planner/step_variants.h"
 #include "analyzer/planner/variant_frontier.h"
 
+/* Searches of steps with no more operations are over soon, and their answer says more than that a rival wins. */
+#define MTF_QUICK_OPERATIONS 1000
+
 /* What was found of few layers of a step, which the search of all begins with (deep_layout.h). */
 typedef struct {
     const MtfGraph *graph; /* the step of the few */

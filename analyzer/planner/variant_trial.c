@@ -29,9 +29,6 @@
  * whose best rules, memory apart, cost more than this times the rules of that variant. */
 #define OUTCLASSED 1.05
 
-/* Searches of no more operations are over soon, and their answer says more than that the rival wins. */
-#define QUICK_OPERATIONS 1000
-
 /* The search of one variant, which may run beside that of the variant before it. */
 typedef struct Trial {
     const MtfVariantSearchOptions *options;
@@ -99,9 +96,9 @@ static MtfPlanSearchOptions plan_options(const MtfVariantSearchOptions *options,
         .keep_problem = options->keep_problem,
         .control = options->control,
         .rival_seconds = options->rival_seconds,
-        .by_bound = graph->operations->len > QUICK_OPERATIONS,
+        .by_bound = graph->operations->len > MTF_QUICK_OPERATIONS,
         .settles = true,
-        .runs = graph->operations->len > QUICK_OPERATIONS,
+        .runs = graph->operations->len > MTF_QUICK_OPERATIONS,
         .collectives = options->collectives,
         .bucket_bytes = options->bucket_bytes,
     };

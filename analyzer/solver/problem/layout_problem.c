@@ -9,9 +9,10 @@
 struct MtfLayoutProblem {
     char *name;
     int64_t limit;
-    GArray *nodes;     /* MtfLayoutNode */
-    GArray *edges;     /* MtfLayoutEdge */
-    MtfShared *shared; /* the numbers that nodes and edges point at */
+    GArray *nodes; /* MtfLayoutNode */
+    GArray *edges; /* MtfLayoutEdge */
+    MtfShared
+        *shared; /* the numbers that nodes and edges point at, or those that were added last */
 };
 
 /* An empty problem whose arrays are among those of `shared`, which it takes over. */
@@ -85,12 +86,20 @@ void mtf_layout_problem_set_limit(MtfLayoutProblem *problem, int64_t limit) {
     problem->limit = limit;
 }
 
-MtfLayoutProblem *mtf_layout_problem_copy(const MtfLayoutProblem *problem) {
-    MtfLayoutProblem *copy = new_among(problem->name, mtf_shared_join(problem->shared));
+static MtfLayoutProblem *copy_among(const MtfLayoutProblem *problem, MtfShared *shared) {
+    MtfLayoutProblem *copy = new_among(problem->name, shared);
     copy->limit = problem->limit;
     g_array_append_vals(copy->nodes, problem->nodes->data, problem->nodes->len);
     g_array_append_vals(copy->edges, problem->edges->data, problem->edges->len);
     return copy;
+}
+
+MtfLayoutProblem *mtf_layout_problem_copy(const MtfLayoutProblem *problem) {
+    return copy_among(problem, mtf_shared_join(problem->shared));
+}
+
+MtfLayoutProblem *mtf_layout_problem_extend(const MtfLayoutProblem *problem) {
+    return copy_among(problem, mtf_shared_new());
 }
 
 MtfLayoutProblem *mtf_layout_problem_forbid(const MtfLayoutProblem *problem, int node,

@@ -76,6 +76,9 @@ void mtf_layout_problem_set_limit(MtfLayoutProblem *problem, int64_t limit);
  * several may be made and freed at once. */
 MtfLayoutProblem *mtf_layout_problem_copy(const MtfLayoutProblem *problem);
 
+/* A copy for nodes and edges to be added to, whatever else is done with the problem, which must outlive it. */
+MtfLayoutProblem *mtf_layout_problem_extend(const MtfLayoutProblem *problem);
+
 /* A copy without a limit where all that is possible costs nothing; edges that forbid nothing are left out. */
 MtfLayoutProblem *mtf_layout_problem_without_costs(const MtfLayoutProblem *problem);
 
