@@ -6,10 +6,11 @@
  *
  * Each plan gets a few steps in a row, of which the first does not count, then the next plan is on,
  * round after round for SECONDS. A line a plan: its file, ranks, the predicted step, the measured
- * one, samples kept and taken, all times in seconds. A sample is kept where the step took no more
- * elapsed time than 1.05 times the processor time of any rank: where nobody else had the core. The
- * measured step is the first quarter of the kept samples, like the tables of --calibrate; with
- * fewer than three, of the processor time of the rank that has least. */
+ * one, samples kept and taken, all times in seconds. A sample is kept where no rank was ready to run
+ * for more than a twentieth of the step while somebody else had its core, as the kernel counts it
+ * (a rank that waits for others sleeps, so its processor time does not tell). The measured step is
+ * the first quarter of the kept samples, like the tables of --calibrate; with fewer than three, of
+ * all. */
 #include "layouts/base/error.h"
 #include "layouts/base/quantile.h"
 #include "runtime/session/session.h"
@@ -18,7 +19,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
 
 #define SAMPLES_MOST 4096
 #define TURN_STEPS 4
@@ -30,13 +30,20 @@ typedef struct {
     char *data[2]; /* ends with NULL */
     int taken;
     int64_t step;
-    double wall[SAMPLES_MOST], processor[SAMPLES_MOST]; /* largest, and least, over ranks */
+    double wall[SAMPLES_MOST], delayed[SAMPLES_MOST]; /* seconds, the largest over ranks */
 } Subject;
 
-static double processor_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+/* Seconds that this process was ready to run while others had the cores (/proc/self/schedstat: nanoseconds
+ * run, nanoseconds delayed, turns). */
+static double delayed_seconds(void) {
+    long long delayed = 0;
+    FILE *counts = fopen("/proc/self/schedstat", "r");
+    if (counts == NULL || fscanf(counts, "%*d %lld", &delayed) != 1) {
+        fprintf(stderr, "bench_prediction: this kernel does not count delays (/proc/self/schedstat)\n");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    fclose(counts);
+    return 1e-9 * (double)delayed;
 }
 
 static void reduce(double *values, int n, MPI_Op operation) {
@@ -86,7 +93,7 @@ static bool run_step(MtfSession *session, int64_t step, GError **error) {
 /* One step, all ranks from barrier to barrier; a sample unless it is the turn's first. */
 static void take_step(Subject *subject, bool counts) {
     barrier();
-    double wall = MPI_Wtime(), processor = processor_seconds();
+    double wall = MPI_Wtime(), delayed = delayed_seconds();
     GError *error = NULL;
     if (!run_step(&subject->session, ++subject->step, &error))
         die(error);
@@ -94,7 +101,7 @@ static void take_step(Subject *subject, bool counts) {
     if (!counts || subject->taken == SAMPLES_MOST)
         return;
     subject->wall[subject->taken] = MPI_Wtime() - wall;
-    subject->processor[subject->taken++] = processor_seconds() - processor;
+    subject->delayed[subject->taken++] = delayed_seconds() - delayed;
 }
 
 /* How many steps make a turn, agreed upon after the first ones. */
@@ -122,12 +129,12 @@ static void report(Subject *subject) {
     g_autofree double *kept = g_new(double, (gsize)subject->taken);
     int n = 0;
     reduce(subject->wall, subject->taken, MPI_MAX);
-    reduce(subject->processor, subject->taken, MPI_MIN);
+    reduce(subject->delayed, subject->taken, MPI_MAX);
     for (int i = 0; i < subject->taken; i++)
-        if (subject->wall[i] <= 1.05 * subject->processor[i])
+        if (subject->delayed[i] <= 0.05 * subject->wall[i])
             kept[n++] = subject->wall[i];
     double measured =
-        n >= 3 ? mtf_first_quarter(kept, n) : mtf_first_quarter(subject->processor, subject->taken);
+        n >= 3 ? mtf_first_quarter(kept, n) : mtf_first_quarter(subject->wall, subject->taken);
     if (subject->session.rank == 0)
         printf("%s %d %.9g %.9g %d %d\n", subject->options.plan, subject->session.n_ranks,
                predicted_seconds(subject), measured, n, subject->taken);
