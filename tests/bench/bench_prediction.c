@@ -39,7 +39,8 @@ static double delayed_seconds(void) {
     long long delayed = 0;
     FILE *counts = fopen("/proc/self/schedstat", "r");
     if (counts == NULL || fscanf(counts, "%*d %lld", &delayed) != 1) {
-        fprintf(stderr, "bench_prediction: this kernel does not count delays (/proc/self/schedstat)\n");
+        fprintf(stderr,
+                "bench_prediction: this kernel does not count delays (/proc/self/schedstat)\n");
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     fclose(counts);
