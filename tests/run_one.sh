@@ -17,6 +17,8 @@ name=${name%.*}
 if [ "$kernels" != default ]; then
     name="$name $kernels"
     export ONEDNN_MAX_CPU_ISA="${kernels%/*}" OPENBLAS_CORETYPE="${OPENBLAS_CORETYPE:-${kernels#*/}}"
+elif [ "${test%.c}" != "$test" ] && [ -n "${TEST_CORE:-}" ]; then
+    export OPENBLAS_CORETYPE="${OPENBLAS_CORETYPE:-$TEST_CORE}"
 fi
 stem=$build/test-results/$(echo "$name" | tr '/ ' '_-' | tr -d '()')
 limit=$(sed -n '1,10s/^\(\/\/\|#\) seconds: //p' "$test")

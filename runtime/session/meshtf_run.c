@@ -339,6 +339,7 @@ static int answer(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     g_set_prgname("meshtf-run");
+    mtf_kernel_libraries_restart(argv);
     mtf_output_guard_begin();
     if (mtf_run_options_only_ask(argc, argv))
         return answer(argc, argv);

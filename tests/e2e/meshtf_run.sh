@@ -31,6 +31,9 @@ claim "--dry-run says what is predicted" says "communication"
 run meshtf-run --version
 claim "the version names the kernels that the libraries chose" says "kernels, oneDNN"
 if [ -z "${OPENBLAS_CORETYPE:-}" ] && grep -q ' avx2 ' /proc/cpuinfo; then
+    run env -u OPENBLAS_CORETYPE meshtf-run --version
+    claim "OpenBLAS runs kernels that use this processor's AVX, whether or not it knows the model" \
+        grep -qE 'its (Haswell|Zen|Excavator|SkylakeX|Cooperlake|SapphireRapids) kernels' "$work/out"
     run env OPENBLAS_CORETYPE=Prescott mpirun -n 2 meshtf-run "$plan" --steps 1
     claim "old kernels of OpenBLAS are warned about, in one line" test "$(grep -c 'warning: OpenBLAS runs its Prescott' "$work/out")" = 1
     run env OPENBLAS_CORETYPE=Haswell mpirun -n 2 meshtf-run "$plan" --steps 1

@@ -6,6 +6,7 @@
 #include <cblas.h>
 #include <glib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *mtf_openblas_core(void) {
     return openblas_get_corename();
@@ -31,13 +32,28 @@ char *mtf_kernel_libraries_format(void) {
                            mtf_openblas_core(), onednn, mtf_onednn_isa());
 }
 
-char *mtf_kernel_libraries_warning(void) {
-    const char *core = mtf_openblas_core();
-    if (mtf_openblas_family(core) != MTF_OPENBLAS_SSE || !__builtin_cpu_supports("avx2"))
+/* The kernels of OpenBLAS to ask for instead of those without AVX that it runs; NULL where it runs
+ * better ones, or the processor has no AVX2. */
+static const char *better_core(void) {
+    if (mtf_openblas_family(mtf_openblas_core()) != MTF_OPENBLAS_SSE ||
+        !__builtin_cpu_supports("avx2"))
         return NULL;
-    const char *better = __builtin_cpu_supports("avx512f") ? "SkylakeX" : "Haswell";
+    return __builtin_cpu_supports("avx512f") ? "SkylakeX" : "Haswell";
+}
+
+void mtf_kernel_libraries_restart(char **argv) {
+    const char *better = better_core();
+    if (better != NULL && g_getenv("OPENBLAS_CORETYPE") == NULL &&
+        g_setenv("OPENBLAS_CORETYPE", better, true))
+        execv("/proc/self/exe", argv); /* returns where it fails: then the warning says it */
+}
+
+char *mtf_kernel_libraries_warning(void) {
+    const char *better = better_core();
+    if (better == NULL)
+        return NULL;
     return g_strdup_printf(
         "OpenBLAS runs its %s kernels, which use no AVX, on a processor that has "
         "it: OPENBLAS_CORETYPE=%s is likely to be faster",
-        core, better);
+        mtf_openblas_core(), better);
 }

@@ -19,6 +19,12 @@ MtfOpenBlasFamily mtf_openblas_family(const char *core);
  * g_free. */
 char *mtf_kernel_libraries_format(void);
 
+/* OpenBLAS chooses once, while it is loaded, and takes a processor that it does not know for one
+ * without AVX (0.3.21 runs Prescott's on an Emerald Rapids, a fifth as fast as SkylakeX's). Starts this
+ * program again with its arguments and OPENBLAS_CORETYPE set where that happened; returns where it did not,
+ * or where the environment names kernels. To be called before MPI and threads of ours start. */
+void mtf_kernel_libraries_restart(char **argv);
+
 /* One sentence when OpenBLAS runs SSE kernels on a processor with AVX2, and what to set; NULL when
  * it does not. Free with g_free. */
 char *mtf_kernel_libraries_warning(void);
