@@ -51,6 +51,7 @@ static void add_operation(MtfOperationAlone *alone, const MtfGraph *graph, const
     added->near_inputs = op->near_inputs;
     added->near_outputs = op->near_outputs;
     added->near_redone = op->near_redone;
+    added->near_biased = op->near_biased;
     added->eager = op->eager;
     g_array_append_vals(alone->tensors, op->outputs, (guint)op->n_outputs);
 }
@@ -106,6 +107,7 @@ void mtf_operation_append_facts(GString *text, const MtfGraph *graph, int operat
                           (int)op->near_inputs,
                           (int)op->near_outputs,
                           op->near_redone,
+                          op->near_biased,
                           (int)op->eager.skipped[0],
                           (int)op->eager.skipped[1],
                           (int)op->eager.wide[0],

@@ -80,12 +80,15 @@ static bool read_sweeps(const MtfJson *root, MtfSoftware *software, GError **err
 }
 
 static bool read_attention(const MtfJson *root, MtfSoftware *software, GError **error) {
-    static const char *const keys[] = { "fused", "causal", "portable", "share", "block", NULL };
+    static const char *const keys[] = { "fused", "causal", "portable", "share",
+                                        "block", "biased", NULL };
     MtfJson object;
     software->attention_block = 128;
+    software->biased_attention = true;
     return mtf_json_get(root, "attention", &object, error) && mtf_json_keys(&object, keys, error) &&
            read_optional(&object, "block", &software->attention_block, error) &&
            mtf_json_get_boolean(&object, "fused", &software->fused_attention, error) &&
+           mtf_json_optional_boolean(&object, "biased", &software->biased_attention, error) &&
            mtf_json_get_boolean(&object, "causal", &software->causal_skips, error) &&
            mtf_json_get_boolean(&object, "portable", &software->portable_attention, error) &&
            mtf_figure_not_negative(&object, "share", &software->attention_share, error);

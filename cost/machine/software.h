@@ -82,11 +82,12 @@ typedef struct {
     double expert_seconds[MTF_PASSES]; /* and each expert of the device (0) */
     double swept[MTF_SWEPTS][MTF_PASSES];
     bool fused_attention, causal_skips; /* whether masked blocks are left out */
-    bool portable_attention;            /* kernels that know no newest units */
-    double attention_block; /* keys of a block, left out only where all are masked (128) */
-    double attention_share; /* of the machine's rate of fused attention */
-    bool pads;              /* whether vocabularies are padded until rows of logits are aligned */
-    bool sequence_split;    /* whether sums of the tensor group are always split */
+    bool biased_attention;   /* fused where models learn what is added to scores, too (true) */
+    bool portable_attention; /* kernels that know no newest units */
+    double attention_block;  /* keys of a block, left out only where all are masked (128) */
+    double attention_share;  /* of the machine's rate of fused attention */
+    bool pads;               /* whether vocabularies are padded until rows of logits are aligned */
+    bool sequence_split;     /* whether sums of the tensor group are always split */
     double redone[MTF_REDOS][MTF_LAYER_PARTS];
     double
         attention_again; /* how often attention runs for the backward pass beyond its graph (0) */

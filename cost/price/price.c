@@ -105,7 +105,8 @@ static double rated_seconds(const MtfPricer *pricer, const MtfProgram *program,
         return fmax(mtf_sweep_seconds(rates, &peaks, sweep_of(program, instruction), traffic),
                     mtf_software_pooling_seconds(pricer->machine, program, instruction));
     if (work->form == MTF_PRODUCT_ATTENTION || work->form == MTF_PRODUCT_ATTENTION_GRAD)
-        return mtf_software_attention_seconds(pricer->machine, instruction, &peaks, traffic);
+        return mtf_software_attention_seconds(pricer->machine, program, instruction, &peaks,
+                                              traffic);
     MtfProductShape shape = product_shape(pricer, instruction, (double)mtf_dtype_bytes(dtype));
     return mtf_product_seconds(rates, &peaks, &shape) +
            mtf_sweep_seconds(rates, &peaks, MTF_SWEEP_ELEMENTWISE, work->swept_bytes);

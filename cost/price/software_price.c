@@ -261,6 +261,11 @@ double mtf_software_blocked_seconds(const MtfSoftware *software, const MtfProgra
            (1 + software->blocked_seconds / fmax(software->host_seconds, 1e-9));
 }
 
+bool mtf_software_scores(const MtfSoftware *software, const MtfOperation *op) {
+    return software != NULL &&
+           !(software->fused_attention && (software->biased_attention || !op->near_biased));
+}
+
 /* Products of all scores, masked ones too, and passes over the scores. */
 static double scored_seconds(const MtfMachine *machine, const MtfProductWork *work,
                              const MtfPeaks *peaks, bool backward) {
@@ -284,12 +289,13 @@ static double computed_keys(const MtfSoftware *software, double length, double s
     return fmin(seen + edges * software->attention_block, length);
 }
 
-double mtf_software_attention_seconds(const MtfMachine *machine, const MtfInstruction *instruction,
-                                      const MtfPeaks *peaks, double bytes) {
+double mtf_software_attention_seconds(const MtfMachine *machine, const MtfProgram *program,
+                                      const MtfInstruction *instruction, const MtfPeaks *peaks,
+                                      double bytes) {
     const MtfSoftware *software = machine->software;
     const MtfProductWork *work = &instruction->products;
     bool backward = work->form == MTF_PRODUCT_ATTENTION_GRAD;
-    if (software != NULL && !software->fused_attention)
+    if (mtf_software_scores(software, operation_of(program, instruction)))
         return scored_seconds(machine, work, peaks, backward);
     double length = fmax(work->m, work->n);
     double whole = software != NULL ? computed_keys(software, length, work->n) / work->n : 1;

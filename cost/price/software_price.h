@@ -6,7 +6,8 @@
  *                of a decoder layer, over as often as such a kernel would; where it calls its library
  *                operation by operation, all does (layouts/kernel_work/eager.h)
  *                and an update moves the profile's bytes a parameter where Adam of float32 moves 28
- *     attention  by scores where the profile has no fused kernel
+ *     attention  by scores where the profile has no fused kernel, or none for models that learn what is
+ *                added to them
  *     host       what the host takes to launch a kernel or a collective; nothing inside of loops that
  *                a library runs in one call, whose kernels the device starts one after the other
  *     hidden     the share of a collective that runs beside kernels
@@ -63,9 +64,14 @@ double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *
 double mtf_software_blocked_seconds(const MtfSoftware *software, const MtfProgram *program,
                                     const MtfInstruction *instruction);
 
+/* Whether attention or its gradient `op` is no fused kernel there but products and passes over all scores,
+ * which are kept for the backward pass. */
+bool mtf_software_scores(const MtfSoftware *software, const MtfOperation *op);
+
 /* Seconds of attention or its gradient on the machine, launch left out. */
-double mtf_software_attention_seconds(const MtfMachine *machine, const MtfInstruction *instruction,
-                                      const MtfPeaks *peaks, double bytes);
+double mtf_software_attention_seconds(const MtfMachine *machine, const MtfProgram *program,
+                                      const MtfInstruction *instruction, const MtfPeaks *peaks,
+                                      double bytes);
 
 /* Bytes that the framework sends of what the program sends: gradients are summed in its own type. */
 double mtf_software_sent_share(const MtfSoftware *software, const MtfProgram *program,

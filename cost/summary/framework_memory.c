@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/summary/framework_memory.h"
 
+#include "cost/price/software_price.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/program/lifetimes.h"
@@ -242,7 +243,9 @@ static void add_scores(Tally *tally, const Use *uses, int i) {
     const MtfProductWork *work = &instruction->products;
     bool again = tally->layers_again || tally->software->attention_again > 0;
     MtfProductForm form = again ? MTF_PRODUCT_ATTENTION_GRAD : MTF_PRODUCT_ATTENTION;
-    if (instruction->kind != MTF_INSTRUCTION_KERNEL || work->form != form)
+    if (instruction->kind != MTF_INSTRUCTION_KERNEL || work->form != form ||
+        !mtf_software_scores(tally->software,
+                             mtf_graph_operation(program->graph, instruction->operation)))
         return;
     double scores = work->calls * work->m * fmax(work->m, work->n);
     int statistic = instruction->outputs[instruction->n_outputs - 1];
@@ -258,7 +261,7 @@ static void add_storages(Tally *tally) {
         if (buffer->storage == b && buffer->bytes > 0 && !mtf_buffer_is_on_host(program, b))
             add_storage(tally, buffer, &uses[b]);
     }
-    for (int i = 0; !tally->software->fused_attention && i < tally->n; i++)
+    for (int i = 0; i < tally->n; i++)
         add_scores(tally, uses, i);
 }
 

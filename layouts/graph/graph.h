@@ -244,6 +244,7 @@ typedef struct {
                                            computes neighbours (kernel_work/fusable.h); not
                                            written to files */
     bool near_redone;    /* likewise: reads what recomputation recomputes, and is not itself */
+    bool near_biased;    /* likewise: attention of a model that learns what is added to scores */
     MtfEagerMarks eager; /* likewise not written to files */
 } MtfOperation;
 

@@ -139,6 +139,42 @@ static void mark_redone(MtfGraph *graph) {
     }
 }
 
+/* By tensor whether a variable is among what it is made of. Free with g_free. */
+static bool *find_learned(const MtfGraph *graph) {
+    bool *learned = g_new0(bool, graph->tensors->len + 1);
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        learned[t] = mtf_graph_tensor(graph, t)->source == MTF_SOURCE_VARIABLE;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        bool any = false;
+        for (int k = 0; k < op->n_inputs; k++)
+            any |= op->inputs[k] >= 0 && learned[op->inputs[k]];
+        for (int k = 0; k < op->n_outputs; k++)
+            learned[op->outputs[k]] |= any;
+    }
+    return learned;
+}
+
+static bool attends(const MtfOperation *op, bool back) {
+    MtfProductsKind products = mtf_operation_row(op->kind)->products;
+    return products == MTF_PRODUCTS_ATTENTION || (back && products == MTF_PRODUCTS_ATTENTION_GRAD);
+}
+
+/* Attention adds to its scores what it reads beyond the operands that it must have. */
+static void mark_biased(MtfGraph *graph) {
+    g_autofree bool *learned = find_learned(graph);
+    bool biased = false;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        for (int k = mtf_operation_row(op->kind)->min_inputs; k < op->n_inputs; k++)
+            biased |= attends(op, false) && learned[op->inputs[k]];
+    }
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        MtfOperation *op = mtf_graph_operation(graph, i);
+        op->near_biased = biased && attends(op, true);
+    }
+}
+
 MtfFramework mtf_framework_of_profile(const cJSON *software) {
     const cJSON *kept = cJSON_GetObjectItemCaseSensitive(software, "kept_bytes");
     const cJSON *logits = cJSON_GetObjectItemCaseSensitive(kept, "logits");
@@ -155,6 +191,7 @@ void mtf_graph_mark_near(MtfGraph *graph, MtfFramework framework) {
     for (int i = 0; i < (int)graph->operations->len; i++)
         mark_operation(&marking, i);
     mark_redone(graph);
+    mark_biased(graph);
     graph->logit_bytes = framework.logit_bytes;
     if (framework.eager)
         mtf_graph_mark_eager(graph);

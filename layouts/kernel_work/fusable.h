@@ -28,7 +28,8 @@ MtfFramework mtf_framework_of_profile(const cJSON *software);
 
 /* Fills in `near_inputs` and `near_outputs` of all operations; and `near_redone`: of recomputed layers
  * this graph leaves out what only the layer's own result needs, its last product and the attention whose
- * result is kept, where most frameworks run the whole layer again. For a framework that is `eager`, the marks
+ * result is kept, where most frameworks run the whole layer again; and `near_biased`: of all attention where some
+ * adds to its scores what comes of a variable, as relative positions are, since models write all theirs alike. For a framework that is `eager`, the marks
  * of eager.h, too; and what it keeps of logits (kernel_scratch.h). */
 void mtf_graph_mark_near(MtfGraph *graph, MtfFramework framework);
 

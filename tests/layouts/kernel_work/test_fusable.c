@@ -86,12 +86,47 @@ static void what_a_loop_moves_is_no_kernel(void **state) {
     assert_int_equal(operation(graph, "product")->near_inputs, 0);
 }
 
+/* Attention of two heads with `added` to its scores, which comes of `source`, and another beside it with nothing. */
+static MtfGraph *attending(const char *source, const char *added) {
+    g_autofree char *text = g_strdup_printf(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 2, 'h': 2, 'l': 4, 't': 4, 'd': 8},"
+        "'inputs': [{'name': 'q', 'dims': ['b', 'l', 'h', 'd'], 'feed': 'features'},"
+        "{'name': 'k', 'dims': ['b', 't', 'h', 'd'], 'feed': 'features'}%s],"
+        "'variables': [{'name': 'table', 'dims': ['h', 'l', 't'],"
+        "'init': {'normal': 1}}],"
+        "'operations': ["
+        "{'name': 'doubled', 'op': 'scale', 'inputs': ['%s'], 'factor': 2},"
+        "{'name': 'self', 'op': 'attention', 'inputs': ['q', 'k', 'k'%s],"
+        "'query': 'l', 'memory': 't', 'dimension': 'd', 'factor': 1},"
+        "{'name': 'cross', 'op': 'attention', 'inputs': ['q', 'k', 'k'],"
+        "'query': 'l', 'memory': 't', 'dimension': 'd', 'factor': 1}]}",
+        ",{'name': 'mask', 'dims': ['b', 't'], 'feed': 'features'}", source, added);
+    return mtf_test_graph(text);
+}
+
+static bool is_biased(const char *source, const char *added, const char *name) {
+    g_autoptr(MtfGraph) graph = attending(source, added);
+    mtf_graph_mark_near(graph, (MtfFramework){ 0 });
+    assert_false(operation(graph, "doubled")->near_biased);
+    return operation(graph, name)->near_biased;
+}
+
+/* Models have one kind of attention for all of it. */
+static void what_is_learned_and_added_to_scores_marks_all_attention(void **state) {
+    (void)state;
+    assert_true(is_biased("table", ", 'doubled'", "self"));
+    assert_true(is_biased("table", ", 'doubled'", "cross"));
+    assert_false(is_biased("table", "", "self"));
+    assert_false(is_biased("mask", ", 'doubled'", "self"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_neighbour_wrote_is_near),
         cmocka_unit_test(what_is_read_elsewhere_is_written),
         cmocka_unit_test(products_are_never_near_and_part_what_is),
         cmocka_unit_test(what_a_loop_moves_is_no_kernel),
+        cmocka_unit_test(what_is_learned_and_added_to_scores_marks_all_attention),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
