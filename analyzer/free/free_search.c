@@ -22,9 +22,10 @@
 /* Gap of solves with memory that the problem leaves out, where their rounds are limited. */
 #define TIGHTENED_GAP 0.005
 
-/* Solves with memory that the problem leaves out, after which the limit is lowered throughout the step: where other
- * operations turn out too large each time. */
+/* Solves with memory that the problem leaves out counted where a choice had it; and where no more than this is to be
+ * gained, none under a limit that is lowered throughout the step. */
 #define LEFT_OUT_ROUNDS 3
+#define NEAR_BOUND 0.01
 
 /* Nodes of a problem that takes a solver a second before its first round. */
 #define LONG_NODES 100000
@@ -155,13 +156,13 @@ static int64_t take_choice(Search *search, const int *choice) {
 
 /* ---- The solver ---------------------------------------------------------------------------- */
 
-/* Takes the problem under the user's limit for what is solved next, `tightened` by what it leaves out. */
-static void pose(Search *search, bool tightened) {
+/* Takes the problem under a limit for what is solved next, with what it leaves out where that is `weighed`. */
+static void pose(Search *search, bool weighed, int64_t limit) {
     mtf_layout_problem_free(search->limited);
-    search->limited = tightened ? mtf_left_out_pose(search->left_out)
-                                : mtf_layout_problem_copy(mtf_free_problem_get(search->problem));
-    search->tightened = tightened;
-    mtf_layout_problem_set_limit(search->limited, search->options->memory_limit);
+    search->limited = weighed ? mtf_left_out_pose(search->left_out)
+                              : mtf_layout_problem_copy(mtf_free_problem_get(search->problem));
+    search->tightened = weighed || limit < search->options->memory_limit;
+    mtf_layout_problem_set_limit(search->limited, limit);
 }
 
 /* Methods that are left out: where work is limited, the many searches for others than the cheapest layout of
@@ -288,9 +289,7 @@ static void note_incumbents(Search *search) {
  * when they are too large as well. */
 static void search_smallest(Search *search) {
     MtfInfeasibility infeasibility = { 0 };
-    pose(search, false);
-    search->tightened = true;
-    mtf_layout_problem_set_limit(search->limited, 0);
+    pose(search, false, 0);
     mtf_layout_solution_free(solve(search, &infeasibility, NULL));
     if (infeasibility.possible) {
         search->answer->limit_bound = infeasibility.needed;
@@ -326,38 +325,70 @@ static bool is_settled(const Search *search) {
 
 /* A limit below the present one by what the choice is missing, or by a multiple of that: so much that the choice
  * breaks it, which would be found again otherwise. */
-static int64_t lower_limit(const Search *search, const int *choice, int64_t missing) {
-    int64_t limit = mtf_layout_problem_limit(search->limited);
-    int64_t peak = (int64_t)mtf_layout_problem_evaluate(search->limited, choice).peak;
+static int64_t lower_limit(const Search *search, const int *choice, int64_t limit,
+                           int64_t missing) {
+    const MtfLayoutProblem *problem = mtf_free_problem_get(search->problem);
+    int64_t peak = (int64_t)mtf_layout_problem_evaluate(problem, choice).peak;
     return limit - missing * ((limit - peak) / missing + 1);
 }
 
-static bool solve_until_it_fits(Search *search, GError **error) {
+/* How what the problem leaves out is counted. */
+typedef enum {
+    WEIGHED, /* where choices had it: others, which have less of it there, may be left out with them */
+    LOWERED, /* everywhere, by a lower limit */
+} Tightening;
+
+/* Solves the problem with what it leaves out until a choice fits; the first is missing some bytes. */
+static bool tighten_until_it_fits(Search *search, Tightening way, const int *first, int64_t missing,
+                                  GError **error) {
     int64_t limit = search->options->memory_limit;
-    for (int round = 0; round <= MTF_FREE_TIGHTENINGS; round++) {
-        pose(search, round > 0);
-        mtf_layout_problem_set_limit(search->limited, limit);
+    gsize bytes = (gsize)node_count(search) * sizeof *first;
+    g_autofree int *choice = g_memdup2(first, bytes);
+    for (int round = 0; round < (way == WEIGHED ? LEFT_OUT_ROUNDS : MTF_FREE_TIGHTENINGS);
+         round++) {
+        limit = way == LOWERED ? lower_limit(search, choice, limit, missing) : limit;
+        if (limit < 0 || mtf_search_is_over(search->options->control))
+            return true;
+        pose(search, way == WEIGHED, limit);
         GError *cause = NULL;
         g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, &cause);
         if (solution == NULL)
             return no_solution(search, cause, error);
-        if (round == 0) {
-            search->answer->bound = (int64_t)MAX(0, solution->bound);
-            search->answer->method = g_strdup(solution->method);
-            search->answer->prices = g_steal_pointer(&solution->prices);
-        }
-        if (search->options->bound_only)
-            return true;
-        search->answer->tightenings = round;
-        int64_t missing = take_choice(search, solution->choice);
+        search->answer->tightenings++;
+        missing = take_choice(search, solution->choice);
         if (missing == 0 || search->answer->too_slow)
             return true;
-        if (round >= LEFT_OUT_ROUNDS)
-            limit = lower_limit(search, solution->choice, missing);
-        if (limit < 0 || mtf_search_is_over(search->options->control))
-            return true;
+        memcpy(choice, solution->choice, bytes);
     }
     return true;
+}
+
+/* Whether a search that may end has found nothing near its bound. */
+static bool is_far_from_bound(const Search *search) {
+    const MtfFreeAnswer *answer = search->answer;
+    double gap = fmax(search->options->gap, NEAR_BOUND);
+    return !answer->too_slow && !answer->hopeless &&
+           (answer->layout == NULL ||
+            (double)(answer->cost - answer->bound) > gap * (double)answer->cost);
+}
+
+static bool solve_until_it_fits(Search *search, GError **error) {
+    pose(search, false, search->options->memory_limit);
+    GError *cause = NULL;
+    g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, &cause);
+    if (solution == NULL)
+        return no_solution(search, cause, error);
+    search->answer->bound = (int64_t)MAX(0, solution->bound);
+    search->answer->method = g_strdup(solution->method);
+    search->answer->prices = g_steal_pointer(&solution->prices);
+    if (search->options->bound_only)
+        return true;
+    int64_t missing = take_choice(search, solution->choice);
+    if (missing == 0 || search->answer->too_slow)
+        return true;
+    return tighten_until_it_fits(search, WEIGHED, solution->choice, missing, error) &&
+           (!is_far_from_bound(search) ||
+            tighten_until_it_fits(search, LOWERED, solution->choice, missing, error));
 }
 
 bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *options,

@@ -12,14 +12,17 @@
 #define LIMITS 16
 #define LOWER 0.95
 
-static MtfGraph *tiny_graph(void) {
-    const MtfModelFamily *family = &mtf_model_transformer_lm;
+static MtfGraph *tiny_graph_of(const MtfModelFamily *family) {
     for (int i = 0;; i++) {
         if (strcmp(family->presets[i].name, "tiny") != 0)
             continue;
         g_autoptr(MtfGraph) forward = family->build(&family->presets[i].settings, NULL);
         return mtf_training_graph(forward, NULL);
     }
+}
+
+static MtfGraph *tiny_graph(void) {
+    return tiny_graph_of(&mtf_model_transformer_lm);
 }
 
 static MtfFreeAnswer search(const MtfFreeSetup *setup, int64_t limit, int64_t tightened_work) {
@@ -31,8 +34,8 @@ static MtfFreeAnswer search(const MtfFreeSetup *setup, int64_t limit, int64_t ti
     return answer;
 }
 
-/* Where packing adds to what the problem knows, the limit is lowered: a layout of few rounds fits as well, and what is
- * proven is of the limit as it was. */
+/* Where packing adds to what the problem knows, that is counted: a layout of few rounds fits as well, and what is proven
+ * is of the problem as it was. */
 static void few_rounds_under_a_tightened_limit_prove_the_same(void **state) {
     (void)state;
     MtfFreeSetup setup;
@@ -91,6 +94,29 @@ static void a_lowered_limit_finds_no_solution_again(void **state) {
     mtf_free_setup_clear(&setup);
 }
 
+/* What one choice had beside what the problem counts is not what others would have: where it is counted as if, layouts
+ * are left out that a search under a lower limit finds, and that fit under the higher one as well. */
+static void a_higher_limit_finds_what_a_lower_one_does(void **state) {
+    (void)state;
+    MtfFreeSetup setup;
+    mtf_free_setup_init(&setup, tiny_graph_of(&mtf_model_unet), "rows:4");
+    MtfFreeAnswer higher = search(&setup, INT64_MAX, 0);
+    int64_t limit = higher.arena_bytes;
+    int tightened = 0;
+    while (higher.layout != NULL) {
+        limit = (int64_t)(LOWER * (double)limit);
+        MtfFreeAnswer lower = search(&setup, limit, 0);
+        tightened += lower.layout != NULL && lower.tightenings > 0;
+        if (lower.layout != NULL)
+            assert_true((double)higher.cost <= 1.01 * (double)lower.cost);
+        mtf_free_answer_clear(&higher);
+        higher = lower;
+    }
+    assert_true(tightened > 1);
+    mtf_free_answer_clear(&higher);
+    mtf_free_setup_clear(&setup);
+}
+
 static MtfFreeAnswer search_beside(const MtfFreeSetup *setup, double hopeless_seconds) {
     MtfFreeSearchOptions options = {
         .memory_limit = INT64_MAX, .work = 20, .gap = 0.001, .hopeless_seconds = hopeless_seconds
@@ -125,6 +151,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_rounds_under_a_tightened_limit_prove_the_same),
         cmocka_unit_test(a_lowered_limit_finds_no_solution_again),
+        cmocka_unit_test(a_higher_limit_finds_what_a_lower_one_does),
         cmocka_unit_test(a_hopeless_solution_is_no_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
