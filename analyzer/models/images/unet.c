@@ -35,47 +35,44 @@ static MtfImage convolve(UNet *u, const char *name, MtfImage x, int64_t channels
     return mtf_image_conv(&u->net, name, x, &conv);
 }
 
-static MtfImage block(UNet *u, const char *part, MtfImage x, int64_t first, int64_t second) {
-    mtf_parts_enter(u->net.p, part);
+static MtfImage block(UNet *u, MtfImage x, int64_t first, int64_t second) {
     x = convolve(u, "conv1", x, first);
     x.tensor = mtf_parts_dropout(u->net.p, "dropped", u->s->dropout, x.tensor);
-    x = convolve(u, "conv2", x, second);
-    mtf_parts_leave(u->net.p);
+    return convolve(u, "conv2", x, second);
+}
+
+/* A level on the way down, which is a layer with the pool that leads to it. */
+static MtfImage down(UNet *u, MtfImage x, int level) {
+    int64_t channels = u->s->width << level;
+    MtfImageWindow window = mtf_image_window(2, 2, 0);
+    mtf_parts_enter_layer(u->net.p, "down", level);
+    x = level > 0 ? mtf_image_pool(&u->net, "pool", x, MTF_IMAGE_MAX, &window) : x;
+    x = block(u, x, channels, u->growing ? 2 * channels : channels);
+    mtf_parts_leave_layer(u->net.p);
     return x;
 }
 
-static MtfImage down(UNet *u, MtfImage x, int level) {
-    int64_t channels = u->s->width << level;
-    g_autofree char *part = g_strdup_printf("down%d", level);
-    return block(u, part, x, channels, u->growing ? 2 * channels : channels);
-}
-
-/* Doubles space, and joins what came by on that level. */
-static MtfImage up(UNet *u, MtfImage x, MtfImage beside, int level) {
+/* Doubles space, and joins what came by on that level; number 0 is the lowest. */
+static MtfImage up(UNet *u, MtfImage x, MtfImage beside, int number) {
     MtfImageConv conv = { .channels = u->up_keeps ? x.channels : x.channels / 2,
                           .window = mtf_image_window(2, 2, 0),
                           .bias = u->biases,
                           .transposed = true };
-    g_autofree char *part = g_strdup_printf("up%d", level);
-    mtf_parts_enter(u->net.p, part);
+    mtf_parts_enter_layer(u->net.p, "up", number);
     x = mtf_image_conv(&u->net, "widen", x, &conv);
     x = mtf_image_concat(&u->net, "joined", (MtfImage[]){ beside, x }, 2);
-    mtf_parts_leave(u->net.p);
-    return block(u, part, x, beside.channels, beside.channels);
+    x = block(u, x, beside.channels, beside.channels);
+    mtf_parts_leave_layer(u->net.p);
+    return x;
 }
 
 static MtfImage contract_and_expand(UNet *u, MtfImage x) {
     MtfImage levels[MOST_LEVELS];
-    MtfImageWindow window = mtf_image_window(2, 2, 0);
     int last = (int)u->s->layers - 1;
-    for (int i = 0; i < last; i++) {
-        g_autofree char *name = g_strdup_printf("down%d/pool", i);
-        levels[i] = down(u, x, i);
-        x = mtf_image_pool(&u->net, name, levels[i], MTF_IMAGE_MAX, &window);
-    }
-    x = down(u, x, last);
-    for (int i = last - 1; i >= 0; i--)
-        x = up(u, x, levels[i], i);
+    for (int i = 0; i <= last; i++)
+        x = levels[i] = down(u, x, i);
+    for (int i = 0; i < last; i++)
+        x = up(u, x, levels[last - 1 - i], i);
     return x;
 }
 

@@ -514,6 +514,23 @@ static void what_fills_up_a_target_loses_nothing(void **state) {
     }
 }
 
+/* A pool leads down to its level; three levels have two on the way up, the lowest first. */
+static void levels_of_a_unet_are_layers(void **state) {
+    (void)state;
+    const char *const sizes[] = { "layers", "3", NULL };
+    g_autoptr(MtfGraph) graph = build("unet", "unet-3d", sizes);
+    assert_int_equal(graph->repeats->len, 2);
+    assert_int_equal(g_array_index(graph->repeats, MtfRepeat, 0).count, 3);
+    assert_int_equal(g_array_index(graph->repeats, MtfRepeat, 1).count, 2);
+    int pool = mtf_graph_find_tensor(graph, "down/1/pool");
+    assert_true(pool >= 0);
+    assert_int_equal(mtf_graph_tensor(graph, pool)->layer.iteration, 1);
+    int joined = mtf_graph_find_tensor(graph, "up/0/joined");
+    const MtfOperation *join =
+        mtf_graph_operation(graph, mtf_graph_tensor(graph, joined)->producer);
+    assert_string_equal(mtf_graph_tensor(graph, join->inputs[0])->name, "down/1/conv2/active");
+}
+
 /* The products of all pairs i > j, each once: what the layers above see, from their definition. */
 static void every_pair_of_vectors_interacts_once(void **state) {
     (void)state;
@@ -611,6 +628,7 @@ int main(void) {
         cmocka_unit_test(gradients_of_other_families_agree_with_finite_differences),
         cmocka_unit_test(recurrent_networks_have_their_parameters),
         cmocka_unit_test(gradients_of_recurrent_networks_agree_with_finite_differences),
+        cmocka_unit_test(levels_of_a_unet_are_layers),
         cmocka_unit_test(experts_between_recurrent_layers_have_their_parameters_and_gradients),
         cmocka_unit_test(noisy_gates_are_spread_by_importance_and_load),
         cmocka_unit_test(packed_pairs_do_not_see_one_another),
