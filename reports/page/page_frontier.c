@@ -118,12 +118,13 @@ static Range with_margin(const Range *range) {
     return (Range){ range->low - margin, range->high + margin };
 }
 
-/* The distance of ticks: 1, 2 or 5 times a power of ten of a unit, so that there are at least so many and
- * seldom more than twice as many. */
-static double tick_distance(const Range *range, double unit, int least) {
-    double rough = (range->high - range->low) / (least + 1) / unit;
+/* The distance of ticks: 1, 2 or 5 times a power of ten of a unit, so that there are about so many and
+ * seldom more than twice as many; never less than what labels tell apart. */
+static double tick_distance(const Range *range, double unit, double finest, int about) {
+    double rough = (range->high - range->low) / (about + 1) / unit;
     double power = pow(10, floor(log10(rough)));
-    return unit * (rough >= 5 * power ? 5 * power : rough >= 2 * power ? 2 * power : power);
+    double distance = rough >= 5 * power ? 5 * power : rough >= 2 * power ? 2 * power : power;
+    return MAX(unit * distance, finest);
 }
 
 /* The unit that bytes up to a range's end are told in. */
@@ -132,7 +133,8 @@ static double unit_of(const Range *bytes) {
 }
 
 static void draw_scales(GString *page, const Range *bytes, const Range *seconds) {
-    double distance = tick_distance(seconds, 1, 5);
+    /* Seconds are told in three digits. */
+    double distance = tick_distance(seconds, 1, pow(10, floor(log10(seconds->high)) - 2), 5);
     for (double i = ceil(seconds->low / distance); i * distance <= seconds->high; i++) {
         g_autofree char *text = mtf_seconds_format(i * distance);
         double y = y_of(seconds, i * distance);
@@ -141,8 +143,8 @@ static void draw_scales(GString *page, const Range *bytes, const Range *seconds)
                    "y=\"%.1f\" text-anchor=\"end\">%s</text>",
                    LEFT, y, WIDTH, LEFT - 8, y + 4, text);
     }
-    /* Their labels are wide and stand side by side. */
-    distance = tick_distance(bytes, unit_of(bytes), 2);
+    /* Bytes are told to a hundredth; their labels are wide and stand side by side. */
+    distance = tick_distance(bytes, unit_of(bytes), unit_of(bytes) / 100, 2);
     for (double i = ceil(bytes->low / distance); i * distance <= bytes->high; i++) {
         g_autofree char *text = mtf_bytes_format(i * distance);
         double x = x_of(bytes, i * distance);

@@ -264,6 +264,39 @@ static void the_frontier_is_drawn_where_it_was_searched(void **state) {
     clear_found(&found);
 }
 
+/* The texts of a page's labels, as "12 ms\n14 ms\n". */
+static char *labels_in(const char *page) {
+    GString *labels = g_string_new(NULL);
+    for (const char *at = page; (at = strstr(at, "<text class=\"soft\"")) != NULL; at++) {
+        const char *text = strchr(at, '>') + 1;
+        g_string_append_len(labels, text, (gssize)strcspn(text, "<"));
+        g_string_append_c(labels, '\n');
+    }
+    return g_string_free(labels, FALSE);
+}
+
+/* 1.5 % apart in time and 0.4 % in memory. */
+static void labels_of_points_close_together_differ(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
+    g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
+    g_autofree char *search = g_strdup_printf(
+        "{\"incumbents\": [{\"name\": \"other\", \"memory_bytes\": %.0f, \"step_seconds\": %.17g}]}",
+        (double)facts->arena->bytes * 1.004, (double)facts->schedule->nanoseconds * 1.015 / 1e9);
+    cJSON_Delete(plan->search);
+    plan->search = cJSON_Parse(search);
+    g_autofree char *page = page_of(plan, NULL);
+    const char *chart = strstr(page, "id=\"frontier\"");
+    assert_non_null(chart);
+    g_autofree char *part = g_strndup(chart, (gsize)(strstr(chart, "memory a device") - chart));
+    g_autofree char *labels = labels_in(part);
+    g_auto(GStrv) each = g_strsplit(labels, "\n", -1);
+    assert_true(g_strv_length(each) > 3);
+    for (char **a = each; **a != '\0'; a++)
+        for (char **b = a + 1; **b != '\0'; b++)
+            assert_string_not_equal(*a, *b);
+}
+
 /* Seven labels of "1007.00 MiB" have room below the chart. */
 static void labels_of_memory_stand_apart(void **state) {
     (void)state;
@@ -310,6 +343,7 @@ int main(void) {
         cmocka_unit_test(plans_side_by_side_tell_what_differs),
         cmocka_unit_test(a_line_of_one_plan_is_beside_nothing_of_the_other),
         cmocka_unit_test(the_frontier_is_drawn_where_it_was_searched),
+        cmocka_unit_test(labels_of_points_close_together_differ),
         cmocka_unit_test(labels_of_memory_stand_apart),
         cmocka_unit_test(the_drawing_is_the_same_bytes_each_time),
     };
