@@ -2975,6 +2975,22 @@ def is_behind(run, prompt, weights_in, folder, weights_of=None):
     return apart < 1e-4
 
 
+def of_bytes(config):
+    """The config with a vocabulary that holds every byte, to be trained on any text."""
+    if not isinstance(config, dict):
+        return config
+    return {key: 256 if key.startswith("vocab_size") or key == "decoder_vocab_size" else of_bytes(value) for key, value in config.items()}
+
+
+def write_configs(folder, kinds):
+    """A config.json for each of these kinds, or for all whose weights can be trained."""
+    for kind in kinds or [kind for kind in MODELS if "quantization_config" not in MODELS[kind][1]]:
+        os.makedirs(os.path.join(folder, kind))
+        with open(os.path.join(folder, kind, "config.json"), "w") as file:
+            json.dump(of_bytes({"model_type": type_of(kind), **MODELS[kind][1]}), file)
+    return True
+
+
 def rename_wrong(path, is_right):
     """Renames the runs of a list that are wrong; one that is not there is wrong, too."""
     with open(path) as lines:
@@ -2993,6 +3009,8 @@ def main():
             write(os.path.join(folder, kind), kind)
             print(kind)
         return True
+    if command == "configs":
+        return write_configs(folder, rest)
     if command == "compare":
         return rename_wrong(folder, compare)
     if command == "made":

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// seconds: 14400
+/* Every type of published model, of the sizes of tests/support/published/published_models.py: 50 steps under
+ * drawn layouts of one to eight processors give the losses of one, to 1e-10 in float64. Arguments name the
+ * only ones to try. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/import/model_import.h"
+#include "analyzer/training/training_graph.h"
+#include "tests/support/cases/random_layout.h"
+#include "tests/support/losses/family_losses.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+
+#define DRAWS 24
+#define SEED 11
+#define PYTHON "/usr/bin/python3"
+#define MODELS "tests/support/published/published_models.py"
+
+/* Rows of a label, or where an answer is, or the class of each token, and a text. */
+static const char labelled[] = "0\tone\n1\ttwo\n2\tthree\n1\tfour\n0\tfive\n";
+static const char answered[] = "0 1\tone two\n1 2\tthree\n0 0\tfour\n1 1\tfive\n";
+static const char pairs[] = "one\tun\ntwo\tdeux\nthree\ttrois\nfour\tquatre\nfive\tcinq\n";
+
+static MtfGraph *training_graph(const char *path) {
+    g_autoptr(GError) error = NULL;
+    MtfImport request = { .path = path, .batch = 3, .length = 7, .optimizer = "adamw" };
+    g_autoptr(MtfGraph) forward = mtf_import_load(&request, NULL, &error);
+    if (forward == NULL)
+        fail_msg("%s: %s", path, error->message);
+    mtf_graph_set_precision(forward, MTF_F64);
+    return mtf_training_graph(forward, NULL);
+}
+
+/* What fits the inputs of a graph: a text, rows of a table, or what is made up (NULL). */
+static MtfData *open_data(const char *folder, const MtfGraph *graph, GError **error) {
+    static const char *const rows[] = { NULL, pairs, labelled, answered };
+    MtfData *data = mtf_data_open(graph, "LICENSE", SEED, error);
+    for (gsize i = 0; data == NULL && i < G_N_ELEMENTS(rows); i++) {
+        g_clear_error(error);
+        g_autofree char *path = g_build_filename(folder, "rows.tsv", NULL);
+        if (rows[i] != NULL && !g_file_set_contents(path, rows[i], -1, error))
+            return NULL;
+        data = mtf_data_open(graph, rows[i] != NULL ? path : NULL, SEED, error);
+    }
+    return data;
+}
+
+static void layouts_of_a_model_give_its_losses(void **state) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *config = g_build_filename(*state, "config.json", NULL);
+    MtfLossModel model = { .graph = training_graph(config) };
+    model.data = open_data(*state, model.graph, &error);
+    if (model.data == NULL)
+        fail_msg("%s: %s", config, error->message);
+    MtfMesh alone = { 0 };
+    g_autoptr(GRand) random = g_rand_new_with_seed(7);
+    g_autoptr(MtfLayout) whole = mtf_random_rule_layout(random, model.graph, &alone);
+    mtf_layout_losses(&model, whole, LAYOUT_STEPS, false, model.losses);
+    assert_true(model.losses[LAYOUT_STEPS - 1] < model.losses[0]);
+    for (int draw = 0; draw < DRAWS; draw++) {
+        MtfMesh mesh = mtf_random_mesh(random, 1 + draw / 2 % 8);
+        g_autoptr(MtfLayout) layout =
+            (draw % 2 == 0 ? mtf_random_rule_layout : mtf_random_free_layout)(random, model.graph,
+                                                                              &mesh);
+        layout->execution.bucket_bytes = draw / 12 % 2 * 100000;
+        mtf_check_layout_losses(&model, layout, LAYOUT_STEPS, MTF_F64);
+    }
+    mtf_loss_model_clear(&model);
+}
+
+static int by_name(gconstpointer a, gconstpointer b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Has a config.json written for each model, or those that are named, in folders of `work`; their paths. */
+static GPtrArray *write_configs(const char *work, char **wanted) {
+    g_autoptr(GPtrArray) command = g_ptr_array_new();
+    for (const char *const *word = (const char *[]){ PYTHON, MODELS, "configs", work, NULL };
+         *word != NULL; word++)
+        g_ptr_array_add(command, (char *)*word);
+    for (; *wanted != NULL; wanted++)
+        g_ptr_array_add(command, *wanted);
+    g_ptr_array_add(command, NULL);
+    int status = 1;
+    GPtrArray *folders = g_ptr_array_new_with_free_func(g_free);
+    if (!g_spawn_sync(NULL, (char **)command->pdata, NULL, G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL,
+                      NULL, NULL, &status, NULL) ||
+        status != 0)
+        return folders;
+    g_autoptr(GDir) dir = g_dir_open(work, 0, NULL);
+    for (const char *name = g_dir_read_name(dir); name != NULL; name = g_dir_read_name(dir))
+        g_ptr_array_add(folders, g_build_filename(work, name, NULL));
+    g_ptr_array_sort(folders, by_name);
+    return folders;
+}
+
+static void remove_folder(const char *folder) {
+    static const char *const files[] = { "config.json", "rows.tsv" };
+    for (gsize i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autofree char *path = g_build_filename(folder, files[i], NULL);
+        g_unlink(path);
+    }
+    g_rmdir(folder);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    g_autofree char *work = g_dir_make_tmp("meshtf-models-XXXXXX", NULL);
+    g_autoptr(GPtrArray) folders = write_configs(work, argv + 1);
+    g_autoptr(GArray) tests = g_array_new(FALSE, TRUE, sizeof(struct CMUnitTest));
+    for (guint i = 0; i < folders->len; i++) {
+        char *folder = g_ptr_array_index(folders, i);
+        struct CMUnitTest test = { .name = strrchr(folder, '/') + 1,
+                                   .test_func = layouts_of_a_model_give_its_losses,
+                                   .initial_state = folder };
+        g_array_append_val(tests, test);
+    }
+    int failed = _cmocka_run_group_tests("models", (struct CMUnitTest *)(void *)tests->data,
+                                         tests->len, NULL, NULL);
+    for (guint i = 0; i < folders->len; i++)
+        remove_folder(g_ptr_array_index(folders, i));
+    g_rmdir(work);
+    return folders->len == 0 ? 1 : failed;
+}
