@@ -43,7 +43,8 @@ typedef struct {
 struct MtfArenaPlaces {
     int stretch; /* instructions in each */
     Part parts[LEVELS][STRETCHES];
-    Blocks taken, other, swap; /* scratch */
+    int64_t bytes;            /* that are looked for: */
+    Blocks gaps, other, swap; /* those of as many, ascending; and scratch */
 };
 
 static Block *block_at(const GArray *blocks, guint i) {
@@ -88,16 +89,27 @@ static void add_block(GArray **list, Block block) {
         g_array_remove_range(blocks, low + 1, high - low - 1);
 }
 
-/* Adds `n` other blocks to what is taken. */
+/* Leaves of the gaps what `n` blocks, ascending and apart from one another, do not take, where that is large enough. */
 static void take_blocks(MtfArenaPlaces *places, const Block *others, int n) {
-    Blocks taken = places->taken, both = { places->swap.at, 0 };
-    int i = 0, k = 0;
-    while (i < taken.n || k < n) {
-        bool own = k == n || (i < taken.n && taken.at[i].begin <= others[k].begin);
-        append_block(&both, own ? &taken.at[i++] : &others[k++]);
+    Block *gaps = places->gaps.at, *left = places->swap.at;
+    int count = places->gaps.n, kept = 0, i = 0;
+    for (int k = 0; k < n && i < count; k++) {
+        Block other = others[k];
+        while (i < count && gaps[i].end <= other.begin)
+            left[kept++] = gaps[i++];
+        while (i < count && gaps[i].begin < other.end) {
+            if (other.begin - gaps[i].begin >= places->bytes)
+                left[kept++] = (Block){ gaps[i].begin, other.begin };
+            gaps[i].begin = other.end;
+            if (gaps[i].end - other.end >= places->bytes)
+                break; /* the next block may take some of the rest */
+            i++;
+        }
     }
-    places->taken = both;
-    places->swap = taken;
+    while (i < count)
+        left[kept++] = gaps[i++];
+    places->swap.at = gaps;
+    places->gaps = (Blocks){ left, kept };
 }
 
 static void take_all(MtfArenaPlaces *places, const GArray *others) {
@@ -105,7 +117,7 @@ static void take_all(MtfArenaPlaces *places, const GArray *others) {
         take_blocks(places, (const Block *)(const void *)others->data, (int)others->len);
 }
 
-/* Adds those of a stretch that live at the same time as the storage. */
+/* Takes those of a stretch that live at the same time as the storage. */
 static void take_places(MtfArenaPlaces *places, const GArray *stretch, MtfLife life) {
     Blocks *other = &places->other;
     other->n = 0;
@@ -137,7 +149,7 @@ static int parts_of(int level) {
 MtfArenaPlaces *mtf_arena_places_new(int last, int n) {
     MtfArenaPlaces *places = g_new0(MtfArenaPlaces, 1);
     places->stretch = last / STRETCHES + 1;
-    places->taken.at = g_new(Block, n + 1);
+    places->gaps.at = g_new(Block, n + 1);
     places->other.at = g_new(Block, n + 1);
     places->swap.at = g_new(Block, n + 1);
     return places;
@@ -153,7 +165,7 @@ void mtf_arena_places_free(MtfArenaPlaces *places) {
             g_clear_pointer(&part->sometime, g_array_unref);
             g_clear_pointer(&part->places, g_array_unref);
         }
-    g_free(places->taken.at);
+    g_free(places->gaps.at);
     g_free(places->other.at);
     g_free(places->swap.at);
     g_free(places);
@@ -192,7 +204,7 @@ void mtf_arena_places_add(MtfArenaPlaces *places, MtfLife life, int64_t offset, 
     add_to(places, &(Place){ { offset, offset + bytes }, life }, 0, 0);
 }
 
-/* Finds what is taken in a part at some time in the life. */
+/* Takes from the gaps what is taken in a part at some time in the life. */
 static void take(MtfArenaPlaces *places, MtfLife life, int level, int i) {
     Relation relation = relation_of(places, life, level, i);
     const Part *part = &places->parts[level][i];
@@ -207,18 +219,18 @@ static void take(MtfArenaPlaces *places, MtfLife life, int level, int i) {
         take(places, life, level + 1, i * FAN + k);
 }
 
+/* Blocks that are taken are many and mostly near to one another; the gaps between them that are large enough are few, and
+ * become fewer with each part that is looked at. The last one has no end. */
 int64_t mtf_arena_places_find(MtfArenaPlaces *places, MtfLife life, int64_t bytes, int64_t floor) {
-    int64_t end = floor, best = -1, best_gap = INT64_MAX;
-    places->taken.n = 0;
+    places->bytes = bytes;
+    places->gaps.at[0] = (Block){ floor, INT64_MAX };
+    places->gaps.n = 1;
     take(places, life, 0, 0);
-    for (int i = 0; i < places->taken.n; i++) {
-        const Block *block = &places->taken.at[i];
-        int64_t gap = block->begin - end;
-        if (gap >= bytes && gap < best_gap) {
-            best = end;
-            best_gap = gap;
-        }
-        end = block->end;
+    const Block *best = &places->gaps.at[0];
+    for (int i = 1; i < places->gaps.n; i++) {
+        const Block *gap = &places->gaps.at[i];
+        if (gap->end - gap->begin < best->end - best->begin)
+            best = gap;
     }
-    return best >= 0 ? best : end;
+    return best->begin;
 }
