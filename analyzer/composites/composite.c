@@ -7,6 +7,16 @@ const MtfShape *mtf_composite_shape(const MtfComposite *c, int tensor) {
     return &mtf_graph_tensor(c->b->graph, tensor)->shape;
 }
 
+MtfShape mtf_composite_divided(const MtfShape *shape, int dim, int outer, int inner) {
+    MtfShape result = { 0 };
+    for (int i = 0; i < shape->rank; i++) {
+        mtf_shape_append(&result, shape->dims[i] == dim ? outer : shape->dims[i]);
+        if (shape->dims[i] == dim)
+            mtf_shape_append(&result, inner);
+    }
+    return result;
+}
+
 int mtf_composite_part(MtfComposite *c, int kind, const char *suffix, const MtfShape *shape, int x,
                        int y) {
     g_autofree char *name = g_strdup_printf("%s/%s", c->op->name, suffix);

@@ -21,6 +21,9 @@ typedef struct {
 const MtfShape *mtf_composite_shape(const MtfComposite *c, int tensor);
 MtfDtype mtf_composite_dtype(const MtfComposite *c, int tensor);
 
+/* `shape` with `outer` and `inner` in the place of `dim`. */
+MtfShape mtf_composite_divided(const MtfShape *shape, int dim, int outer, int inner);
+
 /* An operation NAME/SUFFIX over x and, where it is not negative, y; in the shape that its kind gives it
  * (mapped), or in `shape`. */
 int mtf_composite_part(MtfComposite *c, int kind, const char *suffix, const MtfShape *shape, int x,

@@ -128,17 +128,6 @@ int mtf_expand_cumulative_log_sum_exp(MtfComposite *c) {
     return scanned(c, -NOTHING, joined_exponents);
 }
 
-/* The dimension of a shape divided into two. */
-static MtfShape divided(const MtfShape *shape, int dim, int outer, int inner) {
-    MtfShape result = { 0 };
-    for (int i = 0; i < shape->rank; i++) {
-        mtf_shape_append(&result, shape->dims[i] == dim ? outer : shape->dims[i]);
-        if (shape->dims[i] == dim)
-            mtf_shape_append(&result, inner);
-    }
-    return result;
-}
-
 static int summed_along(MtfComposite *c, const char *suffix, int x, int dim, double exclusive) {
     MtfAttributes *a = &c->b->attributes;
     a->dimension = dim;
@@ -158,7 +147,7 @@ int mtf_expand_cumulative_sum(MtfComposite *c) {
     int inner = mtf_composite_dimension(c, "block", size / blocks);
     if (inner < 0)
         return -1;
-    MtfShape whole = divided(c->shape, a->dimension, outer, inner);
+    MtfShape whole = mtf_composite_divided(c->shape, a->dimension, outer, inner);
     MtfShape totals_shape = mtf_shape_without(&whole, inner);
     int x = mtf_composite_part(c, MTF_OP_RESHAPE, "divided", &whole, c->x[0], -1);
     int own = summed_along(c, "own", x, inner, a->exclusive);
@@ -241,7 +230,7 @@ int mtf_expand_top_k(MtfComposite *c) {
         all = mtf_composite_dimension(c, "candidates", n * few);
     if (all < 0)
         return -1;
-    MtfShape whole = divided(mtf_composite_shape(c, c->x[0]), a->from, blocks, block);
+    MtfShape whole = mtf_composite_divided(mtf_composite_shape(c, c->x[0]), a->from, blocks, block);
     MtfShape candidates = *mtf_composite_shape(c, c->x[0]);
     candidates.dims[mtf_shape_find(&candidates, a->from)] = all;
     int within = -1, chosen = -1;

@@ -3,6 +3,7 @@
 
 #include "analyzer/composites/composite.h"
 #include "analyzer/composites/composite_scans.h"
+#include "analyzer/composites/composite_states.h"
 
 #include <math.h>
 
@@ -451,6 +452,7 @@ static int (*const rewrites[MTF_OPERATIONS])(MtfComposite *c) = {
     [MTF_OP_ROLL] = expand_roll,
     [MTF_OP_SELECT] = expand_select,
     [MTF_OP_CUMULATIVE_SUM] = mtf_expand_cumulative_sum,
+    [MTF_OP_LINEAR_ATTENTION] = mtf_expand_linear_attention,
     [MTF_OP_CUMULATIVE_MAX] = mtf_expand_cumulative_max,
     [MTF_OP_CUMULATIVE_MIN] = mtf_expand_cumulative_min,
     [MTF_OP_CUMULATIVE_LOG_SUM_EXP] = mtf_expand_cumulative_log_sum_exp,

@@ -306,7 +306,11 @@ static bool check_inputs(const Check *check, const MtfShape *v, int beta, GError
 }
 
 bool mtf_check_linear_attention(const Check *check, const MtfShape *shape, GError **error) {
-    return check_inputs(check, shape, 4, error);
+    const MtfAttributes *a = &check->operation->attributes;
+    if (!check_inputs(check, shape, 4, error) || !mtf_check_blocks(check, a->dimension, error))
+        return false;
+    return check->operation->n_inputs == 4 || a->blocks <= 1 ||
+           fail(check, error, "what beta corrects is in one of \"blocks\", not in %g", a->blocks);
 }
 
 bool mtf_check_linear_attention_grad(const Check *check, const MtfShape *shape, GError **error) {

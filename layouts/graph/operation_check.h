@@ -23,6 +23,9 @@ bool mtf_check_fail(const MtfOperationCheck *check, GError **error, const char *
 /* Whether attribute `name` is 0 or 1. */
 bool mtf_check_flag(const MtfOperationCheck *check, const char *name, double value, GError **error);
 
+/* Whether "blocks" divide `dim` into equal parts; 0 does. */
+bool mtf_check_blocks(const MtfOperationCheck *check, int dim, GError **error);
+
 /* Whether each dimension of `part` is in `whole`; `what` completes "dimension … is ". */
 bool mtf_check_within(const MtfOperationCheck *check, const MtfShape *part, const MtfShape *whole,
                       const char *what, GError **error);

@@ -60,18 +60,18 @@
         .random = true, .own_dimensions = true, .products = MTF_PRODUCTS_ATTENTION_GRAD,           \
         .scratch = MTF_SCRATCH_ATTENTION_GRAD, .share = mtf_share_causal
 /* Linear attention, whose chunks take so many flops for each place, key and value. */
-#define STATED(text, least, most, outputs, cost)                                  \
-    ROW(text, MATMUL, least, most, outputs, FIRST),                               \
-        .whole = true, .positional = true, .own_dimensions = true, .flops = cost, \
-        .scratch = MTF_SCRATCH_LINEAR_ATTENTION,                                  \
-        .attributes = { REQUIRED_DIMENSION(dimension), REQUIRED_DIMENSION(keys) }
+#define STATED(text, least, most, outputs, cost)                                           \
+    ROW(text, MATMUL, least, most, outputs, FIRST), .whole = true, .positional = true,     \
+                                                    .own_dimensions = true, .flops = cost, \
+                                                    .scratch = MTF_SCRATCH_LINEAR_ATTENTION
+#define PLACES_AND_KEYS REQUIRED_DIMENSION(dimension), REQUIRED_DIMENSION(keys)
 #define STATED_GRADIENTS(third, fourth)                                                            \
     .suffixes = { NULL, "q", "k", third, fourth }, .outputs_like = { 0, 1, 2, 3, 5 },              \
     .separate = true, .reduction = MTF_REDUCE_SUM, .linearity = MTF_LINEAR_ONE, .linear_input = 4, \
     .check = mtf_check_linear_attention_grad, .products = MTF_PRODUCTS_LINEAR_ATTENTION_GRAD
-#define STATED_BACK(text, inputs, outputs)                             \
-    STATED(text, inputs, inputs, outputs, 15), .wide_inputs = WIDE(3), \
-                                               STATED_GRADIENTS("log", "beta")
+#define STATED_BACK(text, inputs, outputs)     \
+    STATED(text, inputs, inputs, outputs, 15), \
+        .wide_inputs = WIDE(3), .attributes = { PLACES_AND_KEYS }, STATED_GRADIENTS("log", "beta")
 #define ELEMENTWISE(text, least, most, rule) ROW(text, ELEMENTWISE, least, most, 1, rule)
 #define ALONE(text) ELEMENTWISE(text, 1, 1, FIRST)
 #define UNARY(text, cost) \
@@ -271,10 +271,12 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                    .attributes = { ATTENTION, DROPPED, TURN },
                                    .check = mtf_check_attention_further, .random = true },
     [MTF_OP_LINEAR_ATTENTION] = { STATED("linear_attention", 4, 5, 1, 6),
+                                  .attributes = { PLACES_AND_KEYS, NUMBER(blocks, 0) },
                                   .wide_inputs = WIDE(3),
                                   .check = mtf_check_linear_attention,
                                   .products = MTF_PRODUCTS_LINEAR_ATTENTION },
     [MTF_OP_SELECTIVE_SCAN] = { STATED("selective_scan", 5, 5, 1, 20),
+                                .attributes = { PLACES_AND_KEYS },
                                 .scans = true,
                                 .wide_inputs = WIDE(3) | WIDE(4),
                                 .check = mtf_check_linear_attention,
@@ -424,6 +426,7 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
     [MTF_OP_LINEAR_ATTENTION_GRAD] = { STATED_BACK("linear_attention_grad", 5, 4) },
     [MTF_OP_DELTA_RULE_GRAD] = { STATED_BACK("delta_rule_grad", 6, 5) },
     [MTF_OP_SELECTIVE_SCAN_GRAD] = { STATED("selective_scan_grad", 6, 6, 5, 60),
+                                     .attributes = { PLACES_AND_KEYS },
                                      .scans = true,
                                      .wide_inputs = WIDE(3) | WIDE(5),
                                      STATED_GRADIENTS("step", "rate") },
@@ -536,11 +539,13 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                                   NUMBER(window, 0) },
                                   .check = mtf_check_cached_attention, .share = mtf_share_cached },
     [MTF_OP_KEPT_LINEAR_ATTENTION] = { STATED("kept_linear_attention", 5, 6, 2, 6),
+                                       .attributes = { PLACES_AND_KEYS },
                                        .suffixes = { NULL, "state" }, .outputs_like = { 0, 4 },
                                        .wide_inputs = WIDE(3) | WIDE(4),
                                        .check = mtf_check_kept_linear_attention,
                                        .products = MTF_PRODUCTS_LINEAR_ATTENTION },
     [MTF_OP_KEPT_SELECTIVE_SCAN] = { STATED("kept_selective_scan", 6, 6, 2, 20),
+                                     .attributes = { PLACES_AND_KEYS },
                                      .scans = true,
                                      .suffixes = { NULL, "state" },
                                      .outputs_like = { 0, 4 },

@@ -186,8 +186,7 @@ bool mtf_check_roll(const Check *check, const MtfShape *shape, GError **error) {
     return check_whole(check, "shift", check->operation->attributes.shift, error);
 }
 
-/* "blocks" divide `dim` into equal parts. */
-static bool check_blocks(const Check *check, int dim, GError **error) {
+bool mtf_check_blocks(const Check *check, int dim, GError **error) {
     double blocks = check->operation->attributes.blocks;
     if (!check_whole(check, "blocks", blocks, error))
         return false;
@@ -199,7 +198,7 @@ static bool check_blocks(const Check *check, int dim, GError **error) {
 
 bool mtf_check_cumulative_sum(const Check *check, const MtfShape *shape, GError **error) {
     (void)shape;
-    return check_blocks(check, check->operation->attributes.dimension, error);
+    return mtf_check_blocks(check, check->operation->attributes.dimension, error);
 }
 
 bool mtf_check_local_response(const Check *check, const MtfShape *shape, GError **error) {
@@ -294,7 +293,7 @@ bool mtf_check_top_k(const Check *check, const MtfShape *shape, GError **error) 
         return mtf_check_fail(
             check, error, "\"%s\" has %" PRId64 " elements, fewer than \"%s\", %" PRId64,
             name(check, a->from), size(check, a->from), name(check, a->to), size(check, a->to));
-    return check_blocks(check, a->from, error);
+    return mtf_check_blocks(check, a->from, error);
 }
 
 bool mtf_check_random(const Check *check, const MtfShape *shape, GError **error) {

@@ -466,6 +466,7 @@ def attention_cases():
     for name, more in {"": {}, " corrected": {"beta": (("a", "n", "g"), 0, 1)}}.items():
         for size in (7, 150):
             yield Case(f"linear_attention of {size}{name}", {**operands, **more}, {"op": "linear_attention", "dimension": "n", "keys": "c"}, {"n": size, "a": 2})
+    yield Case("linear_attention of 150 in blocks", operands, {"op": "linear_attention", "dimension": "n", "keys": "c", "blocks": 6}, {"n": 150, "a": 2})
     scanned = {**{name: operands[name] for name in "vqk"}, "step": (("a", "n", "g", "d"), 0, 1), "rate": (("c", "d"), -2, 0)}
     yield Case("selective_scan", scanned, {"op": "selective_scan", "dimension": "n", "keys": "c"}, {"n": 70, "a": 2})
     yield Case("causal_mask", {"x": (("a", "n", "m"), -2, 2)}, {"op": "softmax", "inputs": ["masked"], "dimension": "m"},

@@ -135,6 +135,40 @@ local_response_norm 48 ;z/window:rows "local_response_norm", "dimension": "time"
 cumulative_sum 128 ;z/blocks:rows "cumulative_sum", "dimension": "time", "blocks": 8
 TABLE
 
+# A matrix for each of 2 heads that forgets, [3, 4], over a text of 32 places in 4 parts on 4 ranks: of 2 texts all ranks get the
+# 4 states, 192 elements, and add up their gradients, as many; each part's logs and what becomes of them, 16 elements, are
+# gathered or added up five times; gradients of weights have 80 elements and the loss 1. v alone has 512.
+cat >"$work/states.json" <<'EOF'
+{
+  "meshtf_graph": 1, "name": "states",
+  "dimensions": {"batch": 2, "time": 32, "heads": 2, "keys": 3, "values": 4, "d": 5},
+  "inputs": [{"name": "x", "dims": ["batch", "time", "d"], "feed": "features"},
+    {"name": "goal", "dims": ["batch", "time", "heads", "values"], "feed": "targets"}],
+  "variables": [{"name": "wq", "dims": ["d", "keys"], "init": {"normal": 0.4}}, {"name": "wk", "dims": ["d", "keys"], "init": {"normal": 0.4}},
+    {"name": "wv", "dims": ["d", "heads", "values"], "init": {"normal": 0.4}}, {"name": "wl", "dims": ["d", "heads"], "init": {"normal": 0.4}}],
+  "operations": [
+    {"name": "q", "op": "einsum", "inputs": ["x", "wq"], "dims": ["batch", "time", "keys"]},
+    {"name": "k", "op": "einsum", "inputs": ["x", "wk"], "dims": ["batch", "time", "keys"]},
+    {"name": "v", "op": "einsum", "inputs": ["x", "wv"], "dims": ["batch", "time", "heads", "values"]},
+    {"name": "l", "op": "einsum", "inputs": ["x", "wl"], "dims": ["batch", "time", "heads"]},
+    {"name": "forgotten", "op": "softplus", "inputs": ["l"]},
+    {"name": "log", "op": "negate", "inputs": ["forgotten"]},
+    {"name": "o", "op": "linear_attention", "inputs": ["v", "q", "k", "log"], "dimension": "time", "keys": "keys", "blocks": 4},
+    {"name": "squares", "op": "expression", "inputs": ["o", "goal"], "arguments": "y goal", "expression": "(y - goal) ^ 2"},
+    {"name": "loss", "op": "reduce_mean", "inputs": ["squares"], "dims": []}
+  ],
+  "loss": "loss", "optimizer": {"kind": "sgd", "rate": 0.1}
+}
+EOF
+run meshtf-plan estimate "$work/states.json" --mesh rows:4 --precision f64 --layout 'time:rows;o/blocks:rows' -o "$work/plan.json"
+claim "linear attention in blocks is planned over a split text" exits 0
+run meshtf-plan estimate "$work/states.json" --mesh rows:4 --precision f64 --layout 'time:rows;o/blocks:rows' --json
+sent=$(jq '[.collectives[] | .elements] | add' "$work/out")
+claim "it exchanges 545 elements: $sent" test "$sent" = 545
+run mpirun -n 4 meshtf-run "$work/plan.json" --steps 4 --verify
+claim "it trains as on one processor" says "the same training as on one processor"
+claim "its calls and bytes are those of its plan" says "every rank's calls and bytes equal the program's"
+
 # The best three of 600 scores in 12 blocks that are split: of each of 2 examples 36 candidates, and where they
 # stand, are gathered, and nothing else but sums.
 cat >"$work/best.json" <<'EOF'

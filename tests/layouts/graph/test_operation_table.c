@@ -254,6 +254,9 @@ static void linear_attention_checks_its_dimensions(void **state) {
     assert_gives("'op': 'linear_attention', 'inputs': ['x', 'scores', 'scores', 'mask'], "
                  "'dimension': 'length', 'keys': 'memory'",
                  "f32[batch:8, length:4, model:6]");
+    assert_refused("'op': 'linear_attention', 'inputs': ['x', 'scores', 'scores', 'mask', 'mask'], "
+                   "'dimension': 'length', 'keys': 'memory', 'blocks': 2",
+                   "(linear_attention): what beta corrects is in one of \"blocks\", not in 2");
 }
 
 static void attention_gives_its_statistic_too(void **state) {

@@ -335,6 +335,9 @@ static int draw_linear_attention(Draw *draw) {
     int k = emit_scaled(draw, add_variable(draw, &queries), 0.5), q = add_variable(draw, &queries);
     bool corrects = below(draw, 2) == 0;
     int beta = corrects ? emit_unary(draw, MTF_OP_SIGMOID, add_variable(draw, &heads)) : -1;
+    int64_t places = mtf_graph_size(draw->graph, attributes.dimension);
+    int64_t blocks = draw->options->composites && !corrects ? 1 + below(draw, (int)places) : 0;
+    attributes.blocks = blocks > 0 && places % blocks == 0 ? (double)blocks : 0;
     return emit(draw, (MtfNewOperation){ .kind = MTF_OP_LINEAR_ATTENTION,
                                          .n_inputs = corrects ? 5 : 4,
                                          .inputs = (int[]){ v, q, k, log, beta },
