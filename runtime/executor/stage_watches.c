@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/executor/stage_watches.h"
 
+/* Each kernel's time is two looks at the processor's clock, a quarter of a microsecond each, which thousands of small
+ * kernels a step feel: beyond the first steps only some are watched. */
+#define WATCHED_AT_FIRST 8
+#define WATCHED_EACH 4
+
 struct MtfStageWatches {
     MtfStageRun *run;
     MPI_Comm control;
+    int64_t steps;           /* begun so far */
     MtfKernelTimes **times;  /* one a chunk */
     MtfGradientNorm **norms; /* one a chunk; NULL: it cannot be known */
     bool looks_for_norm;     /* in this step */
@@ -34,7 +40,7 @@ MtfStageWatches *mtf_stage_watches_new(MtfStageRun *run, MPI_Comm control) {
     watches->norms = g_new(MtfGradientNorm *, run->n_chunks);
     for (int c = 0; c < run->n_chunks; c++) {
         MtfStageChunk *chunk = &run->chunks[c];
-        chunk->executor.times = watches->times[c] = new_times(chunk);
+        watches->times[c] = new_times(chunk);
         watches->norms[c] = mtf_gradient_norm_new(run->workers[c], run->pipeline->graph);
     }
     if (!mtf_gradient_norm_agree(watches->norms, run->n_chunks, control))
@@ -53,17 +59,23 @@ void mtf_stage_watches_free(MtfStageWatches *watches) {
 }
 
 void mtf_stage_watches_begin_step(MtfStageWatches *watches, bool norm) {
+    bool watched = watches->steps < WATCHED_AT_FIRST || watches->steps % WATCHED_EACH == 0;
+    watches->steps++;
     watches->looks_for_norm = norm && watches->norms != NULL;
     for (int c = 0; c < watches->run->n_chunks; c++) {
-        watches->run->chunks[c].executor.norm = watches->looks_for_norm ? watches->norms[c] : NULL;
-        mtf_kernel_times_begin_step(watches->times[c]);
+        MtfExecutor *executor = &watches->run->chunks[c].executor;
+        executor->norm = watches->looks_for_norm ? watches->norms[c] : NULL;
+        executor->times = watched ? watches->times[c] : NULL;
+        if (watched)
+            mtf_kernel_times_begin_step(watches->times[c]);
     }
 }
 
 double mtf_stage_watches_end_step(MtfStageWatches *watches) {
     int n = watches->run->n_chunks;
     for (int c = 0; c < n; c++)
-        mtf_kernel_times_end_step(watches->times[c]);
+        if (watches->run->chunks[c].executor.times != NULL)
+            mtf_kernel_times_end_step(watches->times[c]);
     return watches->looks_for_norm ? mtf_gradient_norm_take(watches->norms, n, watches->control)
                                    : 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* What is noted of a run's steps beside their losses, of all stages of this rank: processor time of each kind
- * of kernel, and the norm of the gradients.
+ * of kernel, in the first eight of them and every fourth behind, and the norm of the gradients.
  *
  *     stage      0        2                        operations    calls   plan     run
  *     times    [ … ]    [ … ]  ──all ranks──►      einsum          484   32 ms   23 ms
