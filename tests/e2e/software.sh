@@ -163,4 +163,19 @@ claim "and without it" differs 6 pytorch-eager
 near() { awk "BEGIN { exit !($1 > 0.78 * $2 && $1 < 1.22 * $2) }"; }
 claim "and T5's step takes what it did" near "$(t5 pytorch .step_seconds)" 0.07436
 claim "without the compiler, too" near "$(t5 pytorch-eager .step_seconds)" 0.14185
+# Every figure of kernels, messages and frameworks says where it comes from, by its name, a part of it or what it stands in.
+cat >"$work/sourceless.jq" <<'EOF'
+. as $file | paths(numbers) | map(select(type == "string")) | select(length > 0 and (.[0] | IN("kernels", "transport", "derates", "between_slices",
+    "host", "sweeps", "attention", "recompute", "hidden", "parameter_bytes", "kept_bytes", "contention", "spread", "pooling", "batch_norm")))
+    | . as $path | select([range(length) as $i | range($i; length) as $k | $path[$i:$k + 1] | join(".")] | any(in($file.sources)) | not) | join(".")
+EOF
+sourceless() {
+    for file in layouts/library/machines/*.json layouts/library/software/*.json; do
+        jq -r -f "$work/sourceless.jq" "$file" | sed "s|^|$file |"
+    done >"$work/out"
+    [ ! -s "$work/out" ]
+}
+claim "every figure of the library has its source" sourceless
+jq 'del(.sources["kernels.half_bytes"])' layouts/library/machines/h100.json >"$work/h100.json"
+claim "one without is found" [ "$(jq -r -f "$work/sourceless.jq" "$work/h100.json")" = kernels.half_bytes ]
 done_testing
