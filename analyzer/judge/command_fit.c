@@ -24,6 +24,7 @@ typedef struct {
     int collective_rows;
     MtfSweepFit sweeps[MTF_SWEEP_KINDS];
     MtfFit fit;
+    int strangers; /* runs whose hardware is another machine of the library */
 } Outcome;
 
 static bool fit_sweeps(const Options *options, MtfMachine *machine, Outcome *outcome,
@@ -44,6 +45,16 @@ static const MtfMachine *this_machine(void *data, const MtfRunRow *row, const Mt
     return (const MtfMachine *)data;
 }
 
+/* Runs that name another machine of the library, where the one that is fitted could be named. */
+static int count_strangers(const GPtrArray *verdicts, const char *machine) {
+    int others = 0;
+    for (guint i = 0; i < verdicts->len && mtf_runs_name_machine(machine); i++) {
+        const MtfRunRow *row = ((const MtfVerdict *)verdicts->pdata[i])->row;
+        others += row->reason == NULL && row->named != NULL && strcmp(row->named, machine) != 0;
+    }
+    return others;
+}
+
 /* All runs count as runs of this machine, whatever hardware they name. */
 static bool fit_runs(const Options *options, const char *path, MtfMachine *machine,
                      Outcome *outcome, GError **error) {
@@ -62,6 +73,7 @@ static bool fit_runs(const Options *options, const char *path, MtfMachine *machi
     if (outcome->fit.rows == 0)
         return mtf_input_error(error, "%s: none of its %u runs can be expressed on machine %s",
                                path, verdicts->len, machine->name);
+    outcome->strangers = count_strangers(verdicts, options->machine);
     outcome->fit.crossed = mtf_fit_cross(&rows);
     mtf_fit_apply(&outcome->fit, machine);
     return true;
@@ -148,7 +160,7 @@ static void print_lines(const Options *options, const Outcome *outcome) {
 }
 
 /* What the runs leave open, on standard error. */
-static void warn(const Outcome *outcome) {
+static void warn(const Options *options, const Outcome *outcome) {
     const MtfFit *fit = &outcome->fit;
     for (int i = 0; i < MTF_FITS && fit->rows > 0; i++)
         if (!fit->determined[i])
@@ -157,6 +169,11 @@ static void warn(const Outcome *outcome) {
                 "meshtf-plan fit: warning: these runs do not determine \"%s\", which stays near "
                 "the library's (give or take %.0f %%)\n",
                 mtf_fit_name((MtfFitParameter)i), 100 * fit->doubt[i]);
+    if (outcome->strangers > 0)
+        fprintf(stderr,
+                "meshtf-plan fit: warning: %d of these runs name other hardware and count as runs "
+                "of %s\n",
+                outcome->strangers, options->machine);
     if (fit->rows > 0 && isnan(fit->crossed))
         fputs("meshtf-plan fit: warning: one run alone says nothing of how well another would be "
               "predicted\n",
@@ -191,7 +208,7 @@ static bool run(const Options *options, const char *runs, GError **error) {
     bool alone = strcmp(options->output, "-") == 0; /* the machine on standard output */
     if (!alone)
         options->json ? print_json(&outcome) : print_lines(options, &outcome);
-    warn(&outcome);
+    warn(options, &outcome);
     return true;
 }
 

@@ -159,7 +159,9 @@ static void print_json(const GPtrArray *verdicts) {
 static void print_verdict(const MtfVerdict *verdict) {
     const MtfRunRow *row = verdict->row;
     if (row->reason != NULL) {
-        printf("%-44s %10s %10.4g  %s\n", row->id, "-", row->measured, row->reason);
+        g_autofree char *measured =
+            row->measured > 0 ? g_strdup_printf("%.4g", row->measured) : g_strdup("-");
+        printf("%-44s %10s %10s  %s\n", row->id, "-", measured, row->reason);
         return;
     }
     printf("%-44s %10.4g %10.4g %+7.1f %%", row->id, verdict->step, row->measured,
@@ -213,6 +215,45 @@ static void print_layouts(const GPtrArray *verdicts) {
     }
 }
 
+/* "kv_heads" of "kv_heads 16", "slices" of "2 slices"; to be freed. */
+static char *assumed_name(const char *assumption) {
+    g_auto(GStrv) words = g_strsplit(assumption, " ", -1);
+    bool counts = g_ascii_isdigit(words[0][0]) && words[1] != NULL;
+    return g_strdup(words[counts ? 1 : 0]);
+}
+
+static void count_assumed(const MtfRunRow *row, GPtrArray *names, GArray *rows) {
+    g_auto(GStrv) list = g_strsplit(row->assumed->str, ", ", -1);
+    for (char **assumption = list; *assumption != NULL; assumption++) {
+        char *name = assumed_name(*assumption);
+        guint i;
+        if (g_ptr_array_find_with_equal_func(names, name, g_str_equal, &i)) {
+            g_array_index(rows, int, i)++;
+            g_free(name);
+            continue;
+        }
+        int first = 1;
+        g_ptr_array_add(names, name);
+        g_array_append_val(rows, first);
+    }
+}
+
+/* What was taken as is usual, and in how many of the rows that were priced. */
+static void print_assumed(const GPtrArray *verdicts) {
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(int));
+    for (guint i = 0; i < verdicts->len; i++) {
+        const MtfRunRow *row = ((const MtfVerdict *)verdicts->pdata[i])->row;
+        if (row->reason == NULL && row->assumed->len > 0)
+            count_assumed(row, names, rows);
+    }
+    for (guint i = 0; i < names->len; i++)
+        printf("%s%s in %d", i == 0 ? "not said, and taken as is usual (--json tells how): " : ", ",
+               (const char *)names->pdata[i], g_array_index(rows, int, i));
+    if (names->len > 0)
+        putchar('\n');
+}
+
 static void print_lines(const GPtrArray *verdicts) {
     printf("%-44s %10s %10s %9s\n", "id", "predicted", "measured", "error");
     for (guint i = 0; i < verdicts->len; i++)
@@ -227,6 +268,7 @@ static void print_lines(const GPtrArray *verdicts) {
         }
     }
     print_layouts(verdicts);
+    print_assumed(verdicts);
     MtfJudgement all = mtf_judgement(verdicts, NULL, NULL);
     print_judgement(&all);
 }

@@ -60,6 +60,13 @@ static const struct {
     { "v100", "v100" },
 };
 
+bool mtf_runs_name_machine(const char *machine) {
+    bool known = false;
+    for (gsize i = 0; i < G_N_ELEMENTS(hardware_names); i++)
+        known |= strcmp(hardware_names[i].machine, machine) == 0;
+    return known;
+}
+
 /* Everything that reading one row needs. */
 typedef struct {
     const MtfRunTable *table;
@@ -258,6 +265,8 @@ static bool read_choices(Reader *reader) {
     g_autofree char *reason = mtf_precision_reason(reader->precision);
     if (reason != NULL)
         give_up(reader, reason);
+    if (!mtf_precision_is_known(reader->precision))
+        assume(reader, "precision bf16");
     return read_flag(reader, "sequence_parallel", &run->sequence_parallel);
 }
 
@@ -327,7 +336,8 @@ static void read_hardware(Reader *reader) {
     MtfRunRow *row = reader->row;
     g_autofree char *both = g_strdup_printf("%s; %s", row->hardware, reader->topology);
     bool other = *row->hardware != '\0' && machine_in(row->hardware) == NULL;
-    row->machine = other ? NULL : g_strdup(machine_in(both));
+    row->named = other ? NULL : machine_in(both);
+    row->machine = g_strdup(row->named);
     if (has_word(row->hardware, "pcie"))
         give_up(reader, "no machine of the library has cards on PCIe");
     if (row->machine == NULL)
@@ -353,7 +363,7 @@ static double seconds_of_flops(Reader *reader, double flops_per_second, double t
                         mtf_run_embedding_parameters(model);
     double scores =
         12 * (double)(model->layers * model->heads * model->head_width) * (double)model->length;
-    assume(reader, "flops of the model, attention in full");
+    assume(reader, "flops of the model with attention in full");
     return tokens * (6 * parameters + scores) / flops_per_second;
 }
 

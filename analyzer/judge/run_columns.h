@@ -14,6 +14,7 @@ typedef struct {
     char grade;                                 /* A … D of the notes, or ' ' */
     MtfTrainingRun run;
     char *machine;          /* name in the library, NULL when none is like the hardware */
+    const char *named;      /* the library's machine that its hardware names, NULL likewise */
     double node_bandwidth;  /* of its network, as the row says it, bytes/s of a node; 0: not said */
     double measured;        /* seconds a step */
     double measured_memory; /* GiB of one device; 0: not measured */
@@ -24,6 +25,9 @@ typedef struct {
 
 /* The columns without which a table is no table of runs. */
 extern const char *const mtf_run_columns[];
+
+/* Whether a row's hardware can name that machine of the library. */
+bool mtf_runs_name_machine(const char *machine);
 
 /* Reads a row. Fails when a cell is not what its column holds; a run that cannot be expressed is no
  * failure. Free with mtf_run_row_free. */

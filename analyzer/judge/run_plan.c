@@ -8,6 +8,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -16,6 +17,17 @@ static bool redoes_attention_alone(const MtfSoftware *software) {
     for (int part = 0; part < MTF_LAYER_PARTS; part++)
         if (part != MTF_PART_ATTENTION && software->redone[MTF_REDO_SELECTIVE][part] > 0)
             return false;
+    return true;
+}
+
+/* Layers are written out one by one, and a minute is to do for a row. */
+#define LAYERS_MOST 1000
+
+static bool check_sizes(const MtfTrainingRun *run, GError **error) {
+    if (run->model.layers > LAYERS_MOST)
+        return mtf_input_error(error, "plans of runs have at most %d layers", LAYERS_MOST);
+    if (run->tp * run->dp > MTF_MAX_MESH_SIZE)
+        return mtf_input_error(error, "a mesh has at most %" PRId64 " devices", MTF_MAX_MESH_SIZE);
     return true;
 }
 
@@ -32,7 +44,7 @@ static bool check(const MtfTrainingRun *run, const MtfSoftware *software, GError
         return mtf_input_error(error, "plans redo whole layers, or attention alone");
     if (run->sharding == MTF_SHARD_ALL && software->part_launches > 0)
         return mtf_input_error(error, "plans launch nothing for each rank's part of a weight");
-    return true;
+    return check_sizes(run, error);
 }
 
 static const char *schedule_of(const MtfTrainingRun *run) {

@@ -97,13 +97,20 @@ static bool holds(const char *text, const char *const *words) {
     return false;
 }
 
-char *mtf_precision_reason(const char *words) {
-    static const char *const narrow[] = { "fp4", "int4", "4bit", "mxfp6", NULL };
-    static const char *const usual[] = { "bf16", "bfloat16", "fp16",  "float16", "half",
-                                         "fp8",  "int8",     "16bit", "8bit",    NULL };
-    static const char *const wide[] = { "fp32", "tf32", "float32", "fp64", "float64", NULL };
+/* Types by what they are called where blanks and dashes are left out. */
+static const char *const narrow_types[] = { "fp4", "int4", "4bit", "mxfp6", NULL };
+static const char *const usual_types[] = { "bf16", "bfloat16", "fp16",  "float16", "half",
+                                           "fp8",  "int8",     "16bit", "8bit",    NULL };
+static const char *const wide_types[] = { "fp32", "tf32", "float32", "fp64", "float64", NULL };
+
+bool mtf_precision_is_known(const char *words) {
     g_autofree char *text = plain(words);
-    if (!holds(text, narrow) && (holds(text, usual) || !holds(text, wide)))
+    return holds(text, narrow_types) || holds(text, usual_types) || holds(text, wide_types);
+}
+
+char *mtf_precision_reason(const char *words) {
+    g_autofree char *text = plain(words);
+    if (!holds(text, narrow_types) && (holds(text, usual_types) || !holds(text, wide_types)))
         return NULL;
     return g_strdup_printf("steps in \"%s\" are not priced: in numbers of 16 bits, fp8 or int8",
                            words);

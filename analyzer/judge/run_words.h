@@ -25,6 +25,9 @@ typedef enum {
  * the number is to be multiplied by `unit`. */
 bool mtf_measured_of_words(const char *words, MtfMeasured *measured, double *unit);
 
+/* Whether the words name a type, be it priced or not. */
+bool mtf_precision_is_known(const char *words);
+
 /* Why a step in numbers of that type is priced by no rate of this program ("fp32", "nvfp4"), to be freed;
  * NULL where it is, and where nothing is said. */
 char *mtf_precision_reason(const char *words);

@@ -314,4 +314,30 @@ if [ -e "$runs" ]; then
 else
     echo "# $runs is not there: the published runs are not judged"
 fi
+# cells COLUMN=VALUE...: one run on an A100, with those cells in place of what it says; blank is -.
+cells() {
+    awk -v cells="$*" 'BEGIN { n = split(cells, cell, " ")
+            OFS = "\t"; $0 = "id a100 8 8 1024 16 64 4096 512 32000 64 8 1 1 8 ddp none bf16 megatron-core s_per_step 0.1"
+            m = split("id hardware devices layers d_model heads d_head d_ff seq_len vocab global_batch micro_batch tp pp dp sharding recompute precision software measured_quantity measured_value", name, " ")
+            for (k = 1; k <= m; k++) printf "%s%s", name[k], k < m ? OFS : "\n"
+            for (i = 1; i <= n; i++) { split(cell[i], part, "="); for (k = 1; k <= m; k++) if (name[k] == part[1]) $k = part[2] == "-" ? "" : part[2] }
+            $1 = $1; print }' >"$work/cells.tsv"
+}
+cells micro_batch=- precision=fp17
+run meshtf-plan judge "$work/cells.tsv"
+claim "what was taken as is usual is told, and in how many runs" says 'not said, and taken as is usual (--json tells how): kv_heads in 1, micro_batch in 1, precision in 1'
+cells measured_value=-
+run meshtf-plan judge "$work/cells.tsv"
+claim "of a run without a measurement none is told" matches '^id  *-  *-  nothing was measured$'
+cells layers=1000000
+run timeout 20 meshtf-plan judge "$work/cells.tsv"
+claim "a million layers take no time" says "in closed form: plans of runs have at most 1000 layers"
+cells devices=1000000000 dp=1000000000 global_batch=1000000000 micro_batch=1
+run timeout 20 meshtf-plan judge "$work/cells.tsv"
+claim "nor do a billion devices" says "in closed form: a mesh has at most 16777216 devices"
+cells
+run meshtf-plan fit "$work/cells.tsv" --machine h100 -o "$work/strange.json"
+claim "a machine fitted to other hardware's runs is warned of" says_error "1 of these runs name other hardware and count as runs of h100"
+run meshtf-plan fit "$work/cells.tsv" --machine a100 -o "$work/strange.json"
+claim "one fitted to its own is not" [ "$(grep -c 'other hardware' "$work/err")" = 0 ]
 done_testing
