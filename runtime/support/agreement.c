@@ -9,8 +9,10 @@
 #include <string.h>
 
 #define MESSAGE_BYTES 2048
-#define EAGER_LOOKS 200 /* of a rank that waits for others, without sleep; */
-#define FIRST_SLEEP 50  /* microseconds, then twice as long each time */
+/* Looks of a rank that waits for others, without sleep; then it sleeps microseconds, an eighth of what it has
+ * slept before, so that it is late by no more. */
+#define EAGER_LOOKS 200
+#define FIRST_SLEEP 50
 #define LONGEST_SLEEP 2000
 
 /* An error as it travels. */
@@ -36,7 +38,7 @@ static void fill_report(Report *report, int rank, const GError *local) {
 void mtf_meet(MPI_Comm control) {
     MPI_Request request;
     int met = 0;
-    gulong sleep = FIRST_SLEEP;
+    gulong slept = 0;
     mtf_mpi_require(MPI_Ibarrier(control, &request), "MPI_Ibarrier");
     for (int looks = 0; !met; looks++) {
         mtf_mpi_require(MPI_Test(&request, &met, MPI_STATUS_IGNORE), "MPI_Test");
@@ -46,8 +48,9 @@ void mtf_meet(MPI_Comm control) {
             sched_yield();
             continue;
         }
+        gulong sleep = CLAMP(slept / 8, FIRST_SLEEP, LONGEST_SLEEP);
         g_usleep(sleep);
-        sleep = MIN(2 * sleep, LONGEST_SLEEP);
+        slept += sleep;
     }
 }
 
