@@ -396,10 +396,10 @@ claim "and says what they would take" says "stages         none: in "
 meshtf-plan report "$work/lstm.plan" -o "$work/page" >"$work/out"
 claim "so does the page" grep -q "none: in .* micro-batches) a step takes" "$work/page/index.html"
 meshtf-plan model mlp --hidden 8192 --features 8192 --layers 8 --batch 4096 -o "$work/wide.json" >"$work/out"
-run meshtf-plan search "$work/wide.json" --devices 8 --machine p3.8xlarge --precision f32
+run meshtf-plan search "$work/wide.json" --devices 8 --machine p3.8xlarge --software meshtf --precision f32
 alone=$(step)
 claim "a search without stages says when they may be worth it" says "a pipeline may save some: --stages auto"
-run meshtf-plan search "$work/wide.json" --devices 8 --machine p3.8xlarge --precision f32 --stages auto --schedule auto --report "$work/page"
+run meshtf-plan search "$work/wide.json" --devices 8 --machine p3.8xlarge --software meshtf --precision f32 --stages auto --schedule auto --report "$work/page"
 claim "auto cuts where that is faster" says "stages on 8 devices, schedule"
 claim "and says what the step takes without" says "without stages $alone a step"
 claim "as its page does" grep -q "Without stages a step takes $alone" "$work/page/index.html"
