@@ -17,6 +17,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/base/option_bytes.h"
 #include "layouts/base/output_guard.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/program/passes.h"
@@ -251,7 +252,8 @@ static bool prepare(Run *run, const char *path, GError **error) {
         return false;
     search->machine = run->machine;
     search->memory_limit = mtf_planning_room(run->machine);
-    if (options->memory != NULL && !mtf_bytes_parse(options->memory, &search->memory_limit, error))
+    if (options->memory != NULL &&
+        !mtf_option_bytes("--memory", options->memory, &search->memory_limit, error))
         return false;
     mtf_planning_warn_untrained(run->written);
     search->written = run->written;

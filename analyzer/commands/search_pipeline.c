@@ -9,6 +9,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/base/option_bytes.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/pipeline/pipeline_delay.h"
 
@@ -321,7 +322,7 @@ static bool prepare(Search *search, GError **error) {
     if (search->machine == NULL)
         return false;
     int64_t limit = mtf_planning_room(search->machine);
-    if (o->memory != NULL && !mtf_bytes_parse(o->memory, &limit, error))
+    if (o->memory != NULL && !mtf_option_bytes("--memory", o->memory, &limit, error))
         return false;
     *request = (MtfPipelineRequest){ .written = search->written,
                                      .stages = o->stages,

@@ -17,6 +17,25 @@
 
 /* ---- Nothing fits ---------------------------------------------------------------------------- */
 
+/* "the smallest limit found that would do is 18 MiB (--memory 18874368)": a plan was found within that; else what the
+ * smallest layout found takes, which was not tried. */
+static char *format_enough(const MtfVariantAnswer *found, int64_t least) {
+    int64_t bytes = found->enough > 0 ? found->enough : least;
+    g_autofree char *text = mtf_bytes_format((double)bytes);
+    return g_strdup_printf(
+        "the smallest %s %s (--memory %" PRId64 ")",
+        found->enough > 0 ? "limit found that would do is" : "layout found takes", text, bytes);
+}
+
+/* What is proven of one step variant, with those that the search knows as "layout" or "rule layout": others may need
+ * less. */
+static char *format_bound(const MtfVariantAnswer *found, const char *what, int64_t bound) {
+    g_autofree char *text = mtf_bytes_format((double)bound);
+    g_autofree char *step = mtf_graph_step_format(found->graph);
+    return g_strdup_printf("%s, no %s takes less than %s in the written order of operations", step,
+                           what, text);
+}
+
 static bool fail_unfit_free(const MtfSearchReport *report, GError **error) {
     const MtfFreeAnswer *answer = &report->found->answer.free;
     g_autofree char *limit = mtf_bytes_format((double)report->memory_limit);
@@ -24,35 +43,31 @@ static bool fail_unfit_free(const MtfSearchReport *report, GError **error) {
     for (guint i = 0; answer->peak != NULL && i < answer->peak->len; i++)
         g_string_append_printf(peak, "%s%s", i > 0 ? ", " : "",
                                (char *)g_ptr_array_index(answer->peak, i));
-    g_autofree char *needed = mtf_bytes_format((double)answer->limit_enough);
-    g_autofree char *proven = mtf_bytes_format((double)answer->limit_bound);
+    g_autofree char *enough = format_enough(report->found, answer->limit_enough);
+    g_autofree char *bound = format_bound(report->found, "layout", answer->limit_bound);
     g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
-                "no layout fits in %s a device: the smallest limit found that would do is %s "
-                "(--memory %" PRId64
-                "), and in the written order of operations none below %s does; "
-                "most of the peak is %s",
-                limit, needed, answer->limit_enough, proven, peak->str);
+                "no layout fits in %s a device: %s; %s; most of the peak is %s", limit, enough,
+                bound, peak->str);
     return false;
 }
 
 bool mtf_search_fail_unfit(const MtfSearchReport *report, GError **error) {
-    const MtfRuleAnswer *answer = &report->found->answer.rules;
-    if (report->found->answer.free.limit_enough > 0)
+    const MtfVariantAnswer *found = report->found;
+    const MtfRuleAnswer *answer = &found->answer.rules;
+    if (found->answer.free.limit_enough > 0)
         return fail_unfit_free(report, error);
     if (answer->stopped || answer->rules == NULL)
         return mtf_failure(error, "stopped before a layout that fits was found");
-    g_autofree char *mesh = mtf_mesh_format(&answer->mesh);
-    g_autofree char *rules = mtf_rules_format(report->found->graph, &answer->mesh, answer->rules);
+    g_autofree char *mesh = mtf_mesh_title(&answer->mesh);
+    g_autofree char *rules = mtf_rules_format(found->graph, &answer->mesh, answer->rules);
     g_autofree char *limit = mtf_bytes_format((double)report->memory_limit);
-    g_autofree char *needed = mtf_bytes_format((double)answer->arena_bytes);
-    g_autofree char *proven = mtf_bytes_format((double)answer->limit_bound);
+    g_autofree char *least = mtf_bytes_format((double)answer->arena_bytes);
+    g_autofree char *enough = format_enough(found, answer->arena_bytes);
+    g_autofree char *bound = format_bound(found, "rule layout", answer->limit_bound);
     g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
-                "no rule layout %s in %s a device: the smallest limit found that would do is %s "
-                "(--memory %" PRId64
-                ": mesh %s, layout \"%s\"), and in the written order of operations none "
-                "below %s does",
-                answer->tightened ? "was found that fits" : "fits", limit, needed,
-                answer->arena_bytes, mesh, rules, proven);
+                "no rule layout %s in %s a device: %s; %s (\"%s\" on mesh %s takes %s)",
+                answer->tightened ? "was found that fits" : "fits", limit, enough, bound, rules,
+                mesh, least);
     return false;
 }
 

@@ -22,6 +22,12 @@
 #define NO_PROOF 10
 #define LESS 0.75
 
+/* Searches, at most, for a limit that would do where nothing fits, of small and of large graphs; and the share of a limit
+ * that a plan may leave unused there. */
+#define ENOUGH_SEARCHES 4
+#define ENOUGH_SEARCHES_LARGE 2
+#define NEARLY 0.99
+
 /* What programs were allowed, or took, and what the software then gives out; 0: not seen yet. */
 typedef struct {
     double programs, given;
@@ -238,25 +244,87 @@ static bool is_enough(Search *search, MtfVariantAnswer *answer, GError **cause) 
     return false;
 }
 
-bool mtf_software_search(const MtfVariantSearchOptions *options, guint large,
-                         MtfVariantAnswer *answer, int64_t *programs_limit, GError **error) {
-    Search search = { .options = options,
-                      .large = large,
-                      .room = { .limit = (double)options->memory_limit },
-                      .best = answer,
-                      .programs_limit = programs_limit };
+/* Searches within the memory of `search`, its first search included. True without an error where no layout fits. */
+static bool search_within(Search *search, GError **error) {
+    const MtfVariantSearchOptions *options = search->options;
+    MtfVariantAnswer *answer = search->best;
     GError *cause = NULL;
-    *programs_limit = options->memory_limit;
-    if (!search_first(&search, answer, error))
+    *search->programs_limit = options->memory_limit;
+    if (!search_first(search, answer, error))
         return false;
-    if (!answer->answer.found || is_beaten(options, answer) || is_enough(&search, answer, &cause))
+    if (!answer->answer.found || is_beaten(options, answer) || is_enough(search, answer, &cause))
         return true;
-    if (search_lower(&search, cause == NULL ? &cause : NULL)) {
+    if (search_lower(search, cause == NULL ? &cause : NULL)) {
         g_clear_error(&cause);
         return true;
     }
     if (cause == NULL)
-        return search.stopped ? fail_stopped(&search, error) : fail_unfit(&search, error);
+        return search->stopped ? fail_stopped(search, error) : fail_unfit(search, error);
     g_propagate_error(error, cause);
     return false;
+}
+
+static Search new_search(const MtfVariantSearchOptions *options, guint large,
+                         MtfVariantAnswer *answer, int64_t *programs_limit) {
+    return (Search){ .options = options,
+                     .large = large,
+                     .room = { .limit = (double)options->memory_limit },
+                     .best = answer,
+                     .programs_limit = programs_limit };
+}
+
+/* ---- What would do --------------------------------------------------------------------------- */
+
+/* The same search within `limit`: bytes that the plan takes which it finds, 0 where it finds none; `*more` is then what
+ * may do, 0: not known. A plan that fits the memory there is, though none was found within that, is taken. */
+static double try_limit(Search *search, int64_t limit, double *more) {
+    MtfVariantSearchOptions own = *search->options;
+    MtfVariantAnswer found = { 0 };
+    int64_t programs_limit;
+    own.memory_limit = limit;
+    Search within = new_search(&own, search->large, &found, &programs_limit);
+    bool planned = search_within(&within, NULL) && found.answer.found;
+    double bytes = planned ? fmax(settled_bytes(&within, &found), within.least.given) : 0;
+    *more = planned                                  ? 0
+            : within.least.given > (double)limit     ? ceil(within.least.given)
+            : found.graph != NULL && !found.given_up ? least_of(&found.answer)
+                                                     : 0;
+    if (planned && bytes <= search->room.limit) {
+        *search->programs_limit = programs_limit;
+        mtf_variant_answer_clear(search->best);
+        *search->best = found;
+    } else {
+        mtf_variant_answer_clear(&found);
+    }
+    return bytes;
+}
+
+/* Where nothing fits: searches within the least that was found to do, and within what the plan takes that is found
+ * there, or with more where none is, so that who gives as much gets a plan. */
+static void find_enough(Search *search) {
+    const MtfVariantAnswer *best = search->best;
+    bool large = best->graph->operations->len > MTF_LARGE_OPERATIONS;
+    double limit = least_of(&best->answer), enough = 0;
+    for (int n = large ? ENOUGH_SEARCHES_LARGE : ENOUGH_SEARCHES;
+         n > 0 && limit > 0 && !mtf_search_is_over(search->options->control); n--) {
+        double more, bytes = try_limit(search, (int64_t)limit, &more);
+        if (best->answer.found)
+            return;
+        bool stays = bytes > NEARLY * limit;
+        if (bytes > 0)
+            enough = limit;
+        limit = bytes > 0 ? (stays ? 0 : bytes) : (enough > 0 ? 0 : fmax(more, limit / NEARLY));
+    }
+    search->best->enough = (int64_t)enough;
+}
+
+bool mtf_software_search(const MtfVariantSearchOptions *options, guint large,
+                         MtfVariantAnswer *answer, int64_t *programs_limit, GError **error) {
+    Search search = new_search(options, large, answer, programs_limit);
+    if (!search_within(&search, error))
+        return false;
+    bool needed = !answer->answer.found && answer->graph != NULL && !answer->given_up;
+    if (needed && options->rival_seconds <= 0)
+        find_enough(&search);
+    return true;
 }

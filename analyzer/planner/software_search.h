@@ -15,7 +15,8 @@
 
 /* As mtf_deep_search; `programs_limit` is what programs were allowed where the answer was found, the options' limit
  * where that did. Fails (MTF_ERROR_FIT) where no plan was found that the software can run, and says what it would
- * need at least; and where time was up before. Clear the answer in either case. */
+ * need at least; and where time was up before. Where nothing fits it looks for a limit that would do, `enough` of the
+ * answer, by the same search within what was found to take least. Clear the answer in either case. */
 bool mtf_software_search(const MtfVariantSearchOptions *options, guint large,
                          MtfVariantAnswer *answer, int64_t *programs_limit, GError **error);
 

@@ -87,6 +87,9 @@ typedef struct {
     MtfProgram *program; /* what that is lowered to, or NULL */
     GArray *frontier;    /* MtfVariantPoint, over variants; NULL: not asked for */
     bool given_up;       /* some variant, by its bound or its start */
+    int64_t
+        enough; /* where nothing fits: bytes of a device within which a plan was found (software_search.h);
+                            0: none was, or nobody looked */
     double wall_seconds; /* of the search, without the comparison of variants */
 } MtfVariantAnswer;
 

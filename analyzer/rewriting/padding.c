@@ -2,11 +2,11 @@
 #include "analyzer/rewriting/padding.h"
 
 #include "layouts/base/error.h"
-#include "layouts/base/nearest_name.h"
 #include "layouts/building/builder.h"
 #include "layouts/graph/optimizer.h"
 #include "layouts/graph/random.h"
 #include "layouts/graph/window.h"
+#include "layouts/placement/dimension_hint.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -73,11 +73,7 @@ static int find_dimension(const MtfGraph *graph, const char *name, GError **erro
     int dim = mtf_graph_find_dimension(graph, name);
     if (dim >= 0)
         return dim;
-    g_autoptr(GPtrArray) known = g_ptr_array_new();
-    for (guint i = 0; i < graph->dimensions->len; i++)
-        g_ptr_array_add(known, mtf_graph_dimension(graph, (int)i)->name);
-    g_ptr_array_add(known, NULL);
-    g_autofree char *hint = mtf_did_you_mean(name, (const char *const *)known->pdata);
+    g_autofree char *hint = mtf_graph_dimension_hint(graph, name);
     mtf_input_error(error, "--pad: the graph has no dimension \"%s\"%s", name, hint);
     return -1;
 }

@@ -5,6 +5,7 @@
 #include "analyzer/rules/rule_search_program.h"
 #include "cost/memory/arena.h"
 #include "layouts/base/error.h"
+#include "layouts/placement/dimension_hint.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -65,8 +66,10 @@ static bool read_wish(const Search *search, const MtfMesh *mesh, const char *tex
         return mtf_input_error(error, "\"%s\" must be one DIMENSION:AXIS", text);
     wish->dim = mtf_graph_find_dimension(search->graph, dims[0]);
     wish->axis = mtf_mesh_axis(mesh, axes[0]);
+    g_autofree char *hint = mtf_graph_dimension_hint(search->graph, dims[0]);
     if (wish->dim < 0)
-        return mtf_input_error(error, "\"%s\": the graph has no dimension \"%s\"", text, dims[0]);
+        return mtf_input_error(error, "\"%s\": the graph has no dimension \"%s\"%s", text, dims[0],
+                               hint);
     if (!any_mesh_has(search, axes[0]))
         return mtf_input_error(error, "\"%s\": no mesh that is searched has an axis \"%s\"", text,
                                axes[0]);

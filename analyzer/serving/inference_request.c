@@ -5,6 +5,7 @@
 #include "analyzer/training/batch_dimension.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
+#include "layouts/base/option_bytes.h"
 
 #include <string.h>
 
@@ -37,7 +38,7 @@ static bool read_cache_memory(MtfInferenceRun *run, GError **error) {
         return true;
     double share = g_ascii_strtod(text, &end);
     if (strcmp(end, "%") != 0)
-        return mtf_bytes_parse(text, &run->cache_limit, error);
+        return mtf_option_bytes("--cache-memory", text, &run->cache_limit, error);
     if (!(share > 0 && share <= 100))
         return mtf_input_error(error, "--cache-memory \"%s\" must be above 0 %% and at most 100 %%",
                                text);
@@ -182,6 +183,7 @@ bool mtf_inference_request(MtfInferenceRun *run, GError **error) {
     if (run->machine == NULL)
         return false;
     run->memory_limit = mtf_planning_room(run->machine);
-    return (o->memory == NULL || mtf_bytes_parse(o->memory, &run->memory_limit, error)) &&
+    return (o->memory == NULL ||
+            mtf_option_bytes("--memory", o->memory, &run->memory_limit, error)) &&
            read_cache_memory(run, error) && load(run, error) && check_stages(run, error);
 }

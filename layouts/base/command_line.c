@@ -69,6 +69,20 @@ static bool fail_option(const GError *cause, const GOptionEntry *entries, GError
     return mtf_input_error(error, "%s (did you mean --%s? see --help)", cause->message, nearest);
 }
 
+/* GLib takes "--even=no" for --even. */
+static bool check_flags(int argc, char **argv, const GOptionEntry *entries, GError **error) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const char *equals = g_str_has_prefix(argv[i], "--") ? strchr(argv[i], '=') : NULL;
+        gsize length = equals != NULL ? (gsize)(equals - argv[i]) - 2 : 0;
+        for (const GOptionEntry *e = entries; length > 0 && e->long_name != NULL; e++)
+            if (e->arg == G_OPTION_ARG_NONE && strlen(e->long_name) == length &&
+                strncmp(e->long_name, argv[i] + 2, length) == 0)
+                return mtf_input_error(error, "--%s takes no value: say it alone, or leave it out",
+                                       e->long_name);
+    }
+    return true;
+}
+
 bool mtf_command_line_read(int *argc, char ***argv, const GOptionEntry *entries,
                            const MtfUsage *usage, GError **error) {
     if (mtf_manual_is_open() != MTF_MANUAL_NONE)
@@ -82,6 +96,8 @@ bool mtf_command_line_read(int *argc, char ***argv, const GOptionEntry *entries,
     if (asks_for_help(*argc, *argv))
         help_and_exit(context);
     g_autoptr(GError) cause = NULL;
+    if (!check_flags(*argc, *argv, entries, error))
+        return false;
     if (!g_option_context_parse(context, argc, argv, &cause))
         return fail_option(cause, entries, error);
     drop_dashes(argc, *argv);
@@ -139,6 +155,7 @@ static const struct {
     { "", 1 },
     { "B", 1 },
     { "kB", 1000 },
+    { "KB", 1000 },
     { "MB", 1000000 },
     { "GB", 1000000000 },
     { "TB", 1000000000000 },

@@ -48,8 +48,8 @@ bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, int *layers,
             return true;
     }
     return mtf_input_error(error,
-                           "--recompute \"%s\" must be none, cheap (selective), layers (full) or "
-                           "layers:K for the first K",
+                           "--recompute \"%s\" must be none, cheap (selective), layers (full), "
+                           "layers:K for the first K or, of a search, auto",
                            text);
 }
 
@@ -93,7 +93,7 @@ bool mtf_offload_parse(const char *text, MtfOffload *offload, int *layers, GErro
             return true;
     }
     return mtf_input_error(error,
-                           "--offload \"%s\" must be none, layers, activations, or layers:K or "
-                           "activations:K for the first K layers",
+                           "--offload \"%s\" must be none, layers, activations, layers:K or "
+                           "activations:K for the first K layers or, of a search, auto",
                            text);
 }

@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/graph/reshape.h"
+#include "layouts/placement/dimension_hint.h"
 
 /* An operation that absorbs partial sums depends on all the dimensions its absorbed inputs depend
  * on. Absorption stops before it depends on more than this many, which bounds local searches. */
@@ -31,17 +32,18 @@ void mtf_rules_free(MtfRules *rules) {
 /* ---- Text ---------------------------------------------------------------------------------- */
 
 /* Reports a name that graph or mesh lacks: collects it in `inert`, or fails. */
-static bool handle_unknown(const char *dim_name, const char *axis_name, bool dim_known,
-                           GPtrArray *inert, GError **error) {
+static bool handle_unknown(const MtfGraph *graph, const char *dim_name, const char *axis_name,
+                           bool dim_known, GPtrArray *inert, GError **error) {
     if (inert != NULL) {
         g_ptr_array_add(inert, g_strdup_printf("%s:%s", dim_name, axis_name));
         return true;
     }
+    g_autofree char *hint = mtf_graph_dimension_hint(graph, dim_name);
     return dim_known
                ? mtf_input_error(error, "layout: the mesh has no axis \"%s\" (rule %s:%s)",
                                  axis_name, dim_name, axis_name)
-               : mtf_input_error(error, "layout: the graph has no dimension \"%s\" (rule %s:%s)",
-                                 dim_name, dim_name, axis_name);
+               : mtf_input_error(error, "layout: the graph has no dimension \"%s\"%s (rule %s:%s)",
+                                 dim_name, hint, dim_name, axis_name);
 }
 
 static bool add_rule(const MtfGraph *graph, const MtfMesh *mesh, MtfRules *rules,
@@ -50,7 +52,7 @@ static bool add_rule(const MtfGraph *graph, const MtfMesh *mesh, MtfRules *rules
     int dim = mtf_graph_find_dimension(graph, dim_name);
     int axis = mtf_mesh_axis(mesh, axis_name);
     if (dim < 0 || axis < 0)
-        return handle_unknown(dim_name, axis_name, dim >= 0, inert, error);
+        return handle_unknown(graph, dim_name, axis_name, dim >= 0, inert, error);
     if (rules->axis[dim] >= 0 && rules->axis[dim] != axis)
         return mtf_input_error(error,
                                "layout: dimension \"%s\" is given two mesh axes, \"%s\" and \"%s\"",

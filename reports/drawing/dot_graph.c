@@ -254,10 +254,12 @@ static char *box_label(const MtfViewBox *box) {
 /* Title, mesh and legend, a line each, so that the widest name decides the width. */
 static char *graph_label(const MtfPlan *plan) {
     const MtfMesh *mesh = &plan->layout->mesh;
-    g_autofree char *mesh_text = mtf_mesh_format(mesh);
+    g_autofree char *mesh_text = mtf_mesh_title(mesh);
+    int size = mtf_mesh_size(mesh);
     g_autofree char *subtitle =
-        g_strdup_printf("mesh %s, %d processors",
-                        *mesh_text != '\0' ? mesh_text : "of one processor", mtf_mesh_size(mesh));
+        mesh->n_axes == 0
+            ? g_strdup(mesh_text)
+            : g_strdup_printf("mesh %s, %d processor%s", mesh_text, size, size == 1 ? "" : "s");
     GString *html = g_string_new("<TABLE BORDER=\"0\" CELLSPACING=\"3\" CELLPADDING=\"3\">"
                                  "<TR><TD ALIGN=\"LEFT\"><B>");
     append_text(html, plan->graph->name);

@@ -52,7 +52,7 @@ char *mtf_slice_pattern_format(const MtfMesh *mesh, const MtfSlicePattern *patte
         g_string_append_printf(text, "%s%s %s", text->len > 0 ? ", " : "", parts[i].text, names);
     }
     if (text->len == 0)
-        g_string_append(text, "on one processor");
+        g_string_append(text, "on one device");
     return g_string_free(text, FALSE);
 }
 

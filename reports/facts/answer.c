@@ -27,12 +27,13 @@ static void add(GPtrArray *lines, const char *word, char *text) {
 
 static void add_mesh(GPtrArray *lines, const MtfStepFacts *facts) {
     const MtfMesh *mesh = &facts->plan->layout->mesh;
-    g_autofree char *text = mtf_mesh_format(mesh);
+    g_autofree char *text = mtf_mesh_title(mesh);
     g_autofree char *slice = mtf_network_format(&facts->pricer.map.slice);
     int size = mtf_mesh_size(mesh);
     add(lines, "mesh",
-        g_strdup_printf("%s (%d processor%s)", *text != '\0' ? text : "one processor", size,
-                        size == 1 ? "" : "s"));
+        mesh->n_axes == 0
+            ? g_strdup(text)
+            : g_strdup_printf("%s (%d processor%s)", text, size, size == 1 ? "" : "s"));
     add(lines, "machine", g_strdup_printf("%s, %s", facts->machine->name, slice));
     add(lines, "software",
         facts->machine->software == NULL

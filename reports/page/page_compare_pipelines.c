@@ -29,10 +29,9 @@ static char *format_way(const MtfComparedPipeline *plan) {
                                pipeline->schedule, pipeline->order->microbatches,
                                pipeline->order->microbatches == 1 ? "" : "es");
     }
-    g_autofree char *mesh = mtf_mesh_format(&plan->plan->layout->mesh);
+    g_autofree char *mesh = mtf_mesh_title(&plan->plan->layout->mesh);
     g_autofree char *step = mtf_plan_step_format(plan->plan);
-    return g_strdup_printf("no stages, mesh %s, %s", *mesh != '\0' ? mesh : "of one processor",
-                           step);
+    return g_strdup_printf("no stages, mesh %s, %s", mesh, step);
 }
 
 /* What pipelines alone have: the bubble, and the bytes between stages. */

@@ -72,6 +72,13 @@ claim "the sentence names the limit that would do" says_error "--memory"
 limit=$(sed -n 's/.*--memory \([0-9]*\)[:)].*/\1/p' "$work/err")
 run meshtf-plan search "$graph" --devices 4 --memory "$limit" --gap 0.02
 claim "that limit does" exits 0
+run meshtf-plan search gpt-small --mesh a:4 --machine h100 --layouts rule --memory 1MB
+claim "where a framework needs more than the layout nothing fits, either" exits 3
+claim "what is proven is said of the step that it is proven of" says_error \
+    "in 16 micro-batches of 1, 88 operations recomputed, no rule layout takes less than"
+limit=$(sed -n 's/.*--memory \([0-9]*\)[:)].*/\1/p' "$work/err")
+run meshtf-plan search gpt-small --mesh a:4 --machine h100 --layouts rule --memory "$limit"
+claim "the limit that is named does for the framework, too" exits 0
 
 run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' -o "$work/free.json" --report "$work/free" \
     --dump-problem "$work/other.json"

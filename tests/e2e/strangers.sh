@@ -41,7 +41,11 @@ refused "6144 devices a slice" search gpt-small --devices 8192 --machine tpu-v5p
 refused "name:value" search gpt-small --mesh dp=4,tp=2
 refused "must be rule or free" search gpt-small --devices 8 --layouts megatron
 refused "do not divide the batch" search gpt-small --devices 4 --dim batch=7 --microbatches 3
-refused "16GiB" search gpt-small --devices 8 --memory lots
+refused '--memory "lots" is not a size in bytes (like 16GiB' search gpt-small --devices 8 --memory lots
+refused "--even takes no value: say it alone, or leave it out" search gpt-small --devices 8 --even=no
+refused 'no dimension "vocabs" (did you mean "vocab"?)' search gpt-small --devices 4 --pin vocabs:all
+refused 'no dimension "d_f" (did you mean "d_ff"?)' estimate gpt-small --mesh a:2 --layout d_f:a
+refused "of a search, auto" search gpt-small --devices 4 --recompute some
 refused "--devices N" search gpt-small
 refused "the commands are" plan gpt-small --devices 8
 plans gpt2 --devices 1 --infer prefill --layouts rule --machine cpu-host

@@ -10,6 +10,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/base/option_bytes.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -127,7 +128,7 @@ static void assume_bandwidth(Task *task) {
 
 static bool read_memory(const char *text, double *memory, GError **error) {
     int64_t bytes = 0;
-    if (!mtf_bytes_parse(text, &bytes, error))
+    if (!mtf_option_bytes("--memory", text, &bytes, error))
         return false;
     *memory = (double)bytes;
     return true;

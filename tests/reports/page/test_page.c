@@ -127,7 +127,7 @@ static void a_mesh_of_one_processor_has_a_page(void **state) {
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("", "");
     g_autofree char *page = page_of(plan, NULL);
     Found found = found_in(page);
-    assert_non_null(strstr(found.text->str, "one processor (1 processor)"));
+    assert_non_null(strstr(found.text->str, "one device"));
     assert_non_null(strstr(found.text->str, "No processor sends anything"));
     clear_found(&found);
 }
