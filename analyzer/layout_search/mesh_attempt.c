@@ -274,6 +274,15 @@ static int64_t first_bound(const MtfPlanSearch *search, const MtfMesh *mesh) {
     return 0;
 }
 
+/* What layouts with alike layers may cost, of the best layout of other meshes, for others to be cheaper than that. */
+#define DIFFER_SAVES 1.05
+
+/* Layouts with alike layers that cost no less are not worth a search for others. */
+static int64_t alike_hopeless(const MtfPlanSearch *search, int64_t hopeless) {
+    return search->known > 0 ? MIN(hopeless, (int64_t)(DIFFER_SAVES * (double)search->known))
+                             : hopeless;
+}
+
 /* Of a wide problem repeated layers laid out alike are searched for first, in the time of one layer: what is
  * found is a good layout to begin with. Where all such are hopeless, so are those that differ, which save little more.
  * Of large graphs the draft does so; and where a bound is likely to say that all is hopeless, it does in less time
@@ -286,13 +295,13 @@ static bool attempt_alike(const MtfPlanSearch *search, MtfMeshAttempt *attempt, 
         return true;
     GError *cause = NULL;
     MtfSearchControl part;
-    _Atomic int64_t rival = hopeless;
+    _Atomic int64_t rival = alike_hopeless(search, hopeless);
     mtf_search_control_init_share(&part, search->control, ALIKE_SHARE);
     part.rival = &rival;
     part.slack = 1;
     if (find_alike(search, attempt, &part, &cause))
         return true;
-    attempt->hopeless = mtf_search_is_beaten(&part, hopeless);
+    attempt->hopeless = mtf_search_is_beaten(&part, rival);
     if (attempt->hopeless)
         g_error_free(cause);
     else

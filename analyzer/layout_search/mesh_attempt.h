@@ -22,6 +22,7 @@ typedef struct {
     MtfRuleAnswer *in_order; /* of all meshes */
     MtfSearchControl *control;
     const GArray *bounds; /* int64_t: no layout of each mesh, laid in order, costs less */
+    int64_t known;        /* what the best layout of other meshes costs; 0: none */
 } MtfPlanSearch;
 
 /* One mesh, laid one way. */

@@ -144,6 +144,7 @@ static bool search_mesh(const MtfPlanSearch *search, const MtfMesh *mesh, MtfMes
     mtf_plan_search_begin_part(search, &known, &part);
     MtfPlanSearch rest = *search;
     rest.control = *best != NULL ? &part : search->control;
+    rest.known = known < INT64_MAX ? known : 0;
     GError *cause = NULL;
     MtfMeshAttempt *attempt = mtf_mesh_attempt(&rest, mesh, mapped ? &mapping : NULL, NULL, &cause);
     if (attempt != NULL) {
