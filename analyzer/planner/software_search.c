@@ -64,8 +64,10 @@ typedef struct {
     const MtfVariantSearchOptions *options;
     guint large;
     Room room;
-    MtfVariantAnswer *best;   /* that fits; where none was found, the first */
-    int64_t *programs_limit;  /* of that */
+    MtfVariantAnswer *best;  /* that fits; where none was found, the first */
+    int64_t *programs_limit; /* of that */
+    MtfVariantAnswer near; /* of the first plan's variant and mesh under less memory, or nothing; */
+    double near_limit;     /* and how much; 0: it was not searched */
     MtfFrameworkMemory least; /* that a plan was found to need */
     bool stopped;             /* time was up before all was looked at */
 } Search;
@@ -127,6 +129,7 @@ static bool search_again(Search *search, double limit, GError **error) {
     MtfVariantAnswer found;
     own.memory_limit = (int64_t)limit;
     own.gap = own.framework != NULL ? NO_PROOF : lower_gap(search);
+    own.known = limit == search->near_limit ? &search->near : NULL;
     if (!mtf_deep_search(&own, search->large, &found, error)) {
         mtf_variant_answer_clear(&found);
         return false;
@@ -148,8 +151,14 @@ static bool search_again(Search *search, double limit, GError **error) {
     return true;
 }
 
+/* Whether what was found for one variant may stand for a search of it among others: graphs that are compared on few
+ * layers (deep_search.h) are others there. */
+static bool may_stand(const MtfVariantAnswer *found) {
+    return found->answer.found && found->graph->operations->len <= MTF_VERY_LARGE_OPERATIONS;
+}
+
 /* Searches the variant and the mesh of the first plan alone where programs may take `limit`; true, with the plan taken,
- * where it fits and its step is nearly as short. */
+ * where it fits and its step is nearly as short. Else what was found is kept for the search of all. */
 static bool search_near(Search *search, double limit) {
     g_autoptr(GArray) mesh = g_array_new(FALSE, FALSE, sizeof(MtfMesh));
     MtfVariantSearchOptions one = mtf_variant_search_narrowed(search->options, search->best, mesh);
@@ -167,6 +176,9 @@ static bool search_near(Search *search, double limit) {
         *search->programs_limit = one.memory_limit;
         mtf_variant_answer_clear(search->best);
         *search->best = found;
+    } else if (may_stand(&found) && !mtf_search_is_over(one.control)) {
+        search->near = found;
+        search->near_limit = limit;
     } else {
         mtf_variant_answer_clear(&found);
     }
@@ -215,6 +227,8 @@ static bool search_lower(Search *search, GError **error) {
         limit = done && !near ? next_limit(&search->room) : 0;
     }
     search->stopped = limit > 0 && mtf_search_is_over(control);
+    if (search->near_limit > 0)
+        mtf_variant_answer_clear(&search->near);
     if (search->room.fits.programs > 0)
         g_clear_error(&cause);
     else if (cause != NULL)

@@ -37,6 +37,8 @@ typedef struct {
     const MtfRowPrices *prices; /* of its memory; or NULL */
 } MtfFewLayers;
 
+typedef struct MtfVariantAnswer MtfVariantAnswer;
+
 typedef struct {
     const MtfGraph *written; /* by the user */
     const MtfMachine *machine;
@@ -71,9 +73,12 @@ typedef struct {
      * of their steps is shorter, however much of it is hidden (mtf_schedule_most_hidden), or as much as of
      * layouts made by hand (mesh_attempt.h); and those that begin too far behind it (variant_race.h). */
     double rival_seconds;
+    /* What a search of one variant on one mesh has found under the same limit: that variant's answer is moved
+     * from here rather than searched again. NULL: nothing is known. */
+    MtfVariantAnswer *known;
 } MtfVariantSearchOptions;
 
-typedef struct {
+struct MtfVariantAnswer {
     GArray *variants;   /* MtfStepCandidate: what a step may look like, the most promising first */
     int considered;     /* of these for the plan; the rest for the frontier alone */
     int variant;        /* the one that the rest is about */
@@ -91,7 +96,7 @@ typedef struct {
         enough; /* where nothing fits: bytes of a device within which a plan was found (software_search.h);
                             0: none was, or nobody looked */
     double wall_seconds; /* of the search, without the comparison of variants */
-} MtfVariantAnswer;
+};
 
 /* True with or without a plan that fits. Clear the answer in either case. */
 bool mtf_variant_search(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer,

@@ -294,9 +294,37 @@ static void end_lagging(Trial *trials, int own) {
             mtf_search_cancel(&trials[k].control);
 }
 
+static bool is_same(const MtfStepVariant *a, const MtfStepVariant *b) {
+    return MAX(1, a->microbatches) == MAX(1, b->microbatches) && a->recompute == b->recompute &&
+           a->recomputed_layers == b->recomputed_layers && a->offload == b->offload &&
+           a->offloaded_layers == b->offloaded_layers &&
+           MAX(1, a->key_parts) == MAX(1, b->key_parts) && MAX(1, a->ring) == MAX(1, b->ring);
+}
+
+/* Takes what is known of the trial's variant, and tells the others its step. */
+static bool take_known(Trial *trial) {
+    MtfVariantAnswer *known = trial->options->known, *found = &trial->found;
+    if (known == NULL || known->graph == NULL)
+        return false;
+    const MtfStepCandidate *searched =
+        &g_array_index(known->variants, MtfStepCandidate, known->variant);
+    if (!is_same(&searched->variant, &candidate_of(trial)->variant))
+        return false;
+    MtfVariantAnswer own = *found;
+    *found = *known;
+    *known = (MtfVariantAnswer){ .variants = known->variants };
+    found->variants = own.variants;
+    found->variant = own.variant;
+    found->given_up = own.given_up;
+    mtf_variant_race_posed(trial->race, trial->runner);
+    mtf_variant_race_start(trial->race, trial->runner, found->answer.step_seconds);
+    mtf_variant_race_enter(trial->race, trial->runner, found->answer.step_seconds);
+    return true;
+}
+
 static void search_trial(int i, void *data) {
     Trial *trial = (Trial *)data + i;
-    trial->done = search_variant(trial, 0, &trial->error);
+    trial->done = take_known(trial) || search_variant(trial, 0, &trial->error);
     trial->control.cost = MIN(mtf_variant_cost(&trial->found), trial->known);
     mtf_variant_race_posed(trial->race, trial->runner);
     mtf_variant_race_start(trial->race, trial->runner, INFINITY);

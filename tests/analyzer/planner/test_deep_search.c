@@ -226,9 +226,31 @@ static void a_search_of_all_begins_with_the_layout_of_the_few(void **state) {
     mtf_variant_answer_clear(&few);
 }
 
+/* Under less memory a search of all begins with what one variant on one mesh came to. */
+static void what_is_known_of_a_variant_is_not_searched_again(void **state) {
+    const Setup *setup = *state;
+    MtfVariantSearchOptions options = setup->options;
+    g_autoptr(GArray) mesh = g_array_new(FALSE, FALSE, sizeof(MtfMesh));
+    MtfVariantAnswer all = search(&options, G_MAXUINT);
+    MtfVariantSearchOptions one = mtf_variant_search_narrowed(&options, &all, mesh);
+    MtfVariantAnswer known = search(&one, G_MAXUINT);
+    const MtfGraph *graph = known.graph;
+    assert_non_null(graph);
+    options.known = &known;
+    MtfVariantAnswer again = search(&options, G_MAXUINT);
+    assert_ptr_equal(again.graph, graph); /* of a new search it would be another */
+    assert_null(known.graph);
+    assert_int_equal(again.answer.cost, all.answer.cost);
+    assert_int_equal(again.considered, all.considered);
+    mtf_variant_answer_clear(&again);
+    mtf_variant_answer_clear(&known);
+    mtf_variant_answer_clear(&all);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_few_layers_choose_as_all_do),
+        cmocka_unit_test(what_is_known_of_a_variant_is_not_searched_again),
         cmocka_unit_test(of_all_layers_the_next_best_kind_alone_is_measured),
         cmocka_unit_test(where_the_few_fit_nowhere_all_are_compared),
         cmocka_unit_test(a_choice_of_one_is_not_compared),
