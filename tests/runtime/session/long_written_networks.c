@@ -23,6 +23,7 @@ static const Network networks[] = {
     { "diffusion", "batch:3" },
     { "gan", "batch:3" },
     { "gat", "nodes:9;edges:21" },
+    { "gla", "batch:3;length:9;vocab:128" },
     { "mamba", "batch:3;length:7;tout:7;inner:6;vocab:128" },
     { "mixer", "batch:3;tok:7;ch:10" },
     { "retnet", "batch:3;length:7;mem:7;vocab:128" },
