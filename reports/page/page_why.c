@@ -37,10 +37,11 @@ static void add_rule_cost(GString *page, const MtfStepFacts *facts) {
     if (!(cost > 0) || !(rules > 0))
         return;
     g_autofree char *text = mtf_seconds_format(rules / 1e9);
-    mtf_markup(page,
-               "<p>The best rule layout, Mesh-TensorFlow's kind, costs %s: %.3g times as "
-               "much.</p>",
-               text, rules / cost);
+    g_autofree char *more = rules < 1.1 * cost
+                                ? g_strdup_printf("%.2g %% more", 100 * (rules / cost - 1))
+                                : g_strdup_printf("%.3g times as much", rules / cost);
+    mtf_markup(page, "<p>The best rule layout, Mesh-TensorFlow's kind, costs %s: %s.</p>", text,
+               rules > cost ? more : "as much");
 }
 
 void mtf_page_why(GString *page, const MtfStepFacts *facts, const cJSON *why) {

@@ -5,6 +5,7 @@
 #include "reports/facts/metrics_log.h"
 #include "reports/page/page.h"
 #include "reports/page/page_compare.h"
+#include "reports/page/page_sections.h"
 #include "tests/support/cases/report_plan.h"
 
 #include <math.h>
@@ -264,6 +265,28 @@ static void the_frontier_is_drawn_where_it_was_searched(void **state) {
     clear_found(&found);
 }
 
+/* A rule layout of nearly the same cost was called 1 times as much. */
+static void what_rules_cost_is_told_beside_the_plan(void **state) {
+    static const struct {
+        const char *search, *said;
+    } cases[] = { { "{\"cost\": 1000000, \"rule_cost\": 1023000}", "costs 1.02 ms: 2.3 % more." },
+                  { "{\"cost\": 1000000, \"rule_cost\": 1000000}", "costs 1 ms: as much." },
+                  { "{\"cost\": 1000000, \"rule_cost\": 1340000}",
+                    "costs 1.34 ms: 1.34 times as much." } };
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
+    cJSON *why = cJSON_CreateArray();
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        cJSON_Delete(plan->search);
+        plan->search = cJSON_Parse(cases[i].search);
+        g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
+        g_autoptr(GString) page = g_string_new(NULL);
+        mtf_page_why(page, facts, why);
+        assert_non_null(strstr(page->str, cases[i].said));
+    }
+    cJSON_Delete(why);
+}
+
 /* The texts of a page's labels, as "12 ms\n14 ms\n". */
 static char *labels_in(const char *page) {
     GString *labels = g_string_new(NULL);
@@ -343,6 +366,7 @@ int main(void) {
         cmocka_unit_test(plans_side_by_side_tell_what_differs),
         cmocka_unit_test(a_line_of_one_plan_is_beside_nothing_of_the_other),
         cmocka_unit_test(the_frontier_is_drawn_where_it_was_searched),
+        cmocka_unit_test(what_rules_cost_is_told_beside_the_plan),
         cmocka_unit_test(labels_of_points_close_together_differ),
         cmocka_unit_test(labels_of_memory_stand_apart),
         cmocka_unit_test(the_drawing_is_the_same_bytes_each_time),
