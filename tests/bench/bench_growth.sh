@@ -1,35 +1,42 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # What a search takes as devices, axes and layers grow. `ok` means: a plan was found, at a gap of at most
-# the given one where there is one, in no more than $most seconds where there are such. Processor time is that of
-# both threads.
+# the given one where there is one, in no more than $most seconds where there are such and $most_mib of memory, which is
+# looked at where GNU time is installed. Processor time is that of both threads.
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failed=0
-most=
+most='' most_mib=4096 peak=''
+[ ! -x /usr/bin/time ] || peak="/usr/bin/time -f %M -o $dir/peak"
 
 # row NAME GAP OPTION...: searches $dir/graph.json and prints one line; GAP - is any.
 row() {
     name=$1 gap=$2
     shift 2
-    /usr/bin/env bash -c 'TIMEFORMAT="%R %U"; time "$@"' row meshtf-plan search "$dir/graph.json" --json -o "$dir/plan.json" "$@" \
+    : >"$dir/peak"
+    # shellcheck disable=SC2086  # a command and its options
+    /usr/bin/env bash -c 'TIMEFORMAT="%R %U"; time "$@"' row $peak meshtf-plan search "$dir/graph.json" --json -o "$dir/plan.json" "$@" \
         >"$dir/out" 2>"$dir/err"
     # shellcheck disable=SC2046  # two numbers, apart on purpose
     set -- $(tail -n 1 "$dir/err")
     found=$(sed -n 's/^ *"gap": *\([0-9.e+-]*\),*$/\1/p' "$dir/out" | head -n 1)
-    awk -v name="$name" -v gap="$gap" -v found="$found" -v wall="$1" -v cpu="$2" -v most="$most" 'BEGIN {
-        good = found != "" && (gap == "-" || found <= gap) && (most == "" || wall <= most + 0)
-        printf "%-44s %8s %8.1f %8.1f  %s\n", name, (found == "" ? "none" : sprintf("%.3f", 100 * found)), wall, cpu, good ? "ok" : "SHORT"
+    awk -v name="$name" -v gap="$gap" -v found="$found" -v wall="$1" -v cpu="$2" -v most="$most" -v most_mib="$most_mib" \
+        -v peak="$(tail -n 1 "$dir/peak")" 'BEGIN {
+        good = found != "" && (gap == "-" || found <= gap) && (most == "" || wall <= most + 0) && peak / 1024 <= most_mib + 0
+        printf "%-44s %8s %8.1f %8.1f %6s  %s\n", name, (found == "" ? "none" : sprintf("%.3f", 100 * found)), wall, cpu,
+            (peak == "" ? "-" : sprintf("%.0f", peak / 1024)), good ? "ok" : "SHORT"
         exit !good }' || failed=1
 }
 
-printf '%-44s %8s %8s %8s\n' '' 'gap %' seconds cpu
+printf '%-44s %8s %8s %8s %6s\n' '' 'gap %' seconds cpu MiB
 echo 'devices: GPT-3 175B, batch 1536, TPU v4'
 meshtf-plan model gpt --preset gpt3-175b --batch 1536 -o "$dir/graph.json" >/dev/null
 for devices in 256 1024 4096; do
     row "rules, all meshes of $devices" 0 --devices "$devices" --machine tpu-v4 --layouts rule
 done
 row 'free layouts, 16x256' 0.01 --mesh 'a:16;b:256' --machine tpu-v4 --seconds 40
+most_mib=1536
 row 'free layouts, 16x16x16' 0.01 --mesh 'a:16;b:16;c:16' --machine tpu-v4 --gap 0.01
+most_mib=4096
 row 'free layouts, all meshes of 6144 TPU v5p' 0.02 --devices 6144 --machine tpu-v5p --gap 0.02
 meshtf-plan model llama --preset llama3.1-405b --batch 2048 --length 8192 -o "$dir/graph.json" >/dev/null
 row 'Llama 3.1 405B, 16384 H100, three axes' 0.02 --devices 16384 --machine h100 --max-mesh-dims 4 --gap 0.02
