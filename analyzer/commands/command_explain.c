@@ -9,6 +9,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/base/nearest_name.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -65,6 +66,20 @@ static int find_stage(const MtfPipelinePlan *pipeline, const char *name) {
     return has;
 }
 
+/* No node of the problem is called so; the nearest one may be meant. */
+static bool fail_node(const Explanation *e, const char *path, const char *name, GError **error) {
+    g_autoptr(GPtrArray) known = g_ptr_array_new();
+    int n = mtf_layout_problem_node_count(mtf_free_problem_get(e->problem));
+    for (int v = 0; v < n; v++)
+        g_ptr_array_add(known, (void *)(guintptr)mtf_free_problem_node_name(e->problem, v));
+    g_ptr_array_add(known, NULL);
+    g_autofree char *hint = mtf_did_you_mean(name, (const char *const *)known->pdata);
+    return mtf_input_error(error,
+                           "%s: \"%s\" is no operation, and no tensor that is kept apart from its "
+                           "operation%s",
+                           path, name, hint);
+}
+
 static bool prepare(Explanation *e, const char *path, const char *name, GError **error) {
     e->pipeline = mtf_pipeline_plan_load_any(path, error);
     if (e->pipeline == NULL)
@@ -84,10 +99,7 @@ static bool prepare(Explanation *e, const char *path, const char *name, GError *
         return mtf_input_error(error, "%s: its layout holds a choice that no search makes", path);
     e->node = mtf_free_problem_find_node(e->problem, name);
     if (e->node < 0)
-        return mtf_input_error(error,
-                               "%s: \"%s\" is no operation, and no tensor that is kept apart from "
-                               "its operation",
-                               path, name);
+        return fail_node(e, path, name, error);
     e->alternatives = mtf_alternatives(mtf_free_problem_get(e->problem), e->choice, e->node);
     return true;
 }

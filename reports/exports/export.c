@@ -2,6 +2,7 @@
 #include "reports/exports/export.h"
 
 #include "layouts/base/error.h"
+#include "layouts/base/nearest_name.h"
 #include "reports/exports/export_forms.h"
 #include "reports/exports/rank_places.h"
 #include "reports/facts/closest_rules.h"
@@ -24,6 +25,35 @@ static const struct {
     { "torchtitan", mtf_export_torchtitan },
 };
 
+/* Written from the plan's file, from where its ranks lie, and of pipelines alone. */
+static const char *const other_forms[] = { "onnx", "slurm", "rankfile", NULL };
+static const char *const pipeline_forms[] = { "torch-pipelining", "alpa", NULL };
+
+static char *fail_form(const char *to, GError **error) {
+    if (g_strv_contains(pipeline_forms, to)) {
+        mtf_input_error(error,
+                        "%s is for plans with stages, which this one has none of: search with "
+                        "--stages S, of 2 or more",
+                        to);
+        return NULL;
+    }
+    g_autoptr(GPtrArray) known = g_ptr_array_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(forms); i++)
+        g_ptr_array_add(known, (void *)(guintptr)forms[i].name);
+    for (int i = 0; other_forms[i] != NULL; i++)
+        g_ptr_array_add(known, (void *)(guintptr)other_forms[i]);
+    g_ptr_array_add(known, NULL);
+    const char *const *names = (const char *const *)known->pdata;
+    g_autofree char *hint = mtf_did_you_mean(to, names);
+    g_autofree char *list = g_strjoinv(", ", (char **)known->pdata);
+    mtf_input_error(
+        error,
+        "a plan cannot be exported to \"%s\"%s; the forms are %s; pipelines: "
+        "torch-pipelining, megatron, deepspeed, torchtitan, alpa, onnx, slurm, rankfile",
+        to, hint, list);
+    return NULL;
+}
+
 char *mtf_export(const MtfStepFacts *facts, const MtfExportRequest *request, GError **error) {
     bool slurm = strcmp(request->to, "slurm") == 0;
     if (slurm || strcmp(request->to, "rankfile") == 0) {
@@ -33,18 +63,10 @@ char *mtf_export(const MtfStepFacts *facts, const MtfExportRequest *request, GEr
         return slurm ? mtf_rank_places_slurm(&places)
                      : mtf_rank_places_rankfile(&places, request->hosts, error);
     }
-    g_autoptr(GString) names = g_string_new(NULL);
-    for (gsize i = 0; i < G_N_ELEMENTS(forms); i++) {
+    for (gsize i = 0; i < G_N_ELEMENTS(forms); i++)
         if (strcmp(forms[i].name, request->to) == 0)
             return forms[i].write(facts, error);
-        g_string_append_printf(names, "%s, ", forms[i].name);
-    }
-    mtf_input_error(
-        error,
-        "a plan cannot be exported to \"%s\"; the forms are %sonnx, slurm, rankfile; pipelines: "
-        "torch-pipelining, megatron, deepspeed, torchtitan, alpa, onnx, slurm, rankfile",
-        request->to, names->str);
-    return NULL;
+    return fail_form(request->to, error);
 }
 
 /* ---- What the forms share ------------------------------------------------------------------ */
