@@ -315,18 +315,39 @@ static double end_of_step(const MtfPipelinePlan *pipeline, const MtfStageSeconds
     return step;
 }
 
+/* What a stage of an asynchronous pipeline does once a step, and waits for of what others send it then. */
+static double once_of_stage(const MtfPipelinePlan *pipeline, const MtfStageSeconds *seconds,
+                            const MtfRoutePrice *prices, int stage) {
+    double sent = 0;
+    for (int i = 0; i < mtf_pipeline_transfers(pipeline); i++) {
+        const MtfStageTransfer *t = mtf_pipeline_transfer(pipeline, i);
+        sent = t->once && t->to == stage ? fmax(sent, prices[i].seconds) : sent;
+    }
+    return sent + seconds[stage].once;
+}
+
+static MtfPipelineRun *run_steady(const MtfPipelinePlan *pipeline, const MtfStageSeconds *seconds,
+                                  const MtfRoutePrice *prices, const MtfStageTimes *times) {
+    int n = (int)pipeline->stages->len;
+    g_autofree double *once = g_new(double, n);
+    for (int s = 0; s < n; s++)
+        once[s] = once_of_stage(pipeline, seconds, prices, s);
+    MtfSteadyTimes steady = { times, once, mtf_pipeline_steps_ahead(pipeline) };
+    return mtf_pipeline_run_steady(pipeline->order, &steady);
+}
+
 static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
                     const MtfStageSeconds *seconds, int64_t memory_limit) {
     mtf_pipeline_choose_transfers(pipeline, machine);
     g_autofree MtfRoutePrice *prices = mtf_pipeline_transfer_prices(pipeline, machine);
     g_autofree MtfStageTimes *times = stage_times(pipeline, machine, seconds, prices);
     bool steady = mtf_pipeline_is_asynchronous(pipeline->schedule);
-    g_autoptr(MtfPipelineRun) run = steady ? mtf_pipeline_run_steady(pipeline->order, times)
+    g_autoptr(MtfPipelineRun) run = steady ? run_steady(pipeline, seconds, prices, times)
                                            : mtf_pipeline_run_new(pipeline->order, times);
     pipeline->predicted = cJSON_CreateObject();
     /* What the host adds to a step comes once. */
     mtf_json_add_number(pipeline->predicted, "step_seconds",
-                        end_of_step(pipeline, seconds, prices, run) +
+                        (steady ? run->period : end_of_step(pipeline, seconds, prices, run)) +
                             mtf_machine_step_seconds(machine));
     mtf_json_add_number(pipeline->predicted, "makespan_seconds", run->makespan);
     mtf_json_add_number(pipeline->predicted, "span_seconds", run->span);

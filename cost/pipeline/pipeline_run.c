@@ -136,6 +136,12 @@ static MtfPipelineRun *new_run(const MtfPipelineOrder *order) {
     return run;
 }
 
+/* What differs by less than a rounding is the same. */
+static double bubble_of(const MtfPipelineRun *run) {
+    double waits = run->span - run->ideal;
+    return waits > 1e-12 * run->span ? waits / run->span : 0;
+}
+
 static void sum_up(MtfPipelineRun *run) {
     for (int r = 0; r < run->ranks; r++) {
         if (isnan(run->first[r]))
@@ -144,7 +150,7 @@ static void sum_up(MtfPipelineRun *run) {
         run->span = MAX(run->span, run->last[r] - run->first[r]);
         run->ideal = MAX(run->ideal, run->busy[r]);
     }
-    run->bubble = run->span > 0 ? (run->span - run->ideal) / run->span : 0;
+    run->bubble = bubble_of(run);
 }
 
 static void player_init(Player *player, const MtfPipelineOrder *order, const MtfStageTimes *times) {
@@ -173,22 +179,121 @@ MtfPipelineRun *mtf_pipeline_run_new(const MtfPipelineOrder *order, const MtfSta
     return player_finish(&player);
 }
 
-MtfPipelineRun *mtf_pipeline_run_steady(const MtfPipelineOrder *order, const MtfStageTimes *times) {
+/* ---- Steps that overlap ---------------------------------------------------------------------- */
+
+/* Steps that are played until they take equally long, and over which that is measured. */
+#define SETTLING_STEPS 32
+#define STEADY_STEPS 32
+
+MtfPipelineOrder *mtf_pipeline_steady_order(const MtfPipelineOrder *order) {
     int m = order->microbatches;
-    g_autoptr(MtfPipelineOrder) steady = mtf_pipeline_order_new(
-        order->ranks, order->stages, m + mtf_pipeline_lookahead(order, 0), MTF_STAGES_LOOP);
-    Player player;
+    MtfPipelineOrder *steady =
+        mtf_pipeline_order_new(order->ranks, order->stages, m, MTF_STAGES_LOOP);
     for (int s = 0; s < order->stages; s++)
         for (int i = 0; i < m; i++) {
             int ahead = mtf_pipeline_lookahead(order, s);
-            mtf_pipeline_order_add(steady, MTF_WORK_FORWARD, s, i + ahead);
+            mtf_pipeline_order_add(steady, MTF_WORK_FORWARD, s, (i + ahead) % m);
             mtf_pipeline_order_add(steady, MTF_WORK_BACKWARD, s, i);
         }
-    player_init(&player, steady, times);
-    for (int s = 0; s < order->stages; s++)
-        for (int i = 0; i < mtf_pipeline_lookahead(order, s); i++)
-            player.forward[mtf_pipeline_pair(steady, s, i)] = 0;
-    return player_finish(&player);
+    return steady;
+}
+
+/* Micro-batches of all steps have numbers of their own: forward[s][n] and gradient[s][n] are when they are done,
+ * free[s] when a stage has done what it had to, done[t] when all have done the passes of step t. */
+typedef struct {
+    const MtfPipelineOrder *order;
+    const MtfSteadyTimes *times;
+    MtfPipelineRun *run; /* of the last step */
+    int n, last;         /* numbers of a stage; the last step */
+    double *forward, *gradient, *free, *done;
+} Steady;
+
+static double pass_seconds(const MtfStageTimes *times, MtfPipelineWork work) {
+    return work == MTF_WORK_FORWARD ? times->forward
+                                    : times->input_gradient + times->weight_gradient;
+}
+
+/* A stage's pass, which begins when what it reads has come at `ready`. */
+static double play_pass(Steady *p, int s, int turn, MtfPipelineWork work, double ready) {
+    MtfPipelineRun *run = p->run;
+    int m = p->order->microbatches, step = turn / m;
+    double begin = fmax(p->free[s], ready);
+    p->free[s] = begin + pass_seconds(&p->times->times[s], work);
+    if (step < p->last)
+        return p->free[s];
+    int place = 2 * (turn % m) + (work != MTF_WORK_FORWARD);
+    run->time[s][place] = (MtfActionTime){ begin, p->free[s] };
+    run->first[s] = isnan(run->first[s]) ? begin : run->first[s];
+    run->last[s] = p->free[s];
+    run->busy[s] += p->free[s] - begin;
+    return p->free[s];
+}
+
+static void play_turn(Steady *p, int s, int turn) {
+    const MtfStageTimes *times = p->times->times;
+    int ahead = turn + mtf_pipeline_lookahead(p->order, s);
+    bool first = s == 0, last = s == p->order->stages - 1;
+    double input = first ? 0 : p->forward[(s - 1) * p->n + ahead] + times[s - 1].transfer_forward;
+    p->forward[s * p->n + ahead] = play_pass(p, s, turn, MTF_WORK_FORWARD, input);
+    double above = last ? 0 : p->gradient[(s + 1) * p->n + turn] + times[s + 1].transfer_backward;
+    p->gradient[s * p->n + turn] = play_pass(p, s, turn, MTF_WORK_BACKWARD, above);
+}
+
+/* The last stage first: what others send it was sent a turn before. */
+static void play_step(Steady *p, int step) {
+    int m = p->order->microbatches, known = step - p->times->ahead;
+    for (int turn = step * m; turn < (step + 1) * m; turn++)
+        for (int s = p->order->stages - 1; s >= 0; s--)
+            play_turn(p, s, turn);
+    for (int s = 0; s < p->order->stages; s++)
+        p->done[step] = fmax(p->done[step], p->free[s]);
+    for (int s = 0; s < p->order->stages; s++)
+        p->free[s] = fmax(p->free[s], known >= 0 ? p->done[known] : 0) + p->times->once[s];
+}
+
+static void show_from_zero(MtfPipelineRun *run, int actions) {
+    double begin = INFINITY;
+    for (int r = 0; r < run->ranks; r++)
+        begin = fmin(begin, run->first[r]);
+    for (int r = 0; r < run->ranks; r++) {
+        for (int i = 0; i < actions; i++) {
+            run->time[r][i].begin -= begin;
+            run->time[r][i].end -= begin;
+        }
+        run->first[r] -= begin;
+        run->last[r] -= begin;
+    }
+}
+
+/* What the busiest stage waits for; the rest of its time is what it computes. */
+static void sum_up_steady(const Steady *p, double period) {
+    MtfPipelineRun *run = p->run;
+    show_from_zero(run, 2 * p->order->microbatches);
+    sum_up(run);
+    int busiest = 0;
+    for (int s = 1; s < run->ranks; s++)
+        if (run->busy[s] + p->times->once[s] > run->busy[busiest] + p->times->once[busiest])
+            busiest = s;
+    run->period = period;
+    run->ideal = run->busy[busiest];
+    run->span = fmax(run->ideal, period - p->times->once[busiest]);
+    run->bubble = bubble_of(run);
+}
+
+MtfPipelineRun *mtf_pipeline_run_steady(const MtfPipelineOrder *order,
+                                        const MtfSteadyTimes *times) {
+    int stages = order->stages, steps = SETTLING_STEPS + STEADY_STEPS;
+    g_autoptr(MtfPipelineOrder) steady = mtf_pipeline_steady_order(order);
+    Steady p = { order, times, new_run(steady), .last = steps - 1 };
+    p.n = steps * order->microbatches + mtf_pipeline_lookahead(order, 0);
+    g_autofree double *forward = p.forward = g_new0(double, (gsize)stages *(gsize)p.n);
+    g_autofree double *gradient = p.gradient = g_new0(double, (gsize)stages *(gsize)p.n);
+    g_autofree double *own = p.free = g_new0(double, stages);
+    g_autofree double *done = p.done = g_new0(double, steps);
+    for (int step = 0; step < steps; step++)
+        play_step(&p, step);
+    sum_up_steady(&p, (done[steps - 1] - done[SETTLING_STEPS - 1]) / STEADY_STEPS);
+    return p.run;
 }
 
 void mtf_pipeline_run_free(MtfPipelineRun *run) {

@@ -38,15 +38,28 @@ typedef struct {
     MtfActionTime **time;        /* [ranks][actions of the rank] */
     double *first, *last, *busy; /* [ranks]: first begin, last end, sum of what it computes */
     double makespan, span, ideal, bubble;
+    double period; /* of steps that overlap: from one to the next */
 } MtfPipelineRun;
 
 /* Runs a checked order; times[stage]. Free with mtf_pipeline_run_free. */
 MtfPipelineRun *mtf_pipeline_run_new(const MtfPipelineOrder *order, const MtfStageTimes *times);
-/* The same of one step of an asynchronous pipeline (layouts/pipeline/pipeline_delay.h) among many: the
- * order of each rank is that of its backward passes, each behind the forward pass of the micro-batch that
- * lies ahead, and those in between were done the step before. All begin together, since ranks agree on
- * each step. */
-MtfPipelineRun *mtf_pipeline_run_steady(const MtfPipelineOrder *order, const MtfStageTimes *times);
+
+/* How steps of an asynchronous pipeline follow one another. */
+typedef struct {
+    const MtfStageTimes *times; /* [stages] */
+    const double *once;         /* [stages]: what a stage does behind a step's passes */
+    int ahead; /* steps that a rank may be ahead of what all have done: above that it waits for them */
+} MtfSteadyTimes;
+
+/* The order in which a stage of an asynchronous pipeline (layouts/pipeline/pipeline_delay.h) does the passes of one
+ * step among many: its backward passes, each behind the forward pass of the micro-batch that lies ahead, by
+ * their numbers in the steps that they belong to. */
+MtfPipelineOrder *mtf_pipeline_steady_order(const MtfPipelineOrder *order);
+
+/* One such step, in that order, after so many that each takes as long as the others: `period`. What is shown of it
+ * begins at 0. The busiest stage waits for the bubble's share of what it does not do once a step. */
+MtfPipelineRun *mtf_pipeline_run_steady(const MtfPipelineOrder *order, const MtfSteadyTimes *times);
+
 void mtf_pipeline_run_free(MtfPipelineRun *run);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPipelineRun, mtf_pipeline_run_free)
 

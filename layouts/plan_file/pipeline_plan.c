@@ -253,6 +253,19 @@ int mtf_pipeline_stage_slots(const MtfPipelinePlan *pipeline, int stage, int *sl
     return counts[stage];
 }
 
+bool mtf_pipeline_steps_overlap(const MtfPipelinePlan *pipeline) {
+    return pipeline->schedule != NULL && mtf_pipeline_is_asynchronous(pipeline->schedule);
+}
+
+int mtf_pipeline_steps_ahead(const MtfPipelinePlan *pipeline) {
+    if (!mtf_pipeline_steps_overlap(pipeline))
+        return 0;
+    for (guint i = 0; i < pipeline->split->transfers->len; i++)
+        if (g_array_index(pipeline->split->transfers, MtfStageTransfer, i).once)
+            return 0;
+    return mtf_pipeline_delay(pipeline->schedule, pipeline->order, 0);
+}
+
 MtfStageExecution mtf_pipeline_stage_execution(const MtfPipelinePlan *pipeline, int stage) {
     const MtfPipelineOrder *order = pipeline->order;
     g_autofree int *slots = g_new(int, order->microbatches);

@@ -54,6 +54,14 @@ const MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int st
 /* How many slots a stage has for micro-batches, and which each has: slots[microbatch] (pipeline_slots.h). */
 int mtf_pipeline_stage_slots(const MtfPipelinePlan *pipeline, int stage, int *slots);
 
+/* Whether steps begin before those before them have ended: of asynchronous schedules. */
+bool mtf_pipeline_steps_overlap(const MtfPipelinePlan *pipeline);
+
+/* How many steps a rank may be ahead of what all ranks know to be done: 0 where steps do not overlap or where
+ * anything travels once a step (sums for clipping), which all wait for; else as many as the weights of the
+ * first stage lag, which no rank need wait for. */
+int mtf_pipeline_steps_ahead(const MtfPipelinePlan *pipeline);
+
 /* What the schedule and the order of passes ask of a stage. */
 MtfStageExecution mtf_pipeline_stage_execution(const MtfPipelinePlan *pipeline, int stage);
 

@@ -79,8 +79,8 @@ static void draw_pass(const Picture *p, const MtfPipelineAction *action, const M
 
 /* What the domain holds, as a line of steps filled down to the band's foot. */
 static void draw_memory(const Picture *p, int domain, double foot) {
-    const MtfPipelineOrder *order = p->facts->pipeline->order;
-    double held = mtf_pipeline_domain_fixed(p->facts, domain), most = 0;
+    const MtfPipelineOrder *order = p->facts->order;
+    double held = mtf_pipeline_domain_begins_with(p->facts, domain), most = 0;
     GString *path = g_string_new(NULL);
     g_string_append_printf(path, "M%.1f %.1fV%.2f", LEFT, foot, foot - BAND * held / p->most);
     for (int i = 0; i < mtf_pipeline_length(order, domain); i++) {
@@ -107,7 +107,7 @@ static void draw_memory(const Picture *p, int domain, double foot) {
 /* ---- The picture --------------------------------------------------------------------------- */
 
 static void draw_domain(const Picture *p, int domain) {
-    const MtfPipelineOrder *order = p->facts->pipeline->order;
+    const MtfPipelineOrder *order = p->facts->order;
     double y = TOP + ROW * domain;
     mtf_markup(p->page,
                "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">domain %d</text>"
@@ -133,7 +133,7 @@ static bool occurs(const MtfPipelineOrder *order, MtfPipelineWork work) {
 static void add_legend(const Picture *p) {
     g_string_append(p->page, "<ul class=\"legend\">");
     for (gsize w = 0; w < G_N_ELEMENTS(works); w++)
-        if (occurs(p->facts->pipeline->order, works[w].work))
+        if (occurs(p->facts->order, works[w].work))
             mtf_markup(p->page, "<li><span class=\"swatch\" style=\"background:%s\"></span>%s</li>",
                        mtf_palette_area(works[w].area), works[w].name);
     mtf_markup(p->page,
@@ -144,7 +144,7 @@ static void add_legend(const Picture *p) {
 
 void mtf_pipeline_picture(GString *page, const MtfPipelineFacts *facts, const MtfPipelineRun *run,
                           double seconds) {
-    const MtfPipelineOrder *order = facts->pipeline->order;
+    const MtfPipelineOrder *order = facts->order;
     Picture p = { page, facts, run, shown_until(order, run, seconds), 0 };
     for (int domain = 0; domain < order->ranks; domain++)
         p.most = MAX(p.most, mtf_pipeline_domain_bytes(facts, domain));

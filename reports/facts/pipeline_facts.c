@@ -3,6 +3,7 @@
 
 #include "cost/memory/arena.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/plan_file/pipeline_transfers.h"
 
 #include <math.h>
 
@@ -65,6 +66,36 @@ static bool read_machine(MtfPipelineFacts *facts, GError **error) {
     return true;
 }
 
+/* What a stage does once a step, and waits for of what others send it then, as the prediction has it. */
+static double once_of_stage(const MtfPipelineFacts *facts, int stage) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(facts->pipeline->predicted, "stages");
+    double once = mtf_json_number_of(cJSON_GetArrayItem(list, stage), "once_seconds", 0), sent = 0;
+    for (int i = 0; facts->prices != NULL && i < mtf_pipeline_transfers(facts->pipeline); i++) {
+        const MtfStageTransfer *t = mtf_pipeline_transfer(facts->pipeline, i);
+        sent = t->once && t->to == stage ? fmax(sent, facts->prices[i].seconds) : sent;
+    }
+    return once + sent;
+}
+
+static MtfPipelineRun *predicted_run(const MtfPipelineFacts *facts) {
+    const MtfPipelineOrder *order = facts->pipeline->order;
+    if (!mtf_pipeline_steps_overlap(facts->pipeline))
+        return mtf_pipeline_run_new(order, facts->times);
+    g_autofree double *once = g_new(double, order->stages);
+    for (int s = 0; s < order->stages; s++)
+        once[s] = once_of_stage(facts, s);
+    MtfSteadyTimes steady = { facts->times, once, mtf_pipeline_steps_ahead(facts->pipeline) };
+    return mtf_pipeline_run_steady(order, &steady);
+}
+
+double mtf_pipeline_domain_begins_with(const MtfPipelineFacts *facts, int domain) {
+    double fixed = mtf_pipeline_domain_fixed(facts, domain);
+    if (!mtf_pipeline_steps_overlap(facts->pipeline))
+        return fixed;
+    int in_flight = mtf_pipeline_stage(facts->pipeline, domain)->layout->execution.stage.in_flight;
+    return fixed + (in_flight - 1) * facts->stages[domain].per_flight;
+}
+
 MtfPipelineFacts *mtf_pipeline_facts_new(const MtfPipelinePlan *pipeline, GError **error) {
     g_autoptr(MtfPipelineFacts) facts = g_new0(MtfPipelineFacts, 1);
     int n = pipeline->order->stages;
@@ -77,7 +108,10 @@ MtfPipelineFacts *mtf_pipeline_facts_new(const MtfPipelinePlan *pipeline, GError
     if (!read_machine(facts, error))
         return NULL;
     read_all_times(facts);
-    facts->run = mtf_pipeline_run_new(pipeline->order, facts->times);
+    facts->order = mtf_pipeline_steps_overlap(facts->pipeline)
+                       ? mtf_pipeline_steady_order(pipeline->order)
+                       : mtf_pipeline_order_copy(pipeline->order);
+    facts->run = predicted_run(facts);
     return g_steal_pointer(&facts);
 }
 
@@ -85,6 +119,7 @@ void mtf_pipeline_facts_free(MtfPipelineFacts *facts) {
     if (facts == NULL)
         return;
     mtf_pipeline_run_free(facts->run);
+    mtf_pipeline_order_free(facts->order);
     mtf_machine_free(facts->machine);
     g_free(facts->prices);
     g_free(facts->times);
@@ -109,7 +144,7 @@ static const MtfRunPass *last_pass(const MtfRunTrace *trace, int rank,
 /* Times of a domain's passes, from the trace's beginning. */
 static bool note_domain(const MtfPipelineFacts *facts, const MtfRunTrace *trace, int domain,
                         MtfPipelineRun *run) {
-    const MtfPipelineOrder *order = facts->pipeline->order;
+    const MtfPipelineOrder *order = facts->order;
     int rank = mtf_pipeline_first_device(facts->pipeline, domain);
     run->first[domain] = INFINITY;
     run->last[domain] = 0;
@@ -142,8 +177,8 @@ static void begin_at_zero(const MtfPipelineOrder *order, MtfPipelineRun *run) {
 }
 
 MtfPipelineRun *mtf_pipeline_traced(const MtfPipelineFacts *facts, const MtfRunTrace *trace) {
-    const MtfPipelineOrder *order = facts->pipeline->order;
-    g_autoptr(MtfPipelineRun) run = mtf_pipeline_run_new(order, facts->times);
+    const MtfPipelineOrder *order = facts->order;
+    g_autoptr(MtfPipelineRun) run = predicted_run(facts);
     for (int d = 0; d < order->ranks; d++)
         if (!note_domain(facts, trace, d, run))
             return NULL;

@@ -20,8 +20,10 @@ typedef struct {
 
 typedef struct {
     const MtfPipelinePlan *pipeline; /* borrowed */
-    MtfStageTimes *times;            /* [stages] */
-    MtfStageFacts *stages;           /* [stages] */
+    MtfPipelineOrder
+        *order; /* of the passes that are shown: of one step among many where these overlap */
+    MtfStageTimes *times;  /* [stages] */
+    MtfStageFacts *stages; /* [stages] */
     MtfPipelineRun *run;
     double step_seconds;
     double limit;          /* bytes a device: of the first stage's search, or 0 */
@@ -49,6 +51,10 @@ char *mtf_pipeline_stages_on(const MtfPipelineFacts *facts, int device, int *dom
 /* Bytes that a device of the domain needs, and those of them that do not depend on micro-batches. */
 double mtf_pipeline_domain_bytes(const MtfPipelineFacts *facts, int domain);
 double mtf_pipeline_domain_fixed(const MtfPipelineFacts *facts, int domain);
+
+/* Bytes of a device before the passes that are shown: what does not depend on micro-batches, and of steps that overlap
+ * the micro-batches in flight. */
+double mtf_pipeline_domain_begins_with(const MtfPipelineFacts *facts, int domain);
 
 /* Bytes that an action of the order adds to what its domain holds while it runs, and takes away when
  * it is over. */

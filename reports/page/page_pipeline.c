@@ -99,18 +99,32 @@ static void add_schedules_tried(GString *page, const cJSON *tried) {
     g_string_append(page, "</tbody></table>");
 }
 
-static void add_schedule(GString *page, const MtfPipelineFacts *facts) {
-    g_autofree char *order = mtf_pipeline_format(facts->pipeline->order);
+static void add_schedule_words(GString *page, const MtfPipelineFacts *facts) {
     g_autofree char *makespan = mtf_seconds_format(facts->run->makespan);
     g_autofree char *ideal = mtf_seconds_format(facts->run->ideal);
     g_autofree char *rest = mtf_seconds_format(facts->step_seconds - facts->run->makespan);
+    g_autofree char *period = mtf_seconds_format(facts->run->period);
+    if (facts->run->period > 0)
+        mtf_markup(
+            page,
+            "<p>One step among many: a domain does the forward passes of micro-batches that "
+            "lie ahead, some of the next steps; the last domain is the first to do a step. Steps begin %s after one another, of which "
+            "the passes of the busiest domain take %s. What comes once a step is not drawn: "
+            "sums, clipping, updates.</p>",
+            period, ideal);
+    else
+        mtf_markup(page,
+                   "<p>The passes take %s from the first to the last; the busiest domain computes "
+                   "for %s of them. What comes once a step takes %s more and is not drawn: sums, "
+                   "clipping, updates, and what the software's host adds.</p>",
+                   makespan, ideal, rest);
+}
+
+static void add_schedule(GString *page, const MtfPipelineFacts *facts) {
+    g_autofree char *order = mtf_pipeline_format(facts->pipeline->order);
     mtf_page_section(page, "schedule", "The schedule");
     mtf_pipeline_picture(page, facts, facts->run, 0);
-    mtf_markup(page,
-               "<p>The passes take %s from the first to the last; the busiest domain computes for "
-               "%s of them. What comes once a step takes %s more and is not drawn: sums, clipping, "
-               "updates, and what the software's host adds.</p>",
-               makespan, ideal, rest);
+    add_schedule_words(page, facts);
     add_schedules_tried(page,
                         cJSON_GetObjectItemCaseSensitive(facts->pipeline->predicted, "schedules"));
     mtf_markup(page,

@@ -263,14 +263,19 @@ int64_t mtf_stage_run_spans(const MtfStageRun *run) {
     return spans;
 }
 
-double mtf_stage_run_share_loss(const MtfStageRun *run, MPI_Comm control, double loss) {
+int mtf_stage_run_loss_rank(const MtfStageRun *run) {
     const MtfPipelinePlan *pipeline = run->pipeline;
     if (pipeline->order->ranks == 1)
-        return loss;
+        return -1;
     int stage = 0;
     while (mtf_pipeline_stage(pipeline, stage)->graph->loss < 0)
         stage++;
-    int root = mtf_pipeline_first_device(pipeline, pipeline->order->rank_of_stage[stage]);
-    mtf_mpi_require(MPI_Bcast(&loss, 1, MPI_DOUBLE, root, control), "MPI_Bcast");
+    return mtf_pipeline_first_device(pipeline, pipeline->order->rank_of_stage[stage]);
+}
+
+double mtf_stage_run_share_loss(const MtfStageRun *run, MPI_Comm control, double loss) {
+    int root = mtf_stage_run_loss_rank(run);
+    if (root >= 0)
+        mtf_mpi_require(MPI_Bcast(&loss, 1, MPI_DOUBLE, root, control), "MPI_Bcast");
     return loss;
 }

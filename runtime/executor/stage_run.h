@@ -109,6 +109,9 @@ bool mtf_stage_run_shares_memory(const MtfStageRun *run);
 /* The spans of one step in a trace. */
 int64_t mtf_stage_run_spans(const MtfStageRun *run);
 
+/* The rank that tells others the loss; -1 where each has it. */
+int mtf_stage_run_loss_rank(const MtfStageRun *run);
+
 /* Collective over `control`: the loss, which the ranks of its stage hold, on all ranks. */
 double mtf_stage_run_share_loss(const MtfStageRun *run, MPI_Comm control, double loss);
 

@@ -245,6 +245,7 @@ void mtf_session_close(MtfSession *session) {
     mtf_pair_text_clear(&session->pair_text);
     mtf_tokenizer_free(session->tokenizer);
     g_free(session->records);
+    g_free(session->agreements);
     g_free(session->scores);
     if (session->folder >= 0)
         close(session->folder);
@@ -271,10 +272,14 @@ static double mesh_loss(const MtfWorker *worker, MPI_Comm ranks) {
     return value;
 }
 
-double mtf_session_loss(const MtfSession *session) {
+/* That of a rank whose stage makes it; 0 of the others. */
+static double own_loss(const MtfSession *session) {
     const MtfStageChunk *holder = mtf_stage_run_loss_chunk(session->stage);
-    double loss = holder != NULL ? mesh_loss(holder->slots[0].worker, session->stage->domain) : 0;
-    return mtf_stage_run_share_loss(session->stage, session->control, loss);
+    return holder != NULL ? mesh_loss(holder->slots[0].worker, session->stage->domain) : 0;
+}
+
+double mtf_session_loss(const MtfSession *session) {
+    return mtf_stage_run_share_loss(session->stage, session->control, own_loss(session));
 }
 
 static double counted_seconds(const MtfTraffic *counted) {
@@ -291,11 +296,14 @@ static double communication_seconds(const MtfSession *session) {
     return seconds;
 }
 
-/* One sentence on a loss that is not finite; on all ranks, while the step's variables still stand.
+/* One sentence on a loss that is not finite, on all ranks; with its cause while the step's variables still stand,
+ * as they do not where later steps have begun.
  */
 static bool blame(MtfSession *session, const MtfStepRecord *record, GError **error) {
     const char *what = isnan(record->loss) ? "not a number" : "infinite";
-    g_autofree char *cause = mtf_first_nan(session->stage, session->control, record->step);
+    g_autofree char *cause = record->step == session->begun
+                                 ? mtf_first_nan(session->stage, session->control, record->step)
+                                 : NULL;
     GString *text = g_string_new(NULL);
     g_string_printf(text, "the loss of step %" PRId64 " is %s", record->step, what);
     if (record->step > session->done + 1)
@@ -304,23 +312,62 @@ static bool blame(MtfSession *session, const MtfStepRecord *record, GError **err
     if (cause != NULL)
         g_string_append_printf(text, ": %s", cause);
     g_string_append(text, ": a smaller learning rate may help");
+    if (record->step < session->begun)
+        g_string_append(text, "; a run with --metrics FILE says what was so first");
     g_set_error_literal(error, MTF_ERROR, MTF_ERROR_FAILED, text->str);
     g_string_free(text, TRUE);
     return false;
 }
 
-/* The first half of a step, the loss, and what the ranks have to tell each other once a step:
- * whether one has failed, what signals have asked of any. */
-static bool compute(MtfSession *session, MtfStepRecord *record, int *asked, GError **error) {
+static MtfStepRecord *record_of(const MtfSession *session, int64_t step) {
+    return &session->records[step - session->done - 1];
+}
+
+static MtfAgreement *agreement_of(const MtfSession *session, int64_t step) {
+    return &session->agreements[step % (session->ahead + 1)];
+}
+
+/* The first half of a step, and what this rank has to tell the others once a step: the loss, whether it has
+ * failed, what signals have asked of it. */
+static void begin_agreement(MtfSession *session, MtfStepRecord *record) {
     GError *local = NULL;
+    MtfAgreement *agreement = agreement_of(session, record->step);
     mtf_stage_run_compute(session->stage, record->step, &local);
     record->has_no_loss = mtf_session_graph(session)->loss < 0;
-    record->loss = record->has_no_loss ? 0 : mtf_session_loss(session);
-    *asked = (int)mtf_stop_signals_take() | (isfinite(record->loss) ? 0 : LOSS_IS_BAD);
-    if (!mtf_agree_on(session->control, local, asked, error))
+    double loss = record->has_no_loss ? 0 : own_loss(session);
+    int asked = (int)mtf_stop_signals_take() | (isfinite(loss) ? 0 : LOSS_IS_BAD);
+    mtf_agreement_begin(agreement, session->control, local, asked);
+    mtf_agreement_share(agreement, loss,
+                        record->has_no_loss ? -1 : mtf_stage_run_loss_rank(session->stage));
+    session->begun = record->step;
+}
+
+/* What all have told of the next step that is not known yet; `*asked` becomes the most that was asked. */
+static bool end_agreement(MtfSession *session, int *asked, GError **error) {
+    MtfStepRecord *record = record_of(session, ++session->agreed);
+    MtfAgreement *agreement = agreement_of(session, record->step);
+    int of_step = 0;
+    if (!mtf_agreement_end(agreement, &of_step, error))
         return false;
-    if (*asked >= LOSS_IS_BAD)
-        return blame(session, record, error);
+    record->loss = agreement->value;
+    *asked = MAX(*asked, of_step);
+    return of_step < LOSS_IS_BAD || blame(session, record, error);
+}
+
+static void drop_agreements(MtfSession *session) {
+    while (session->agreed < session->begun)
+        mtf_agreement_drop(agreement_of(session, ++session->agreed));
+}
+
+/* The first half of a step; then all ranks know of those that none of them need wait for, and of all before the
+ * variables are looked at. */
+static bool compute(MtfSession *session, MtfStepRecord *record, int *asked, GError **error) {
+    begin_agreement(session, record);
+    bool last = record->step == session->stage->until;
+    *asked = 0;
+    while (session->agreed < record->step - (last ? 0 : session->ahead))
+        if (!end_agreement(session, asked, error))
+            return false;
     return true;
 }
 
@@ -402,9 +449,21 @@ static bool evaluate(MtfSession *session, MtfStepRecord *record, GError **error)
     return true;
 }
 
+/* Writes what is known of steps, in their order. */
+static bool tell_steps(MtfSession *session, GError **error) {
+    GError *local = NULL;
+    for (; session->told < session->agreed; session->told++)
+        if (session->rank == 0 && local == NULL)
+            mtf_metrics_add(session->metrics, record_of(session, session->told + 1), &local);
+    if (session->options->metrics != NULL)
+        return mtf_agree(session->control, local, error);
+    g_clear_error(&local);
+    return true;
+}
+
 /* A step and what is said of it; `*asked` becomes what signals asked of any rank. */
 static bool train_step(MtfSession *session, int64_t step, int *asked, GError **error) {
-    MtfStepRecord *record = &session->records[step - session->done - 1];
+    MtfStepRecord *record = record_of(session, step);
     double start = MPI_Wtime(), processor_start = mtf_processor_seconds();
     record->step = step;
     set_watches(session, step);
@@ -416,13 +475,7 @@ static bool train_step(MtfSession *session, int64_t step, int *asked, GError **e
     describe_step(session, record);
     if (is_evaluated(session, step) && !evaluate(session, record, error))
         return false;
-    GError *local = NULL;
-    if (session->rank == 0)
-        mtf_metrics_add(session->metrics, record, &local);
-    if (session->options->metrics != NULL)
-        return mtf_agree(session->control, local, error);
-    g_clear_error(&local);
-    return true;
+    return tell_steps(session, error);
 }
 
 static void say_asked(const MtfSession *session, int64_t step) {
@@ -481,9 +534,8 @@ static bool after_step(MtfSession *session, int64_t step, MtfAsked asked, GError
     return (!due && asked == MTF_ASKED_NOTHING) || mtf_session_save(session, step, error);
 }
 
-bool mtf_session_train(MtfSession *session, GError **error) {
+static bool train_steps(MtfSession *session, GError **error) {
     int64_t steps = session->options->steps;
-    mtf_stage_run_begin(session->stage, session->done, session->done);
     for (int64_t step = session->done + 1; step <= steps && !session->stopped; step++) {
         int asked;
         begin_steps(session, step);
@@ -491,6 +543,23 @@ bool mtf_session_train(MtfSession *session, GError **error) {
             !after_step(session, step, put_off(session, step, (MtfAsked)asked), error))
             return false;
     }
+    return true;
+}
+
+/* Where every step's line may be seen ranks meet in each for what it says, and may as well know of it at once. */
+static void open_agreements(MtfSession *session) {
+    session->ahead = session->shows_all ? 0 : mtf_pipeline_steps_ahead(session->stage->pipeline);
+    session->agreements = g_new0(MtfAgreement, session->ahead + 1);
+    session->begun = session->agreed = session->told = session->done;
+}
+
+bool mtf_session_train(MtfSession *session, GError **error) {
+    open_agreements(session);
+    mtf_stage_run_begin(session->stage, session->done, session->done);
+    bool trained = train_steps(session, error);
+    drop_agreements(session);
+    if (!trained)
+        return false;
     mtf_metrics_close(g_steal_pointer(&session->metrics));
     return session->trace == NULL ||
            mtf_step_trace_write(session->trace, session->options->trace_file, error);

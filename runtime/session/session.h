@@ -16,6 +16,7 @@
 #include "runtime/executor/stage_watches.h"
 #include "runtime/session/metrics.h"
 #include "runtime/session/run_options.h"
+#include "runtime/support/agreement.h"
 #include "runtime/support/stop_signals.h"
 
 typedef struct {
@@ -38,12 +39,16 @@ typedef struct {
     int64_t done;           /* steps of the runs before, from which this one goes on */
     int64_t trained;        /* steps of this run */
     MtfStepRecord *records; /* one a step of this run: records[0] is step done + 1 */
-    MtfStepTrace *trace;    /* NULL when no step is traced */
-    bool drops;             /* routers have a capacity */
-    bool shown;             /* a line of this step may be written or shown */
-    MtfDropped dropped;     /* of this step */
-    bool shows_all;         /* every step's line may be seen */
-    double products;        /* flop of a rank's matrix products a step */
+    int ahead;              /* steps that a rank may be ahead of what all know (pipeline_plan.h) */
+    MtfAgreement *agreements; /* [ahead + 1], in turns: of steps agreed + 1 … begun */
+    int64_t begun, agreed,
+        told; /* steps that were computed, of which all ranks know, and that were written */
+    MtfStepTrace *trace; /* NULL when no step is traced */
+    bool drops;          /* routers have a capacity */
+    bool shown;          /* a line of this step may be written or shown */
+    MtfDropped dropped;  /* of this step */
+    bool shows_all;      /* every step's line may be seen */
+    double products;     /* flop of a rank's matrix products a step */
     double gemm_peak;    /* flop a second of one large product; 0: not measured, as for few steps */
     bool stopped;        /* a signal asked to stop before the last step */
     void *scores;        /* a copy of what scores.h has computed last; or NULL */

@@ -61,21 +61,56 @@ bool mtf_agree(MPI_Comm control, GError *local, GError **error) {
 }
 
 bool mtf_agree_on(MPI_Comm control, GError *local, int *request, GError **error) {
-    int rank = rank_of(control);
-    int least[2] = { local != NULL ? rank : INT_MAX, -*request };
-    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT, MPI_MIN, control),
-                    "MPI_Allreduce");
-    int first = least[0];
-    *request = first == INT_MAX ? -least[1] : 0;
-    if (first == INT_MAX)
-        return true;
+    MtfAgreement agreement;
+    mtf_agreement_begin(&agreement, control, local, *request);
+    return mtf_agreement_end(&agreement, request, error);
+}
+
+void mtf_agreement_begin(MtfAgreement *agreement, MPI_Comm control, GError *local, int request) {
+    *agreement = (MtfAgreement){ .control = control,
+                                 .local = local,
+                                 .least = { local != NULL ? rank_of(control) : INT_MAX, -request },
+                                 .requests = { MPI_REQUEST_NULL, MPI_REQUEST_NULL } };
+    mtf_mpi_require(MPI_Iallreduce(MPI_IN_PLACE, agreement->least, 2, MPI_INT, MPI_MIN, control,
+                                   &agreement->requests[0]),
+                    "MPI_Iallreduce");
+}
+
+void mtf_agreement_share(MtfAgreement *agreement, double value, int root) {
+    agreement->value = value;
+    if (root >= 0)
+        mtf_mpi_require(MPI_Ibcast(&agreement->value, 1, MPI_DOUBLE, root, agreement->control,
+                                   &agreement->requests[1]),
+                        "MPI_Ibcast");
+}
+
+/* The error of the first rank that has one, on all. */
+static bool tell_failure(MtfAgreement *agreement, int first, GError **error) {
     Report report = { 0 };
+    int rank = rank_of(agreement->control);
     if (rank == first)
-        fill_report(&report, rank, local);
-    g_clear_error(&local);
-    mtf_mpi_require(MPI_Bcast(&report, (int)sizeof report, MPI_BYTE, first, control), "MPI_Bcast");
+        fill_report(&report, rank, agreement->local);
+    g_clear_error(&agreement->local);
+    mtf_mpi_require(MPI_Bcast(&report, (int)sizeof report, MPI_BYTE, first, agreement->control),
+                    "MPI_Bcast");
     g_set_error_literal(error, MTF_ERROR, report.code, report.message);
     return false;
+}
+
+static void wait_for_both(MtfAgreement *agreement) {
+    mtf_mpi_require(MPI_Waitall(2, agreement->requests, MPI_STATUSES_IGNORE), "MPI_Waitall");
+}
+
+void mtf_agreement_drop(MtfAgreement *agreement) {
+    wait_for_both(agreement);
+    g_clear_error(&agreement->local);
+}
+
+bool mtf_agreement_end(MtfAgreement *agreement, int *request, GError **error) {
+    wait_for_both(agreement);
+    int first = agreement->least[0];
+    *request = first == INT_MAX ? -agreement->least[1] : 0;
+    return first == INT_MAX || tell_failure(agreement, first, error);
 }
 
 bool mtf_agree_same(MPI_Comm control, const char *text, const char *what, GError **error) {

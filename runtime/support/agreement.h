@@ -29,6 +29,27 @@ bool mtf_agree(MPI_Comm control, GError *local, GError **error);
  * which they all learn in the same allreduce. It is 0 on failure. */
 bool mtf_agree_on(MPI_Comm control, GError *local, int *request, GError **error);
 
+/* An agreement in two halves, between which ranks do other things. It stays where it is until it has ended. */
+typedef struct {
+    MPI_Comm control;
+    GError *local;
+    int least[2]; /* rank that failed, request turned round */
+    double value;
+    MPI_Request requests[2];
+} MtfAgreement;
+
+/* The first half: what each rank brings, as to mtf_agree_on. Takes `local`. */
+void mtf_agreement_begin(MtfAgreement *agreement, MPI_Comm control, GError *local, int request);
+
+/* Once it has begun: `value` becomes that of rank `root` by its end; with root -1 each rank keeps its own. */
+void mtf_agreement_share(MtfAgreement *agreement, double value, int root);
+
+/* The second: what all have brought, as mtf_agree_on says it. */
+bool mtf_agreement_end(MtfAgreement *agreement, int *request, GError **error);
+
+/* Ends one whose answer is of no use any more. */
+void mtf_agreement_drop(MtfAgreement *agreement);
+
 /* Fails, on all ranks, when some rank's text differs from rank 0's; `what` names it: "plan". */
 bool mtf_agree_same(MPI_Comm control, const char *text, const char *what, GError **error);
 

@@ -108,6 +108,28 @@ rm -r "$work/check"
 train pipedream-1 --steps 7 --checkpoint "$work/check" --checkpoint-every 7
 train pipedream-1 --steps 12 --checkpoint "$work/check" --checkpoint-every 7 --resume
 claim "nor others where each minibatch is a step" agrees "$work/pipedream-1.metrics" "3 2 1 0" 1 12 7
+
+# Without --metrics only steps that are printed are looked at by all ranks; between these each runs as far ahead as its
+# micro-batches let it. printed DELAYS LAST: the printed lines have the losses of the formula.
+printed() {
+    expected "$1" 1 "$2" >"$work/wanted"
+    sed -n 's/^step *\([0-9]*\)\/.* loss \([.0-9]*\) .*/\1 \2/p' "$work/out" >"$work/got"
+    awk 'NR == FNR { wanted[FNR] = $1; next } { d = $2 - wanted[$1]; n++; if (d > 5.1e-5 || d < -5.1e-5) exit 1 } END { exit n < 20 }' \
+        "$work/wanted" "$work/got"
+}
+run mpirun -n 4 meshtf-run "$work/pipedream-1.json" --data "$work/x.npy" --data "$work/y.npy" --steps 90
+claim "ranks that run ahead of one another compute the same" printed "3 2 1 0" 90
+printed "0 0 0 0" 90 && touch "$work/unseen"
+claim "and no delays would be seen" [ ! -e "$work/unseen" ]
+sed 's/"rate": 0.05/"rate": 1e30/' "$work/chain.json" >"$work/high.json"
+run meshtf-plan search "$work/high.json" --machine cpu-host --mesh rows:1 --precision f64 --stages 4 --microbatches 1 \
+    --schedule pipedream -o "$work/high-plan.json"
+run mpirun -n 4 meshtf-run "$work/high-plan.json" --data "$work/x.npy" --data "$work/y.npy" --steps 90 --checkpoint "$work/bad" \
+    --checkpoint-every 40
+claim "a loss that is not finite ends the run though ranks have gone on" exits 1
+claim "it is told of the step that it belongs to" sh -c "grep -Eq 'the loss of step [2-9] is (infinite|not a number) \(that of step [1-8] was [0-9]' '$work/err'"
+claim "and how to have its cause" says_error "a run with --metrics FILE says what was so first"
+claim "and no checkpoint keeps what came of it" sh -c "! ls '$work/bad' 2>/dev/null | grep -q step"
 run mpirun -n 4 meshtf-run "$work/pipedream-1.json" --steps 2 --verify
 claim "one processor has no weights that lag" says_error 'stages of "pipedream" compute with weights of earlier steps'
 sed 's/"batch_dimension": "batch",//' "$work/pipedream-1.json" >"$work/whole.json"

@@ -210,7 +210,7 @@ claim "whose checkpoint is whole" exits 0
 sed 's/"rate": *[0-9.e-]*/"rate": 1e30/' "$mlp" >"$work/steep.json"
 for schedule in interleaved pipedream-2bw; do
     plan "steep-$schedule" "$work/steep.json" --mesh rows:1 --microbatches 4 --stages 2 --schedule "$schedule"
-    run mpirun -n 2 meshtf-run "$work/steep-$schedule.json"
+    run mpirun -n 2 meshtf-run "$work/steep-$schedule.json" --metrics "$work/steep.metrics"
     claim "a loss that is no number ends the run" exits 1
     # Infinite or not a number, as the order of a processor's sums has it.
     claim "what made it first is named, with its stage" says_error \

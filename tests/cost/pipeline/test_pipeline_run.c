@@ -332,18 +332,49 @@ static void a_cap_that_is_exceeded_does_not_fit(void **state) {
     assert_int_equal(mtf_error_exit_status(error), 3);
 }
 
-/* Two equal stages, four micro-batches, F 1 and B 2: the last stage never waits, the first one's last
- * backward comes 2 later: 4 x 3 + 2. With 1F1B the first stage waits for the second's first backward. */
+/* Two equal stages, four micro-batches, F 1 and B 2. Where all wait for all, the last stage never waits in a step
+ * and the first one's last backward comes 2 later: 4 x 3 + 2, of which 2 is bubble; with 1F1B, which waits for
+ * the second's first backward, too, 15. Where a rank may be a step ahead nobody waits: 12, and what comes once a
+ * step lengthens the step by itself alone. */
 static void a_steady_step_has_no_warm_up(void **state) {
     (void)state;
     const MtfStageTimes times[] = { { 1, 1, 1, 0, 0 }, { 1, 1, 1, 0, 0 } };
+    const double none[] = { 0, 0 }, some[] = { 0.5, 0.25 };
     g_autoptr(MtfPipelineOrder) order = mtf_pipeline_schedule_order("pipedream", 2, 4, 1, NULL);
-    g_autoptr(MtfPipelineRun) steady = mtf_pipeline_run_steady(order, times);
+    const MtfSteadyTimes met = { times, none, 0 }, free = { times, none, 1 };
+    const MtfSteadyTimes updating = { times, some, 1 };
+    g_autoptr(MtfPipelineRun) waits = mtf_pipeline_run_steady(order, &met);
+    g_autoptr(MtfPipelineRun) goes_on = mtf_pipeline_run_steady(order, &free);
+    g_autoptr(MtfPipelineRun) updates = mtf_pipeline_run_steady(order, &updating);
     g_autoptr(MtfPipelineRun) alone = mtf_pipeline_run_new(order, times);
-    assert_float_equal(steady->makespan, 14, 1e-12);
-    assert_float_equal(steady->last[1], 12, 1e-12);
-    assert_float_equal(steady->ideal, 12, 1e-12);
+    assert_float_equal(waits->period, 14, 1e-12);
+    assert_float_equal(waits->ideal, 12, 1e-12);
+    assert_float_equal(waits->bubble, 2.0 / 14, 1e-12);
+    assert_float_equal(goes_on->period, 12, 1e-12);
+    assert_float_equal(goes_on->bubble, 0, 0);
+    assert_float_equal(updates->period, 12.5, 1e-12);
+    assert_float_equal(updates->bubble, 0, 0);
     assert_float_equal(alone->makespan, 15, 1e-12);
+}
+
+/* Three equal stages, each minibatch a step, F 1 and B 2: where all wait for all a step is a forward pass and three
+ * backward ones, 7; two steps ahead, as many as the first stage's weights lag, it is a stage's own work. A slower
+ * stage is the only one that counts. */
+static void each_minibatch_a_step_takes_as_long_as_the_slowest_stage(void **state) {
+    (void)state;
+    const MtfStageTimes equal[] = { { 1, 1, 1, 0, 0 }, { 1, 1, 1, 0, 0 }, { 1, 1, 1, 0, 0 } };
+    const MtfStageTimes slow[] = { { 1, 1, 1, 0, 0 }, { 2, 2, 1, 0, 0 }, { 1, 1, 1, 0, 0 } };
+    const double none[] = { 0, 0, 0 };
+    g_autoptr(MtfPipelineOrder) order = mtf_pipeline_schedule_order("pipedream", 3, 1, 1, NULL);
+    const MtfSteadyTimes met = { equal, none, 0 }, free = { equal, none, 2 },
+                         one = { slow, none, 2 };
+    g_autoptr(MtfPipelineRun) waits = mtf_pipeline_run_steady(order, &met);
+    g_autoptr(MtfPipelineRun) goes_on = mtf_pipeline_run_steady(order, &free);
+    g_autoptr(MtfPipelineRun) slowest = mtf_pipeline_run_steady(order, &one);
+    assert_float_equal(waits->period, 7, 1e-12);
+    assert_float_equal(goes_on->period, 3, 1e-12);
+    assert_float_equal(slowest->period, 5, 1e-12);
+    assert_float_equal(slowest->bubble, 0, 0);
 }
 
 int main(void) {
@@ -361,6 +392,7 @@ int main(void) {
         cmocka_unit_test(impossible_numbers_are_refused),
         cmocka_unit_test(a_cap_that_is_exceeded_does_not_fit),
         cmocka_unit_test(a_steady_step_has_no_warm_up),
+        cmocka_unit_test(each_minibatch_a_step_takes_as_long_as_the_slowest_stage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,40 @@ static void a_failure_stays_a_failure(void **state) {
     assert_true(mtf_verdict());
 }
 
+/* The second half of each comes after the first of the next: three are under way, of which the second fails. */
+static void halves_may_lie_apart(void **state) {
+    (void)state;
+    MtfAgreement steps[3];
+    g_autoptr(GError) error = NULL;
+    for (int i = 0; i < 3; i++) {
+        GError *local = NULL;
+        if (i == 1 && rank == ranks - 1)
+            mtf_failure(&local, "step %d", i);
+        mtf_agreement_begin(&steps[i], control, local, i == 0 ? rank : 0);
+        mtf_agreement_share(&steps[i], 10 * i + rank, ranks - 1);
+    }
+    int asked = -1;
+    mtf_expect(mtf_agreement_end(&steps[0], &asked, NULL), "the first failed");
+    mtf_expect(asked == ranks - 1, "not the most that was asked");
+    mtf_expect(steps[0].value == ranks - 1, "not the last rank's value");
+    mtf_expect(!mtf_agreement_end(&steps[1], &asked, &error), "the second did not fail");
+    mtf_expect(error != NULL && strstr(error->message, "step 1") != NULL, "it does not say which");
+    mtf_expect(asked == 0, "a failure asks for something");
+    mtf_agreement_drop(&steps[2]);
+    mtf_expect(mtf_agree(control, NULL, NULL), "nothing can follow");
+    assert_true(mtf_verdict());
+}
+
+static void a_value_without_a_root_is_ones_own(void **state) {
+    (void)state;
+    MtfAgreement own;
+    int asked;
+    mtf_agreement_begin(&own, control, NULL, 0);
+    mtf_agreement_share(&own, rank, -1);
+    mtf_expect(mtf_agreement_end(&own, &asked, NULL) && own.value == rank, "another's value");
+    assert_true(mtf_verdict());
+}
+
 static void equal_texts_agree_and_others_do_not(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
@@ -75,6 +109,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(ranks_without_errors_agree),
         cmocka_unit_test(the_lowest_failing_ranks_error_reaches_all),
         cmocka_unit_test(a_failure_stays_a_failure),
+        cmocka_unit_test(halves_may_lie_apart),
+        cmocka_unit_test(a_value_without_a_root_is_ones_own),
         cmocka_unit_test(equal_texts_agree_and_others_do_not),
         cmocka_unit_test(numbers_are_shared),
     };
