@@ -11,7 +11,8 @@
  *
  * Every convolution is followed by a norm with epsilon 1e-3 and a relu. "…-aux" has a second head
  * behind the last C, whose loss counts 0.4. All channels are multiples of `width` / 64. Three A, four
- * C and two E follow one another; the last `layers` of each with fewer of those. */
+ * C and two E follow one another; the last `layers` of each with fewer of those. Each is a layer of
+ * the block that is called like its kind, "c/2". */
 #include "analyzer/models/images/image_layers.h"
 #include "analyzer/models/model_family.h"
 
@@ -61,12 +62,12 @@ static MtfImage max_branch(Inception *n, MtfImage x) {
 
 static MtfImage join(Inception *n, const MtfImage *parts, int count) {
     MtfImage y = mtf_image_concat(&n->net, "joined", parts, count);
-    mtf_parts_leave(n->net.p);
+    mtf_parts_leave_layer(n->net.p);
     return y;
 }
 
-static MtfImage module_a(Inception *n, const char *name, MtfImage x, int64_t projected) {
-    mtf_parts_enter(n->net.p, name);
+static MtfImage module_a(Inception *n, int number, MtfImage x, int64_t projected) {
+    mtf_parts_enter_layer(n->net.p, "a", number);
     MtfImage parts[] = {
         branch(n, "one", x, (Step[]){ { 64, 1, 1, 1 }, { 0 } }),
         branch(n, "five", x, (Step[]){ { 48, 1, 1, 1 }, { 64, 5, 5, 1 }, { 0 } }),
@@ -76,8 +77,8 @@ static MtfImage module_a(Inception *n, const char *name, MtfImage x, int64_t pro
     return join(n, parts, 4);
 }
 
-static MtfImage module_b(Inception *n, const char *name, MtfImage x) {
-    mtf_parts_enter(n->net.p, name);
+static MtfImage module_b(Inception *n, MtfImage x) {
+    mtf_parts_enter_layer(n->net.p, "b", 0);
     MtfImage parts[] = {
         branch(n, "three", x, (Step[]){ { 384, 3, 3, 2 }, { 0 } }),
         branch(n, "twice", x, (Step[]){ { 64, 1, 1, 1 }, { 96, 3, 3, 1 }, { 96, 3, 3, 2 }, { 0 } }),
@@ -86,8 +87,8 @@ static MtfImage module_b(Inception *n, const char *name, MtfImage x) {
     return join(n, parts, 3);
 }
 
-static MtfImage module_c(Inception *n, const char *name, MtfImage x, int64_t c7) {
-    mtf_parts_enter(n->net.p, name);
+static MtfImage module_c(Inception *n, int number, MtfImage x, int64_t c7) {
+    mtf_parts_enter_layer(n->net.p, "c", number);
     MtfImage parts[] = {
         branch(n, "one", x, (Step[]){ { 192, 1, 1, 1 }, { 0 } }),
         branch(n, "seven", x,
@@ -104,8 +105,8 @@ static MtfImage module_c(Inception *n, const char *name, MtfImage x, int64_t c7)
     return join(n, parts, 4);
 }
 
-static MtfImage module_d(Inception *n, const char *name, MtfImage x) {
-    mtf_parts_enter(n->net.p, name);
+static MtfImage module_d(Inception *n, MtfImage x) {
+    mtf_parts_enter_layer(n->net.p, "d", 0);
     MtfImage parts[] = {
         branch(n, "three", x, (Step[]){ { 192, 1, 1, 1 }, { 320, 3, 3, 2 }, { 0 } }),
         branch(n, "seven", x,
@@ -116,8 +117,8 @@ static MtfImage module_d(Inception *n, const char *name, MtfImage x) {
     return join(n, parts, 3);
 }
 
-static MtfImage module_e(Inception *n, const char *name, MtfImage x) {
-    mtf_parts_enter(n->net.p, name);
+static MtfImage module_e(Inception *n, int number, MtfImage x) {
+    mtf_parts_enter_layer(n->net.p, "e", number);
     MtfImage three = branch(n, "three", x, (Step[]){ { 384, 1, 1, 1 }, { 0 } });
     MtfImage twice = branch(n, "twice", x, (Step[]){ { 448, 1, 1, 1 }, { 384, 3, 3, 1 }, { 0 } });
     MtfImage parts[] = {
@@ -168,27 +169,24 @@ static int first_of(const Inception *n, int all) {
 
 static MtfImage modules_a(Inception *n, MtfImage x) {
     static const int projected[AS] = { 32, 64, 64 };
-    for (int i = first_of(n, AS); i < AS; i++) {
-        g_autofree char *name = g_strdup_printf("a%d", i);
-        x = module_a(n, name, x, projected[i]);
-    }
+    int first = first_of(n, AS);
+    for (int i = first; i < AS; i++)
+        x = module_a(n, i - first, x, projected[i]);
     return x;
 }
 
 static MtfImage modules_c(Inception *n, MtfImage x) {
     static const int sevens[CS] = { 128, 160, 160, 192 };
-    for (int i = first_of(n, CS); i < CS; i++) {
-        g_autofree char *name = g_strdup_printf("c%d", i);
-        x = module_c(n, name, x, sevens[i]);
-    }
+    int first = first_of(n, CS);
+    for (int i = first; i < CS; i++)
+        x = module_c(n, i - first, x, sevens[i]);
     return x;
 }
 
 static MtfImage modules_e(Inception *n, MtfImage x) {
-    for (int i = first_of(n, ES); i < ES; i++) {
-        g_autofree char *name = g_strdup_printf("e%d", i);
-        x = module_e(n, name, x);
-    }
+    int first = first_of(n, ES);
+    for (int i = first; i < ES; i++)
+        x = module_e(n, i - first, x);
     return x;
 }
 
@@ -198,9 +196,9 @@ static MtfGraph *build_inception(const MtfModelSettings *s, bool second, GError 
     mtf_image_net_init(&n.net, 2, s);
     n.net.epsilon = 1e-3;
     MtfImage x = stem(&n, mtf_image_input(&n.net, s->channels, size));
-    x = modules_c(&n, module_b(&n, "b", modules_a(&n, x)));
+    x = modules_c(&n, module_b(&n, modules_a(&n, x)));
     int other = second ? second_head(&n, x, s->classes) : -1;
-    x = modules_e(&n, module_d(&n, "d", x));
+    x = modules_e(&n, module_d(&n, x));
     mtf_image_classify(&n.net, mtf_image_mean(&n.net, x), s->classes);
     if (second)
         mtf_image_classify_too(&n.net, other, 0.4);

@@ -531,6 +531,19 @@ static void levels_of_a_unet_are_layers(void **state) {
     assert_string_equal(mtf_graph_tensor(graph, join->inputs[0])->name, "down/1/conv2/active");
 }
 
+/* Three A, a B, four C, a D and two E; with fewer of each they are counted from the first. */
+static void modules_of_inception_are_layers(void **state) {
+    (void)state;
+    static const int counts[][5] = { { 3, 1, 4, 1, 2 }, { 1, 1, 1, 1, 1 } };
+    const char *const one[] = { "layers", "1", NULL };
+    for (int fewer = 0; fewer < 2; fewer++) {
+        g_autoptr(MtfGraph) graph = build("inception3", "inception3", fewer ? one : NULL);
+        assert_int_equal(graph->repeats->len, 5);
+        for (int i = 0; i < 5; i++)
+            assert_int_equal(g_array_index(graph->repeats, MtfRepeat, i).count, counts[fewer][i]);
+    }
+}
+
 /* The products of all pairs i > j, each once: what the layers above see, from their definition. */
 static void every_pair_of_vectors_interacts_once(void **state) {
     (void)state;
@@ -629,6 +642,7 @@ int main(void) {
         cmocka_unit_test(recurrent_networks_have_their_parameters),
         cmocka_unit_test(gradients_of_recurrent_networks_agree_with_finite_differences),
         cmocka_unit_test(levels_of_a_unet_are_layers),
+        cmocka_unit_test(modules_of_inception_are_layers),
         cmocka_unit_test(experts_between_recurrent_layers_have_their_parameters_and_gradients),
         cmocka_unit_test(noisy_gates_are_spread_by_importance_and_load),
         cmocka_unit_test(packed_pairs_do_not_see_one_another),
