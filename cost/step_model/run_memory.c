@@ -6,8 +6,13 @@
 /* Elements of one layer's tensors on a device, for one micro-batch. */
 typedef struct {
     double input, whole_input, inner, heads, scores;
-    double inner_bytes; /* kept of an element of the inner width */
+    double input_bytes, inner_bytes, heads_bytes; /* kept of an element of these */
 } LayerElements;
+
+/* Of two bytes that a product reads and keeps, one where it reads numbers of 8 bits. */
+static double spared_bytes(const MtfTrainingRun *run) {
+    return run->narrow ? 1 : 0;
+}
 
 static LayerElements elements_of(const MtfTrainingRun *run, const MtfSoftware *software) {
     const MtfModelSizes *model = &run->model;
@@ -18,8 +23,13 @@ static LayerElements elements_of(const MtfTrainingRun *run, const MtfSoftware *s
     LayerElements e = { .whole_input = tokens * (double)model->width };
     e.input = e.whole_input / (split ? t : 1);
     e.inner = rows * (double)model->inner / t;
-    e.inner_bytes = model->gated ? software->kept.gated : software->kept.inner;
+    /* Both norms' results, and the activation's; what attention gives it keeps itself, too. */
+    e.input_bytes = software->kept.layer - 2 * spared_bytes(run);
+    e.inner_bytes =
+        (model->gated ? software->kept.gated : software->kept.inner) - spared_bytes(run);
     e.heads = tokens * heads / t;
+    double given = (double)model->heads / (2 * (double)(model->heads + model->kv_heads));
+    e.heads_bytes = software->kept.heads + spared_bytes(run) * given;
     e.scores = run->micro * (double)model->heads / t * (double)model->length / (double)run->cp *
                (double)model->length;
     return e;
@@ -28,8 +38,8 @@ static LayerElements elements_of(const MtfTrainingRun *run, const MtfSoftware *s
 /* All that the backward pass of a layer reads. */
 static double layer_bytes(const LayerElements *e, const MtfSoftware *software) {
     double scores = software->fused_attention ? 0 : software->kept.scores * e->scores;
-    return software->kept.layer * e->input + e->inner_bytes * e->inner +
-           software->kept.heads * e->heads + scores;
+    return e->input_bytes * e->input + e->inner_bytes * e->inner + e->heads_bytes * e->heads +
+           scores;
 }
 
 /* What is kept of it where parts are redone: the layer's input, and what is not redone. */
@@ -40,9 +50,9 @@ static double kept_bytes(const MtfTrainingRun *run, const LayerElements *e,
     if (run->redo == MTF_REDO_SELECTIVE && software->kept.offloads)
         return 0;
     return (redone[MTF_PART_SWEEPS] > 0 ? 2 * e->input : 0) +
-           (1 - redone[MTF_PART_SWEEPS]) * software->kept.layer * e->input +
+           (1 - redone[MTF_PART_SWEEPS]) * e->input_bytes * e->input +
            (1 - redone[MTF_PART_UP]) * e->inner_bytes * e->inner +
-           (1 - redone[MTF_PART_QUERIES]) * software->kept.heads * e->heads +
+           (1 - redone[MTF_PART_QUERIES]) * e->heads_bytes * e->heads +
            (1 - redone[MTF_PART_ATTENTION]) * scores;
 }
 
@@ -115,7 +125,8 @@ static double copies_bytes(const MtfTrainingRun *run, const MtfSoftware *softwar
     double tables = mtf_run_embedding_parameters(&run->model) / (double)run->tp;
     double layers = own.dense + own.experts - (run->pp == 1 ? 2 * tables : 0);
     double copied = (run->redo == MTF_REDO_FULL ? 0 : layers) + tables;
-    return run->sharding == MTF_SHARD_ALL ? 0 : software->kept.copies * copied;
+    double copies = software->kept.copies - fmin(software->kept.copies, spared_bytes(run));
+    return run->sharding == MTF_SHARD_ALL ? 0 : copies * copied;
 }
 
 /* Gradients come as activations go. Most stands either where the loss is derived, with all that is kept,

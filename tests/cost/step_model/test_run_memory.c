@@ -42,6 +42,25 @@ static void layers_keep_what_the_formulas_say(void **state) {
     assert_true(fabs(memory_of(&run).kept / (48 * sbh * 2) - 1) < 1e-9);
 }
 
+/* Products of 8 bits read a byte of what others read two of: of both norms' results and the activation's, and of the
+ * weights' copies; beside what attention gives they keep that of theirs. No copy of the embedding's. */
+static void products_of_8_bits_keep_a_byte_of_what_they_read(void **state) {
+    (void)state;
+    g_autoptr(MtfSoftware) software = mtf_software_load("pytorch", NULL);
+    MtfTrainingRun run = usual_run();
+    run.tp = 1;
+    double sb = 2048.0 * 4, h = 6144, layer = 12 * h * h;
+    double two = mtf_run_memory(&run, software).kept;
+    run.narrow = true;
+    double one = mtf_run_memory(&run, software).kept;
+    double spared = 48 * (sb * (2 * h + 24576 - h) + layer) + 51200 * h;
+    assert_true(fabs((two - one) / spared - 1) < 0.01);
+    run.redo = MTF_REDO_FULL;
+    one = mtf_run_memory(&run, software).kept;
+    run.narrow = false;
+    assert_true(fabs(mtf_run_memory(&run, software).kept - one - 51200 * h) < 1);
+}
+
 static void sharding_shares_out_what_its_stage_says(void **state) {
     (void)state;
     MtfTrainingRun run = usual_run();
@@ -145,6 +164,7 @@ static void steps_of_pytorch_hold_what_was_measured(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_keep_what_the_formulas_say),
+        cmocka_unit_test(products_of_8_bits_keep_a_byte_of_what_they_read),
         cmocka_unit_test(sharding_shares_out_what_its_stage_says),
         cmocka_unit_test(schedules_keep_micro_batches_in_flight),
         cmocka_unit_test(state_of_experts_is_shared_by_those_that_have_the_same),
