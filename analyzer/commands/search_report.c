@@ -20,7 +20,8 @@
 /* "the smallest limit found that would do is 18 MiB (--memory 18874368)": a plan was found within that; else what the
  * smallest layout found takes, which was not tried. */
 static char *format_enough(const MtfVariantAnswer *found, int64_t least) {
-    int64_t bytes = found->enough > 0 ? found->enough : least;
+    int64_t takes = found->takes > 0 ? found->takes : least;
+    int64_t bytes = found->enough > 0 ? found->enough : takes;
     g_autofree char *text = mtf_bytes_format((double)bytes);
     return g_strdup_printf(
         "the smallest %s %s (--memory %" PRId64 ")",

@@ -22,11 +22,15 @@
 #define NO_PROOF 10
 #define LESS 0.75
 
-/* Searches, at most, for a limit that would do where nothing fits, of small and of large graphs; and the share of a limit
- * that a plan may leave unused there. */
+/* Searches, at most, for a limit that would do where nothing fits, and of graphs that are not quickly searched; of
+ * large ones none, as each takes as long as the search that the user asked for. And the share of a limit that a
+ * plan may leave unused there. */
 #define ENOUGH_SEARCHES 4
-#define ENOUGH_SEARCHES_LARGE 2
+#define ENOUGH_SEARCHES_SLOW 1
 #define NEARLY 0.99
+
+/* The gap of those searches, unless one was asked for: whether something fits is asked, not what is best. */
+#define LIMIT_GAP 0.05
 
 /* What programs were allowed, or took, and what the software then gives out; 0: not seen yet. */
 typedef struct {
@@ -296,6 +300,7 @@ static double try_limit(Search *search, int64_t limit, double *more) {
     MtfVariantAnswer found = { 0 };
     int64_t programs_limit;
     own.memory_limit = limit;
+    own.gap = isnan(own.gap) ? LIMIT_GAP : own.gap;
     Search within = new_search(&own, search->large, &found, &programs_limit);
     bool planned = search_within(&within, NULL) && found.answer.found;
     double bytes = planned ? fmax(settled_bytes(&within, &found), within.least.given) : 0;
@@ -317,19 +322,25 @@ static double try_limit(Search *search, int64_t limit, double *more) {
  * there, or with more where none is, so that who gives as much gets a plan. */
 static void find_enough(Search *search) {
     const MtfVariantAnswer *best = search->best;
-    bool large = best->graph->operations->len > MTF_LARGE_OPERATIONS;
-    double limit = least_of(&best->answer), enough = 0;
-    for (int n = large ? ENOUGH_SEARCHES_LARGE : ENOUGH_SEARCHES;
-         n > 0 && limit > 0 && !mtf_search_is_over(search->options->control); n--) {
+    guint operations = best->graph->operations->len;
+    int most = operations > MTF_LARGE_OPERATIONS   ? 0
+               : operations > MTF_QUICK_OPERATIONS ? ENOUGH_SEARCHES_SLOW
+                                                   : ENOUGH_SEARCHES;
+    double limit = least_of(&best->answer), takes = limit, enough = 0;
+    mtf_search_tell_phase(search->options->control,
+                          "nothing fits: looking for a limit that would do");
+    for (int n = most; n > 0 && limit > 0 && !mtf_search_is_over(search->options->control); n--) {
         double more, bytes = try_limit(search, (int64_t)limit, &more);
         if (best->answer.found)
             return;
         bool stays = bytes > NEARLY * limit;
         if (bytes > 0)
             enough = limit;
+        takes = fmax(takes, more);
         limit = bytes > 0 ? (stays ? 0 : bytes) : (enough > 0 ? 0 : fmax(more, limit / NEARLY));
     }
     search->best->enough = (int64_t)enough;
+    search->best->takes = (int64_t)takes;
 }
 
 bool mtf_software_search(const MtfVariantSearchOptions *options, guint large,

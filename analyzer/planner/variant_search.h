@@ -92,9 +92,9 @@ struct MtfVariantAnswer {
     MtfProgram *program; /* what that is lowered to, or NULL */
     GArray *frontier;    /* MtfVariantPoint, over variants; NULL: not asked for */
     bool given_up;       /* some variant, by its bound or its start */
-    int64_t
-        enough; /* where nothing fits: bytes of a device within which a plan was found (software_search.h);
-                            0: none was, or nobody looked */
+    /* Where nothing fits, bytes of a device: within which a plan was found, 0 where none was or nobody looked; and that
+     * the smallest layout found takes, as the chosen software runs it if that is known (software_search.h). */
+    int64_t enough, takes;
     double wall_seconds; /* of the search, without the comparison of variants */
 };
 
