@@ -13,6 +13,7 @@
  * all. */
 #include "layouts/base/error.h"
 #include "layouts/base/quantile.h"
+#include "runtime/kernels/products/kernel_libraries.h"
 #include "runtime/session/session.h"
 #include "runtime/support/mpi_check.h"
 #include "runtime/support/threads.h"
@@ -142,6 +143,7 @@ static void report(Subject *subject) {
 }
 
 int main(int argc, char **argv) {
+    mtf_kernel_libraries_restart(argv);
     mtf_mpi_require(MPI_Init(&argc, &argv), "MPI_Init");
     int n = argc - 3;
     g_autofree Subject *subjects = g_new0(Subject, MAX(n, 1));

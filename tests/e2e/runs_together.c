@@ -39,6 +39,7 @@ int main(int argc, char **argv) {
     g_autofree char *text = NULL;
     int rank;
     g_set_prgname("meshtf-run");
+    mtf_kernel_libraries_restart(argv);
     mtf_mpi_require(MPI_Init(&argc, &argv), "MPI_Init");
     mtf_mpi_require(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
     if (argc != 2 || !g_file_get_contents(argv[1], &text, NULL, NULL))

@@ -43,9 +43,12 @@ static const char *better_core(void) {
 
 void mtf_kernel_libraries_restart(char **argv) {
     const char *better = better_core();
-    if (better != NULL && g_getenv("OPENBLAS_CORETYPE") == NULL &&
-        g_setenv("OPENBLAS_CORETYPE", better, true))
-        execv("/proc/self/exe", argv); /* returns where it fails: then the warning says it */
+    if (better == NULL || g_getenv("OPENBLAS_CORETYPE") != NULL)
+        return;
+    /* By its path: started as /proc/self/exe it is called "exe" by ps, pgrep and killall. */
+    g_autofree char *program = g_file_read_link("/proc/self/exe", NULL);
+    if (program != NULL && g_setenv("OPENBLAS_CORETYPE", better, true))
+        execv(program, argv); /* returns where it fails: then the warning says it */
 }
 
 char *mtf_kernel_libraries_warning(void) {
