@@ -191,9 +191,10 @@ static void what_cannot_be_done_is_said(void **state) {
     assert_null(mtf_recompute_parse_stages("layers:2,none,none", 3, NULL));
     assert_null(mtf_recompute_parse_stages("layers,,none", 3, NULL));
     assert_false(mtf_recompute_parse("all", &recompute, &count, &word));
-    assert_string_equal(word->message,
-                        "--recompute \"all\" must be none, cheap (selective), layers (full), layers:K "
-                        "for the first K or, of a search, auto");
+    assert_string_equal(
+        word->message,
+        "--recompute \"all\" must be none, cheap (selective), layers (full), layers:K "
+        "for the first K or, of a search, auto");
 }
 
 int main(void) {
