@@ -25,7 +25,7 @@
 /* Solves with memory that the problem leaves out counted where a choice had it; and where no more than this is to be
  * gained, none under a limit that is lowered throughout the step. */
 #define LEFT_OUT_ROUNDS 3
-#define NEAR_BOUND 0.01
+#define NEAR_COST 0.01
 
 /* Nodes of a problem that takes a solver a second before its first round. */
 #define LONG_NODES 100000
@@ -363,13 +363,13 @@ static bool tighten_until_it_fits(Search *search, Tightening way, const int *fir
     return true;
 }
 
-/* Whether a search that may end has found nothing near its bound. */
-static bool is_far_from_bound(const Search *search) {
+/* Whether a search that may end has found nothing near `cost`, that of a choice without what the problem leaves out:
+ * nothing that fits costs much less, whether or not the search has a bound. */
+static bool is_far_from(const Search *search, double cost) {
     const MtfFreeAnswer *answer = search->answer;
-    double gap = fmax(search->options->gap, NEAR_BOUND);
     return !answer->too_slow && !answer->hopeless &&
            (answer->layout == NULL ||
-            (double)(answer->cost - answer->bound) > gap * (double)answer->cost);
+            (double)answer->cost > (1 + fmax(search->options->gap, NEAR_COST)) * cost);
 }
 
 static bool solve_until_it_fits(Search *search, GError **error) {
@@ -387,7 +387,7 @@ static bool solve_until_it_fits(Search *search, GError **error) {
     if (missing == 0 || search->answer->too_slow)
         return true;
     return tighten_until_it_fits(search, WEIGHED, solution->choice, missing, error) &&
-           (!is_far_from_bound(search) ||
+           (!is_far_from(search, (double)solution->cost) ||
             tighten_until_it_fits(search, LOWERED, solution->choice, missing, error));
 }
 

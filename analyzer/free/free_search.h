@@ -5,7 +5,7 @@
  * The problem models memory from below, so its bound holds for all layouts that fit. When the
  * packed arena of an answer exceeds the limit, in every order of instructions that is tried
  * (cost/tune/order_search.h), what the problem left out there (left_out.h) is counted and it is solved again, a few
- * times; where nothing fits so, or nothing near the bound, it is solved under limits lowered by what is missing as well, and
+ * times; where nothing fits so, or nothing near what it cost without, it is solved under limits lowered by what is missing as well, and
  * the cheaper answer kept. Neither is proven optimal, but the first bound still holds. */
 #ifndef MTF_FREE_SEARCH_H
 #define MTF_FREE_SEARCH_H
