@@ -338,7 +338,8 @@ typedef enum {
     LOWERED, /* everywhere, by a lower limit */
 } Tightening;
 
-/* Solves the problem with what it leaves out until a choice fits; the first is missing some bytes. */
+/* Solves the problem with what it leaves out until a choice fits, or one under weights is missing no less than that before;
+ * the first is missing some bytes. */
 static bool tighten_until_it_fits(Search *search, Tightening way, const int *first, int64_t missing,
                                   GError **error) {
     int64_t limit = search->options->memory_limit;
@@ -355,8 +356,10 @@ static bool tighten_until_it_fits(Search *search, Tightening way, const int *fir
         if (solution == NULL)
             return no_solution(search, cause, error);
         search->answer->tightenings++;
+        int64_t before = missing;
         missing = take_choice(search, solution->choice);
-        if (missing == 0 || search->answer->too_slow)
+        bool diverges = way == WEIGHED && missing >= before;
+        if (missing == 0 || search->answer->too_slow || diverges)
             return true;
         memcpy(choice, solution->choice, bytes);
     }
