@@ -102,14 +102,7 @@ static void layouts_of_a_model_give_its_losses(void **state) {
     mtf_layout_losses(&model, whole, LAYOUT_STEPS, false, model.losses);
     assert_true(isfinite(model.losses[LAYOUT_STEPS - 1]));
     assert_true(model.losses[LAYOUT_STEPS - 1] != model.losses[0]);
-    for (int draw = 0; draw < DRAWS; draw++) {
-        MtfMesh mesh = mtf_random_mesh(random, 1 + draw / 2 % 8);
-        g_autoptr(MtfLayout) layout =
-            (draw % 2 == 0 ? mtf_random_rule_layout : mtf_random_free_layout)(random, model.graph,
-                                                                              &mesh);
-        layout->execution.bucket_bytes = draw / 12 % 2 * 100000;
-        mtf_check_layout_losses(&model, layout, LAYOUT_STEPS, MTF_F64);
-    }
+    mtf_check_layout_draws(&model, random, DRAWS, LAYOUT_STEPS, MTF_F64);
     mtf_loss_model_clear(&model);
 }
 

@@ -3,7 +3,6 @@
  * processors give the losses of one, to 1e-10 in float64. An argument names the only one to try. */
 #include "tests/support/cmocka.h"
 
-#include "tests/support/cases/random_layout.h"
 #include "tests/support/losses/layout_losses.h"
 
 #include <string.h>
@@ -38,14 +37,7 @@ static void layouts_of_a_written_network_give_its_losses(void **state) {
     MtfLossModel model;
     mtf_loss_model_init(&model, path, network->sizes, MTF_F64);
     g_autoptr(GRand) random = g_rand_new_with_seed(7);
-    for (int draw = 0; draw < DRAWS; draw++) {
-        MtfMesh mesh = mtf_random_mesh(random, 1 + draw / 2 % 8);
-        g_autoptr(MtfLayout) layout =
-            (draw % 2 == 0 ? mtf_random_rule_layout : mtf_random_free_layout)(random, model.graph,
-                                                                              &mesh);
-        layout->execution.bucket_bytes = draw / 16 % 2 * 100000;
-        mtf_check_layout_losses(&model, layout, LAYOUT_STEPS, MTF_F64);
-    }
+    mtf_check_layout_draws(&model, random, DRAWS, LAYOUT_STEPS, MTF_F64);
     mtf_loss_model_clear(&model);
 }
 

@@ -77,13 +77,6 @@ void mtf_check_family_layouts(const MtfFamilyCase *wanted, int draws) {
     MtfLossModel model;
     mtf_family_model_init(&model, wanted);
     g_autoptr(GRand) random = g_rand_new_with_seed(7);
-    for (int draw = 0; draw < draws; draw++) {
-        MtfMesh mesh = mtf_random_mesh(random, 1 + draw / 2 % 8);
-        g_autoptr(MtfLayout) layout =
-            (draw % 2 == 0 ? mtf_random_rule_layout : mtf_random_free_layout)(random, model.graph,
-                                                                              &mesh);
-        layout->execution.bucket_bytes = draw / 16 % 2 * 100000;
-        mtf_check_layout_losses(&model, layout, wanted->steps, wanted->dtype);
-    }
+    mtf_check_layout_draws(&model, random, draws, wanted->steps, wanted->dtype);
     mtf_family_model_clear(&model);
 }

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #define SEED 11
+#define BUCKET_BYTES 100000
 
 /* Makes the last processor's copy of the first variable wrong in one element. */
 static void disturb(const MtfLockstep *lockstep, const MtfGraph *graph) {
@@ -96,6 +97,18 @@ void mtf_check_layout_losses(const MtfLossModel *model, const MtfLayout *layout,
     g_autofree char *mesh = mtf_mesh_format(&layout->mesh);
     fail_msg("mesh %s, layout %s: loss %.17g of step %d is not %.17g", mesh,
              layout->rules != NULL ? layout->rules : "free", losses[s], s + 1, model->losses[s]);
+}
+
+void mtf_check_layout_draws(const MtfLossModel *model, GRand *random, int draws, int steps,
+                            MtfDtype dtype) {
+    for (int draw = 0; draw < draws; draw++) {
+        MtfMesh mesh = mtf_random_mesh(random, 1 + draw / 2 % 8);
+        g_autoptr(MtfLayout) layout = draw % 2 == 0
+                                          ? mtf_random_rule_layout(random, model->graph, &mesh)
+                                          : mtf_random_free_layout(random, model->graph, &mesh);
+        layout->execution.bucket_bytes = 2 * draw < draws ? 0 : BUCKET_BYTES;
+        mtf_check_layout_losses(model, layout, steps, dtype);
+    }
 }
 
 void mtf_check_rule_losses(const MtfLossModel *model, const char *mesh, const char *rules,

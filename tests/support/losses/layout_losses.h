@@ -33,6 +33,11 @@ int mtf_losses_differ(const MtfLossModel *model, const double *losses, int steps
 void mtf_check_layout_losses(const MtfLossModel *model, const MtfLayout *layout, int steps,
                              MtfDtype dtype);
 
+/* The same of `draws` layouts, of rules and free in turn, on meshes of one to eight ranks, of which the second
+ * half exchanges gradients in buckets. */
+void mtf_check_layout_draws(const MtfLossModel *model, GRand *random, int draws, int steps,
+                            MtfDtype dtype);
+
 /* The same of the layout that those rules make on a mesh ("rows:2;cols:2"), of 50 steps (3 in bfloat16),
  * and of 30 drawn ones, rules and free by turns, on 2 to 8 devices, of 3 steps. */
 void mtf_check_rule_losses(const MtfLossModel *model, const char *mesh, const char *rules,
