@@ -210,13 +210,14 @@ static bool set_number(const MtfModelParameter *parameter, const char *text,
     return true;
 }
 
-static bool set_integer(const MtfModelParameter *parameter, const char *text,
-                        MtfModelSettings *settings, GError **error) {
+/* No size of a published model is 0, which says there that the config's own holds. */
+static bool set_integer(const MtfModelFamily *family, const MtfModelParameter *parameter,
+                        const char *text, MtfModelSettings *settings, GError **error) {
+    double low = family->presets[0].config != NULL ? MAX(1, parameter->low) : parameter->low;
     gint64 value;
-    if (!g_ascii_string_to_signed(text, 10, (gint64)parameter->low, (gint64)parameter->high, &value,
-                                  NULL))
+    if (!g_ascii_string_to_signed(text, 10, (gint64)low, (gint64)parameter->high, &value, NULL))
         return mtf_input_error(error, "--%s: \"%s\" is not a whole number from %.0f to %.0f",
-                               parameter->name, text, parameter->low, parameter->high);
+                               parameter->name, text, low, parameter->high);
     G_STRUCT_MEMBER(int64_t, settings, parameter->offset) = value;
     return true;
 }
@@ -240,7 +241,7 @@ bool mtf_model_set(const MtfModelFamily *family, const MtfModelParameter *parame
                                parameter->name);
     switch (parameter->type) {
     case MTF_SETTING_INTEGER:
-        return set_integer(parameter, text, settings, error);
+        return set_integer(family, parameter, text, settings, error);
     case MTF_SETTING_NUMBER:
         return set_number(parameter, text, settings, error);
     case MTF_SETTING_WORD:

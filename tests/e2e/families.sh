@@ -13,6 +13,7 @@ llama llama-13b 13015864320
 gpt gpt2-medium 354823168
 gpt gpt2-large 774030080
 gpt gpt2-xl 1557611200
+gpt gpt3-xl 1315723264
 llama llama-65b 65285660672
 llama llama2-70b 68976648192
 llama llama3.2-1b 1235814400
@@ -101,6 +102,24 @@ claim "a click of three outputs is bad input" bad_input
 run meshtf-plan model dlrm --tables 8,x --json
 claim "sizes that are none are bad input" bad_input
 claim "the sentence says which" says_error "--tables: \"x\" in \"8,x\" is not a size"
+
+# What a family does not have is told in the words of the option, not of the operation that it would break.
+while read -r expected options; do
+    # shellcheck disable=SC2086 # several options
+    run meshtf-plan model $options --json
+    claim "$options is bad input" bad_input
+    claim "$options: the sentence says why" says_error "$(echo "$expected" | tr _ ' ')"
+done <<'END'
+1_to_8_levels,_not_9 unet --preset unet-2d --layers 9
+give_496 unet --preset unet-2d --image 500
+no_inner_convolutions resnet --preset resnet-18 --widening 2
+1_to_4_modules_of_a_kind inception3 --layers 5
+95_is_odd alexnet --preset bvlc --width 95
+there_are_8 moe-lstm --choices 9
+give_an_even_number,_not_3 gshard --layers 3
+there_is_1 gshard --experts 1
+"0"_is_not_a_whole_number_from_1 bert --preset bert-base --layers 0
+END
 
 run meshtf-plan model llama --preset llama-7b --layers 2 --length 64 --batch 4 -o "$work/g.json"
 claim "single settings change a preset" says "llama-7b: 666914816 parameters"

@@ -6,10 +6,13 @@
  *     MoE(2048E, 36L)   18 layers of 2048 experts of 1024 x 8192 x 2: 0.6 trillion parameters  */
 #include "analyzer/models/architecture.h"
 #include "analyzer/models/model_family.h"
+#include "layouts/base/error.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #define HALF_OF_LAYERS 2
+#define CHOICES 2 /* experts of a token */
 
 static const MtfStackNames names = { .layer = "",
                                      .up = "w",
@@ -39,7 +42,7 @@ static MtfStack stack(const MtfModelSettings *s, bool decodes) {
                    .activation = s->activation,
                    .scale = 1 / sqrt((double)s->d_kv),
                    .experts = s->experts,
-                   .experts_per_token = 2,
+                   .experts_per_token = CHOICES,
                    .d_expert = s->d_ff,
                    .sparse_step = 2,
                    .renormalise = true,
@@ -47,7 +50,20 @@ static MtfStack stack(const MtfModelSettings *s, bool decodes) {
                    .names = names };
 }
 
+static bool halves_and_chooses(const MtfModelSettings *s, GError **error) {
+    if (s->layers < HALF_OF_LAYERS || s->layers % HALF_OF_LAYERS != 0)
+        return mtf_input_error(error,
+                               "--layers: half of the layers are the encoder's and half the "
+                               "decoder's, give an even number, not %" PRId64,
+                               s->layers);
+    return s->experts >= CHOICES ||
+           mtf_input_error(error, "--experts: a token is sent to %d experts, but there is %" PRId64,
+                           CHOICES, s->experts);
+}
+
 static MtfGraph *build(const MtfModelSettings *s, GError **error) {
+    if (!halves_and_chooses(s, error))
+        return NULL;
     MtfArchitecture n = { .name = "gshard",
                           .kind = MTF_ARCHITECTURE_ENCODER_DECODER,
                           .batch = s->batch,
@@ -108,12 +124,12 @@ static const MtfModelPreset presets[] = {
                     .schedule = "linear_warmup",
                     .rate = 3e-3,
                     .warmup = 10 } },
-    MOE(128, 12, "12.5 billion"),
-    MOE(128, 36, "37 billion"),
-    MOE(512, 12, "50 billion"),
-    MOE(512, 36, "150 billion"),
-    MOE(2048, 12, "200 billion"),
-    MOE(2048, 36, "600 billion"),
+    MOE(128, 12, "13.2 billion (12.5 there)"),
+    MOE(128, 36, "39.5 billion (37 there)"),
+    MOE(512, 12, "51.9 billion (50 there)"),
+    MOE(512, 36, "155 billion (150 there)"),
+    MOE(2048, 12, "206 billion (200 there)"),
+    MOE(2048, 36, "619,333,738,496 parameters (600 billion there)"),
     { .name = NULL },
 };
 

@@ -11,7 +11,9 @@
  * the paper calls hierarchical is one level of as many experts and gates here. */
 #include "analyzer/models/families/recurrent.h"
 #include "analyzer/models/routing.h"
+#include "layouts/base/error.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #define SPREAD_LOSS 0.1 /* w, of importance and of load */
@@ -135,9 +137,7 @@ static int product(const Experts *e, const char *name, const int dims[2], int x,
 
 static void size_experts(Experts *e) {
     const MtfModelSettings *s = e->model->s;
-    e->routing = (MtfRouting){ .experts = s->experts,
-                               .choices = MIN(s->choices, s->experts),
-                               .renormalise = true };
+    e->routing = (MtfRouting){ .experts = s->experts, .choices = s->choices, .renormalise = true };
     e->dims.tokens = e->model->length;
     e->dims.experts = mtf_parts_dimension(e->p, "experts", s->experts);
     e->dims.choices = mtf_parts_dimension(e->p, "choices", e->routing.choices);
@@ -174,6 +174,12 @@ static int residual(const MtfRecurrent *m, const char *name, int x, int made) {
 }
 
 static MtfGraph *build(const MtfModelSettings *s, GError **error) {
+    if (s->choices > s->experts) {
+        mtf_input_error(error,
+                        "--choices: a token is sent to %" PRId64 " experts, but there are %" PRId64,
+                        s->choices, s->experts);
+        return NULL;
+    }
     MtfParts *p = mtf_parts_new();
     MtfRecurrent m;
     int loss = -1;

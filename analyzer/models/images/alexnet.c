@@ -9,6 +9,9 @@
  * pools. */
 #include "analyzer/models/images/image_layers.h"
 #include "analyzer/models/model_family.h"
+#include "layouts/base/error.h"
+
+#include <inttypes.h>
 
 typedef struct {
     MtfImageNet net;
@@ -49,6 +52,13 @@ static MtfImage features(AlexNet *a, MtfImage x) {
 static MtfGraph *build_alexnet(AlexNet *a, const MtfModelSettings *s, GError **error) {
     const int64_t size[] = { s->image, s->image };
     a->width = s->width;
+    if (a->grouped && s->width % 2 != 0) {
+        mtf_input_error(error,
+                        "--width: %" PRId64 " is odd, but the second convolution reads 3 times as "
+                        "many channels in two groups",
+                        s->width);
+        return NULL;
+    }
     mtf_image_net_init(&a->net, 2, s);
     MtfImage x = features(a, mtf_image_input(&a->net, s->channels, size));
     int y = mtf_image_dense_active(&a->net, "dense6", x.tensor, s->hidden);

@@ -15,6 +15,9 @@
  * the block that is called like its kind, "c/2". */
 #include "analyzer/models/images/image_layers.h"
 #include "analyzer/models/model_family.h"
+#include "layouts/base/error.h"
+
+#include <inttypes.h>
 
 typedef struct {
     MtfImageNet net;
@@ -192,6 +195,11 @@ static MtfImage modules_e(Inception *n, MtfImage x) {
 
 static MtfGraph *build_inception(const MtfModelSettings *s, bool second, GError **error) {
     const int64_t size[] = { s->image, s->image };
+    if (s->layers < 1 || s->layers > CS) {
+        mtf_input_error(error, "--layers: Inception v3 has 1 to %d modules of a kind, not %" PRId64,
+                        CS, s->layers);
+        return NULL;
+    }
     Inception n = { .width = s->width, .layers = s->layers };
     mtf_image_net_init(&n.net, 2, s);
     n.net.epsilon = 1e-3;

@@ -98,6 +98,13 @@ static MtfGraph *build_resnet(ResNet *r, const MtfModelSettings *s, GError **err
     const int64_t size[] = { s->image, s->image };
     if (!set_depth(r, s->layers, error))
         return NULL;
+    if (!r->bottleneck && s->widening > 1) {
+        mtf_input_error(error,
+                        "--widening: a residual network of %" PRId64
+                        " layers has no inner convolutions, only those of 50 and more have",
+                        s->layers);
+        return NULL;
+    }
     mtf_image_net_init(&r->net, 2, s);
     MtfImage x = stem(r, mtf_image_input(&r->net, s->channels, size), s->width);
     for (int i = 0; i < STAGES; i++)

@@ -15,6 +15,9 @@
  *                                                              leaky relu, dropout        channels  */
 #include "analyzer/models/images/image_layers.h"
 #include "analyzer/models/model_family.h"
+#include "layouts/base/error.h"
+
+#include <inttypes.h>
 
 #define MOST_LEVELS 8
 
@@ -76,8 +79,25 @@ static MtfImage contract_and_expand(UNet *u, MtfImage x) {
     return x;
 }
 
+/* Each level but the lowest is halved on the way down and doubled on the way up, to what is put beside it. */
+static bool sides_halve(const MtfModelSettings *s, GError **error) {
+    if (s->layers < 1 || s->layers > MOST_LEVELS)
+        return mtf_input_error(error, "--layers: a U-Net has 1 to %d levels, not %" PRId64,
+                               MOST_LEVELS, s->layers);
+    int64_t times = INT64_C(1) << (s->layers - 1), below = s->image - s->image % times;
+    if (below == s->image)
+        return true;
+    return mtf_input_error(error,
+                           "--image: a side of %" PRId64 " is no multiple of %" PRId64
+                           ", so that %" PRId64
+                           " levels cannot halve it and come back to it: give %" PRId64,
+                           s->image, times, s->layers, below > 0 ? below : times);
+}
+
 static MtfGraph *build_unet(UNet *u, int axes, const MtfModelSettings *s, GError **error) {
     const int64_t size[] = { s->image, s->image, s->image };
+    if (!sides_halve(s, error))
+        return NULL;
     u->s = s;
     mtf_image_net_init(&u->net, axes, s);
     MtfImage x = contract_and_expand(u, mtf_image_input(&u->net, s->channels, size));
