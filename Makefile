@@ -201,8 +201,10 @@ test-long: ## the default tests with all random cases, then those that take minu
 bench: ## rebuild the numbers of the README (tests/bench/bench_*.sh)
 	@$(SUBMAKE) deps
 	@$(SUBMAKE) $(PARALLEL) programs benches
-	@for script in $(call only,$(wildcard tests/bench/bench_*.sh)); do \
-		PATH="$(CURDIR)/$(B):$$PATH" sh $$script || exit 1; done
+	@PATH="$(CURDIR)/$(B):$$PATH"; export PATH; \
+	: "$${OPENBLAS_CORETYPE:=$$(sh tests/openblas_core.sh)}"; export OPENBLAS_CORETYPE; \
+	for script in $(call only,$(wildcard tests/bench/bench_*.sh)); do \
+		sh $$script || exit 1; done
 
 lint: ## format, headers alone, layers, cppcheck, limits of functions, shell scripts
 	@$(SUBMAKE) deps

@@ -30,9 +30,8 @@ jobs=${TEST_JOBS:-$(((3 * cores + 1) / 2))}
 # The libraries choose their kernels by the processor. A test whose numbers come from them says
 # "kernels: why" and runs under each setting of TEST_KERNELS: "default", or ISA/CORE for
 # ONEDNN_MAX_CPU_ISA and OPENBLAS_CORETYPE (which stays what it is where the environment presets it).
-# TEST_CORE is what meshtf-run chooses, which tests in C run by default: OpenBLAS by itself takes processors
-# newer than itself for ones without AVX (kernel_libraries.h).
-TEST_CORE=$(PATH="$PWD/$build:$PATH" meshtf-run --version 2>/dev/null | sed -n 's/^OpenBLAS .* its \(.*\) kernels.*/\1/p')
+# TEST_CORE is what meshtf-run chooses, which tests in C run by default.
+TEST_CORE=$(PATH="$PWD/$build:$PATH" sh tests/openblas_core.sh)
 export TEST_CORE
 other_core() {
     if [ "$TEST_CORE" = Prescott ]; then echo Haswell; else echo Prescott; fi

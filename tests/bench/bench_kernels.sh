@@ -4,5 +4,4 @@
 # beside memcpy, and bfloat16 beside float32. Ratios matter; times are CPU time, the least of several turns.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
-unset OPENBLAS_CORETYPE
 OPENBLAS_NUM_THREADS=1 exec "$root/build/${BUILD:-release}/tests/bench/bench_kernels" "$@"

@@ -171,6 +171,7 @@ def product_rate():
 
 def run(rank, results):
     torch.set_num_threads(a.threads)
+    torch.set_flush_denormal(True)
     torch.manual_seed(1)
     generator = torch.Generator().manual_seed(2)
     model = Gpt() if a.model == "gpt" else Mnist()

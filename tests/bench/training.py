@@ -47,8 +47,7 @@ PLANS = {"gpt2-256": ["--recompute=cheap"], "gpt2-64": ["--recompute=cheap"]}
 
 
 def environment(threads=1):
-    variables = {k: v for k, v in os.environ.items() if k != "OPENBLAS_CORETYPE"}
-    return {**variables, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
+    return {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
 
 
 def run(command, **options):

@@ -5,7 +5,7 @@ unset TEST_SLOW
 
 # A small tree of its own, so that the runner's results here are not overwritten.
 mkdir -p "$work/tree/tests/x" "$work/tree/build"
-cp tests/run_tests.sh tests/run_one.sh "$work/tree/tests/"
+cp tests/run_tests.sh tests/run_one.sh tests/openblas_core.sh "$work/tree/tests/"
 ln -s "$top/tests/support" "$work/tree/tests/support"
 cd "$work/tree" || exit 1
 
