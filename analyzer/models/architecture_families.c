@@ -5,6 +5,11 @@
 #include "analyzer/models/model_family.h"
 
 static const char *const parameters[] = { "layers", "batch", "length", "vocab", "d-ff", NULL };
+static const char *const of_mixtral[] = { "layers", "batch",   "length",  "vocab",
+                                          "d-ff",   "experts", "choices", NULL };
+static const char *const of_switch[] = { "layers", "batch",   "length", "vocab",
+                                         "d-ff",   "experts", NULL };
+static const char *const of_pictures[] = { "layers", "batch", "image", "classes", "d-ff", NULL };
 
 /* AdamW with a cosine from its peak down to a tenth of it. */
 #define LARGE                           \
@@ -364,9 +369,10 @@ static const MtfModelPreset falcon_presets[] = {
     END,
 };
 
-#define FAMILY(symbol, text, about, list)                                         \
-    const MtfModelFamily symbol = {                                               \
-        .name = text, .summary = about, .parameters = parameters, .presets = list \
+#define FAMILY(symbol, text, about, list) FAMILY_WITH(symbol, text, about, list, parameters)
+#define FAMILY_WITH(symbol, text, about, list, options)                        \
+    const MtfModelFamily symbol = {                                            \
+        .name = text, .summary = about, .parameters = options, .presets = list \
     }
 
 FAMILY(mtf_model_llama, "llama", "Llama 1 to 3.2: rotary positions, RMS norms, gates",
@@ -377,7 +383,8 @@ FAMILY(mtf_model_gemma, "gemma", "Gemma 1 to 3: wide heads, soft caps, windows i
        gemma_presets);
 FAMILY(mtf_model_mistral, "mistral", "Mistral: Llama with shared keys, at first with a window",
        mistral_presets);
-FAMILY(mtf_model_mixtral, "mixtral", "Mixtral: Llama with experts", mixtral_presets);
+FAMILY_WITH(mtf_model_mixtral, "mixtral", "Mixtral: Llama with experts", mixtral_presets,
+            of_mixtral);
 FAMILY(mtf_model_deepseek, "deepseek",
        "DeepSeekMoE, V2-Lite and V3: many small experts beside shared ones", deepseek_presets);
 FAMILY(mtf_model_gpt2, "gpt2", "GPT-2 as transformers has it, whose files --export-hf writes",
@@ -385,10 +392,10 @@ FAMILY(mtf_model_gpt2, "gpt2", "GPT-2 as transformers has it, whose files --expo
 FAMILY(mtf_model_bert, "bert", "BERT and RoBERTa: encoders that learn from hidden tokens",
        bert_presets);
 FAMILY(mtf_model_t5, "t5", "T5: encoder and decoder with relative positions", t5_presets);
-FAMILY(mtf_model_switch, "switch", "Switch Transformers: T5 with an expert a token",
-       switch_presets);
-FAMILY(mtf_model_vit, "vit", "Vision Transformer: classes of pictures by their patches",
-       vit_presets);
+FAMILY_WITH(mtf_model_switch, "switch", "Switch Transformers: T5 with an expert a token",
+            switch_presets, of_switch);
+FAMILY_WITH(mtf_model_vit, "vit", "Vision Transformer: classes of pictures by their patches",
+            vit_presets, of_pictures);
 FAMILY(mtf_model_pythia, "pythia", "Pythia: GPT-NeoX, both parts of a layer side by side",
        pythia_presets);
 FAMILY(mtf_model_phi, "phi", "Phi 1.5, 2 and 3: small models of textbooks", phi_presets);

@@ -121,6 +121,7 @@ char **mtf_model_names(void) {
 #define OF_ALL(name, field, high, help) \
     { name, MTF_SETTING_NUMBER, OFFSET(field), 0, high, NULL, help, true }
 
+static const char *const stems[] = { "large", "small", NULL };
 static const char *const statistics[] = { "microbatch", "step", NULL };
 static const char *const activations[] = { "relu", "gelu", "silu", "sigmoid", "tanh", NULL };
 static const char *const interactions[] = { "cat", "dot", NULL };
@@ -157,6 +158,8 @@ static const MtfModelParameter model_parameters[] = {
     SIZE("classes", classes, "Classes"),
     SIZE("width", width, "Channels of the first layers, or what each layer adds"),
     SIZE("widening", widening, "How many times as wide inner convolutions are"),
+    { "stem", MTF_SETTING_WORD, OFFSET(stem), 0, 0, stems,
+      "How pictures begin: large windows that shrink them, or small ones that do not", false },
     { "norm-over", MTF_SETTING_WORD, OFFSET(norm_over), 0, 0, statistics,
       "Examples that batch statistics are of: a micro-batch's or the step's", false },
     FLAG("biases", biases, "1: linear layers and norms have biases"),
@@ -293,16 +296,17 @@ static void set_key(GString *config, const char *key, int64_t size) {
 
 /* Where types do not call their sizes as most do; NULL: it follows from others. */
 static const struct {
-    const char *type, *layers, *d_ff;
+    const char *type, *layers, *d_ff, *experts;
 } other_keys[] = {
-    { "gpt2", "n_layer", "n_inner" },
-    { "bloom", "n_layer", NULL },
-    { "falcon", "num_hidden_layers", "ffn_hidden_size" },
-    { "opt", "num_hidden_layers", "ffn_dim" },
-    { "t5", "num_layers", "d_ff" },
-    { "switch_transformers", "num_layers", "d_ff" },
-    { "distilbert", "n_layers", "hidden_dim" },
-    { NULL, "num_hidden_layers", "intermediate_size" },
+    { "gpt2", "n_layer", "n_inner", NULL },
+    { "bloom", "n_layer", NULL, NULL },
+    { "falcon", "num_hidden_layers", "ffn_hidden_size", NULL },
+    { "opt", "num_hidden_layers", "ffn_dim", NULL },
+    { "t5", "num_layers", "d_ff", NULL },
+    { "switch_transformers", "num_layers", "d_ff", "num_experts" },
+    { "distilbert", "n_layers", "hidden_dim", NULL },
+    { "mixtral", "num_hidden_layers", "intermediate_size", "num_local_experts" },
+    { NULL, "num_hidden_layers", "intermediate_size", NULL },
 };
 
 /* The preset's config with the sizes that the user gave. Free with g_free. */
@@ -317,6 +321,10 @@ static char *config_with(const MtfModelPreset *preset, const MtfModelSettings *s
     set_key(config, "vocab_size", s->vocab);
     set_key(config, other_keys[row].layers, s->layers);
     set_key(config, other_keys[row].d_ff, s->d_ff);
+    set_key(config, other_keys[row].experts, s->experts);
+    set_key(config, "num_experts_per_tok", s->choices);
+    set_key(config, "image_size", s->image);
+    set_key(config, "num_labels", s->classes);
     return g_string_free(config, FALSE);
 }
 

@@ -23,6 +23,8 @@ typedef struct {
     int64_t image, channels, classes, width, widening; /* pictures: a side; networks of them */
     int64_t biases, tied, packed;                      /* 0 or 1 */
     double dropout, smoothing;
+    const char *
+        stem; /* of networks of pictures: "large" windows that shrink them, or "small"; NULL: by their size */
     const char *norm_over; /* batch statistics of pictures: "microbatch" (NULL) or "step" */
     const char *sizes;     /* autoencoder: "512-256-64" */
     const char *bottom, *tables, *top; /* dlrm: likewise */

@@ -9,8 +9,8 @@
                 step by step where batch norms follow one another)
 
 PyTorch is given the faster of its orders of memory (channels last or first) for each model. The networks
-are torchvision's ResNet-50 (with the 3 x 3 stem that small pictures take) and LBANN's 3-D U-Net as
-`meshtf-plan model` writes them. With --peer MODEL this is PyTorch's side.
+are torchvision's ResNet-50, the same with the 3 x 3 stem that small pictures often take, and LBANN's 3-D U-Net
+as `meshtf-plan model` writes them. With --peer MODEL this is PyTorch's side.
 """
 import argparse
 import json
@@ -29,6 +29,7 @@ RATE = 0.01
 
 MODELS = {
     "resnet-50": (["resnet", "--preset=resnet-50", "--image=64", "--batch=16"], (16, 3, 64, 64), (16,), 1000),
+    "small-stem": (["resnet", "--preset=resnet-50", "--image=64", "--batch=16", "--stem=small"], (16, 3, 64, 64), (16,), 1000),
     "unet-3d": (["unet", "--preset=unet-3d", "--image=32", "--batch=1"], (1, 1, 32, 32, 32), (1, 32, 32, 32), 3),
 }
 ALONE = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -80,8 +81,9 @@ def build(name, torch):
         return unet(torch)
     import torchvision
     model = torchvision.models.resnet50()
-    model.conv1 = torch.nn.Conv2d(3, 64, 3, 1, 1, bias=False)
-    model.maxpool = torch.nn.Identity()
+    if name == "small-stem":
+        model.conv1 = torch.nn.Conv2d(3, 64, 3, 1, 1, bias=False)
+        model.maxpool = torch.nn.Identity()
     return model
 
 

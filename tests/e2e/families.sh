@@ -83,6 +83,7 @@ resnet wide-resnet-50 68883240 68224
 resnet alpa-250m 254000200 151680
 resnet alpa-2b 1964666920 424704
 vgg 16 138357544 0
+vgg 16-bn 138365992 8448
 alexnet alexnet 62378344 0
 alexnet bvlc 60965224 0
 inception3 inception3 23834568 34432
@@ -103,6 +104,18 @@ run meshtf-plan model dlrm --tables 8,x --json
 claim "sizes that are none are bad input" bad_input
 claim "the sentence says which" says_error "--tables: \"x\" in \"8,x\" is not a size"
 
+run meshtf-plan model resnet --preset resnet-50 --image 64 --json
+claim "pictures of another size change no parameters" says '"parameters": 25557032,'
+run meshtf-plan model resnet --preset resnet-50 --image 64 --stem small --json
+claim "a small stem has 3x3 windows: 64 x 3 x (49 - 9) parameters fewer" says '"parameters": 25549352,'
+run meshtf-plan model densenet --preset densenet-121 --image 32 --json
+claim "nor those of a dense network" says '"parameters": 7978856,'
+
+run meshtf-plan model vit --preset vit-b16 --image 384 --classes 10 --json
+claim "a larger picture has a position for each patch: 86567656 + (24^2 - 14^2) 768 - 990 x 769" says '"parameters": 86098186,'
+run meshtf-plan model mixtral --preset mixtral-8x7b --experts 16 --json
+claim "8 more experts: 46702792704 + 32 x 8 x (3 x 4096 x 14336 + 4096)" says '"parameters": 91800997888,'
+
 # What a family does not have is told in the words of the option, not of the operation that it would break.
 while read -r expected options; do
     # shellcheck disable=SC2086 # several options
@@ -114,6 +127,7 @@ done <<'END'
 give_496 unet --preset unet-2d --image 500
 no_inner_convolutions resnet --preset resnet-18 --widening 2
 1_to_4_modules_of_a_kind inception3 --layers 5
+has_no_parameter_--length vit --length 20
 95_is_odd alexnet --preset bvlc --width 95
 there_are_8 moe-lstm --choices 9
 give_an_even_number,_not_3 gshard --layers 3

@@ -34,9 +34,9 @@ static MtfImage pool(AlexNet *a, const char *name, MtfImage x) {
     return mtf_image_pool(&a->net, name, x, MTF_IMAGE_MAX, &window);
 }
 
-static MtfImage features(AlexNet *a, MtfImage x) {
+static MtfImage features(AlexNet *a, MtfImage x, const MtfModelSettings *s) {
     int64_t w = a->width;
-    bool large = x.size[0] > 64, g = a->grouped;
+    bool large = !mtf_image_stem_is_small(s), g = a->grouped;
     MtfImageWindow first = large ? mtf_image_window(11, 4, 0) : mtf_image_window(3, 1, 1);
     MtfImageWindow second = mtf_image_window(5, 1, 2), third = mtf_image_window(3, 1, 1);
     x = convolve(a, "conv1", x, 3 * w, &first, false);
@@ -60,7 +60,7 @@ static MtfGraph *build_alexnet(AlexNet *a, const MtfModelSettings *s, GError **e
         return NULL;
     }
     mtf_image_net_init(&a->net, 2, s);
-    MtfImage x = features(a, mtf_image_input(&a->net, s->channels, size));
+    MtfImage x = features(a, mtf_image_input(&a->net, s->channels, size), s);
     int y = mtf_image_dense_active(&a->net, "dense6", x.tensor, s->hidden);
     y = mtf_image_dense_active(&a->net, "dense7", y, s->hidden);
     mtf_image_classify(&a->net, y, s->classes);
@@ -76,7 +76,7 @@ static MtfGraph *build_grouped(const MtfModelSettings *s, GError **error) {
 }
 
 static const char *const parameters[] = { "batch", "image",  "channels", "classes",
-                                          "width", "hidden", NULL };
+                                          "width", "hidden", "stem",     NULL };
 
 #define ALEXNET(text, about, outputs, function) \
     {                                           \
@@ -86,6 +86,7 @@ static const char *const parameters[] = { "batch", "image",  "channels", "classe
                       .channels = 3,            \
                       .classes = outputs,       \
                       .width = 32,              \
+                      .stem = "large",          \
                       .hidden = 4096,           \
                       .optimizer = "momentum",  \
                       .schedule = "constant",   \

@@ -73,8 +73,8 @@ static const int *block_sizes(int64_t layers, GError **error) {
     return NULL;
 }
 
-static MtfImage stem(DenseNet *d, MtfImage x) {
-    bool small = x.size[0] <= 64;
+static MtfImage stem(DenseNet *d, MtfImage x, const MtfModelSettings *s) {
+    bool small = mtf_image_stem_is_small(s);
     MtfImageConv conv = { .channels = 2 * d->growth,
                           .window = small ? mtf_image_window(3, 1, 1) : mtf_image_window(7, 2, 3),
                           .norm = true,
@@ -90,7 +90,7 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     if (d.blocks == NULL)
         return NULL;
     mtf_image_net_init(&d.net, 2, s);
-    MtfImage x = stem(&d, mtf_image_input(&d.net, s->channels, size));
+    MtfImage x = stem(&d, mtf_image_input(&d.net, s->channels, size), s);
     for (int i = 0; i < BLOCKS; i++) {
         x = block(&d, x, i);
         x = i + 1 < BLOCKS ? transition(&d, x, i) : before(&d, "norm", x);
@@ -99,8 +99,8 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     return mtf_parts_end(d.net.p, error);
 }
 
-static const char *const parameters[] = { "layers", "batch",   "image",     "channels",
-                                          "width",  "classes", "norm-over", NULL };
+static const char *const parameters[] = { "layers",  "batch", "image",     "channels", "width",
+                                          "classes", "stem",  "norm-over", NULL };
 
 #define DENSENET(text, about, depth, growth)          \
     {                                                 \
@@ -110,6 +110,7 @@ static const char *const parameters[] = { "layers", "batch",   "image",     "cha
             .image = 224,                             \
             .channels = 3,                            \
             .width = growth,                          \
+            .stem = "large",                          \
             .classes = 1000,                          \
             .optimizer = "momentum",                  \
             .schedule = "cosine",                     \

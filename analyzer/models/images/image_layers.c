@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 static const char *const axis_names[] = { "rows", "columns", "layers" };
 
@@ -26,6 +27,10 @@ void mtf_image_net_init(MtfImageNet *net, int axes, const MtfModelSettings *sett
     net->momentum = 0.1;
     net->whole = g_strcmp0(settings->norm_over, "step") == 0;
     net->batch = mtf_parts_dimension(net->p, "batch", settings->batch);
+}
+
+bool mtf_image_stem_is_small(const MtfModelSettings *settings) {
+    return settings->stem != NULL ? strcmp(settings->stem, "small") == 0 : settings->image <= 64;
 }
 
 /* ---- Dimensions ------------------------------------------------------------------------------ */

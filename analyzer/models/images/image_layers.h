@@ -23,6 +23,10 @@ typedef struct {
     bool whole;      /* batch statistics are of the whole step, not of each micro-batch */
 } MtfImageNet;
 
+/* Whether a network begins with windows that do not shrink its pictures: as is asked for, else where those
+ * have up to 64 pixels a side. Presets with published sizes ask for what was published. */
+bool mtf_image_stem_is_small(const MtfModelSettings *settings);
+
 /* Begins a network of `axes` dimensions of space. A slope that was set stays. */
 void mtf_image_net_init(MtfImageNet *net, int axes, const MtfModelSettings *settings);
 

@@ -66,10 +66,10 @@ static MtfImage stage(ResNet *r, MtfImage x, int number, int64_t channels) {
     return x;
 }
 
-/* Small pictures (of up to 64 pixels) are not shrunk before the stages. */
-static MtfImage stem(ResNet *r, MtfImage x, int64_t channels) {
-    bool small = x.size[0] <= 64;
-    MtfImageConv conv = convolution(channels, small ? 3 : 7, small ? 1 : 2, true);
+/* A small stem does not shrink pictures before the stages, as networks for pictures of 8 to 32 pixels have it. */
+static MtfImage stem(ResNet *r, MtfImage x, const MtfModelSettings *s) {
+    bool small = mtf_image_stem_is_small(s);
+    MtfImageConv conv = convolution(s->width, small ? 3 : 7, small ? 1 : 2, true);
     MtfImageWindow window = mtf_image_window(3, 2, 1);
     x = mtf_image_conv(&r->net, "stem", x, &conv);
     return small ? x : mtf_image_pool(&r->net, "stem/pool", x, MTF_IMAGE_MAX, &window);
@@ -106,7 +106,7 @@ static MtfGraph *build_resnet(ResNet *r, const MtfModelSettings *s, GError **err
         return NULL;
     }
     mtf_image_net_init(&r->net, 2, s);
-    MtfImage x = stem(r, mtf_image_input(&r->net, s->channels, size), s->width);
+    MtfImage x = stem(r, mtf_image_input(&r->net, s->channels, size), s);
     for (int i = 0; i < STAGES; i++)
         x = stage(r, x, i, s->width << i);
     mtf_image_classify(&r->net, mtf_image_mean(&r->net, x), s->classes);
@@ -123,8 +123,8 @@ static MtfGraph *build_alpa(const MtfModelSettings *s, GError **error) {
     return build_resnet(&r, s, error);
 }
 
-static const char *const parameters[] = { "layers", "batch",    "image",     "channels", "classes",
-                                          "width",  "widening", "norm-over", NULL };
+static const char *const parameters[] = { "layers", "batch",    "image", "channels",  "classes",
+                                          "width",  "widening", "stem",  "norm-over", NULL };
 
 #define RESNET(text, about, depth, base, wide, function) \
     {                                                    \
@@ -135,6 +135,7 @@ static const char *const parameters[] = { "layers", "batch",    "image",     "ch
                       .channels = 3,                     \
                       .classes = 1000,                   \
                       .width = base,                     \
+                      .stem = "large",                   \
                       .widening = wide,                  \
                       .optimizer = "momentum",           \
                       .schedule = "cosine",              \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* VGG (Simonyan and Zisserman, 2014): stages of 3x3 convolutions with biases, a pool that halves
- * space after each, and three dense layers. A stage i has width 2^i channels, up to 8 width. */
+ * space after each, and three dense layers. A stage i has width 2^i channels, up to 8 width. "vgg-16-bn"
+ * and its kin have a batch normalisation behind each convolution, as torchvision builds them. */
 #include "analyzer/models/images/image_layers.h"
 #include "analyzer/models/model_family.h"
 #include "layouts/base/error.h"
@@ -26,10 +27,7 @@ static const int *stage_sizes(int64_t layers, GError **error) {
     return NULL;
 }
 
-static MtfImage stage(MtfImageNet *net, MtfImage x, int number, int layers, int64_t channels) {
-    MtfImageConv conv = {
-        .channels = channels, .window = mtf_image_window(3, 1, 1), .bias = true, .active = true
-    };
+static MtfImage stage(MtfImageNet *net, MtfImage x, int number, int layers, MtfImageConv conv) {
     MtfImageWindow window = mtf_image_window(2, 2, 0);
     g_autofree char *part = g_strdup_printf("stage%d", number + 1);
     mtf_parts_enter(net->p, part);
@@ -42,7 +40,7 @@ static MtfImage stage(MtfImageNet *net, MtfImage x, int number, int layers, int6
     return x;
 }
 
-static MtfGraph *build(const MtfModelSettings *s, GError **error) {
+static MtfGraph *build_vgg(const MtfModelSettings *s, bool norm, GError **error) {
     const int64_t size[] = { s->image, s->image };
     const int *stages = stage_sizes(s->layers, error);
     if (stages == NULL)
@@ -50,32 +48,45 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     MtfImageNet net;
     mtf_image_net_init(&net, 2, s);
     MtfImage x = mtf_image_input(&net, s->channels, size);
-    for (int i = 0; i < STAGES; i++)
-        x = stage(&net, x, i, stages[i], s->width << MIN(i, 3));
+    MtfImageConv conv = {
+        .window = mtf_image_window(3, 1, 1), .bias = true, .norm = norm, .active = true
+    };
+    for (int i = 0; i < STAGES; i++) {
+        conv.channels = s->width << MIN(i, 3);
+        x = stage(&net, x, i, stages[i], conv);
+    }
     int y = mtf_image_dense_active(&net, "dense0", x.tensor, s->hidden);
     y = mtf_image_dense_active(&net, "dense1", y, s->hidden);
     mtf_image_classify(&net, y, s->classes);
     return mtf_parts_end(net.p, error);
 }
 
-static const char *const parameters[] = { "layers",  "batch", "image",  "channels",
-                                          "classes", "width", "hidden", NULL };
+static MtfGraph *build(const MtfModelSettings *s, GError **error) {
+    return build_vgg(s, false, error);
+}
 
-#define VGG(text, about, depth)                       \
-    {                                                 \
-        .name = text, .summary = about, .settings = { \
-            .layers = depth,                          \
-            .batch = 256,                             \
-            .image = 224,                             \
-            .channels = 3,                            \
-            .classes = 1000,                          \
-            .width = 64,                              \
-            .hidden = 4096,                           \
-            .optimizer = "momentum",                  \
-            .schedule = "cosine",                     \
-            .rate = 0.01,                             \
-            .total = 370000                           \
-        }                                             \
+static MtfGraph *build_with_norms(const MtfModelSettings *s, GError **error) {
+    return build_vgg(s, true, error);
+}
+
+static const char *const parameters[] = { "layers", "batch",  "image",     "channels", "classes",
+                                          "width",  "hidden", "norm-over", NULL };
+
+#define VGG(text, about, depth, function)      \
+    {                                          \
+        .name = text, .summary = about,        \
+        .settings = { .layers = depth,         \
+                      .batch = 256,            \
+                      .image = 224,            \
+                      .channels = 3,           \
+                      .classes = 1000,         \
+                      .width = 64,             \
+                      .hidden = 4096,          \
+                      .optimizer = "momentum", \
+                      .schedule = "cosine",    \
+                      .rate = 0.01,            \
+                      .total = 370000 },       \
+        .build = function                      \
     }
 
 static const MtfModelPreset presets[] = {
@@ -91,10 +102,14 @@ static const MtfModelPreset presets[] = {
                     .optimizer = "adam",
                     .schedule = "constant",
                     .rate = 1e-3 } },
-    VGG("vgg-11", "132,863,336 parameters", 11),
-    VGG("vgg-13", "133,047,848 parameters", 13),
-    VGG("vgg-16", "138,357,544 parameters", 16),
-    VGG("vgg-19", "143,667,240 parameters", 19),
+    VGG("vgg-11", "132,863,336 parameters", 11, build),
+    VGG("vgg-13", "133,047,848 parameters", 13, build),
+    VGG("vgg-16", "138,357,544 parameters", 16, build),
+    VGG("vgg-19", "143,667,240 parameters", 19, build),
+    VGG("vgg-11-bn", "with norms, 132,868,840 parameters", 11, build_with_norms),
+    VGG("vgg-13-bn", "with norms, 133,053,736 parameters", 13, build_with_norms),
+    VGG("vgg-16-bn", "with norms, 138,365,992 parameters", 16, build_with_norms),
+    VGG("vgg-19-bn", "with norms, 143,678,248 parameters", 19, build_with_norms),
     { .name = NULL },
 };
 
