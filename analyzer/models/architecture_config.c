@@ -344,17 +344,17 @@ static bool check_key(MtfConfig *config, const MtfJson *value, const char *type)
 static const MtfArchitectureType *find_type(const MtfJson *root, const char **name,
                                             GError **error) {
     MtfJson value;
-    g_autoptr(GString) known = g_string_new(NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
     if (!mtf_json_get(root, "model_type", &value, error) || !mtf_json_string(&value, name, error))
         return NULL;
     for (const MtfArchitectureType *const *table = mtf_architecture_types; *table != NULL; table++)
         for (const MtfArchitectureType *type = *table; type->name != NULL; type++) {
             if (strcmp(type->name, *name) == 0)
                 return type;
-            g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", type->name);
+            g_ptr_array_add(names, (gpointer)type->name);
         }
-    mtf_json_fail(&value, error, "model type \"%s\" is not one that is known; there are %s", *name,
-                  known->str);
+    g_autofree char *known = mtf_there_are(*name, names);
+    mtf_json_fail(&value, error, "model type \"%s\" is not one that is known%s", *name, known);
     return NULL;
 }
 

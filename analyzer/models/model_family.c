@@ -3,6 +3,7 @@
 
 #include "analyzer/models/architecture_config.h"
 #include "layouts/base/error.h"
+#include "layouts/base/nearest_name.h"
 #include "layouts/graph/optimizer.h"
 
 #include <inttypes.h>
@@ -36,14 +37,15 @@ const MtfModelFamily *const *mtf_model_families(void) {
 }
 
 const MtfModelFamily *mtf_model_family_find(const char *name, GError **error) {
-    g_autoptr(GString) known = g_string_new(NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
     for (int i = 0; mtf_model_families()[i] != NULL; i++) {
         const MtfModelFamily *family = mtf_model_families()[i];
         if (strcmp(family->name, name) == 0)
             return family;
-        g_string_append_printf(known, "%s%s", i > 0 ? ", " : "", family->name);
+        g_ptr_array_add(names, (gpointer)family->name);
     }
-    mtf_input_error(error, "\"%s\" is not a family of models; there are %s", name, known->str);
+    g_autofree char *known = mtf_there_are(name, names);
+    mtf_input_error(error, "\"%s\" is not a family of models%s", name, known);
     return NULL;
 }
 
@@ -64,17 +66,17 @@ static bool is_nearly_preset(const MtfModelFamily *family, const MtfModelPreset 
 
 const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const char *name,
                                             GError **error) {
-    g_autoptr(GString) known = g_string_new(NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
     for (const MtfModelPreset *preset = family->presets; preset->name != NULL; preset++)
         if (name == NULL || strcmp(preset->name, name) == 0)
             return preset;
     for (const MtfModelPreset *preset = family->presets; preset->name != NULL; preset++) {
         if (is_nearly_preset(family, preset, name))
             return preset;
-        g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", preset->name);
+        g_ptr_array_add(names, (gpointer)preset->name);
     }
-    mtf_input_error(error, "family %s has no preset \"%s\"; there are %s", family->name, name,
-                    known->str);
+    g_autofree char *known = mtf_there_are(name, names);
+    mtf_input_error(error, "family %s has no preset \"%s\"%s", family->name, name, known);
     return NULL;
 }
 

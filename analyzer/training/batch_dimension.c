@@ -2,6 +2,7 @@
 #include "analyzer/training/batch_dimension.h"
 
 #include "layouts/base/error.h"
+#include "layouts/placement/dimension_hint.h"
 
 static const char *dim_name(const MtfGraph *graph, int dim) {
     return mtf_graph_dimension(graph, dim)->name;
@@ -33,7 +34,9 @@ int mtf_batch_dimension(const MtfGraph *graph, const char *name, GError **error)
     if (name == NULL)
         return common_first_dimension(graph, error);
     int dim = mtf_graph_find_dimension(graph, name);
-    if (dim < 0)
-        mtf_input_error(error, "--batch-dim: the graph has no dimension \"%s\"", name);
-    return dim;
+    if (dim >= 0)
+        return dim;
+    g_autofree char *hint = mtf_graph_dimension_hint(graph, name);
+    mtf_input_error(error, "--batch-dim: the graph has no dimension \"%s\"%s", name, hint);
+    return -1;
 }

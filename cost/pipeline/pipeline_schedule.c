@@ -3,6 +3,7 @@
 
 #include "cost/pipeline/schedule_rows.h"
 #include "layouts/base/error.h"
+#include "layouts/base/nearest_name.h"
 #include "layouts/pipeline/pipeline_check.h"
 
 #include <math.h>
@@ -65,16 +66,14 @@ static bool is_called(const MtfPipelineSchedule *row, const char *plain) {
 
 const MtfPipelineSchedule *mtf_pipeline_schedule(const char *name, GError **error) {
     g_autofree char *plain = plain_name(name);
-    GString *names = g_string_new(NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
     for (const MtfPipelineSchedule *row = schedules; row->name != NULL; row++) {
-        if (is_called(row, plain)) {
-            g_string_free(names, TRUE);
+        if (is_called(row, plain))
             return row;
-        }
-        g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", row->name);
+        g_ptr_array_add(names, (gpointer)row->name);
     }
-    mtf_input_error(error, "\"%s\" is no pipeline schedule; there are %s", name, names->str);
-    g_string_free(names, TRUE);
+    g_autofree char *known = mtf_there_are(name, names);
+    mtf_input_error(error, "\"%s\" is no pipeline schedule%s", name, known);
     return NULL;
 }
 

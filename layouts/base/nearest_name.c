@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/base/nearest_name.h"
 
-#include <glib.h>
 #include <string.h>
 
 #define MAX_LENGTH 64
@@ -50,4 +49,13 @@ const char *mtf_nearest_name(const char *name, const char *const *candidates) {
 char *mtf_did_you_mean(const char *name, const char *const *candidates) {
     const char *nearest = mtf_nearest_name(name, candidates);
     return nearest == NULL ? g_strdup("") : g_strdup_printf(" (did you mean \"%s\"?)", nearest);
+}
+
+char *mtf_there_are(const char *name, const GPtrArray *known) {
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    g_ptr_array_extend(names, (GPtrArray *)known, NULL, NULL);
+    g_ptr_array_add(names, NULL);
+    g_autofree char *list = g_strjoinv(", ", (char **)names->pdata);
+    g_autofree char *hint = mtf_did_you_mean(name, (const char *const *)names->pdata);
+    return g_strconcat(hint, "; there are ", list, NULL);
 }

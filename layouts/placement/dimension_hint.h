@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* "Did you mean …?" of a graph's dimensions, for names that users write: in rules and pins. */
+/* "Did you mean …?" of a graph's dimensions, for names that users write in rules, pins and options. */
 #ifndef MTF_DIMENSION_HINT_H
 #define MTF_DIMENSION_HINT_H
 

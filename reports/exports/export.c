@@ -42,15 +42,12 @@ static char *fail_form(const char *to, GError **error) {
         g_ptr_array_add(known, (void *)(guintptr)forms[i].name);
     for (int i = 0; other_forms[i] != NULL; i++)
         g_ptr_array_add(known, (void *)(guintptr)other_forms[i]);
-    g_ptr_array_add(known, NULL);
-    const char *const *names = (const char *const *)known->pdata;
-    g_autofree char *hint = mtf_did_you_mean(to, names);
-    g_autofree char *list = g_strjoinv(", ", (char **)known->pdata);
+    g_autofree char *names = mtf_there_are(to, known);
     mtf_input_error(
         error,
-        "a plan cannot be exported to \"%s\"%s; the forms are %s; pipelines: "
+        "a plan cannot be exported to \"%s\"%s; pipelines: "
         "torch-pipelining, megatron, deepspeed, torchtitan, alpa, onnx, slurm, rankfile",
-        to, hint, list);
+        to, names);
     return NULL;
 }
 

@@ -47,7 +47,7 @@ claim "a batch of 0 is not taken for none given" bad_input
 run meshtf-plan search mlp --devices 2 --infer forward --pad units_0:128
 claim "what a plan of inference has no use for is refused" says_error "--pad does not go with --infer"
 run meshtf-plan estimate mlp --mesh rows:2 --layout batch:rows --batch-dim batsh
-claim "the dimension of the batch is looked for where nothing is divided, too" bad_input
+claim "the dimension of the batch is looked for where nothing is divided, too" says_error 'no dimension "batsh" (did you mean "batch"?)'
 run sh -c "meshtf-plan estimate mlp --mesh rows:2 --layout '' -o - | meshtf-plan export - --to jax"
 claim "a plan may come from standard input" says "PartitionSpec"
 run meshtf-plan estimate mlp --mesh 'rows:2;cols:2' --layout batch:rows --machine v100 -o "$work/plan.json"

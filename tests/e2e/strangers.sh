@@ -54,7 +54,7 @@ refused "more than the 1024 positions it has learned" search gpt2 --devices 1 --
 run meshtf-plan estimate mlp --mesh a:5 --layout hidden:a -o "$work/perceptron.json"
 refused "reads no tokens" export "$work/perceptron.json" --to megatron
 refused "reads no tokens" export "$work/perceptron.json" --to maxtext
-refused 'cannot be exported to "jaxx" (did you mean "jax"?)' export "$work/perceptron.json" --to jaxx
+refused 'cannot be exported to "jaxx" (did you mean "jax"?); there are mtf, jax, dtensor' export "$work/perceptron.json" --to jaxx
 refused "alpa is for plans with stages, which this one has none of" export "$work/perceptron.json" --to alpa
 refused '"lay1" is no operation' explain "$work/perceptron.json" lay1
 refused 'is no operation, and no tensor that is kept apart from its operation (did you mean "w1"?)' explain "$work/perceptron.json" w11
