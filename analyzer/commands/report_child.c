@@ -20,10 +20,12 @@ static char *find_program(void) {
     return g_find_program_in_path(PROGRAM);
 }
 
-/* The program's name before the arguments; free the list alone. */
+/* The file, and the name by which the program is to speak of itself: the command's that its user typed. Free
+ * the list alone. */
 static char **with_program(char *program, const char *const *arguments) {
     GPtrArray *list = g_ptr_array_new();
     g_ptr_array_add(list, program);
+    g_ptr_array_add(list, (char *)g_get_prgname());
     for (int i = 0; arguments[i] != NULL; i++)
         g_ptr_array_add(list, (char *)arguments[i]);
     g_ptr_array_add(list, NULL);
@@ -39,8 +41,8 @@ int mtf_report_run(const char *const *arguments, GError **error) {
     g_autofree char **list = with_program(program, arguments);
     g_autoptr(GError) cause = NULL;
     int status = 0;
-    if (!g_spawn_sync(NULL, list, NULL, G_SPAWN_CHILD_INHERITS_STDIN, NULL, NULL, NULL, NULL,
-                      &status, &cause))
+    GSpawnFlags flags = G_SPAWN_CHILD_INHERITS_STDIN | G_SPAWN_FILE_AND_ARGV_ZERO;
+    if (!g_spawn_sync(NULL, list, NULL, flags, NULL, NULL, NULL, NULL, &status, &cause))
         mtf_failure(error, "%s cannot be started: %s", program, cause->message);
     else if (!WIFEXITED(status) && WTERMSIG(status) != SIGPIPE)
         mtf_failure(error, "%s was killed", program);

@@ -8,9 +8,8 @@
 #include <stdbool.h>
 
 /* Runs meshtf-report with these arguments (NULL-terminated, its own name left out), standard
- * streams shared, waits for it, and returns its exit status. Fails when it cannot be started or is
- * killed.
- */
+ * streams shared and its errors told in the name of the running command, waits for it, and returns its exit
+ * status. Fails when it cannot be started or is killed. */
 int mtf_report_run(const char *const *arguments, GError **error);
 
 /* Runs `meshtf-report PLAN -o FOLDER` and waits for it. Fails when it is not there or does not

@@ -55,7 +55,7 @@ static bool draw_whole(const Whole *whole, MtfViewLevel *level, GError **error) 
         --*level;
         return write_text(whole->svg_path, svg, error);
     }
-    fprintf(stderr, "meshtf-report: %s\n", cause->message);
+    fprintf(stderr, "%s: %s\n", g_get_prgname(), cause->message);
     remove(whole->svg_path);
     return true;
 }
@@ -176,7 +176,7 @@ bool mtf_drawings_write_cut(const char *folder, const MtfPartitionView *view, ch
     *svg = mtf_dot_layout(dot_path, svg_path, DOT_SECONDS, &cause);
     if (*svg != NULL)
         return write_text(svg_path, *svg, error);
-    fprintf(stderr, "meshtf-report: %s\n", cause->message);
+    fprintf(stderr, "%s: %s\n", g_get_prgname(), cause->message);
     remove(svg_path);
     return true;
 }

@@ -360,7 +360,8 @@ int main(int argc, char **argv) {
         { 0 },
     };
     GError *error = NULL;
-    g_set_prgname("meshtf-report");
+    /* A command of meshtf-plan that starts this program has its errors told in its own name. */
+    g_set_prgname(g_str_has_prefix(argv[0], "meshtf-plan ") ? argv[0] : "meshtf-report");
     mtf_output_guard_begin();
     const MtfUsage usage = { "PLAN -o DIR",
                              "Writes what people look at: index.html, graph.dot, graph.svg, "
@@ -369,12 +370,12 @@ int main(int argc, char **argv) {
                              "  meshtf-report --compare one.json other.json -o report",
                              0, G_MAXINT, "draws a plan" };
     if (!mtf_command_line_read(&argc, &argv, entries, &usage, &error))
-        return mtf_command_line_fail("meshtf-report", error);
+        return mtf_command_line_fail(g_get_prgname(), error);
     if (version) {
         puts("meshtf-report " MTF_VERSION);
         return 0;
     }
     run(argc, argv, &options, &error);
     clear_options(&options);
-    return error != NULL ? mtf_command_line_fail("meshtf-report", error) : 0;
+    return error != NULL ? mtf_command_line_fail(g_get_prgname(), error) : 0;
 }

@@ -54,12 +54,14 @@ refused "more than the 1024 positions it has learned" search gpt2 --devices 1 --
 run meshtf-plan estimate mlp --mesh a:5 --layout hidden:a -o "$work/perceptron.json"
 refused "reads no tokens" export "$work/perceptron.json" --to megatron
 refused "reads no tokens" export "$work/perceptron.json" --to maxtext
-refused 'cannot be exported to "jaxx" (did you mean "jax"?); there are mtf, jax, dtensor' export "$work/perceptron.json" --to jaxx
+refused 'meshtf-plan export: a plan cannot be exported to "jaxx" (did you mean "jax"?); there are mtf, jax, dtensor' export "$work/perceptron.json" --to jaxx
 refused "alpa is for plans with stages, which this one has none of" export "$work/perceptron.json" --to alpa
 refused '"lay1" is no operation' explain "$work/perceptron.json" lay1
 refused 'is no operation, and no tensor that is kept apart from its operation (did you mean "w1"?)' explain "$work/perceptron.json" w11
 refused '"hidden" of 512' export "$work/perceptron.json" --to deepspeed
 run meshtf-plan estimate gpt-small --mesh a:3 --layout 'heads:a;d_ff:a;vocab:a' -o "$work/thirds.json"
+refused 'is no pipeline schedule (did you mean "1f1b"?); there are gpipe, 1f1b,' schedule 1f2b --stages 4 --micro-batches 8
+refused 'is not a family of models (did you mean "resnet"?); there are' model resnte
 refused '"heads" of 4 in "layer/0/wq" does not divide by 3: search again with --even' export "$work/thirds.json" --to megatron
 refused "auto, always or never" search gpt-small --devices 4 --uniform yes
 done_testing
