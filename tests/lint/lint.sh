@@ -15,8 +15,8 @@ headers=$(echo "$c_files" | grep '\.h$')
 readmes=$(find README.md analyzer cost layouts reports runtime tests -name '*.md' 2>/dev/null | sort)
 scripts=$(find analyzer cost layouts reports runtime tests .ci -name '*.sh' 2>/dev/null | sort)
 
-# What the findings of a check of single files depend on beside the file.
-rules=$(cat "$here/lint.sh" .clang-format 2>/dev/null | sha256sum | cut -c 1-16)
+# What the findings of a check of single files depend on beside the file; scripts also on what they read.
+rules=$(cat "$here/lint.sh" .clang-format tests/support/*.sh 2>/dev/null | sha256sum | cut -c 1-16)
 
 # of_changed CHECK COMMAND FILE...: what COMMAND says of the files that are not, by their bytes, as they were
 # when it last said nothing: of a thousand files that takes minutes beside other work.
@@ -159,9 +159,13 @@ check_shell() {
     of_changed shell say_shell $scripts
 }
 
-# 1091: files read by the script are not followed; 2317: what only `claim` calls seems unreachable.
+# With what they read beside them, which is followed then. 1091: other files that they read are not; 2317: what
+# only `claim` calls seems unreachable.
+# shellcheck disable=SC2086
 say_shell() {
-    shellcheck --shell=sh --format=gcc --exclude=SC1091,SC2317 "$@"
+    read=$(sed -n 's,^ *\. \(tests/[a-z_/]*\.sh\)$,\1,p' "$@")
+    together=$(printf '%s\n' "$@" $read | sort -u)
+    shellcheck --shell=sh --format=gcc --exclude=SC1091,SC2317 $together
 }
 
 # All at once, since most use one core; told in their order.
