@@ -2,6 +2,7 @@
 #include "analyzer/onnx/onnx_import.h"
 
 #include "analyzer/onnx/axis_build.h"
+#include "analyzer/onnx/onnx_idioms.h"
 #include "analyzer/onnx/onnx_inputs.h"
 #include "analyzer/onnx/onnx_operators.h"
 #include "analyzer/onnx/onnx_steps.h"
@@ -68,14 +69,24 @@ static void name_result(MtfOnnxTranslation *t, const char *name, int first) {
     operation->name = g_strdup(name);
 }
 
+/* What a node ends that exporters write out in several (onnx_idioms.h), or else what it is by itself. */
+static MtfOnnxValue *translate(MtfOnnxTranslation *t, GHashTable *producers,
+                               const MtfOnnxNode *node) {
+    MtfOnnxValue *whole = mtf_onnx_idiom(t, producers, node);
+    if (whole != NULL)
+        g_hash_table_insert(t->values, node->outputs->pdata[0], whole);
+    return whole != NULL || t->error != NULL ? whole : mtf_onnx_translate_node(t, node, -1);
+}
+
 static bool translate_nodes(MtfOnnxTranslation *t) {
+    g_autoptr(GHashTable) producers = mtf_onnx_producers(t->model);
     for (guint i = 0; i < t->model->nodes->len; i++) {
         const MtfOnnxNode *node = t->model->nodes->pdata[i];
         int first = (int)t->graph->operations->len;
         t->node = node;
         t->number = (int)i;
         t->steps = 0;
-        if (mtf_onnx_translate_node(t, node, -1) == NULL)
+        if (translate(t, producers, node) == NULL)
             return t->error != NULL || mtf_onnx_fail(t, "it cannot be translated") != NULL;
         for (guint k = 0; k < node->outputs->len; k++)
             name_result(t, node->outputs->pdata[k], first);

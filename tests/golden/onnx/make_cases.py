@@ -2,7 +2,7 @@
 # Cases for operators that libonnx-testdata 1.12 does not have yet, in its form: NAME/model.onnx and
 # NAME/test_data_set_0/{input,output}_K.pb. Outputs are PyTorch's; files are written by hand, since Debian's onnx does
 # not know the operators. From the top of the tree: python3 tests/golden/onnx/make_cases.py tests/golden/onnx
-import os, struct, sys
+import math, os, struct, sys
 import torch
 import torch.nn.functional as F
 
@@ -350,3 +350,27 @@ words, places, kinds, scale, shift = rand(9, 8), rand(7, 8), rand(2, 8), rand(8)
 y = F.layer_norm(words[ids.long()] + places[:5] + kinds[segments.long()], (8,), scale, shift, 1e-12)
 case('microsoft_embed_norm', 'EmbedLayerNormalization', dict(ids=ids, segments=segments, words=words, places=places, kinds=kinds, scale=scale, shift=shift,
      seen=mask), dict(y=y, lengths=mask.sum(1, dtype=torch.int32)), 17, 'com.microsoft', ('words', 'places', 'kinds', 'scale', 'shift'))
+
+# ---- Written out: what PyTorch 1.13 exports to operators of version 14, which has neither Gelu nor LayerNormalization ----
+
+
+class WrittenOut(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rows, self.maps = torch.nn.LayerNorm(6), torch.nn.LayerNorm((5, 6), 1e-3)
+        for part in self.parameters():
+            torch.nn.init.normal_(part)
+
+    def forward(self, x):
+        y = F.gelu(self.rows(x))
+        z = 0.5 * y * (1 + torch.tanh(math.sqrt(2 / math.pi) * (y + 0.044715 * torch.pow(y, 3))))
+        return self.maps(x + z) + F.gelu(z, approximate='tanh')
+
+
+x = rand(2, 5, 6)
+net = WrittenOut()
+folder = os.path.join(sys.argv[1], 'written_out')
+os.makedirs(os.path.join(folder, 'test_data_set_0'), exist_ok=True)
+torch.onnx.export(net, x, os.path.join(folder, 'model.onnx'), opset_version=14, input_names=['x'], output_names=['y'], do_constant_folding=False)
+for name, value in ('input_0', tensor('x', x)), ('output_0', tensor('y', net(x).detach())):
+    open(os.path.join(folder, 'test_data_set_0', f'{name}.pb'), 'wb').write(value)
