@@ -11,6 +11,10 @@
 
 /* The streams of one part. */
 enum { FEATURES, TARGETS, LABELS, CATEGORIES, STREAMS };
+
+#define LABELS_AT_ONCE INT64_C(1024)
+#define FIRST_LABELS (INT64_C(1) << 20)
+
 static const char *const stream_names[STREAMS] = { "features", "targets", "labels", "categories" };
 
 typedef struct {
@@ -95,6 +99,13 @@ static bool add_array(const MtfExamples *examples, Part *part, MtfDataArray *arr
             mtf_data_array_keep_whole(array);
         mtf_data_stream_add(part->streams[stream], array);
         return true;
+    }
+    if (mtf_data_array_places(array) == examples->wanted[LABELS]) {
+        mtf_input_error(error,
+                        "%s holds floats, but labels are whole numbers: write them as integers",
+                        mtf_data_array_path(array));
+        mtf_data_array_free(array);
+        return false;
     }
     /* CIFAR's labels, say, for a model that has none. */
     bool unwanted = mtf_data_array_places(array) == 1;
@@ -213,6 +224,32 @@ static bool open_arrays(const MtfExamples *examples, Part *part, const char *pat
     return true;
 }
 
+static bool is_label(const MtfExamples *examples, const Part *part, int64_t record, double label,
+                     GError **error) {
+    return (label >= 0 && label < (double)examples->classes) ||
+           mtf_input_error(error,
+                           "%s: the label of example %" PRId64 " is %.0f, but the model has only "
+                           "%" PRId64 " classes",
+                           mtf_data_stream_path(part->streams[LABELS], record), record, label,
+                           examples->classes);
+}
+
+/* Labels of examples are looked at before training begins, as many as take no time; those of places, and
+ * further ones, where they are read. */
+static bool check_first_labels(const MtfExamples *examples, const Part *part, GError **error) {
+    double labels[LABELS_AT_ONCE];
+    int64_t all = examples->wanted[LABELS] == 1 ? MIN(part->examples, FIRST_LABELS) : 0;
+    for (int64_t first = 0; first < all; first += LABELS_AT_ONCE) {
+        int64_t n = MIN(LABELS_AT_ONCE, all - first);
+        if (!mtf_data_stream_read(part->streams[LABELS], first, n, labels, error))
+            return false;
+        for (int64_t i = 0; i < n; i++)
+            if (!is_label(examples, part, first + i, labels[i], error))
+                return false;
+    }
+    return true;
+}
+
 static bool open_part(const MtfExamples *examples, Part *part, char *const *files, GError **error) {
     for (int s = 0; s < STREAMS; s++)
         part->streams[s] = mtf_data_stream_new();
@@ -227,7 +264,7 @@ static bool open_part(const MtfExamples *examples, Part *part, char *const *file
         if (!open(examples, part, files[i], error))
             return false;
     }
-    return check_part(examples, part, files[0], error);
+    return check_part(examples, part, files[0], error) && check_first_labels(examples, part, error);
 }
 
 static void close_part(Part *part) {
@@ -277,18 +314,6 @@ void mtf_examples_close(MtfExamples *examples) {
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-/* A label of the record that was read. */
-static bool check_label(const MtfExamples *examples, const Part *part, int64_t record, int64_t i,
-                        GError **error) {
-    double label = examples->values[LABELS][i];
-    return (label >= 0 && label < (double)examples->classes) ||
-           mtf_input_error(error,
-                           "%s: the label of example %" PRId64 " is %.0f, but the model has only "
-                           "%" PRId64 " classes",
-                           mtf_data_stream_path(part->streams[LABELS], record), record, label,
-                           examples->classes);
-}
-
 static bool load_apart(MtfExamples *examples, const Part *part, int64_t record, GError **error) {
     double *values = examples->values[FEATURES];
     for (int i = 0; i < examples->n_inputs; values += examples->inputs[i++].places)
@@ -306,7 +331,7 @@ static bool load(MtfExamples *examples, const Part *part, int64_t record, GError
             !mtf_data_stream_read(part->streams[s], record, 1, examples->values[s], error))
             return false;
     for (int64_t i = 0; i < examples->wanted[LABELS]; i++)
-        if (!check_label(examples, part, record, i, error))
+        if (!is_label(examples, part, record, examples->values[LABELS][i], error))
             return false;
     return true;
 }

@@ -10,11 +10,19 @@
 
 /* More than any picture for training has; so that a damaged header asks for no more. */
 #define MOST_PIXELS (INT64_C(1) << 26)
+#define SIGNATURE_BYTES 8
 
 /* ---- One picture ----------------------------------------------------------------------------- */
 
 static bool fail_damaged(const char *name, GError **error) {
     return mtf_input_error(error, "%s: this PNG file is damaged or cut short", name);
+}
+
+static bool check_signature(const char *name, const void *bytes, gsize n, GError **error) {
+    if (n == 0)
+        return mtf_input_error(error, "%s is empty, but should be a PNG file", name);
+    return png_sig_cmp(bytes, 0, MIN(n, SIGNATURE_BYTES)) == 0 ||
+           mtf_input_error(error, "%s is no PNG file, whatever its name says: convert it", name);
 }
 
 static bool check_size(const char *name, const png_image *image, MtfPictures *pictures,
@@ -48,6 +56,8 @@ unsigned char *mtf_picture_decode(const char *name, const void *bytes, gsize n,
                                   MtfPictures *pictures, GError **error) {
     png_image image = { .version = PNG_IMAGE_VERSION };
     png_color black = { 0 };
+    if (!check_signature(name, bytes, n, error))
+        return NULL;
     if (!png_image_begin_read_from_memory(&image, bytes, n)) {
         fail_damaged(name, error);
         return NULL;
@@ -73,6 +83,11 @@ static int by_name(gconstpointer a, gconstpointer b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static bool is_png(const char *name) {
+    gsize n = strlen(name);
+    return n > 4 && g_ascii_strcasecmp(name + n - 4, ".png") == 0;
+}
+
 /* Paths of the entries of a folder that are folders, or that are PNG files, in the order of their
  * names; NULL with an error. */
 static GPtrArray *list_folder(const char *folder, bool folders, GError **error) {
@@ -85,8 +100,7 @@ static GPtrArray *list_folder(const char *folder, bool folders, GError **error) 
     for (const char *entry; (entry = g_dir_read_name(dir)) != NULL;) {
         g_autofree char *path = g_build_filename(folder, entry, NULL);
         bool is_folder = g_file_test(path, G_FILE_TEST_IS_DIR);
-        if (entry[0] != '.' &&
-            (folders ? is_folder : !is_folder && g_str_has_suffix(entry, ".png")))
+        if (entry[0] != '.' && (folders ? is_folder : !is_folder && is_png(entry)))
             g_ptr_array_add(paths, g_steal_pointer(&path));
     }
     g_ptr_array_sort(paths, by_name);
@@ -117,12 +131,25 @@ static bool append_folder(const char *folder, guint32 label, MtfPictures *pictur
     return files != NULL;
 }
 
+/* Beside folders of classes stand no pictures, which would have none. */
+static bool all_have_classes(const char *folder, GError **error) {
+    g_autoptr(GPtrArray) files = list_folder(folder, false, error);
+    return files != NULL &&
+           (files->len == 0 ||
+            mtf_input_error(error,
+                            "%s lies beside the folders of %s, each of which is a class: move it "
+                            "into one",
+                            (const char *)files->pdata[0], folder));
+}
+
 static bool append_all(const char *folder, MtfPictures *pictures, MtfDataFile *target,
                        GError **error) {
     g_autoptr(GPtrArray) classes = list_folder(folder, true, error);
     if (classes == NULL)
         return false;
     pictures->classes = classes->len;
+    if (classes->len > 0 && !all_have_classes(folder, error))
+        return false;
     if (classes->len == 0 && !append_folder(folder, 0, pictures, target, error))
         return false;
     for (guint i = 0; i < classes->len; i++)

@@ -64,6 +64,17 @@ head -c 60 tests/fuzz/corpus/picture/rgb.png >"$work/pictures/dog/2.png"
 train --data "$work/pictures" --steps 1
 claim "a damaged picture is refused" refuses
 claim "it says which" says_error "dog/2.png: this PNG file is damaged or cut short"
+echo "a picture" >"$work/pictures/dog/2.png"
+train --data "$work/pictures" --steps 1
+claim "and so is what is none" says_error "dog/2.png is no PNG file"
+mv "$work/pictures/dog/2.png" "$work/pictures/NOTES.PNG"
+train --data "$work/pictures" --steps 1
+claim "pictures beside the classes are not passed over" says_error "NOTES.PNG lies beside the folders"
+rm "$work/pictures/NOTES.PNG"
+mkdir "$work/pictures/fish"
+cp tests/fuzz/corpus/picture/rgb.png "$work/pictures/fish/1.PNG"
+train --data "$work/pictures" --steps 1
+claim "more classes than the model has are told before the training" says_error "the label of example 2 is 2, but the model has only 2 classes"
 
 awk 'BEGIN { for (i = 0; i < 200; i++) printf "%d\t%d\t%d\t%d\t%d\t%x\t%x\t%x\n", i % 2, i, 3, i % 5, 1, i % 2, i % 7, i }' \
     >"$work/clicks.tsv"
