@@ -54,7 +54,7 @@ static int64_t missing_size(const MtfGraph *graph, const MtfShape *shape, const 
     return INT64_MAX;
 }
 
-/* Labels that are compared with numbers counted from 0, one for each class. */
+/* Labels and categories that are compared with numbers counted from 0, one for each class (a one-hot row). */
 static int64_t compared_bound(const MtfGraph *graph, const MtfOperation *op, int tensor) {
     if (op->n_inputs != 2 || (op->inputs[0] != tensor && op->inputs[1] != tensor))
         return INT64_MAX;
@@ -66,31 +66,32 @@ static int64_t compared_bound(const MtfGraph *graph, const MtfOperation *op, int
     return counts ? mtf_graph_elements(graph, &other->shape) : INT64_MAX;
 }
 
-/* What `tensor` chooses from; labels may be compared. */
-static int64_t bound_of(const MtfGraph *graph, int tensor, bool labels);
+/* What `tensor` chooses from; what counts classes may be compared. */
+static int64_t bound_of(const MtfGraph *graph, int tensor, bool classes);
 
 /* … in one operation, which may hand it on as another integer, or in another place. */
-static int64_t bound_in(const MtfGraph *graph, const MtfOperation *op, int tensor, bool labels) {
+static int64_t bound_in(const MtfGraph *graph, const MtfOperation *op, int tensor, bool classes) {
     const MtfOperationRow *row = mtf_operation_row(op->kind);
     const MtfChoice *choice = &row->choice;
     if (row->kernel_class == MTF_CLASS_MOVE && op->n_inputs > 0 && op->inputs[0] == tensor &&
         mtf_dtype_is_integer(mtf_graph_tensor(graph, op->outputs[0])->dtype))
-        return bound_of(graph, op->outputs[0], labels);
+        return bound_of(graph, op->outputs[0], classes);
     if (!choice->chooses || op->inputs[choice->ids] != tensor)
-        return labels ? compared_bound(graph, op, tensor) : INT64_MAX;
+        return classes ? compared_bound(graph, op, tensor) : INT64_MAX;
     return missing_size(graph, mtf_operation_operand_shape(graph, op, choice->of),
                         mtf_operation_operand_shape(graph, op, choice->without));
 }
 
-static int64_t bound_of(const MtfGraph *graph, int tensor, bool labels) {
+static int64_t bound_of(const MtfGraph *graph, int tensor, bool classes) {
     int64_t bound = INT64_MAX;
     for (int i = 0; i < (int)graph->operations->len; i++)
-        bound = MIN(bound, bound_in(graph, mtf_graph_operation(graph, i), tensor, labels));
+        bound = MIN(bound, bound_in(graph, mtf_graph_operation(graph, i), tensor, classes));
     return bound;
 }
 
 int64_t mtf_data_id_bound(const MtfGraph *graph, int tensor) {
-    return bound_of(graph, tensor, mtf_graph_tensor(graph, tensor)->feed == MTF_FEED_LABELS);
+    MtfFeed feed = mtf_graph_tensor(graph, tensor)->feed;
+    return bound_of(graph, tensor, feed == MTF_FEED_LABELS || mtf_feed_is_category(feed));
 }
 
 /* ---- Opening ------------------------------------------------------------------------------- */

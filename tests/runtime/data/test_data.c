@@ -270,15 +270,17 @@ static void labels_name_the_largest_target_and_every_class_occurs(void **state) 
         assert_true(seen[k] > 0);
 }
 
-/* What tells classes apart by comparing labels with 0, 1, …, as one_hot becomes, wherever the labels are moved; a
- * comparison with anything else says nothing. */
+/* What tells classes apart by comparing labels or categories with 0, 1, …, as one_hot becomes, wherever they are
+ * moved; a comparison with anything else says nothing. */
 static void labels_compared_with_a_range_have_its_classes(void **state) {
     (void)state;
     const char *text =
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 4, 'c': 7, 'd': 4}, 'inputs': ["
         "{'name': 'labels', 'dims': ['b'], 'dtype': 'int32', 'feed': 'labels'}, "
         "{'name': 'moved', 'dims': ['b'], 'dtype': 'int32', 'feed': 'labels'}, "
-        "{'name': 'others', 'dims': ['b'], 'dtype': 'int32', 'feed': 'labels'}], 'operations': ["
+        "{'name': 'others', 'dims': ['b'], 'dtype': 'int32', 'feed': 'labels'}, "
+        "{'name': 'kinds', 'dims': ['b'], 'dtype': 'int32', 'feed': 'categories'}], 'operations': ["
+        "{'name': 'kind', 'op': 'equal', 'inputs': ['kinds', 'count'], 'dims': ['b', 'c']}, "
         "{'name': 'there', 'op': 'rename', 'inputs': ['moved'], 'from': 'b', 'to': 'd'}, "
         "{'name': 'seen', 'op': 'equal', 'inputs': ['there', 'count'], 'dims': ['d', 'c']}, "
         "{'name': 'count', 'op': 'range', 'inputs': [], 'dims': ['c'], 'dtype': 'int32'}, "
@@ -287,6 +289,7 @@ static void labels_compared_with_a_range_have_its_classes(void **state) {
     g_autoptr(MtfGraph) graph = mtf_test_graph(text);
     assert_int_equal(mtf_data_id_bound(graph, mtf_graph_find_tensor(graph, "labels")), 7);
     assert_int_equal(mtf_data_id_bound(graph, mtf_graph_find_tensor(graph, "moved")), 7);
+    assert_int_equal(mtf_data_id_bound(graph, mtf_graph_find_tensor(graph, "kinds")), 7);
     assert_true(mtf_data_id_bound(graph, mtf_graph_find_tensor(graph, "others")) == INT64_MAX);
 }
 
