@@ -77,6 +77,10 @@ void mtf_check_family_layouts(const MtfFamilyCase *wanted, int draws) {
     MtfLossModel model;
     mtf_family_model_init(&model, wanted);
     g_autoptr(GRand) random = g_rand_new_with_seed(7);
-    mtf_check_layout_draws(&model, random, draws, wanted->steps, wanted->dtype);
+    double apart = mtf_check_layout_draws(&model, random, draws, wanted->steps, wanted->dtype);
+    print_message(
+        "%s, %s: losses of %d layouts over %d steps are at most %.1e apart, %.4g comes to %.4g\n",
+        wanted->family->name, mtf_dtype_name(wanted->dtype), draws, wanted->steps, apart,
+        model.losses[0], model.losses[wanted->steps - 1]);
     mtf_family_model_clear(&model);
 }

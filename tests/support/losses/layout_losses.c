@@ -87,28 +87,40 @@ int mtf_losses_differ(const MtfLossModel *model, const double *losses, int steps
     return -1;
 }
 
-void mtf_check_layout_losses(const MtfLossModel *model, const MtfLayout *layout, int steps,
-                             MtfDtype dtype) {
+static double largest_difference(const MtfLossModel *model, const double *losses, int steps) {
+    double largest = 0;
+    for (int s = 0; s < steps; s++)
+        largest = fmax(largest, fabs(losses[s] - model->losses[s]) / fabs(model->losses[s]));
+    return largest;
+}
+
+double mtf_check_layout_losses(const MtfLossModel *model, const MtfLayout *layout, int steps,
+                               MtfDtype dtype) {
     double losses[LAYOUT_STEPS];
     mtf_layout_losses(model, layout, steps, false, losses);
     int s = mtf_losses_differ(model, losses, steps, dtype);
     if (s < 0)
-        return;
+        return largest_difference(model, losses, steps);
     g_autofree char *mesh = mtf_mesh_format(&layout->mesh);
-    fail_msg("mesh %s, layout %s: loss %.17g of step %d is not %.17g", mesh,
-             layout->rules != NULL ? layout->rules : "free", losses[s], s + 1, model->losses[s]);
+    fail_msg(
+        "mesh %s, layout %s: loss %.17g of step %d is not %.17g, and by step %d they are %.1e apart",
+        mesh, layout->rules != NULL ? layout->rules : "free", losses[s], s + 1, model->losses[s],
+        steps, largest_difference(model, losses, steps));
+    return INFINITY;
 }
 
-void mtf_check_layout_draws(const MtfLossModel *model, GRand *random, int draws, int steps,
-                            MtfDtype dtype) {
+double mtf_check_layout_draws(const MtfLossModel *model, GRand *random, int draws, int steps,
+                              MtfDtype dtype) {
+    double largest = 0;
     for (int draw = 0; draw < draws; draw++) {
         MtfMesh mesh = mtf_random_mesh(random, 1 + draw / 2 % 8);
         g_autoptr(MtfLayout) layout = draw % 2 == 0
                                           ? mtf_random_rule_layout(random, model->graph, &mesh)
                                           : mtf_random_free_layout(random, model->graph, &mesh);
         layout->execution.bucket_bytes = 2 * draw < draws ? 0 : BUCKET_BYTES;
-        mtf_check_layout_losses(model, layout, steps, dtype);
+        largest = fmax(largest, mtf_check_layout_losses(model, layout, steps, dtype));
     }
+    return largest;
 }
 
 void mtf_check_rule_losses(const MtfLossModel *model, const char *mesh, const char *rules,

@@ -29,14 +29,15 @@ void mtf_layout_losses(const MtfLossModel *model, const MtfLayout *layout, int s
  * the loss has become small. */
 int mtf_losses_differ(const MtfLossModel *model, const double *losses, int steps, MtfDtype dtype);
 
-/* Fails the running test, naming the layout, where a loss differs. */
-void mtf_check_layout_losses(const MtfLossModel *model, const MtfLayout *layout, int steps,
-                             MtfDtype dtype);
+/* Fails the running test, naming the layout, where a loss differs. Returns the largest difference of a
+ * step's losses, relative to the model's. */
+double mtf_check_layout_losses(const MtfLossModel *model, const MtfLayout *layout, int steps,
+                               MtfDtype dtype);
 
 /* The same of `draws` layouts, of rules and free in turn, on meshes of one to eight ranks, of which the second
  * half exchanges gradients in buckets. */
-void mtf_check_layout_draws(const MtfLossModel *model, GRand *random, int draws, int steps,
-                            MtfDtype dtype);
+double mtf_check_layout_draws(const MtfLossModel *model, GRand *random, int draws, int steps,
+                              MtfDtype dtype);
 
 /* The same of the layout that those rules make on a mesh ("rows:2;cols:2"), of 50 steps (3 in bfloat16),
  * and of 30 drawn ones, rules and free by turns, on 2 to 8 devices, of 3 steps. */
