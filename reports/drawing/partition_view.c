@@ -265,14 +265,14 @@ static bool casts_weight(const MtfGraph *graph, int operation) {
 
 /* Whether a tensor is named inside the boxes that take it: variables, inputs, what another phase
  * made, and the numbers that every update takes. */
-static bool is_row(const Builder *builder, int tensor, const MtfOperation *reader) {
-    if (mtf_part_phase(reader->phase) == MTF_PART_PHASES - 1 &&
+static bool is_row(const Builder *builder, int tensor, int reader) {
+    const int *phases = builder->parts->phases;
+    if (phases[reader] == MTF_PART_PHASES - 1 &&
         mtf_graph_tensor(builder->graph, tensor)->shape.rank == 0)
         return true;
     int producer = mtf_graph_tensor(builder->graph, tensor)->producer;
     return producer < 0 || casts_weight(builder->graph, producer) ||
-           mtf_part_phase(mtf_graph_operation(builder->graph, producer)->phase) !=
-               mtf_part_phase(reader->phase);
+           phases[producer] != phases[reader];
 }
 
 static void set_provider(const Builder *builder, int buffer, int box, char *notes) {
@@ -331,7 +331,6 @@ static int collective_operation(const Builder *builder, const MtfInstruction *in
 static void read_collective(const Builder *builder, int index, int k) {
     const MtfInstruction *instruction = mtf_program_instruction(builder->program, index);
     int operation = collective_operation(builder, instruction, k);
-    const MtfOperation *op = mtf_graph_operation(builder->graph, operation);
     int in = instruction->inputs[k], out = instruction->outputs[k];
     int tensor = mtf_program_buffer(builder->program, in)->tensor;
     int64_t nanoseconds = time_of(builder, index) / instruction->n_inputs;
@@ -344,7 +343,7 @@ static void read_collective(const Builder *builder, int index, int k) {
         int box = operation_box(builder, operation);
         g_ptr_array_add(box_at(builder, box)->notes, g_steal_pointer(&text));
         set_provider(builder, out, box, NULL);
-    } else if (cast || is_row(builder, tensor, op)) {
+    } else if (cast || is_row(builder, tensor, operation)) {
         const char *before = builder->providers[in].notes;
         set_provider(builder, out, -1,
                      before != NULL ? g_strjoin("\n", before, text, NULL) : g_steal_pointer(&text));
@@ -383,7 +382,6 @@ static void add_row(const Builder *builder, int box, int buffer) {
 
 static void read_kernel(const Builder *builder, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(builder->program, index);
-    const MtfOperation *op = mtf_graph_operation(builder->graph, instruction->operation);
     int section = builder->section_of[instruction->operation];
     int box = operation_box(builder, instruction->operation);
     for (int k = 0; k < instruction->n_inputs; k++) {
@@ -391,7 +389,7 @@ static void read_kernel(const Builder *builder, int index) {
         int tensor = mtf_program_buffer(builder->program, buffer)->tensor;
         if (tensor < 0)
             continue;
-        if (is_row(builder, tensor, op)) {
+        if (is_row(builder, tensor, instruction->operation)) {
             add_row(builder, box, buffer);
             continue;
         }
@@ -436,7 +434,7 @@ static void show_section(const Builder *builder, int part, int phase) {
     int section = add_section(builder, part, phase);
     for (int i = 0; i < (int)builder->graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(builder->graph, i);
-        if (builder->parts->of[i] != part || mtf_part_phase(op->phase) != phase ||
+        if (builder->parts->of[i] != part || builder->parts->phases[i] != phase ||
             casts_weight(builder->graph, i))
             continue;
         if (mtf_layer_runs_shows(builder->parts->layers_found, op->layer))

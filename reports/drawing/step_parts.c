@@ -3,13 +3,46 @@
 
 #include <string.h>
 
-int mtf_part_phase(MtfPhase phase) {
-    return MIN((int)phase, MTF_PART_PHASES - 1);
-}
+#define UPDATE (MTF_PART_PHASES - 1)
 
 const char *mtf_part_phase_name(int phase) {
     static const char *const names[MTF_PART_PHASES] = { "forward", "backward", "update" };
     return names[phase];
+}
+
+/* ---- Phases -------------------------------------------------------------------------------- */
+
+/* Whether the results of an operation of the forward pass are read by what updates alone, or are new values. */
+static bool serves_updates(const MtfStepParts *parts, const MtfConsumers *consumers,
+                           const bool *is_new_value, const MtfOperation *op) {
+    bool serves = false;
+    for (int k = 0; k < op->n_outputs; k++) {
+        int tensor = op->outputs[k];
+        serves = serves || is_new_value[tensor];
+        for (int c = consumers->starts[tensor]; c < consumers->starts[tensor + 1]; c++) {
+            if (parts->phases[consumers->operations[c]] != UPDATE)
+                return false;
+            serves = true;
+        }
+    }
+    return serves;
+}
+
+/* Readers stand behind what they read. */
+static void find_phases(MtfStepParts *parts) {
+    const MtfGraph *graph = parts->facts->plan->graph;
+    g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(graph);
+    g_autofree bool *is_new_value = g_new0(bool, graph->tensors->len + 1);
+    bool trains = false;
+    for (guint u = 0; u < graph->updates->len; u++)
+        is_new_value[g_array_index(graph->updates, MtfUpdate, u).value] = true;
+    for (int i = (int)graph->operations->len - 1; i >= 0; i--) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        trains = trains || op->phase == MTF_PHASE_BACKWARD;
+        bool serves = trains && op->phase == MTF_PHASE_FORWARD &&
+                      serves_updates(parts, consumers, is_new_value, op);
+        parts->phases[i] = serves ? UPDATE : MIN((int)op->phase, UPDATE);
+    }
 }
 
 /* ---- The parts ----------------------------------------------------------------------------- */
@@ -142,10 +175,9 @@ static void describe(Walk *walk) {
 static void add_instruction(MtfStepParts *parts, int i) {
     const MtfStepFacts *facts = parts->facts;
     const MtfInstruction *instruction = mtf_program_instruction(facts->program, i);
-    const MtfOperation *op = mtf_graph_operation(facts->plan->graph, instruction->operation);
     MtfStepPart *part =
         &g_array_index(parts->parts, MtfStepPart, parts->of[instruction->operation]);
-    MtfPartFigures *figures = &part->figures[mtf_part_phase(op->phase)];
+    MtfPartFigures *figures = &part->figures[parts->phases[instruction->operation]];
     int64_t nanoseconds = facts->wall[i];
     figures->nanoseconds += nanoseconds;
     figures->operations += instruction->kind == MTF_INSTRUCTION_KERNEL;
@@ -171,6 +203,8 @@ MtfStepParts *mtf_step_parts_new(const MtfStepFacts *facts) {
     parts->parts = g_array_new(FALSE, TRUE, sizeof(MtfStepPart));
     g_array_set_clear_func(parts->parts, clear_part);
     parts->of = g_new0(int, graph->operations->len + 1);
+    parts->phases = g_new0(int, graph->operations->len + 1);
+    find_phases(parts);
     int runs = mtf_layer_runs_count(parts->layers_found);
     g_autofree int *of_tensor = g_new(int, graph->tensors->len + 1);
     g_autofree int *of_run = g_new(int, runs + 1);
@@ -193,6 +227,7 @@ void mtf_step_parts_free(MtfStepParts *parts) {
     mtf_layer_runs_free(parts->layers_found);
     g_array_unref(parts->parts);
     g_free(parts->of);
+    g_free(parts->phases);
     g_free(parts);
 }
 

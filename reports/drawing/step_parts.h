@@ -9,7 +9,8 @@
  *     layer 23             │              │             …        sends over the network
  *     after layer 23       ▼ ──► loss ──► │
  *
- * Operations belong to the part of the forward tensor they are named after. */
+ * Operations belong to the part of the forward tensor they are named after. Those of the forward pass from
+ * which nothing but new values of variables comes, as of running statistics, count as update. */
 #ifndef MTF_STEP_PARTS_H
 #define MTF_STEP_PARTS_H
 
@@ -40,6 +41,7 @@ typedef struct {
     MtfLayerRuns *layers_found;
     GArray *parts; /* MtfStepPart, in order of the forward pass */
     int *of;       /* an operation's part */
+    int *phases;   /* an operation's phase: 0 forward, 1 backward, 2 clipping and update */
 } MtfStepParts;
 
 /* The facts must outlive the parts. */
@@ -50,8 +52,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfStepParts, mtf_step_parts_free)
 /* Typed access; the index must be valid. */
 const MtfStepPart *mtf_step_part(const MtfStepParts *parts, int part);
 
-/* 0 forward, 1 backward, 2 clipping and update; and their names. */
-int mtf_part_phase(MtfPhase phase);
+/* "forward", "backward", "update" */
 const char *mtf_part_phase_name(int phase);
 
 #endif

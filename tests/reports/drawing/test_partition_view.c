@@ -97,6 +97,30 @@ static void the_parts_add_up_to_the_step(void **state) {
     clear_step(&step);
 }
 
+static int phase_of(const Step *step, const char *tensor) {
+    const MtfGraph *graph = step->plan->graph;
+    int found = mtf_graph_find_tensor(graph, tensor);
+    assert_true(found >= 0);
+    return step->parts->phases[mtf_graph_tensor(graph, found)->producer];
+}
+
+/* What a batch normalisation keeps of its batches is read by later steps alone; what it normalises with is read
+ * by this one. */
+static void running_statistics_stand_with_the_updates(void **state) {
+    (void)state;
+    const MtfModelFamily *family = mtf_model_family_find("resnet", NULL);
+    const MtfModelPreset *preset = mtf_model_preset_find(family, "tiny", NULL);
+    MtfGraph *forward = mtf_model_build(family, preset, &preset->settings, NULL);
+    Step step = step_of(mtf_test_plan_of(forward, "a:2", "batch:a"));
+    assert_int_equal(phase_of(&step, "stem/norm/batch_mean"), 0);
+    assert_int_equal(phase_of(&step, "stem/norm/batch_variance"), 0);
+    assert_int_equal(phase_of(&step, "stem/norm/mean_share"), 2);
+    assert_int_equal(phase_of(&step, "stem/norm/mean_kept"), 2);
+    assert_int_equal(phase_of(&step, "stem/norm/variance_next"), 2);
+    assert_int_equal(phase_of(&step, "loss"), 0);
+    clear_step(&step);
+}
+
 static const MtfViewBox *box_titled(const MtfPartitionView *view, const char *title) {
     for (guint i = 0; i < view->boxes->len; i++) {
         const MtfViewBox *box = &g_array_index(view->boxes, MtfViewBox, i);
@@ -212,6 +236,7 @@ int main(void) {
         cmocka_unit_test(what_lies_between_two_stacks_is_called_after_the_next_layers),
         cmocka_unit_test(a_layer_laid_out_otherwise_is_a_part_of_its_own),
         cmocka_unit_test(the_parts_add_up_to_the_step),
+        cmocka_unit_test(running_statistics_stand_with_the_updates),
         cmocka_unit_test(a_box_shows_its_tensor_and_the_variables_it_takes),
         cmocka_unit_test(a_transfer_stands_where_it_happens),
         cmocka_unit_test(an_update_is_a_box_of_its_own),
