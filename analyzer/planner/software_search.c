@@ -294,9 +294,13 @@ static Search new_search(const MtfVariantSearchOptions *options, guint large,
 /* ---- What would do --------------------------------------------------------------------------- */
 
 /* The same search within `limit`: bytes that the plan takes which it finds, 0 where it finds none; `*more` is then what
- * may do, 0: not known. A plan that fits the memory there is, though none was found within that, is taken. */
+ * may do, 0: not known. A plan that fits the memory there is, though none was found within that, is taken. Who listens
+ * is told nothing of it: its costs are of plans that do not fit. */
 static double try_limit(Search *search, int64_t limit, double *more) {
     MtfVariantSearchOptions own = *search->options;
+    MtfSearchControl part;
+    mtf_search_control_init_part(&part, search->options->control, 0);
+    own.control = &part;
     MtfVariantAnswer found = { 0 };
     int64_t programs_limit;
     own.memory_limit = limit;
