@@ -3,6 +3,7 @@
 
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
+#include "reports/facts/answer.h"
 #include "reports/markup/markup.h"
 #include "reports/markup/palette.h"
 
@@ -254,12 +255,8 @@ static char *box_label(const MtfViewBox *box) {
 /* Title, mesh and legend, a line each, so that the widest name decides the width. */
 static char *graph_label(const MtfPlan *plan) {
     const MtfMesh *mesh = &plan->layout->mesh;
-    g_autofree char *mesh_text = mtf_mesh_title(mesh);
-    int size = mtf_mesh_size(mesh);
-    g_autofree char *subtitle =
-        mesh->n_axes == 0
-            ? g_strdup(mesh_text)
-            : g_strdup_printf("mesh %s, %d processor%s", mesh_text, size, size == 1 ? "" : "s");
+    g_autofree char *mesh_text = mtf_answer_mesh(mesh);
+    g_autofree char *subtitle = g_strconcat(mesh->n_axes == 0 ? "" : "mesh ", mesh_text, NULL);
     GString *html = g_string_new("<TABLE BORDER=\"0\" CELLSPACING=\"3\" CELLPADDING=\"3\">"
                                  "<TR><TD ALIGN=\"LEFT\"><B>");
     append_text(html, plan->graph->name);

@@ -25,15 +25,17 @@ static void add(GPtrArray *lines, const char *word, char *text) {
     g_ptr_array_add(lines, line);
 }
 
-static void add_mesh(GPtrArray *lines, const MtfStepFacts *facts) {
-    const MtfMesh *mesh = &facts->plan->layout->mesh;
+char *mtf_answer_mesh(const MtfMesh *mesh) {
     g_autofree char *text = mtf_mesh_title(mesh);
-    g_autofree char *slice = mtf_network_format(&facts->pricer.map.slice);
     int size = mtf_mesh_size(mesh);
-    add(lines, "mesh",
-        mesh->n_axes == 0
-            ? g_strdup(text)
-            : g_strdup_printf("%s (%d processor%s)", text, size, size == 1 ? "" : "s"));
+    return mesh->n_axes == 0
+               ? g_steal_pointer(&text)
+               : g_strdup_printf("%s (%d processor%s)", text, size, size == 1 ? "" : "s");
+}
+
+static void add_mesh(GPtrArray *lines, const MtfStepFacts *facts) {
+    g_autofree char *slice = mtf_network_format(&facts->pricer.map.slice);
+    add(lines, "mesh", mtf_answer_mesh(&facts->plan->layout->mesh));
     add(lines, "machine", g_strdup_printf("%s, %s", facts->machine->name, slice));
     add(lines, "software",
         facts->machine->software == NULL

@@ -15,6 +15,9 @@ typedef struct {
  * with g_ptr_array_unref. */
 GPtrArray *mtf_answer_lines(const MtfStepFacts *facts);
 
+/* "rows:2;cols:2 (4 processors)", or "one device"; free with g_free. */
+char *mtf_answer_mesh(const MtfMesh *mesh);
+
 /* Figures of the plan's machine and software that no source gives (cost/machine/doubt.h), strings; free
  * with g_ptr_array_unref. */
 GPtrArray *mtf_answer_assumptions(const MtfStepFacts *facts);
