@@ -75,12 +75,35 @@ MtfLayout *mtf_plan_search_rules(const MtfPlanSearch *search, const MtfMesh *mes
 
 /* ---- Rules of one mesh ------------------------------------------------------------------------ */
 
+/* Whether rules of all meshes were searched, laid in order, and none was found to fit: on what the mesh lies changes what
+ * they cost, not what they need. */
+static bool no_rules_fit(const MtfPlanSearch *search, const MtfMesh *mesh) {
+    const MtfRuleAnswer *known = search->in_order;
+    if (known->found || search->options->rules_only || known->by_mesh == NULL)
+        return false;
+    for (guint i = 0; i < search->meshes->len; i++)
+        if (mtf_mesh_equal(&g_array_index(search->meshes, MtfMesh, i), mesh))
+            return g_array_index(known->by_mesh, MtfRuleMesh, i).searched;
+    return false;
+}
+
+/* What is known of rules that do not fit. */
+static MtfRuleAnswer copy_unfit(const MtfRuleAnswer *known) {
+    MtfRuleAnswer copy = *known;
+    copy.by_mesh = NULL;
+    copy.rules = known->rules != NULL ? mtf_rules_copy(known->rules) : NULL;
+    return copy;
+}
+
 /* The best rules on the attempt's mesh as it is laid; in order they are known for the best mesh. */
 static bool attempt_rules(const MtfPlanSearch *search, MtfMeshAttempt *attempt, GError **error) {
     MtfRuleAnswer *known = search->in_order;
     g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
     g_array_append_val(meshes, attempt->mesh);
-    if (attempt->in_order && known->rules != NULL && mtf_mesh_equal(&known->mesh, &attempt->mesh)) {
+    if (no_rules_fit(search, &attempt->mesh)) {
+        attempt->rules = copy_unfit(known);
+    } else if (attempt->in_order && known->rules != NULL &&
+               mtf_mesh_equal(&known->mesh, &attempt->mesh)) {
         attempt->rules = *known;
         attempt->rules.by_mesh = NULL;
         known->rules = NULL;

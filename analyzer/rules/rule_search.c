@@ -13,8 +13,10 @@
 
 #define MOST_TIGHTENINGS 40
 
-/* Of the work of a program, what one may take whose answer is only where a search over free layouts begins. */
+/* Of the work of a program, what one may take whose answer is only where a search over free layouts begins; and of that,
+ * for each mesh before on which that was too little for any answer. */
 #define DRAFT_SHARE 16
+#define FUTILE_SHARE 4
 
 typedef struct {
     const MtfGraph *graph;
@@ -25,6 +27,7 @@ typedef struct {
     int64_t floor; /* what the work alone takes on `floor_devices` devices, whatever mesh they
                       form */
     int floor_devices;
+    double work; /* share of a program's own, on the next mesh */
 } Search;
 
 /* One mesh of a search. */
@@ -36,6 +39,7 @@ typedef struct {
     MtfRuleProgram *program;
     int64_t bound;    /* of all rules on this mesh that fit */
     int64_t cheapest; /* of those found to fit; INT64_MAX: none */
+    bool futile;      /* its work ended before any answer */
 } Attempt;
 
 static MtfIlpOptions ilp_options(const Search *search) {
@@ -216,12 +220,6 @@ static bool cannot_improve(const Search *search, const MtfRuleSolution *solution
     return search->answer->found && solution->value >= search->answer->cost;
 }
 
-static MtfRules *copy_rules(const MtfGraph *graph, const MtfRules *rules) {
-    MtfRules *copy = mtf_rules_new(graph);
-    memcpy(copy->axis, rules->axis, (gsize)rules->n_dims * sizeof *rules->axis);
-    return copy;
-}
-
 /* Solves under `limit`. `*missing` is what the answer's arena lacks to fit: 0 when it was taken or
  * cannot improve, -1 when there is no answer. */
 static bool solve_and_judge(Attempt *attempt, int64_t limit, int64_t *bound, int64_t *missing,
@@ -234,10 +232,11 @@ static bool solve_and_judge(Attempt *attempt, int64_t limit, int64_t *bound, int
     *missing = -1;
     if (solution.status == MTF_ILP_FEASIBLE || solution.status == MTF_ILP_STOPPED)
         attempt->search->answer->stopped = true;
+    attempt->futile |= solution.status == MTF_ILP_STOPPED;
     if (solution.rules == NULL)
         return true;
     *missing = 0;
-    g_autoptr(MtfRules) rules = copy_rules(attempt->search->graph, solution.rules);
+    g_autoptr(MtfRules) rules = mtf_rules_copy(solution.rules);
     if (cannot_improve(attempt->search, &solution))
         mtf_rules_free(solution.rules);
     else
@@ -350,9 +349,10 @@ static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, M
     if (attempt.tables != NULL) {
         attempt.program = mtf_rule_program_new(attempt.tables);
         attempt.program->drafts = search->options->draft;
-        if (search->options->draft)
-            attempt.program->work /= DRAFT_SHARE;
+        attempt.program->work *= search->work;
         done = step(&attempt, error);
+        if (search->options->draft && attempt.futile)
+            search->work /= FUTILE_SHARE;
     }
     if (done)
         try_plain(&attempt, allowed);
@@ -410,7 +410,8 @@ bool mtf_rule_search(const MtfGraph *graph, const GArray *meshes,
                       .options = options,
                       .meshes = meshes,
                       .prices = own != NULL ? own : options->prices,
-                      .answer = answer };
+                      .answer = answer,
+                      .work = options->draft ? 1.0 / DRAFT_SHARE : 1 };
     if (search_with_terms(&search, error))
         return true;
     mtf_rule_answer_clear(answer);

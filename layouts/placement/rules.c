@@ -22,6 +22,13 @@ MtfRules *mtf_rules_new(const MtfGraph *graph) {
     return rules;
 }
 
+MtfRules *mtf_rules_copy(const MtfRules *rules) {
+    MtfRules *copy = g_new(MtfRules, 1);
+    *copy = (MtfRules){ rules->n_dims,
+                        g_memdup2(rules->axis, (gsize)rules->n_dims * sizeof *rules->axis) };
+    return copy;
+}
+
 void mtf_rules_free(MtfRules *rules) {
     if (rules == NULL)
         return;

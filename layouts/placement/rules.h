@@ -20,8 +20,9 @@ typedef struct {
     int *axis; /* for each dimension of the graph: a mesh axis or -1 */
 } MtfRules;
 
-/* No dimension lies on an axis yet; the caller frees it. `graph` must outlive it. */
+/* No dimension lies on an axis yet, or the same ones do; the caller frees it. `graph` must outlive it. */
 MtfRules *mtf_rules_new(const MtfGraph *graph);
+MtfRules *mtf_rules_copy(const MtfRules *rules);
 void mtf_rules_free(MtfRules *rules);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfRules, mtf_rules_free)
 
