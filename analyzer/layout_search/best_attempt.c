@@ -248,6 +248,7 @@ void mtf_best_choose_runnable(const MtfPlanSearch *search, MtfMeshAttempt *best,
     mtf_layout_free(answer->fastest);
     answer->fastest = mtf_layout_copy(known->layout);
     answer->fastest_cost = known->cost;
+    answer->fastest_seconds = answer->step_seconds;
     answer->step_seconds = known->step_seconds;
     answer->runs = true;
     answer->alike = alike;

@@ -25,6 +25,7 @@ typedef struct {
     int64_t fastest_cost;      /* of that */
     bool runs;                 /* it was chosen since the software has no memory for faster ones */
     double step_seconds;       /* of the layout; 0: not known (rules only) */
+    double fastest_seconds;    /* where it runs: of the faster one that it was chosen for */
     bool hopeless;             /* far from the rival, and left as it was found */
     bool lost;                 /* another variant's draft is faster: left as it was found, too */
     MtfPricer pricer;          /* with the mesh as it is laid on the machine */

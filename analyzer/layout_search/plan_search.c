@@ -307,6 +307,8 @@ static bool is_hopeless(const MtfPlanSearch *search, const MtfMeshAttempt *best)
 /* Makes the best attempt better in all ways that there are. */
 static bool finish_best(const MtfPlanSearch *search, MtfMeshAttempt *best, MtfPlanAnswer *answer,
                         GError **error) {
+    if (!mtf_plan_search_is_large(search))
+        mtf_variant_race_await_leaders(search->options->race, search->options->runner);
     return mtf_best_find_alike(search, best, error) && mtf_best_prove(search, best, error) &&
            mtf_best_frontier(search, best, &answer->frontier, error) &&
            mtf_best_shorten(search, best, answer, error);

@@ -91,6 +91,28 @@ void mtf_variant_race_start(MtfVariantRace *race, int own, double step_seconds) 
         tell(race, &race->starts[own], step_seconds);
 }
 
+static bool is_ended(const MtfVariantRace *race, int variant) {
+    return race->ended[variant];
+}
+
+void mtf_variant_race_end(MtfVariantRace *race, int own) {
+    if (race == NULL)
+        return;
+    g_mutex_lock(&race->lock);
+    race->ended[own] = true;
+    g_cond_broadcast(&race->news);
+    g_mutex_unlock(&race->lock);
+}
+
+void mtf_variant_race_await_leaders(MtfVariantRace *race, int own) {
+    for (int i = 0; race != NULL && i < race->count; i++) {
+        if (!mtf_variant_race_leads(race, i, own))
+            continue;
+        lock_when(race, is_ended, i);
+        unlock_and_go_on(race);
+    }
+}
+
 bool mtf_variant_race_leads(MtfVariantRace *race, int own, int other) {
     g_mutex_lock(&race->lock);
     double start = race->starts[own], behind = race->starts[other];

@@ -5,7 +5,8 @@
  *              half as long as one, and what the first finds may end the second
  *     start    of wide problems one is left whose best known layout lags behind another's before its free layouts
  *              are searched: by more than that search saves; or behind the step of a plan that is known already, to
- *              which it has lost then. One that began before the other was known is ended when that has a plan
+ *              which it has lost then. One that began before the other was known is ended when that has a plan, and waits
+ *              for that before anything is done to its cheapest layout
  *     proof    of large graphs the one with the shortest step is proven, the others' bounds stay unknown
  *     end      of others one whose step is found to trail is left as it is: what is done to a plan in the end
  *              (layers alike, lower limits, proof) saves all of them about as much
@@ -28,6 +29,7 @@ typedef struct {
     bool posed[MTF_VARIANTS_AT_ONCE];
     /* Seconds of the step that its search begins with, and of what that found; 0: not known yet. */
     double starts[MTF_VARIANTS_AT_ONCE], steps[MTF_VARIANTS_AT_ONCE];
+    bool ended[MTF_VARIANTS_AT_ONCE];
     double rival; /* the step of the best plan that is known; 0: none */
 } MtfVariantRace;
 
@@ -48,6 +50,12 @@ void mtf_variant_race_start(MtfVariantRace *race, int own, double step_seconds);
 /* Waits until the variant before `own` has told where it starts, where `own` has; whether that of `own` lags too far
  * behind another, as far as is known by now, as of mtf_variant_race_trails. */
 bool mtf_variant_race_lags(MtfVariantRace *race, int own);
+
+/* The search of variant `own` is over. */
+void mtf_variant_race_end(MtfVariantRace *race, int own);
+
+/* Where the start of variant `own` is known to lag behind another's, waits until that one's search is over. */
+void mtf_variant_race_await_leaders(MtfVariantRace *race, int own);
 
 /* Whether what variant `other` has told of its start lags behind that of `own`. */
 bool mtf_variant_race_leads(MtfVariantRace *race, int own, int other);

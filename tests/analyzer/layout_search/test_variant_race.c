@@ -116,6 +116,36 @@ static void one_that_leads_and_is_ended_loses_nobody(void **state) {
     mtf_variant_race_clear(&race);
 }
 
+typedef struct {
+    MtfVariantRace race;
+    gint ended; /* atomic */
+} Awaited;
+
+static gpointer end_in_a_while(gpointer data) {
+    Awaited *awaited = data;
+    g_usleep(20000);
+    g_atomic_int_set(&awaited->ended, 1);
+    mtf_variant_race_end(&awaited->race, 1);
+    return NULL;
+}
+
+/* The first waits for the end of the second, which leads; who leads, or is beside one that does not, waits for nobody. */
+static void one_that_lags_waits_for_who_leads(void **state) {
+    (void)state;
+    Awaited awaited = { .ended = 0 };
+    mtf_variant_race_init(&awaited.race, 2);
+    mtf_variant_race_start(&awaited.race, 0, 100);
+    mtf_variant_race_await_leaders(&awaited.race, 0); /* the other has told nothing */
+    mtf_variant_race_start(&awaited.race, 1, 90);
+    mtf_variant_race_await_leaders(&awaited.race, 1);
+    mtf_variant_race_await_leaders(NULL, 0);
+    GThread *other = g_thread_new("leads", end_in_a_while, &awaited);
+    mtf_variant_race_await_leaders(&awaited.race, 0);
+    assert_int_equal(g_atomic_int_get(&awaited.ended), 1);
+    g_thread_join(other);
+    mtf_variant_race_clear(&awaited.race);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_trails_another_that_is_much_shorter),
@@ -123,6 +153,7 @@ int main(void) {
         cmocka_unit_test(a_start_lags_behind_one_that_is_shorter),
         cmocka_unit_test(a_start_loses_to_a_plan_that_is_shorter),
         cmocka_unit_test(no_start_lags_behind_none),
+        cmocka_unit_test(one_that_lags_waits_for_who_leads),
         cmocka_unit_test(one_that_leads_and_is_ended_loses_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
