@@ -12,6 +12,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Variants whose rules' prices are kept for their searches: the two that are searched at once and as many behind them. */
+#define KEPT_PRICES (2 * MTF_VARIANTS_AT_ONCE)
+
 /* A variant that might fit, and what its best rules cost when memory is no matter. */
 typedef struct {
     MtfStepCandidate candidate;
@@ -457,6 +460,25 @@ static void bring_forward_fewer_microbatches(GArray *candidates) {
     list[1] = fewer;
 }
 
+/* Rules whose costs differ by so much, memory apart, do not tell which variant is the better one under the limit. */
+#define AS_CHEAP 1.05
+
+/* Memory is short, so that what a variant needs matters, too: of those that promise about as much as the one at a place,
+ * and need less though they recompute less, the cheapest comes there: it has to be cut less. */
+static void bring_forward_smaller(GArray *candidates, guint place) {
+    MtfStepCandidate *list = (MtfStepCandidate *)(void *)candidates->data, here = list[place];
+    double most = AS_CHEAP * (double)here.cost;
+    guint i = place + 1;
+    while (i < candidates->len && !(list[i].least_bytes < here.least_bytes &&
+                                    list[i].variant.recompute < here.variant.recompute))
+        i++;
+    if (i >= candidates->len || list[i].cost == 0 || (double)list[i].cost > most)
+        return;
+    MtfStepCandidate chosen = list[i];
+    memmove(list + place + 1, list + place, (i - place) * sizeof *list);
+    list[place] = chosen;
+}
+
 static bool consider_all(Variants *variants, GError **error) {
     bool settled;
     if (!consider_unsplit(variants, &settled, error) ||
@@ -466,7 +488,10 @@ static bool consider_all(Variants *variants, GError **error) {
     GArray *list = variants->candidates;
     if (list->len > 0 && has_few_tries(variants, g_array_index(list, MtfStepCandidate, 0).graph))
         bring_forward_fewer_microbatches(list);
-    for (guint i = MTF_VARIANTS_AT_ONCE; i < variants->candidates->len; i++)
+    else if (!settled && !variants->options->rules_only)
+        for (guint place = 0; place < MIN(list->len, MTF_VARIANTS_AT_ONCE); place++)
+            bring_forward_smaller(list, place);
+    for (guint i = KEPT_PRICES; i < variants->candidates->len; i++)
         g_clear_pointer(&g_array_index(variants->candidates, MtfStepCandidate, i).prices,
                         mtf_rule_prices_free);
     if (variants->candidates->len == 0)

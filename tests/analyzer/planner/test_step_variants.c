@@ -193,6 +193,32 @@ static void behind_several_microbatches_come_fewer(void **state) {
     assert_true(moved > 0);
 }
 
+/* Whoever comes before one that costs less needs and recomputes less than that, and costs a twentieth more at most. */
+static void of_variants_about_as_cheap_one_that_needs_less_comes_first(void **state) {
+    const Setup *setup = *state;
+    MtfStepVariantsOptions options = setup->options;
+    options.few_tries = INT_MAX;
+    g_autoptr(MtfGraph) plain = graph_of(setup, 1, MTF_RECOMPUTE_NONE);
+    int64_t most = mtf_memory_bound(plain, 4);
+    int moved = 0;
+    for (options.memory_limit = most / 8; options.memory_limit < most;
+         options.memory_limit += most / 16) {
+        g_autoptr(GArray) variants = mtf_step_variants(&options, NULL);
+        for (guint j = 1; j < variants->len; j++)
+            for (guint i = 0; i < j; i++) {
+                if (cost_of(variants, i) <= cost_of(variants, j))
+                    continue;
+                moved++;
+                assert_true((double)cost_of(variants, i) <= 1.05 * (double)cost_of(variants, j));
+                assert_true(candidate(variants, i)->least_bytes <
+                            candidate(variants, j)->least_bytes);
+                assert_true(candidate(variants, i)->variant.recompute <
+                            candidate(variants, j)->variant.recompute);
+            }
+    }
+    assert_true(moved > 0);
+}
+
 /* Where rules cost 60 and free layouts half at least, others promise half of what their rules cost. Where memory makes
  * free layouts cost more than rules do without it, or nothing is known, they promise no less than their rules. */
 static void a_variant_promises_what_free_layouts_save_of_another(void **state) {
@@ -343,6 +369,7 @@ int main(void) {
         cmocka_unit_test(forms_that_cannot_fit_are_left_out),
         cmocka_unit_test(what_is_not_priced_is_no_cheaper),
         cmocka_unit_test(behind_several_microbatches_come_fewer),
+        cmocka_unit_test(of_variants_about_as_cheap_one_that_needs_less_comes_first),
         cmocka_unit_test(a_variant_promises_what_free_layouts_save_of_another),
         cmocka_unit_test(what_promises_no_more_than_a_hopeless_variant_is_left),
         cmocka_unit_test(when_none_can_fit_the_smallest_is_left),
