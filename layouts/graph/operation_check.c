@@ -74,7 +74,7 @@ static bool check_type_of_input(const Check *check, int k, GError **error) {
         return fail(check, error, "input \"%s\" is %s and must be %s beside \"%s\", which is %s",
                     tensor->name, mtf_dtype_name(tensor->dtype), mtf_dtype_name(wanted),
                     leader->name, mtf_dtype_name(leader->dtype));
-    return fail(check, error, "input \"%s\" is %s but \"%s\" is %s", tensor->name,
+    return fail(check, error, "input \"%s\" is %s but \"%s\" is %s; cast one of them", tensor->name,
                 mtf_dtype_name(tensor->dtype), leader->name, mtf_dtype_name(leader->dtype));
 }
 

@@ -144,6 +144,22 @@ static bool check_sizes(const Check *check, const MtfWindow *window, GError **er
     return true;
 }
 
+/* A pool takes the largest or the mean of what each window meets: of padding alone there is none. */
+static bool check_meets_elements(const Check *check, const MtfWindow *window, GError **error) {
+    int larger = mtf_window_larger(check->row, window);
+    int64_t in = size_of(check->graph, larger);
+    int64_t last = size_of(check->graph, mtf_window_smaller(check->row, window)) - 1;
+    bool before = window->before >= mtf_window_extent(check->graph, window);
+    if (!before && last * window->stride - window->before < in)
+        return true;
+    return mtf_check_fail(check, error,
+                          "the %s window over \"%s\" (%" PRId64
+                          " elements, %d before and %d after, "
+                          "windows of %" PRId64 " by a stride of %d) meets padding alone",
+                          before ? "first" : "last", name(check, larger), in, window->before,
+                          window->after, mtf_window_extent(check->graph, window), window->stride);
+}
+
 /* `shape` has `dim`, and the others lack it. */
 static bool check_place(const Check *check, int dim, const char *what, const MtfShape *shape,
                         const MtfShape *lacking, const MtfShape *lacking_too, GError **error) {
@@ -167,7 +183,9 @@ static bool check_window(const Check *check, const Sides *sides, const MtfWindow
                        sides->larger, sides->filter, error) &&
            (sides->filter == NULL || check_place(check, window->kernel, "the filter", sides->filter,
                                                  sides->larger, sides->smaller, error)) &&
-           check_sizes(check, window, error);
+           check_sizes(check, window, error) &&
+           (sides->filter != NULL || check->operation->attributes.counted ||
+            check_meets_elements(check, window, error));
 }
 
 static bool check_windows(const Check *check, const Sides *sides, GError **error) {

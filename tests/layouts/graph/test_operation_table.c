@@ -136,7 +136,7 @@ static void types_of_inputs_are_checked(void **state) {
     assert_refused("'op': 'relu', 'inputs': ['ids']",
                    "(relu): input \"ids\" is int32; cast it to a float type first");
     assert_refused("'op': 'add', 'inputs': ['mask', 'mask64']",
-                   "(add): input \"mask64\" is float64 but \"mask\" is float32");
+                   "(add): input \"mask64\" is float64 but \"mask\" is float32; cast one of them");
     assert_refused("'op': 'embedding', 'inputs': ['table', 'mask'], 'dims': ['batch', 'length', "
                    "'model']",
                    "(embedding): input \"mask\" is float32 and must be int32 or int64");
@@ -310,6 +310,22 @@ static void labels_lack_exactly_the_classes(void **state) {
 #undef LOSS
 }
 
+static void pools_meet_an_element_in_each_window(void **state) {
+    (void)state;
+#define POOL(op, padding)                                                    \
+    "'op': '" op "', 'inputs': ['x'], 'dims': ['batch', 'vocab', 'model'], " \
+    "'windows': [{'from': 'length', 'to': 'vocab', 'size': 2, " padding "}]"
+    assert_gives(POOL("average_pool", "'before': 6, 'after': 7") ", 'counted': 1",
+                 "f32[batch:8, vocab:16, model:6]");
+    assert_refused(POOL("average_pool", "'before': 2, 'after': 11"),
+                   "(average_pool): the first window over \"length\" (4 elements, 2 before and 11 "
+                   "after, windows of 2 by a stride of 1) meets padding alone");
+    assert_refused(POOL("max_pool", "'before': 1, 'after': 12"),
+                   "(max_pool): the last window over \"length\" (4 elements, 1 before and 12 "
+                   "after, windows of 2 by a stride of 1) meets padding alone");
+#undef POOL
+}
+
 static void expressions_have_the_dimensions_of_all_their_inputs(void **state) {
     (void)state;
 #define EXPRESSION "'op': 'expression', 'inputs': "
@@ -324,7 +340,7 @@ static void expressions_have_the_dimensions_of_all_their_inputs(void **state) {
         EXPRESSION "['ids'], 'expression': 'ids + 0.5'",
         "(expression): 0.5 is no integer, but its inputs are; cast them to a float type");
     assert_refused(EXPRESSION "['x', 'ids'], 'expression': 'x * ids'",
-                   "(expression): input \"ids\" is int32 but \"x\" is float32");
+                   "(expression): input \"ids\" is int32 but \"x\" is float32; cast one of them");
     assert_refused(EXPRESSION "['x', 'v'], 'expression': '(x + v'",
                    "(expression): column 1: this parenthesis is not closed");
 #undef EXPRESSION
@@ -455,7 +471,7 @@ static void beside_bfloat16_sums_and_statistics_are_float32(void **state) {
 static void types_that_do_not_go_together_are_told(void **state) {
     (void)state;
     assert_refused("'op': 'add', 'inputs': ['narrow', 'x']",
-                   "(add): input \"x\" is float32 but \"narrow\" is bfloat16");
+                   "(add): input \"x\" is float32 but \"narrow\" is bfloat16; cast one of them");
     assert_refused("'op': 'softmax_apply', 'inputs': ['narrow', 'max', 'max']",
                    "(softmax_apply): input \"max\" is bfloat16 and must be float32 beside "
                    "\"narrow\", which is bfloat16");
@@ -485,6 +501,7 @@ int main(void) {
         cmocka_unit_test(attention_gives_its_statistic_too),
         cmocka_unit_test(an_embedding_has_one_vocabulary),
         cmocka_unit_test(labels_lack_exactly_the_classes),
+        cmocka_unit_test(pools_meet_an_element_in_each_window),
         cmocka_unit_test(expressions_have_the_dimensions_of_all_their_inputs),
         cmocka_unit_test(what_only_plans_hold_is_checked_too),
         cmocka_unit_test(formats_md_has_the_table),

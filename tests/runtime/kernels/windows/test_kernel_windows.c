@@ -40,7 +40,7 @@ static void add_shared(Case *c, unsigned sides, int dim) {
     }
 }
 
-/* Of random sizes, as many windows as those begin and end within the padding. */
+/* Of random sizes, as many windows as those begin and end within the padding; those of pools meet an element. */
 static void add_window(Case *c, int w) {
     MtfWindow *window = &c->attributes.windows[w];
     bool small = c->attributes.n_windows == 3;
@@ -51,7 +51,10 @@ static void add_window(Case *c, int w) {
                            .dilation = small ? 1 : 1 + below(c, 2),
                            .before = below(c, 4),
                            .after = below(c, 4) };
+    bool pools = mtf_operation_row(c->kind)->products != MTF_PRODUCTS_CONV;
     int extent = (places - 1) * window->dilation + 1;
+    window->before = pools ? MIN(window->before, extent - 1) : window->before;
+    window->after = pools ? MIN(window->after, extent - 1) : window->after;
     int drawn = 1 + below(c, small ? 2 : 7),
         large = MAX(drawn, extent - window->before - window->after);
     int room = large + window->before + window->after - extent;
@@ -62,7 +65,7 @@ static void add_window(Case *c, int w) {
     window->to = spreads ? large_dim : small_dim;
     add_shared(c, 1, large_dim);
     add_shared(c, 2, small_dim);
-    if (mtf_operation_row(c->kind)->products != MTF_PRODUCTS_CONV)
+    if (pools)
         return;
     window->kernel = add_dim(c, 'k', w, places);
     window->size = 1;
