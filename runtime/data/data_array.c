@@ -366,15 +366,17 @@ static bool idx_number(int code, Number *number) {
     }
 }
 
+#define IDX_DIMENSIONS 5 /* of volumes with channels */
+
 static bool is_idx(const unsigned char *start) {
     Number number;
     return start[0] == 0 && start[1] == 0 && idx_number(start[2], &number) && start[3] >= 1 &&
-           start[3] <= 4;
+           start[3] <= IDX_DIMENSIONS;
 }
 
 static bool open_idx(const MtfDataFile *file, const unsigned char *start, GPtrArray *arrays,
                      GError **error) {
-    int64_t dims[4] = { 0 };
+    int64_t dims[IDX_DIMENSIONS] = { 0 };
     int n = start[3];
     Header header = { .big_endian = true, .first = 4 + 4 * n };
     const char *path = mtf_data_file_path(file);
@@ -459,7 +461,7 @@ static bool open_pictures(const char *path, GPtrArray *arrays, GError **error) {
 }
 
 bool mtf_data_arrays_open(const char *path, bool wants_tokens, GPtrArray *arrays, GError **error) {
-    unsigned char start[20] = { 0 };
+    unsigned char start[4 + 4 * IDX_DIMENSIONS] = { 0 };
     if (!wants_tokens && g_file_test(path, G_FILE_TEST_IS_DIR))
         return open_pictures(path, arrays, error);
     g_autoptr(MtfDataFile) file = mtf_data_file_open(path, error);

@@ -146,10 +146,11 @@ static bool check_part(const MtfExamples *examples, Part *part, const char *file
         int64_t records = mtf_data_stream_records(part->streams[s]);
         if (examples->wanted[s] > 0 && records == 0)
             return mtf_input_error(error,
-                                   "no file holds %s, %" PRId64 " number%s an example: name one "
+                                   "no file holds %s, %" PRId64 " %snumber%s an example: name one "
                                    "beside %s",
                                    stream_names[s], examples->wanted[s],
-                                   examples->wanted[s] == 1 ? "" : "s", file);
+                                   s >= LABELS ? "whole " : "", examples->wanted[s] == 1 ? "" : "s",
+                                   file);
         if (examples->wanted[s] > 0 && records != part->examples)
             return mtf_input_error(error,
                                    "the files hold features of %" PRId64 " examples, but %s of "

@@ -106,6 +106,9 @@ static void idx_files_are_big_endian_and_pixels_become_parts_of_one(void **state
     expect_numbers(classes, false, 3, 1, (double[]){ 7, 0, 9 });
     g_autofree char *shorts = write_file("shorts", "\0\0\x0b\x01\0\0\0\x02\x01\x02\xff\xfe", 12);
     expect_numbers(shorts, false, 2, 1, (double[]){ 258, -2 });
+    const char volume[] = "\0\0\x08\x05\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x02\xff";
+    g_autofree char *volumes = write_file("volumes", volume, sizeof volume);
+    expect_numbers(volumes, false, 1, 2, (double[]){ 1, 0 });
     g_autofree char *cut = write_file("cut", images, sizeof images - 2);
     expect_refusal(cut, false, "2 records of 4 numbers should have 24 bytes, but it has 23");
 }
@@ -373,7 +376,7 @@ static void files_that_do_not_belong_together_are_refused(void **state) {
     MtfExamplesWanted wanted = { .features = 4, .labels = 1, .classes = 10, .files = both };
     expect_no_examples(&wanted, "features of 2 examples, but labels of 3");
     wanted.files = alone;
-    expect_no_examples(&wanted, "no file holds labels, 1 number an example");
+    expect_no_examples(&wanted, "no file holds labels, 1 whole number an example");
     wanted.features = 5;
     expect_no_examples(&wanted, "holds records of 4 numbers, but an example of this model has 5");
     const char two[] = "\0\0\x08\x01\0\0\0\x02\x07\x00";
