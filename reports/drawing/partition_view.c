@@ -203,9 +203,12 @@ static int new_value(const MtfGraph *graph, const char *name) {
 }
 
 /* The tensor whose box stands for an operation: the parts of a composite are shown in the composite's
- * box, and those of an update in the updated variable's. */
-static int owner_of(const Builder *builder, const MtfOperation *op) {
+ * box, those of an update in the updated variable's, and what a loop keeps in that of what is kept. */
+static int owner_of(const Builder *builder, int operation) {
     const MtfGraph *graph = builder->graph;
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    if (builder->parts->keeps[operation])
+        return op->inputs[0];
     int tensor = op->origin == MTF_ORIGIN_PART     ? mtf_graph_find_tensor(graph, op->of)
                  : op->origin == MTF_ORIGIN_UPDATE ? new_value(graph, op->of)
                                                    : -1;
@@ -216,7 +219,7 @@ static int owner_of(const Builder *builder, const MtfOperation *op) {
 
 static int operation_box(const Builder *builder, int operation) {
     const MtfOperation *op = mtf_graph_operation(builder->graph, operation);
-    int owner = owner_of(builder, op);
+    int owner = owner_of(builder, operation);
     int producer = mtf_graph_tensor(builder->graph, owner)->producer;
     const MtfOperation *named = producer >= 0 ? mtf_graph_operation(builder->graph, producer) : op;
     return named_box(builder, MTF_BOX_OPERATION, builder->section_of[operation], owner,

@@ -28,6 +28,17 @@ static bool serves_updates(const MtfStepParts *parts, const MtfConsumers *consum
     return serves;
 }
 
+static bool keeps_for_backward(const MtfGraph *graph, const MtfConsumers *consumers,
+                               const MtfOperation *op) {
+    if (op->phase != MTF_PHASE_FORWARD || mtf_operation_row(op->kind)->loop != MTF_LOOP_STACKS)
+        return false;
+    int begin = consumers->starts[op->outputs[0]], end = consumers->starts[op->outputs[0] + 1];
+    for (int c = begin; c < end; c++)
+        if (mtf_graph_operation(graph, consumers->operations[c])->phase != MTF_PHASE_BACKWARD)
+            return false;
+    return begin < end;
+}
+
 /* Readers stand behind what they read. */
 static void find_phases(MtfStepParts *parts) {
     const MtfGraph *graph = parts->facts->plan->graph;
@@ -42,6 +53,7 @@ static void find_phases(MtfStepParts *parts) {
         bool serves = trains && op->phase == MTF_PHASE_FORWARD &&
                       serves_updates(parts, consumers, is_new_value, op);
         parts->phases[i] = serves ? UPDATE : MIN((int)op->phase, UPDATE);
+        parts->keeps[i] = keeps_for_backward(graph, consumers, op);
     }
 }
 
@@ -204,6 +216,7 @@ MtfStepParts *mtf_step_parts_new(const MtfStepFacts *facts) {
     g_array_set_clear_func(parts->parts, clear_part);
     parts->of = g_new0(int, graph->operations->len + 1);
     parts->phases = g_new0(int, graph->operations->len + 1);
+    parts->keeps = g_new0(bool, graph->operations->len + 1);
     find_phases(parts);
     int runs = mtf_layer_runs_count(parts->layers_found);
     g_autofree int *of_tensor = g_new(int, graph->tensors->len + 1);
@@ -228,6 +241,7 @@ void mtf_step_parts_free(MtfStepParts *parts) {
     g_array_unref(parts->parts);
     g_free(parts->of);
     g_free(parts->phases);
+    g_free(parts->keeps);
     g_free(parts);
 }
 

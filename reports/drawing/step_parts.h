@@ -42,6 +42,8 @@ typedef struct {
     GArray *parts; /* MtfStepPart, in order of the forward pass */
     int *of;       /* an operation's part */
     int *phases;   /* an operation's phase: 0 forward, 1 backward, 2 clipping and update */
+    bool *
+        keeps; /* whether an operation of a loop but keeps its iterations' results for the backward pass */
 } MtfStepParts;
 
 /* The facts must outlive the parts. */

@@ -157,6 +157,22 @@ static void a_box_shows_its_tensor_and_the_variables_it_takes(void **state) {
     clear_step(&step);
 }
 
+/* An LSTM's loop keeps its gates for the backward pass, and makes all its results one tensor, which is read. */
+static void what_a_loop_keeps_is_shown_by_what_it_keeps(void **state) {
+    (void)state;
+    const MtfModelFamily *family = mtf_model_family_find("lstm-lm", NULL);
+    const MtfModelPreset *preset = mtf_model_preset_find(family, "tiny", NULL);
+    MtfGraph *forward = mtf_model_build(family, preset, &preset->settings, NULL);
+    Step step = step_of(mtf_test_plan_of(forward, "a:2", "batch:a"));
+    assert_true(mtf_graph_find_tensor(step.plan->graph, "saved/layer/0/in") >= 0);
+    g_autoptr(MtfPartitionView) view = mtf_partition_view_section(step.parts, 0, 0);
+    for (guint i = 0; i < view->boxes->len; i++)
+        assert_false(g_str_has_prefix(g_array_index(view->boxes, MtfViewBox, i).title, "saved/"));
+    assert_non_null(box_titled(view, "layer/0/in"));
+    assert_non_null(box_titled(view, "layer/0/all"));
+    clear_step(&step);
+}
+
 /* y = r v sums over inner, which cols splits: y is terms of a sum, and the sum is taken on the way
  * to the addition that reads it. */
 static void a_transfer_stands_where_it_happens(void **state) {
@@ -237,6 +253,7 @@ int main(void) {
         cmocka_unit_test(a_layer_laid_out_otherwise_is_a_part_of_its_own),
         cmocka_unit_test(the_parts_add_up_to_the_step),
         cmocka_unit_test(running_statistics_stand_with_the_updates),
+        cmocka_unit_test(what_a_loop_keeps_is_shown_by_what_it_keeps),
         cmocka_unit_test(a_box_shows_its_tensor_and_the_variables_it_takes),
         cmocka_unit_test(a_transfer_stands_where_it_happens),
         cmocka_unit_test(an_update_is_a_box_of_its_own),
