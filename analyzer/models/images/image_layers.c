@@ -407,8 +407,9 @@ int mtf_image_mean(MtfImageNet *net, MtfImage x) {
     return mtf_parts_apply(net->p, MTF_OP_REDUCE_MEAN, "mean", &shape, x.tensor, -1);
 }
 
-/* x, whose dimensions but the batch are summed, to the dimension `out`. */
-static int dense_to(MtfImageNet *net, const char *name, int x, int out) {
+/* x, whose dimensions but the batch are summed, to the dimension `out`, by weights of that deviation at
+ * first, or of one that keeps the variance behind a relu (He and others, 2015) where it is 0. */
+static int dense_to(MtfImageNet *net, const char *name, int x, int out, double spread) {
     if (net->p->b.error != NULL)
         return -1;
     MtfShape in = mtf_graph_tensor(net->p->b.graph, x)->shape, weight = { 0 };
@@ -422,7 +423,8 @@ static int dense_to(MtfImageNet *net, const char *name, int x, int out) {
     }
     mtf_shape_append(&weight, out);
     mtf_parts_enter(net->p, name);
-    int w = mtf_parts_variable(net->p, "w", &weight, MTF_INIT_NORMAL, sqrt(2 / inputs));
+    int w = mtf_parts_variable(net->p, "w", &weight, MTF_INIT_NORMAL,
+                               spread > 0 ? spread : sqrt(2 / inputs));
     int y = mtf_parts_einsum(net->p, "y", &result, x, w);
     int b = mtf_parts_variable(net->p, "bias", &bias, MTF_INIT_CONSTANT, 0);
     int biased = mtf_parts_add(net->p, "biased", y, b);
@@ -431,7 +433,7 @@ static int dense_to(MtfImageNet *net, const char *name, int x, int out) {
 }
 
 int mtf_image_dense(MtfImageNet *net, const char *name, int x, int64_t outputs) {
-    return dense_to(net, name, x, mtf_parts_dimension(net->p, name, outputs));
+    return dense_to(net, name, x, mtf_parts_dimension(net->p, name, outputs), 0);
 }
 
 int mtf_image_dense_active(MtfImageNet *net, const char *name, int x, int64_t outputs) {
@@ -442,7 +444,9 @@ int mtf_image_dense_active(MtfImageNet *net, const char *name, int x, int64_t ou
 
 int mtf_image_dense_to(MtfImageNet *net, const char *name, int x, int64_t classes) {
     int dim = net->p->b.error == NULL ? mtf_graph_find_dimension(net->p->b.graph, "classes") : -1;
-    return dense_to(net, name, x, dim >= 0 ? dim : mtf_parts_dimension(net->p, "classes", classes));
+    if (dim < 0)
+        dim = mtf_parts_dimension(net->p, "classes", classes);
+    return dense_to(net, name, x, dim, net->spread);
 }
 
 /* The mean cross entropy of scores and labels of that shape. */

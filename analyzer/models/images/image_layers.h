@@ -20,6 +20,7 @@ typedef struct {
     double epsilon;  /* of batch normalisation; 1e-5 */
     double momentum; /* of running statistics: what the new ones count; 0.1 */
     double slope;    /* of the activation below 0; 0: relu */
+    double spread;   /* of the weights of classes' scores at first; 0: as of any dense layer */
     bool whole;      /* batch statistics are of the whole step, not of each micro-batch */
 } MtfImageNet;
 

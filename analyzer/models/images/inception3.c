@@ -9,8 +9,9 @@
  *     D           1 3/2 │ 1 1x7 7x1 3/2 │ max/2
  *     E           1 │ 1 (1x3 │ 3x1) │ 1 3 (1x3 │ 3x1) │ mean 1
  *
- * Every convolution is followed by a norm with epsilon 1e-3 and a relu. "…-aux" has a second head
- * behind the last C, whose loss counts 0.4. All channels are multiples of `width` / 64. Three A, four
+ * Every convolution is followed by a norm with epsilon 1e-3 and a relu. Scores begin nearly equal, as those of
+ * torchvision's second head do: gradients grow from norm to norm, and with them what a relu changes that a
+ * rounding turns. "…-aux" has a second head behind the last C, whose loss counts 0.4. All channels are multiples of `width` / 64. Three A, four
  * C and two E follow one another; the last `layers` of each with fewer of those. Each is a layer of
  * the block that is called like its kind, "c/2". */
 #include "analyzer/models/images/image_layers.h"
@@ -203,6 +204,7 @@ static MtfGraph *build_inception(const MtfModelSettings *s, bool second, GError 
     Inception n = { .width = s->width, .layers = s->layers };
     mtf_image_net_init(&n.net, 2, s);
     n.net.epsilon = 1e-3;
+    n.net.spread = 1e-3;
     MtfImage x = stem(&n, mtf_image_input(&n.net, s->channels, size));
     x = modules_c(&n, module_b(&n, modules_a(&n, x)));
     int other = second ? second_head(&n, x, s->classes) : -1;
@@ -251,7 +253,7 @@ static const MtfModelPreset presets[] = {
                     .classes = 10,
                     .optimizer = "momentum",
                     .schedule = "constant",
-                    .rate = 5e-4 } },
+                    .rate = 2e-4 } },
     INCEPTION("inception3", "without a second head, 23,834,568 parameters", build),
     INCEPTION("inception3-aux", "with it, 27,161,264 parameters", build_with_second),
     { .name = NULL },
