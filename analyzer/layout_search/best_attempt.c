@@ -59,6 +59,21 @@ bool mtf_best_loses(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
     return mtf_variant_race_trails(options->race, options->runner);
 }
 
+/* Whether a layout's program leaves the software enough of the limit. */
+static bool can_run(const MtfPlanSearch *search, const MtfLayout *layout) {
+    const MtfPlanSearchOptions *options = search->options;
+    g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
+    MtfFrameworkMemory memory = mtf_framework_memory(program, options->machine->software);
+    return memory.given <= (double)options->memory_limit;
+}
+
+/* Whether the search goes on under a lower limit as it is: the software cannot run what was found, of whose optimum
+ * nothing is asked then. */
+static bool is_too_large(const MtfPlanSearch *search, const MtfFreeAnswer *found) {
+    const MtfPlanSearchOptions *options = search->options;
+    return options->runs && options->machine->software != NULL && !can_run(search, found->layout);
+}
+
 /* Whether the best answer is to be proven better than it is: a draft; and where the user sets no gap,
  * what ended at the standard one. */
 static bool should_prove(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
@@ -70,7 +85,8 @@ static bool should_prove(const MtfPlanSearch *search, const MtfMeshAttempt *best
                ? found->bound == 0
                : !search->options->has_gap &&
                      (double)left > search->options->proof_gap * (double)found->cost &&
-                     (double)left <= STANDARD_GAP * (double)found->cost;
+                     (double)left <= STANDARD_GAP * (double)found->cost &&
+                     !is_too_large(search, found);
 }
 
 /* Searches for the proof, unless its bound says first that the step is hopeless beside the rival's: a draft has none. */
@@ -189,13 +205,6 @@ void mtf_best_take_cheaper(const MtfPlanSearch *search, MtfMeshAttempt *best) {
 }
 
 /* ---- What the software can run ----------------------------------------------------------------- */
-
-static bool can_run(const MtfPlanSearch *search, const MtfLayout *layout) {
-    const MtfPlanSearchOptions *options = search->options;
-    g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
-    MtfFrameworkMemory memory = mtf_framework_memory(program, options->machine->software);
-    return memory.given <= (double)options->memory_limit;
-}
 
 /* The first of the incumbents that the software can run, in which layers are alike where that is asked for; NULL: none. */
 static const MtfIncumbent *find_runnable(const MtfPlanSearch *search, const MtfMeshAttempt *best,
