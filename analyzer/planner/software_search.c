@@ -72,6 +72,8 @@ typedef struct {
     int64_t *programs_limit; /* of that */
     MtfVariantAnswer near; /* of the first plan's variant and mesh under less memory, or nothing; */
     double near_limit;     /* and how much; 0: it was not searched */
+    MtfVariantSearchOptions narrowed; /* that variant and mesh alone; */
+    bool stays_near;                  /* they were the best of all under less memory, too */
     MtfFrameworkMemory least; /* that a plan was found to need */
     bool stopped;             /* time was up before all was looked at */
 } Search;
@@ -127,9 +129,11 @@ static double lower_gap(const Search *search) {
     return asked || !large ? search->options->gap : MTF_NEAR_STEP - 1;
 }
 
-/* Searches where programs may take `limit`, and keeps what is the better one of those that fit. */
+/* Searches where programs may take `limit`, and keeps what is the better one of those that fit. What was the best
+ * variant and mesh under more memory and under less is taken to be so in between. */
 static bool search_again(Search *search, double limit, GError **error) {
-    MtfVariantSearchOptions own = *search->options;
+    MtfVariantSearchOptions own = search->stays_near ? search->narrowed : *search->options;
+    const MtfGraph *near = search->near.graph;
     MtfVariantAnswer found;
     own.memory_limit = (int64_t)limit;
     own.gap = own.framework != NULL ? NO_PROOF : lower_gap(search);
@@ -146,6 +150,7 @@ static bool search_again(Search *search, double limit, GError **error) {
         note_none(search, &found);
     else if (note_plan(search, limit, &found) &&
              (!known || found.answer.step_seconds < search->best->answer.step_seconds)) {
+        search->stays_near |= near != NULL && found.graph == near;
         mtf_variant_answer_clear(search->best);
         *search->best = found;
         *search->programs_limit = own.memory_limit;
@@ -164,8 +169,7 @@ static bool may_stand(const MtfVariantAnswer *found) {
 /* Searches the variant and the mesh of the first plan alone where programs may take `limit`; true, with the plan taken,
  * where it fits and its step is nearly as short. Else what was found is kept for the search of all. */
 static bool search_near(Search *search, double limit) {
-    g_autoptr(GArray) mesh = g_array_new(FALSE, FALSE, sizeof(MtfMesh));
-    MtfVariantSearchOptions one = mtf_variant_search_narrowed(search->options, search->best, mesh);
+    MtfVariantSearchOptions one = search->narrowed;
     MtfVariantAnswer found;
     one.memory_limit = (int64_t)limit;
     one.gap = lower_gap(search);
@@ -221,7 +225,10 @@ static bool search_lower(Search *search, GError **error) {
     double limit = next_limit(&search->room), first = search->best->answer.step_seconds;
     GError *cause = NULL;
     mtf_search_tell_phase(control, "looking for a plan that the software can run");
+    g_autoptr(GArray) mesh = g_array_new(FALSE, FALSE, sizeof(MtfMesh));
     bool free = search->options->framework == NULL; /* layouts made by hand stay as they are */
+    if (free)
+        search->narrowed = mtf_variant_search_narrowed(search->options, search->best, mesh);
     if (free && limit > 0 && !mtf_search_is_over(control) && search_near(search, limit))
         return true;
     for (int n = 1; n < MOST_SEARCHES && limit > 0 && !mtf_search_is_over(control); n++) {
