@@ -74,8 +74,8 @@ typedef struct {
     double near_limit;     /* and how much; 0: it was not searched */
     MtfVariantSearchOptions narrowed; /* that variant and mesh alone; */
     bool stays_near;                  /* they were the best of all under less memory, too */
-    MtfFrameworkMemory least; /* that a plan was found to need */
-    bool stopped;             /* time was up before all was looked at */
+    MtfFrameworkMemory least;         /* that a plan was found to need */
+    bool stopped;                     /* time was up before all was looked at */
 } Search;
 
 /* What programs were found to take at least, where none fits. */
