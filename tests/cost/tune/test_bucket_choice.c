@@ -132,12 +132,41 @@ static void joining_respects_the_limit(void **state) {
     case_clear(&c);
 }
 
+/* Under limits about each size's arena, against all sizes in turn: one whose arena neither fits nor stays as it is does not
+ * count. */
+static void of_those_that_fit_the_shortest_is_chosen(void **state) {
+    (void)state;
+    static const int64_t sizes[] = { 0, 16384, 131072, 1048576 };
+    int left = 0;
+    for (int k = 0; k < 2 * (int)G_N_ELEMENTS(sizes); k++) {
+        Case c;
+        int64_t limit, alone, bytes, least = INT64_MAX, of_all = INT64_MAX;
+        case_init(&c, "tests/support/machines/torus.json");
+        assert_true(mtf_pricer_init(&c.pricer, c.machine, &c.layout->mesh, NULL));
+        step_of(&c, sizes[k / 2], &limit);
+        limit -= k % 2;
+        step_of(&c, 0, &alone);
+        for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
+            int64_t step = step_of(&c, sizes[i], &bytes);
+            of_all = MIN(of_all, step);
+            if (bytes <= MAX(limit, alone))
+                least = MIN(least, step);
+        }
+        left += least > of_all;
+        choose(&c, limit);
+        assert_int_equal(step_of(&c, c.layout->execution.bucket_bytes, &bytes), least);
+        case_clear(&c);
+    }
+    assert_true(left > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_shortest_schedule_is_chosen),
         cmocka_unit_test(where_the_size_is_known_no_other_is_tried),
         cmocka_unit_test(where_a_message_costs_no_latency_none_are_joined),
         cmocka_unit_test(joining_respects_the_limit),
+        cmocka_unit_test(of_those_that_fit_the_shortest_is_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
