@@ -86,7 +86,7 @@ wide 'U-Net 3-D of 256, batch 1' v100 unet --preset unet-3d-256 --batch 1
 wide 'big LSTM' v100 lstm-lm --preset 2x8192-1024
 wide 'Mixtral 8x7B' h100 mixtral --preset mixtral-8x7b
 most=20
-for row in '1b 4' '4b 16'; do
+for row in '1b 4' '4b 16' '6.8b 32'; do
     meshtf-plan model resnet --preset "alpa-${row% *}" --batch 1536 -o "$dir/graph.json" >/dev/null
     row "Wide-ResNet ${row% *}, ${row#* } of p3.16xlarge" 0.01 --devices "${row#* }" --machine p3.16xlarge --precision f32
 done
