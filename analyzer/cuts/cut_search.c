@@ -726,8 +726,3 @@ GPtrArray *mtf_cut_search_equal(MtfCutSearch *search, int64_t memory, GError **e
     search->sizes = sizes;
     return plans;
 }
-
-GPtrArray *mtf_cut_search(const MtfCutRequest *request, GError **error) {
-    g_autoptr(MtfCutSearch) search = mtf_cut_search_new(request);
-    return mtf_cut_search_within(search, request->memory, error);
-}

@@ -63,9 +63,6 @@ GPtrArray *mtf_cut_search_between_layers(MtfCutSearch *search, int64_t memory, G
 /* And those whose stages have equal devices, where others may be had. */
 GPtrArray *mtf_cut_search_equal(MtfCutSearch *search, int64_t memory, GError **error);
 
-/* The same of the request's memory, asked once. */
-GPtrArray *mtf_cut_search(const MtfCutRequest *request, GError **error);
-
 /* The meshes (MtfMesh) that a stage of so many devices may have; NULL on an error. */
 GArray *mtf_cut_meshes(const MtfCutRequest *request, int64_t devices, GError **error);
 

@@ -342,10 +342,6 @@ bool mtf_examples_load(MtfExamples *examples, uint64_t seed, int64_t number, GEr
     return load(examples, &examples->train, mtf_data_order(seed, number / n, n, number % n), error);
 }
 
-int64_t mtf_examples_trained(const MtfExamples *examples) {
-    return examples->trained;
-}
-
 int64_t mtf_examples_held(const MtfExamples *examples) {
     return examples->held.examples > 0 ? examples->held.examples
                                        : examples->train.examples - examples->trained;

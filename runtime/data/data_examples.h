@@ -46,8 +46,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfExamples, mtf_examples_close)
 bool mtf_examples_load(MtfExamples *examples, uint64_t seed, int64_t number, GError **error);
 bool mtf_examples_load_held(MtfExamples *examples, int64_t number, GError **error);
 
-/* Examples that are trained on, and those held out. */
-int64_t mtf_examples_trained(const MtfExamples *examples);
+/* Examples that are held out. */
 int64_t mtf_examples_held(const MtfExamples *examples);
 
 /* Of the example loaded last. */

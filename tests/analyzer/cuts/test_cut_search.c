@@ -179,20 +179,25 @@ static void check_cut(const MtfGraph *graph, const MtfCutPlan *plan, int64_t dev
     assert_true(plan->bound <= plan->seconds);
 }
 
+static GPtrArray *search_cuts(const MtfCutRequest *request, GError **error) {
+    g_autoptr(MtfCutSearch) search = mtf_cut_search_new(request);
+    return mtf_cut_search_within(search, request->memory, error);
+}
+
 static void cuts_cover_the_graph_and_the_devices(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = new_gpt(6, 16);
     g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
     MtfCutRequest request = request_of(graph, machine, 8);
     request.stages = 0;
-    g_autoptr(GPtrArray) any = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) any = search_cuts(&request, NULL);
     assert_non_null(any);
     assert_int_equal(any->len, 1);
     const MtfCutPlan *best = g_ptr_array_index(any, 0);
     check_cut(graph, best, 8, request.memory);
     for (int stages = 1; stages <= 4; stages *= 2) {
         request.stages = stages;
-        g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+        g_autoptr(GPtrArray) plans = search_cuts(&request, NULL);
         assert_non_null(plans);
         const MtfCutPlan *plan = g_ptr_array_index(plans, 0);
         check_cut(graph, plan, 8, request.memory);
@@ -210,14 +215,14 @@ static void stages_may_have_unequal_devices(void **state) {
     for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++) {
         MtfCutRequest request = request_of(graph, machine, numbers[i][0]);
         request.stages = numbers[i][1];
-        g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+        g_autoptr(GPtrArray) plans = search_cuts(&request, NULL);
         assert_non_null(plans);
         const MtfCutPlan *plan = g_ptr_array_index(plans, 0);
         check_cut(graph, plan, numbers[i][0], request.memory);
         assert_int_equal(plan->stages->len, numbers[i][1]);
         request.megatron = true; /* has equal ones alone */
         g_autoptr(GError) error = NULL;
-        assert_null(mtf_cut_search(&request, &error));
+        assert_null(search_cuts(&request, &error));
         assert_true(g_error_matches(error, MTF_ERROR, MTF_ERROR_FIT));
     }
 }
@@ -232,7 +237,7 @@ static void domains_may_have_several_chunks(void **state) {
     request.chunks = chunks;
     request.stages = 4;
     request.microbatches = 4;
-    g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) plans = search_cuts(&request, NULL);
     assert_int_equal(plans->len, 2);
     const MtfCutPlan *first = g_ptr_array_index(plans, 0), *second = g_ptr_array_index(plans, 1);
     assert_true(first->seconds <= second->seconds);
@@ -257,9 +262,9 @@ static void the_slowest_stage_counts_where_steps_overlap(void **state) {
     MtfCutRequest request = request_of(graph, machine, 4);
     request.stages = 4;
     request.microbatches = 1;
-    g_autoptr(GPtrArray) alone = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) alone = search_cuts(&request, NULL);
     request.overlaps = true;
-    g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) plans = search_cuts(&request, NULL);
     const MtfCutPlan *plan = g_ptr_array_index(plans, 0);
     check_cut(graph, g_ptr_array_index(alone, 0), 4, request.memory);
     assert_true(fabs(plan->seconds - slowest_stage(plan)) <= 1e-9 * plan->seconds);
@@ -285,13 +290,13 @@ static void a_search_may_be_asked_again(void **state) {
         check_cut(graph, plan, 4, request.memory);
         assert_true(best->seconds <= plan->seconds);
         request.microbatches = plan->variant.microbatches;
-        g_autoptr(GPtrArray) alone = mtf_cut_search(&request, NULL);
+        g_autoptr(GPtrArray) alone = search_cuts(&request, NULL);
         assert_true(((const MtfCutPlan *)g_ptr_array_index(alone, 0))->seconds == plan->seconds);
     }
     request.microbatches = 0;
     request.memory = (int64_t)(0.7 * g_array_index(best->stages, MtfCutStage, 0).bytes);
     g_autoptr(GPtrArray) less = mtf_cut_search_within(search, request.memory, NULL);
-    g_autoptr(GPtrArray) fresh = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) fresh = search_cuts(&request, NULL);
     assert_int_equal(less->len, fresh->len);
     for (guint i = 0; i < less->len; i++)
         assert_true(((const MtfCutPlan *)g_ptr_array_index(less, i))->seconds ==
@@ -310,7 +315,7 @@ static void sizes_that_waste_work_are_not_missed(void **state) {
     g_autoptr(MtfCutSearch) search = mtf_cut_search_new(&request);
     for (int k = 0; k < 2; k++) {
         g_autoptr(GPtrArray) found = mtf_cut_search_within(search, whole.memory, NULL);
-        g_autoptr(GPtrArray) all = mtf_cut_search(&whole, NULL);
+        g_autoptr(GPtrArray) all = search_cuts(&whole, NULL);
         const MtfCutPlan *plan = g_ptr_array_index(found, 0), *best = g_ptr_array_index(all, 0);
         assert_true(plan->seconds == best->seconds);
         whole.memory = (int64_t)(0.7 * g_array_index(best->stages, MtfCutStage, 0).bytes);
@@ -334,9 +339,9 @@ static void megatron_has_one_way_for_all_stages(void **state) {
     MtfCutRequest request = request_of(graph, machine, 8);
     request.chunks = chunks;
     request.stages = 2;
-    g_autoptr(GPtrArray) any = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) any = search_cuts(&request, NULL);
     request.megatron = true;
-    g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) plans = search_cuts(&request, NULL);
     assert_int_equal(plans->len, 2);
     for (guint i = 0; i < plans->len; i++) {
         const MtfCutPlan *plan = g_ptr_array_index(plans, i);
@@ -366,7 +371,7 @@ static void long_rows_are_cut_between_layers(void **state) {
     MtfCutRequest request = request_of(graph, machine, 4);
     request.stages = 4;
     request.microbatches = 8;
-    g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) plans = search_cuts(&request, NULL);
     const MtfCutPlan *plan = g_ptr_array_index(plans, 0);
     int a_layer = (int)graph->operations->len / 38;
     for (guint s = 0; s < plan->stages->len; s++) {
@@ -388,7 +393,7 @@ static void prices_from_more_memory_lead_to_no_worse_cuts(void **state) {
     double bytes = g_array_index(((MtfCutPlan *)first->pdata[0])->stages, MtfCutStage, 0).bytes;
     for (int share = 90; share >= 50; share -= 40) {
         request.memory = (int64_t)(bytes * share / 100);
-        g_autoptr(GPtrArray) fresh = mtf_cut_search(&request, NULL);
+        g_autoptr(GPtrArray) fresh = search_cuts(&request, NULL);
         g_autoptr(GPtrArray) again = mtf_cut_search_within(search, request.memory, NULL);
         assert_true((fresh != NULL) == (again != NULL));
         if (fresh != NULL)
@@ -405,9 +410,9 @@ static void what_the_host_adds_to_a_step_comes_once(void **state) {
     assert_true(mtf_machine_set_software(machine, "megatron-core", NULL));
     MtfCutRequest request = request_of(graph, machine, 4);
     request.stages = 4;
-    g_autoptr(GPtrArray) before = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) before = search_cuts(&request, NULL);
     machine->software->step_seconds += 1;
-    g_autoptr(GPtrArray) after = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) after = search_cuts(&request, NULL);
     const MtfCutPlan *plan = g_ptr_array_index(before, 0), *later = g_ptr_array_index(after, 0);
     assert_true(fabs(later->seconds - plan->seconds - 1) < 1e-6);
     assert_true(fabs(later->bound - plan->bound - 1) < 1e-6);
@@ -422,14 +427,14 @@ static void early_stages_alone_recompute(void **state) {
     MtfCutRequest request = request_of(graph, machine, 4);
     request.stages = 4;
     request.microbatches = 8;
-    g_autoptr(GPtrArray) keeping = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) keeping = search_cuts(&request, NULL);
     const MtfCutPlan *none = g_ptr_array_index(keeping, 0);
     request.recompute = MTF_RECOMPUTE_LAYERS;
-    g_autoptr(GPtrArray) again = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) again = search_cuts(&request, NULL);
     const MtfCutPlan *layers = g_ptr_array_index(again, 0);
     request.memory = (int64_t)(0.8 * g_array_index(none->stages, MtfCutStage, 0).bytes);
     request.recompute = MTF_RECOMPUTES;
-    g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) plans = search_cuts(&request, NULL);
     const MtfCutPlan *plan = g_ptr_array_index(plans, 0);
     check_cut(graph, plan, 4, request.memory);
     assert_non_null(plan->recompute);
@@ -597,7 +602,7 @@ static void stages_are_slices_of_the_machine(void **state) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v4", NULL);
     MtfCutRequest request = request_of(graph, machine, 8);
     request.stages = 2;
-    g_autoptr(GPtrArray) plans = mtf_cut_search(&request, &error);
+    g_autoptr(GPtrArray) plans = search_cuts(&request, &error);
     assert_null(error);
     const MtfCutPlan *plan = g_ptr_array_index(plans, 0);
     for (guint s = 0; s < plan->stages->len; s++)
@@ -611,7 +616,7 @@ static void a_plan_marks_every_operation(void **state) {
     MtfCutRequest request = request_of(graph, machine, 4);
     request.stages = 2;
     request.microbatches = 4;
-    g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) plans = search_cuts(&request, NULL);
     const MtfCutPlan *plan = g_ptr_array_index(plans, 0);
     assert_int_equal(plan->variant.microbatches, 4);
     mtf_cut_plan_apply(plan, graph);
@@ -628,7 +633,7 @@ static void too_little_memory_is_said(void **state) {
     MtfCutRequest request = request_of(graph, machine, 4);
     g_autoptr(GError) error = NULL;
     request.memory = 100000;
-    assert_null(mtf_cut_search(&request, &error));
+    assert_null(search_cuts(&request, &error));
     assert_int_equal(error->code, MTF_ERROR_FIT);
 }
 
