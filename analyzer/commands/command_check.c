@@ -82,7 +82,7 @@ static bool is_training_graph(const MtfGraph *graph) {
 /* A graph without a loss is sound, but not for training. */
 static bool check_training(cJSON *report, const MtfGraph *graph, GError **error) {
     if (is_training_graph(graph) || graph->loss < 0)
-        return true;
+        return mtf_training_graph_check(graph, error);
     g_autoptr(MtfGraph) training = mtf_training_graph(graph, error);
     if (training == NULL)
         return false;

@@ -108,8 +108,10 @@ void mtf_planning_warn_untrained(const MtfGraph *graph) {
 
 static MtfGraph *make_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                      GError **error) {
-    g_autoptr(MtfGraph) training =
-        mtf_graph_is_training(graph) ? mtf_graph_copy(graph) : mtf_training_graph(graph, error);
+    bool whole = mtf_graph_is_training(graph);
+    if (whole && !mtf_training_graph_check(graph, error))
+        return NULL;
+    g_autoptr(MtfGraph) training = whole ? mtf_graph_copy(graph) : mtf_training_graph(graph, error);
     if (training == NULL)
         return NULL;
     mtf_graph_canonicalize(training);

@@ -56,6 +56,25 @@ static bool add_assignments(MtfGraph *graph, const GArray *assignments, GError *
     return mtf_builder_end(&b, error);
 }
 
+bool mtf_training_graph_check(const MtfGraph *graph, GError **error) {
+    for (guint i = 0; graph->loss >= 0 && i < graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        const MtfTensor *variable = mtf_graph_tensor(graph, update->variable);
+        const MtfTensor *value = mtf_graph_tensor(graph, update->value);
+        if (variable->frozen ||
+            (value->producer >= 0 &&
+             mtf_graph_operation(graph, value->producer)->phase == MTF_PHASE_UPDATE))
+            continue;
+        return mtf_input_error(
+            error,
+            "variable \"%s\" is trained, and becomes \"%s\": say \"frozen\" of it where "
+            "nothing else is to change it, or that what makes \"%s\" is of phase "
+            "\"update\" where the graph is a whole training step",
+            variable->name, value->name, value->name);
+    }
+    return true;
+}
+
 MtfGraph *mtf_training_graph(const MtfGraph *forward, GError **error) {
     g_autoptr(MtfGraph) graph = NULL;
     if (!check_types(forward, error) || (graph = mtf_expand(forward, error)) == NULL)

@@ -16,6 +16,11 @@
  * tensor in bfloat16 (mixed_precision.h brings it in afterwards). */
 MtfGraph *mtf_training_graph(const MtfGraph *forward, GError **error);
 
+/* Whether a graph that is one of a whole training step as it was written (mtf_graph_is_training) changes what
+ * it trains behind its loss, as rows of phase "update" do: what a variable becomes otherwise would be changed
+ * before or behind the loss, as operations are ordered. Fails with a bad-input error. */
+bool mtf_training_graph_check(const MtfGraph *graph, GError **error);
+
 /* Makes every float tensor of the graph one of `dtype` (float32 or float64). */
 void mtf_graph_set_precision(MtfGraph *graph, MtfDtype dtype);
 

@@ -84,7 +84,8 @@ static bool check_attention_inputs(const Check *check, const MtfShape *shape, GE
     if (!(a->softcap >= 0 && a->softcap < 1e30))
         return fail(check, error, "\"softcap\" is %.17g and must be at least 0", a->softcap);
     return (a->window >= 0 && a->window < 0x1p53 && a->window == floor(a->window)) ||
-           fail(check, error, "\"window\" is %.17g and must be a whole number", a->window);
+           fail(check, error, "\"window\" is %.17g and must be a whole number, at least 0",
+                a->window);
 }
 
 /* Memory in parts: queries and memory have them among their heads. The gradient of a bias knows no

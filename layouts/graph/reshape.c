@@ -298,6 +298,12 @@ bool mtf_check_top_k(const Check *check, const MtfShape *shape, GError **error) 
 
 bool mtf_check_random(const Check *check, const MtfShape *shape, GError **error) {
     (void)shape;
-    return !check->operation->has_dtype || mtf_dtype_is_float(check->operation->dtype) ||
-           mtf_check_fail(check, error, "random numbers are of a float type; cast them");
+    const MtfAttributes *a = &check->operation->attributes;
+    if (check->operation->has_dtype && !mtf_dtype_is_float(check->operation->dtype))
+        return mtf_check_fail(check, error, "random numbers are of a float type; cast them");
+    if (a->low > a->high)
+        return mtf_check_fail(check, error, "\"low\" is %g and must not be above \"high\", %g",
+                              a->low, a->high);
+    return a->deviation >= 0 ||
+           mtf_check_fail(check, error, "\"deviation\" is %g and must be at least 0", a->deviation);
 }

@@ -12,6 +12,7 @@
 #include "layouts/graph_file/window_json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #define MAX_ELEMENTS (INT64_C(1) << 53)
@@ -368,6 +369,9 @@ static bool read_optimizer_number(const MtfJson *where, const MtfOptimizerNumber
         return true;
     if (!mtf_json_number(&child, &value, error))
         return false;
+    if (value < number->low && isinf(number->high))
+        return mtf_json_fail(&child, error, "\"%s\" is %g, which is not at least %g", number->name,
+                             value, number->low);
     if (!(value >= number->low && value < number->high))
         return mtf_json_fail(&child, error, "\"%s\" is %g, which is not at least %g and below %g",
                              number->name, value, number->low, number->high);

@@ -6,6 +6,7 @@
 #include "layouts/building/builder.h"
 #include "layouts/graph/optimizer.h"
 #include "layouts/graph/stage_split.h"
+#include "tests/support/cases/parse_graph.h"
 #include "tests/support/reference/reference.h"
 
 #include <math.h>
@@ -491,6 +492,36 @@ static void unknown_kinds_and_schedules_are_errors(void **state) {
                             "linear_warmup, inverse_sqrt, cosine, linear, polynomial, wsd, step");
 }
 
+/* What a trained variable becomes is changed behind the loss: of a graph that is a whole step an operation of
+ * phase "update" makes it, and another graph may only change frozen ones. */
+static void a_trained_variable_is_changed_behind_the_loss(void **state) {
+    (void)state;
+    static const struct {
+        const char *frozen, *phase;
+        bool right;
+    } cases[] = { { "", "", false },
+                  { "", ", 'phase': 'update'", true },
+                  { ", 'frozen': true", "", true } };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strdup_printf(
+            "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'n': 3}, 'inputs': [{'name': 'x', 'dims': ['n'], "
+            "'feed': 'features'}], 'variables': [{'name': 'w', 'dims': ['n'], 'init': 'ones'%s}], 'operations': ["
+            "{'name': 'y', 'op': 'multiply', 'inputs': ['x', 'w']%s}, "
+            "{'name': 'l', 'op': 'reduce_mean', 'inputs': ['y'], 'dims': []}], 'loss': 'l', "
+            "'updates': [{'variable': 'w', 'value': 'y'}]}",
+            cases[i].frozen, cases[i].phase);
+        g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+        g_autoptr(GError) error = NULL;
+        assert_int_equal(mtf_training_graph_check(graph, &error), cases[i].right);
+        if (!cases[i].right)
+            assert_string_equal(
+                error->message,
+                "variable \"w\" is trained, and becomes \"y\": say \"frozen\" of it where nothing "
+                "else is to change it, or that what makes \"y\" is of phase \"update\" where the "
+                "graph is a whole training step");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sgd_goes_down_the_gradient_and_decays),
@@ -513,6 +544,7 @@ int main(void) {
         cmocka_unit_test(squares_of_a_stage_are_added_there),
         cmocka_unit_test(every_variable_and_its_state_have_one_update),
         cmocka_unit_test(assignments_are_copied_among_the_updates),
+        cmocka_unit_test(a_trained_variable_is_changed_behind_the_loss),
         cmocka_unit_test(without_an_optimizer_only_gradients_are_made),
         cmocka_unit_test(precision_changes_every_float_tensor),
         cmocka_unit_test(unknown_kinds_and_schedules_are_errors),

@@ -326,6 +326,17 @@ static void pools_meet_an_element_in_each_window(void **state) {
 #undef POOL
 }
 
+static void random_numbers_have_a_range_and_a_deviation(void **state) {
+    (void)state;
+#define DRAWN(op, attributes) "'op': '" op "', 'inputs': [], 'dims': ['batch'], " attributes
+    assert_gives(DRAWN("random_uniform", "'low': 2, 'high': 2"), "f32[batch:8]");
+    assert_refused(DRAWN("random_uniform", "'low': 2"),
+                   "(random_uniform): \"low\" is 2 and must not be above \"high\", 1");
+    assert_refused(DRAWN("random_normal", "'deviation': -1"),
+                   "(random_normal): \"deviation\" is -1 and must be at least 0");
+#undef DRAWN
+}
+
 static void expressions_have_the_dimensions_of_all_their_inputs(void **state) {
     (void)state;
 #define EXPRESSION "'op': 'expression', 'inputs': "
@@ -502,6 +513,7 @@ int main(void) {
         cmocka_unit_test(an_embedding_has_one_vocabulary),
         cmocka_unit_test(labels_lack_exactly_the_classes),
         cmocka_unit_test(pools_meet_an_element_in_each_window),
+        cmocka_unit_test(random_numbers_have_a_range_and_a_deviation),
         cmocka_unit_test(expressions_have_the_dimensions_of_all_their_inputs),
         cmocka_unit_test(what_only_plans_hold_is_checked_too),
         cmocka_unit_test(formats_md_has_the_table),
