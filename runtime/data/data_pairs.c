@@ -38,12 +38,14 @@ static bool is_table(const char *path) {
     return g_str_has_suffix(path, ".tsv") || g_str_has_suffix(path, ".tsv.gz");
 }
 
+/* What is called a catalogue but is none is refused as one, not read as a text. */
 static bool is_pairs(const char *path) {
     unsigned char start[4] = { 0 };
     g_autoptr(MtfDataFile) file = mtf_data_file_open(path, NULL);
-    return file != NULL && (is_table(path) || (mtf_data_file_size(file) >= 4 &&
-                                               mtf_data_file_read(file, 0, start, 4, NULL) &&
-                                               mtf_catalogue_begins(start, sizeof start)));
+    bool named = is_table(path) || g_str_has_suffix(path, ".mo");
+    return file != NULL && (named || (mtf_data_file_size(file) >= 4 &&
+                                      mtf_data_file_read(file, 0, start, 4, NULL) &&
+                                      mtf_catalogue_begins(start, sizeof start)));
 }
 
 bool mtf_pairs_are(char *const *files) {
@@ -197,6 +199,9 @@ static bool take_files(MtfPairs *pairs, char *const *files, GHashTable *seen, GE
             return false;
     if (!take_pairs(pairs, read, seen, error))
         return false;
+    if (read->len == 0)
+        return mtf_input_error(error, "no pair of texts is in %s%s", files[0],
+                               files[1] != NULL ? " and the others" : "");
     return pairs->pairs->len > before ||
            mtf_input_error(error,
                            "of the %u pairs in %s%s none fits: a row of this model has room for "

@@ -48,6 +48,12 @@ claim "it says which" says_error "bad.tsv, line 2"
 head -c 60 tests/fuzz/corpus/catalogue/little.mo >"$work/cut.mo"
 train --data "$work/cut.mo" --steps 1
 claim "a catalogue cut short is refused" refuses
+echo "one two three, of which no catalogue is made" >"$work/text.mo"
+train --data "$work/text.mo" --steps 1
+claim "a text is no catalogue, whatever its name" says_error "text.mo is no message catalogue"
+: >"$work/none.tsv"
+train --data "$work/none.tsv" --steps 1
+claim "a table without pairs is refused" says_error "no pair of texts is in $work/none.tsv"
 
 plan t5
 train --data "$work/numbers.tsv" --steps 20
