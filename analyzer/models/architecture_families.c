@@ -91,6 +91,8 @@ static const MtfModelPreset qwen_presets[] = {
     PRESET("qwen2.5-0.5b", "494,032,768 parameters", QWEN("qwen2", 896, 4864, 24, 14, 2) TIED),
     PRESET("qwen2.5-1.5b", "1.5 billion, tied", QWEN("qwen2", 1536, 8960, 28, 12, 2) TIED),
     PRESET("qwen2.5-3b", "3.1 billion, tied", QWEN("qwen2", 2048, 11008, 36, 16, 2) TIED),
+    PRESET("qwen2-0.5b", "494,032,768 parameters", QWEN("qwen2", 896, 4864, 24, 14, 2) TIED),
+    PRESET("qwen2-1.5b", "1.5 billion, tied", QWEN("qwen2", 1536, 8960, 28, 12, 2) TIED),
     PRESET("qwen2-7b", "7,615,616,512 parameters",
            QWEN("qwen2", 3584, 18944, 28, 28, 4) LARGE_VOCABULARY),
     PRESET("qwen2.5-7b", "7,615,616,512 parameters",
@@ -129,6 +131,9 @@ static const MtfModelPreset gemma_presets[] = {
     PRESET("gemma2-9b", "9.2 billion", GEMMA("gemma2", 3584, 14336, 42, 16, 8, 256)),
     PRESET("gemma2-27b", "27,227,128,320 parameters",
            GEMMA("gemma2", 4608, 36864, 46, 32, 16, 128) ",\"query_pre_attn_scalar\":144"),
+    PRESET("gemma3-270m", "268,098,176 parameters",
+           GEMMA("gemma3_text", 640, 2048, 18, 4, 1, 256) ",\"vocab_size\":262144"
+                                                          ",\"sliding_window\":512"),
     PRESET("gemma3-1b", "999,885,952 parameters",
            GEMMA("gemma3_text", 1152, 6912, 26, 4, 1, 256) ",\"vocab_size\":262144"
                                                            ",\"sliding_window\":512"),

@@ -21,6 +21,8 @@ gemma gemma-2b 2506172416
 gemma gemma-7b 8537680896
 gemma gemma2-9b 9241705984
 gemma gemma3-1b 999885952
+gemma gemma3-270m 268098176
+qwen qwen2-1.5b 1543714304
 mistral mistral-7b 7241732096
 mistral mistral-nemo-12b 12247782400
 mistral small-24b 23572403200
