@@ -96,10 +96,20 @@ double mtf_software_pooling_seconds(const MtfMachine *machine, const MtfProgram 
     return instruction->flops * software->pooled[pass_of(op)] / peaks.flops;
 }
 
+/* The same elements in the same order under other names or sizes: frameworks look at what is there, by a call that
+ * takes their host as long as others. */
+static bool is_view(const MtfProgram *program, const MtfInstruction *instruction) {
+    if (instruction->kind != MTF_INSTRUCTION_KERNEL)
+        return false;
+    MtfDimsRule dims = mtf_operation_row(operation_of(program, instruction)->kind)->dims;
+    return dims == MTF_DIMS_RENAMED || dims == MTF_DIMS_RESHAPED;
+}
+
 bool mtf_software_leaves_out(const MtfSoftware *software, const MtfProgram *program,
                              const MtfInstruction *instruction) {
-    return is_eager(software, program, instruction) &&
-           operation_of(program, instruction)->eager.skipped[0] == ~0U;
+    bool view = software != NULL && is_view(program, instruction);
+    return view || (is_eager(software, program, instruction) &&
+                    operation_of(program, instruction)->eager.skipped[0] == ~0U);
 }
 
 /* A cast reads the one type and writes the other. */
@@ -252,7 +262,8 @@ double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *
 
 double mtf_software_blocked_seconds(const MtfSoftware *software, const MtfProgram *program,
                                     const MtfInstruction *instruction) {
-    if (software == NULL || software->blocked_seconds <= 0)
+    if (software == NULL || software->blocked_seconds <= 0 ||
+        mtf_software_leaves_out(software, program, instruction))
         return 0;
     if (mtf_instruction_is_collective(instruction))
         return software->host_collective_seconds;

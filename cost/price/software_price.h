@@ -42,7 +42,8 @@ double mtf_software_pooling_seconds(const MtfMachine *machine, const MtfProgram 
 double mtf_software_cast_bytes(const MtfSoftware *software, const MtfProgram *program,
                                const MtfInstruction *instruction);
 
-/* Whether another instruction's kernel does all that this one is there for. */
+/* Whether no kernel runs for the instruction: it only looks at elements under other names or sizes, or another
+ * instruction's kernel does all that it is there for. */
 bool mtf_software_leaves_out(const MtfSoftware *software, const MtfProgram *program,
                              const MtfInstruction *instruction);
 

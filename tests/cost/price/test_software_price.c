@@ -102,6 +102,33 @@ static void narrow_weights_are_there_where_the_framework_keeps_them(void **state
     case_clear(&casts);
 }
 
+/* Nanoseconds that renames and reshapes take the device and, added to `host`, its host. */
+static int64_t view_nanoseconds(const Case *c, int64_t *host) {
+    int64_t device = 0;
+    for (int i = 0; i < mtf_program_length(c->program); i++) {
+        MtfDimsRule dims = mtf_operation_row(operation_at(c, i)->kind)->dims;
+        if (!is_kernel(c, i) || (dims != MTF_DIMS_RENAMED && dims != MTF_DIMS_RESHAPED))
+            continue;
+        device += mtf_price_device(&c->pricer, c->program, i);
+        *host += mtf_price_host(&c->pricer, c->program, i);
+    }
+    return device;
+}
+
+static void frameworks_look_at_elements_under_other_names_without_a_kernel(void **state) {
+    (void)state;
+    static const char *const profiles[] = { "megatron-core", "pytorch", "pytorch-eager", "meshtf" };
+    for (int i = 0; i < 4; i++) {
+        Case c;
+        int64_t host = 0;
+        case_init(&c, profiles[i]);
+        int64_t device = view_nanoseconds(&c, &host);
+        assert_true((device == 0) == (i < 3));
+        assert_true((host > 0) == (i < 3));
+        case_clear(&c);
+    }
+}
+
 /* w1 of [64, 256] is split along d_ff, a sum is read and written in 8 bytes. */
 static void gradients_add_up_in_the_bytes_of_the_framework(void **state) {
     (void)state;
@@ -322,6 +349,7 @@ static void the_host_takes_time_for_the_experts_that_a_device_has(void **state) 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(narrow_weights_are_there_where_the_framework_keeps_them),
+        cmocka_unit_test(frameworks_look_at_elements_under_other_names_without_a_kernel),
         cmocka_unit_test(gradients_add_up_in_the_bytes_of_the_framework),
         cmocka_unit_test(a_loss_goes_over_logits_as_often_as_the_framework),
         cmocka_unit_test(messages_are_the_frameworks_own_where_that_is_asked_for),
