@@ -34,10 +34,12 @@ static const struct {
     { "500 w", "h100-500w" },
     { "2.4 tb/s", "h100-500w" },
     { "h100-96g", "h100-500w" },
+    { "p4d", "p4d" },
     { "a100-40g", "a100-40g" },
     { "a100-sxm4-40g", "a100-40g" },
     { "a100", "a100" },
     { "ampere", "a100" },
+    { "selene", "selene" },
     { "h200", "h200" },
     { "gb300", "gb300" },
     { "gb200", "gb200" },
@@ -45,7 +47,9 @@ static const struct {
     { "b200", "b200" },
     { "h800", "h800" },
     { "h100", "h100" },
+    { "mi325x", "mi325x" },
     { "mi300x", "mi300x" },
+    { "mi250x", "mi250x" },
     { "tpu-v2", "tpu-v2" },
     { "tpu-v3", "tpu-v3" },
     { "tpu-v4", "tpu-v4" },
@@ -55,8 +59,15 @@ static const struct {
     { "trillium", "tpu-v6e" },
     { "tpu-v7x", "tpu-v7x" },
     { "ironwood", "tpu-v7x" },
+    { "tpu7x", "tpu-v7x" },
+    { "tpu-v5-lite", "tpu-v5e" },
+    { "v5litepod", "tpu-v5e" },
+    { "v5e", "tpu-v5e" },
+    { "v5p", "tpu-v5p" },
+    { "v6e", "tpu-v6e" },
     { "p3.16xlarge", "p3.16xlarge" },
     { "p3.8xlarge", "p3.8xlarge" },
+    { "summit", "summit" },
     { "v100", "v100" },
 };
 
@@ -338,7 +349,7 @@ static void read_hardware(Reader *reader) {
     bool other = *row->hardware != '\0' && machine_in(row->hardware) == NULL;
     row->named = other ? NULL : machine_in(both);
     row->machine = g_strdup(row->named);
-    if (has_word(row->hardware, "pcie"))
+    if (has_word(row->hardware, "pcie") || has_word(row->hardware, "h100 nvl"))
         give_up(reader, "no machine of the library has cards on PCIe");
     if (row->machine == NULL)
         give_up(reader, "no machine of the library is like this hardware");

@@ -164,6 +164,18 @@ claim "no step in float32 is priced as one in bfloat16" doubts "precision=fp32" 
 claim "a card with another name in its own is none of that" doubts "hardware=GH200" "no machine of the library"
 claim "nor one beside a network that is called after it" doubts "hardware=V900 device_topology=DGX~A100" "no machine of the library"
 claim "nor is one on PCIe" doubts "hardware=a100-80g-pcie" "cards on PCIe"
+claim "nor is an NVL" doubts "hardware=H100~NVL" "cards on PCIe"
+# Whatever has accelerators in the library can be named by a table; eight devices of a size that all have.
+all_are_named() {
+    for machine in layouts/library/machines/*.json; do
+        name=$(basename "$machine" .json)
+        case $name in cpu-*) continue ;; esac
+        with_cells "hardware=$name"
+        matches '^[^ ]* .*no machine of the library' && echo "$name" && return 1
+    done
+    with_cells "hardware=AWS~p4d.24xlarge~(A100-SXM4-40GB)" && run meshtf-plan judge --json "$work/cells.tsv" && [ "$(jq -r '.rows[0].machine' "$work/out")" = p4d ]
+}
+claim "every machine of the library is hardware that a table may name" all_are_named
 claim "nor may a token choose more experts than there are" doubts "notes=8~experts~top-9" "more experts than there are"
 claim "nor ranks share an expert" doubts "notes=8~experts~top-2 ep=16 dp=16 devices=128 global_batch=64" "not divided evenly"
 same() {
