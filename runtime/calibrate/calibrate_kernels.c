@@ -16,9 +16,11 @@
 
 /* What a step reads, other than what it has just computed, was touched within the step, or is the
  * weights, touched a pass ago: trials run in chunks that touch CHUNK_BYTES between two runs of
- * one, which a small model stays below and a large one exceeds. What an optimizer updates was last
- * touched a step ago: SWEPT_BYTES of other memory are read in between. */
+ * one, which a small model stays below and a large one exceeds. Chunks of small trials touch less: a step
+ * goes round in an arena of some dozens of tensors of a size, as the operands of CHUNK_MOST trials are.
+ * What an optimizer updates was last touched a step ago: SWEPT_BYTES of other memory are read in between. */
 #define CHUNK_BYTES (24.0 * (1 << 20))
+#define CHUNK_MOST 24
 #define SWEPT_BYTES (INT64_C(160) << 20)
 
 /* Trials of one size, what they are samples of, how many runs one of them holds, and where the arenas of
@@ -58,11 +60,11 @@ static void set_add(Set *set, const MtfKernelBenchmark *trial, const MtfCurveNam
     set->runs[set->n++] = runs;
 }
 
-/* The end of the trials from `first` on that touch at most `bytes`, at least one. */
+/* The end of the trials from `first` on that touch at most `bytes`, at least one and CHUNK_MOST at most. */
 static int chunk_end(const Set *set, int first, double bytes) {
     int end = first;
     double sum = 0;
-    for (; end < set->n; end++) {
+    for (; end < set->n && end - first < CHUNK_MOST; end++) {
         sum += mtf_kernel_benchmark_instruction(&set->trials[end])->traffic_bytes;
         if (end > first && sum > bytes)
             break;
@@ -107,8 +109,11 @@ static bool set_measure(Set *set, const MtfArenaMemory *swept, MtfSamples *sampl
  * many as r, windows of uv, and s and d channels, half of c. */
 static const struct {
     int64_t rows, columns;
-} shapes[] = { { 2, 16 },     { 16, 64 },    { 64, 256 },  { 256, 256 },
-               { 1024, 256 }, { 2048, 256 }, { 8192, 256 } };
+    bool short_rows; /* as many elements are measured in short rows, too */
+} shapes[] = {
+    { 2, 16, false },   { 16, 64, true },     { 64, 64, false },   { 64, 256, false },
+    { 256, 256, true }, { 1024, 256, false }, { 2048, 256, true }, { 8192, 256, false }
+};
 
 #define FEATURES INT64_C(32)
 #define WIDTH INT64_C(16) /* places of a convolution that are in a row, at most */
@@ -160,7 +165,7 @@ static void fill_sizes(size_t shape, MtfDtype dtype, int64_t short_row, int64_t 
 }
 
 /* The operations of one size, either those that update what is kept between steps, with other
- * memory swept in between, or the others; those with short rows at every second size. */
+ * memory swept in between, or the others. */
 static bool measure_shape(MtfSamples *samples, MtfDtype dtype, size_t shape,
                           const MtfArenaMemory *swept, GError **error) {
     int64_t long_of[26], short_of[26];
@@ -175,7 +180,7 @@ static bool measure_shape(MtfSamples *samples, MtfDtype dtype, size_t shape,
             continue;
         MtfBenchmarkOperation operation = { kind, *operands };
         add_operation(&set, &operation, dtype, long_of, 0);
-        if (shape % 2 == 1)
+        if (shapes[shape].short_rows)
             add_operation(&set, &operation, dtype, short_of, MTF_SHORT_ROW);
     }
     bool measured = set_measure(&set, swept, samples, error);
@@ -321,14 +326,17 @@ void mtf_calibrate_copies(MtfSamples *samples, MtfDtype dtype) {
     g_autofree char *text = mtf_curve_name_format(&name);
     g_autofree char *memory = g_malloc(COPIES_BYTES);
     memset(memory, 0, COPIES_BYTES);
+    double clock = mtf_kernel_benchmark_clock();
     for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
         int64_t bytes = rows_of(s, dtype) * shapes[s].columns * mtf_dtype_bytes(dtype);
+        int64_t turns = MIN(CHUNK_MOST, COPIES_BYTES / (3 * bytes));
         double least = INFINITY;
-        /* Each copy elsewhere, so that what it reads was not touched for a while. */
-        for (int64_t i = 0; i < 20; i++) {
-            char *from = memory + i * 7 * bytes % (COPIES_BYTES - 3 * bytes) / 64 * 64;
-            least = fmin(least, copy_seconds(s, dtype, from, from + 2 * bytes));
+        /* Over memory as the trials of a chunk touch it, and of the second time round. */
+        for (int64_t i = 0; i < 2 * turns; i++) {
+            char *from = memory + i % turns * 3 * bytes;
+            double seconds = copy_seconds(s, dtype, from, from + 2 * bytes);
+            least = i < turns ? least : fmin(least, seconds);
         }
-        mtf_samples_add(samples, text, 2.0 * (double)bytes, least);
+        mtf_samples_add(samples, text, 2.0 * (double)bytes, fmax(least - clock, 1e-9));
     }
 }

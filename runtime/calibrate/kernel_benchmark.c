@@ -255,8 +255,7 @@ const MtfInstruction *mtf_kernel_benchmark_instruction(const MtfKernelBenchmark 
 #define ROUNDS_MOST 50
 #define LINE 64 /* of a cache, or less */
 
-/* What looking at the clock takes. */
-static double clock_seconds(void) {
+double mtf_kernel_benchmark_clock(void) {
     double least = INFINITY;
     for (int i = 0; i < ROUNDS_MOST; i++) {
         double start = mtf_processor_seconds();
@@ -292,7 +291,7 @@ static void sweep(const MtfArenaMemory *memory) {
 void mtf_kernel_benchmarks_measure(const MtfKernelBenchmark *trials, int n, double patience,
                                    const MtfArenaMemory *swept, double *seconds) {
     g_autofree double *samples = g_new(double, (gsize)n *ROUNDS_MOST);
-    double clock = clock_seconds();
+    double clock = mtf_kernel_benchmark_clock();
     int rounds = 0;
     freshen(&trials[0]);
     for (int i = 0; i < n; i++)

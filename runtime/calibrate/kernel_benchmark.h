@@ -52,6 +52,9 @@ bool mtf_kernel_is_update(int kind);
 /* The kernel instruction, with its bytes and products. */
 const MtfInstruction *mtf_kernel_benchmark_instruction(const MtfKernelBenchmark *trial);
 
+/* What looking at the clock takes, in seconds. */
+double mtf_kernel_benchmark_clock(void);
+
 /* Runs all trials in turn, round after round for about `patience` seconds: seconds[i] is the
  * processor time that one run of trial i takes, the median of its rounds (medians add up, as the
  * instructions of a step do). A round that comes first does not count. Before each round all of
