@@ -150,7 +150,7 @@ static const MtfModelPreset presets[] = {
                     .classes = 3,
                     .optimizer = "adam",
                     .schedule = "constant",
-                    .rate = 1e-2 },
+                    .rate = 3e-3 },
       .build = build_3d },
     UNET("unet-2d", "pictures of 512, 31,030,658 parameters", 5, 512, 1, 64, 2, build),
     UNET("unet-3d", "LBANN's, cubes of 128, 19,070,560 parameters", 4, 128, 1, 32, 3, build_3d),
