@@ -191,7 +191,8 @@ static int *leaders(const Search *search) {
 }
 
 /* Solves the problem as it is now; `infeasibility` may be NULL. Only bounds of what the user asked for
- * are told. Half of the processors: two variants of the step are searched at once. */
+ * are told; with memory that is left out, or under a lower limit, it is given up where its bound says that nothing
+ * cheaper than the answer is to be found. Half of the processors: two variants of the step are searched at once. */
 static MtfLayoutSolution *solve(const Search *search, MtfInfeasibility *infeasibility,
                                 GError **error) {
     const MtfFreeSearchOptions *options = search->options;
@@ -204,7 +205,10 @@ static MtfLayoutSolution *solve(const Search *search, MtfInfeasibility *infeasib
     MtfInt128 known_bound =
         search->answer->bound; /* under the user's limit, thus under a lower one */
     MtfSearchControl part;
+    _Atomic int64_t found = search->answer->layout != NULL ? search->answer->cost : INT64_MAX;
     mtf_search_control_init_part(&part, options->control, 0);
+    part.rival = &found;
+    part.slack = 1;
     MtfSolveOptions solve_options = { .work = options->work,
                                       .program_work = options->program_work,
                                       .gap = options->gap,
