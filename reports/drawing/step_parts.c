@@ -59,13 +59,11 @@ static void find_phases(MtfStepParts *parts) {
 
 /* ---- The parts ----------------------------------------------------------------------------- */
 
-/* While the forward pass is walked: the part of each tensor that has one, and the part outside of
- * layers that is open. */
+/* While the forward pass is walked: the part of each tensor that has one, and of each run of layers. */
 typedef struct {
     MtfStepParts *parts;
     int *of_tensor; /* -1 = none */
     int *of_run;    /* -1 = not met yet */
-    int outside;    /* -1 = none is open */
 } Walk;
 
 static int add_part(Walk *walk, int run) {
@@ -76,18 +74,16 @@ static int add_part(Walk *walk, int run) {
     return part;
 }
 
-/* A layer closes what is open outside. */
 static int part_of_run(Walk *walk, int run) {
-    walk->outside = -1;
     if (walk->of_run[run] < 0)
         walk->of_run[run] = add_part(walk, run);
     return walk->of_run[run];
 }
 
+/* What lies outside of layers is one part until layers come that were not met before. */
 static int part_outside(Walk *walk) {
-    if (walk->outside < 0)
-        walk->outside = add_part(walk, -1);
-    return walk->outside;
+    int last = (int)walk->parts->parts->len - 1;
+    return last >= 0 && mtf_step_part(walk->parts, last)->run < 0 ? last : add_part(walk, -1);
 }
 
 /* Inputs and variables go with the first operation that reads them. */
@@ -223,7 +219,7 @@ MtfStepParts *mtf_step_parts_new(const MtfStepFacts *facts) {
     g_autofree int *of_run = g_new(int, runs + 1);
     memset(of_tensor, -1, sizeof *of_tensor * (graph->tensors->len + 1));
     memset(of_run, -1, sizeof *of_run * ((gsize)runs + 1));
-    Walk walk = { parts, of_tensor, of_run, -1 };
+    Walk walk = { parts, of_tensor, of_run };
     walk_forward(&walk);
     if (parts->parts->len == 0)
         add_part(&walk, -1);

@@ -86,4 +86,12 @@ echo '{"step":1}' >"$work/wrong.jsonl"
 run meshtf-report "$work/plan.json" --metrics "$work/wrong.jsonl" -o "$work/d"
 claim "metrics of another kind are bad input" bad_input
 claim "the sentence names file and line" says_error "wrong.jsonl line 1"
+
+# Casts of masks, which layers share, stand among these.
+meshtf-plan model transformer --preset tiny -o "$work/pairs.json" >/dev/null
+meshtf-plan estimate "$work/pairs.json" --mesh a:2 --layout batch:a --machine cpu-host --precision bf16 -o "$work/pairs-plan.json" >/dev/null 2>&1
+run meshtf-report "$work/pairs-plan.json" -o "$work/f"
+claim "a plan in bfloat16 is drawn" exits 0
+claim "no two parts of its step have one title" \
+    test -z "$(grep -o '<summary><b>[^/]*</b>' "$work/f/index.html" | sort | uniq -d)"
 done_testing
