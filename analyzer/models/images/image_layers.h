@@ -28,7 +28,8 @@ typedef struct {
  * have up to 64 pixels a side. Presets with published sizes ask for what was published. */
 bool mtf_image_stem_is_small(const MtfModelSettings *settings);
 
-/* Begins a network of `axes` dimensions of space. A slope that was set stays. */
+/* Begins a network of `axes` dimensions of space. A slope that was set stays, so what is to be begun is zeros
+ * beside it. */
 void mtf_image_net_init(MtfImageNet *net, int axes, const MtfModelSettings *settings);
 
 /* A tensor with its channels and the dimensions of its space. */

@@ -45,7 +45,7 @@ static MtfGraph *build_vgg(const MtfModelSettings *s, bool norm, GError **error)
     const int *stages = stage_sizes(s->layers, error);
     if (stages == NULL)
         return NULL;
-    MtfImageNet net;
+    MtfImageNet net = { 0 };
     mtf_image_net_init(&net, 2, s);
     MtfImage x = mtf_image_input(&net, s->channels, size);
     MtfImageConv conv = {

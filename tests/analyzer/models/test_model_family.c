@@ -593,6 +593,24 @@ static void training_steps_lower_the_loss(void **state) {
     assert_true(t->values[training->loss][0] < 0.9);
 }
 
+/* Whatever lay where a network is begun: "vgg" was begun on what the stack held. */
+static void networks_of_pictures_begin_alike(void **state) {
+    (void)state;
+    static const char *const families[] = { "alexnet", "vgg", "resnet", "densenet", "inception3" };
+    for (gsize f = 0; f < G_N_ELEMENTS(families); f++) {
+        g_autoptr(MtfGraph) graph = build(families[f], "tiny", NULL);
+        int relus = 0;
+        for (int i = 0; i < (int)graph->operations->len; i++) {
+            assert_int_not_equal(mtf_graph_operation(graph, i)->kind, MTF_OP_LEAKY_RELU);
+            relus += mtf_graph_operation(graph, i)->kind == MTF_OP_RELU;
+        }
+        assert_true(relus > 0);
+        double spread =
+            mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "classifier/w"))->init.value;
+        assert_true(spread >= 1e-3 && spread <= 1);
+    }
+}
+
 static void parameters_change_the_structure(void **state) {
     (void)state;
     const char *const changes[] = { "layers", "1", "dropout", "0.1", "tied", "1", NULL };
@@ -653,6 +671,7 @@ int main(void) {
         cmocka_unit_test(what_fills_up_a_target_loses_nothing),
         cmocka_unit_test(every_pair_of_vectors_interacts_once),
         cmocka_unit_test(training_steps_lower_the_loss),
+        cmocka_unit_test(networks_of_pictures_begin_alike),
         cmocka_unit_test(parameters_change_the_structure),
         cmocka_unit_test(wrong_values_are_errors),
     };
