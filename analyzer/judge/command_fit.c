@@ -24,7 +24,8 @@ typedef struct {
     int collective_rows;
     MtfSweepFit sweeps[MTF_SWEEP_KINDS];
     MtfFit fit;
-    int strangers; /* runs whose hardware is another machine of the library */
+    int strangers;  /* runs whose hardware is another machine of the library */
+    GArray *strays; /* MtfFitStray, or NULL */
 } Outcome;
 
 static bool fit_sweeps(const Options *options, MtfMachine *machine, Outcome *outcome,
@@ -75,6 +76,7 @@ static bool fit_runs(const Options *options, const char *path, MtfMachine *machi
                                path, verdicts->len, machine->name);
     outcome->strangers = count_strangers(verdicts, options->machine);
     outcome->fit.crossed = mtf_fit_cross(&rows);
+    outcome->strays = mtf_fit_strays(&rows, &outcome->fit);
     mtf_fit_apply(&outcome->fit, machine);
     return true;
 }
@@ -139,6 +141,14 @@ static void print_json(const Outcome *outcome) {
     mtf_json_add_number(root, "mean_error_before", fit->rows > 0 ? fit->before : NAN);
     mtf_json_add_number(root, "mean_error", fit->rows > 0 ? fit->after : NAN);
     mtf_json_add_number(root, "cross_validated_error", fit->rows > 0 ? fit->crossed : NAN);
+    cJSON *strays = cJSON_AddArrayToObject(root, "strays");
+    for (guint i = 0; outcome->strays != NULL && i < outcome->strays->len; i++) {
+        const MtfFitStray *stray = &g_array_index(outcome->strays, MtfFitStray, i);
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "id", stray->id);
+        mtf_json_add_number(object, "measured_over_predicted", stray->share);
+        cJSON_AddItemToArray(strays, object);
+    }
     mtf_json_add_integer(root, "collective_rows", outcome->collective_rows);
     static const char *const keys[MTF_SWEEP_KINDS][2] = { { "product_rows", "product_error" },
                                                           { "attention_rows", "attention_error" },
@@ -169,6 +179,13 @@ static void warn(const Options *options, const Outcome *outcome) {
                 "meshtf-plan fit: warning: these runs do not determine \"%s\", which stays near "
                 "the library's (give or take %.0f %%)\n",
                 mtf_fit_name((MtfFitParameter)i), 100 * fit->doubt[i]);
+    for (guint i = 0; outcome->strays != NULL && i < outcome->strays->len; i++) {
+        const MtfFitStray *stray = &g_array_index(outcome->strays, MtfFitStray, i);
+        fprintf(stderr,
+                "meshtf-plan fit: warning: run \"%s\" took %.2f times what the fit to all says, "
+                "unlike the others: was it disturbed, or is its row wrong?\n",
+                stray->id, stray->share);
+    }
     if (outcome->strangers > 0)
         fprintf(stderr,
                 "meshtf-plan fit: warning: %d of these runs name other hardware and count as runs "
@@ -201,15 +218,16 @@ static bool run(const Options *options, const char *runs, GError **error) {
                                "there is nothing to fit",
                                machine->name);
     Outcome outcome = { .fit.crossed = NAN };
-    if (!fit_sweeps(options, machine, &outcome, error) ||
-        (runs != NULL && !fit_runs(options, runs, machine, &outcome, error)) ||
-        !write_machine(options, &outcome, machine, error))
-        return false;
+    bool done = fit_sweeps(options, machine, &outcome, error) &&
+                (runs == NULL || fit_runs(options, runs, machine, &outcome, error)) &&
+                write_machine(options, &outcome, machine, error);
     bool alone = strcmp(options->output, "-") == 0; /* the machine on standard output */
-    if (!alone)
+    if (done && !alone)
         options->json ? print_json(&outcome) : print_lines(options, &outcome);
-    warn(options, &outcome);
-    return true;
+    if (done)
+        warn(options, &outcome);
+    g_clear_pointer(&outcome.strays, g_array_unref);
+    return done;
 }
 
 static void clear_options(Options *o) {

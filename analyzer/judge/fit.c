@@ -321,3 +321,52 @@ double mtf_fit_cross(const MtfFitRows *rows) {
     }
     return counted > 0 ? sum / counted : NAN;
 }
+
+/* ---- Runs unlike the others ---------------------------------------------------------------------- */
+
+/* ln 1.25, and how many times as far off as the middle of all. */
+#define STRAY_LEAST 0.223
+#define STRAY_TIMES 5
+
+static void clear_stray(void *data) {
+    g_free(((MtfFitStray *)data)->id);
+}
+
+static gint compare_numbers(gconstpointer a, gconstpointer b) {
+    double first = *(const double *)a, second = *(const double *)b;
+    return (first > second) - (first < second);
+}
+
+/* The middle of how far off rows are, without signs. */
+static double middle_of(const GArray *off) {
+    g_autoptr(GArray) sizes = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint i = 0; i < off->len; i++)
+        g_array_append_vals(sizes, (double[]){ fabs(g_array_index(off, double, i)) }, 1);
+    g_array_sort(sizes, compare_numbers);
+    return g_array_index(sizes, double, sizes->len / 2);
+}
+
+GArray *mtf_fit_strays(const MtfFitRows *rows, const MtfFit *fit) {
+    Problem problem = { .machine = rows->machine, .observations = observations_of(rows) };
+    g_autoptr(GArray) off = g_array_new(FALSE, FALSE, sizeof(double));
+    GArray *strays = g_array_new(FALSE, FALSE, sizeof(MtfFitStray));
+    g_array_set_clear_func(strays, clear_stray);
+    for (int i = 0; i < MTF_FITS; i++)
+        problem.ln[i] = log(fit->factor[i]);
+    for (guint i = 0; i < problem.observations->len; i++) {
+        double residual =
+            residual_at(&problem, &g_array_index(problem.observations, Observation, i), problem.ln);
+        g_array_append_val(off, residual);
+    }
+    for (guint i = 0; i < off->len && off->len >= 4; i++) {
+        const Observation *o = &g_array_index(problem.observations, Observation, i);
+        double residual = g_array_index(off, double, i);
+        MtfFitStray stray = { .share = exp(-residual) };
+        if (fabs(residual) < fmax(STRAY_LEAST, STRAY_TIMES * middle_of(off)))
+            continue;
+        stray.id = g_strdup(o->verdict->row->id);
+        g_array_append_val(strays, stray);
+    }
+    g_array_unref(problem.observations);
+    return strays;
+}

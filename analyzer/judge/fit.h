@@ -49,6 +49,16 @@ MtfFit mtf_fit(const MtfFitRows *rows);
  * absolute error; NAN with fewer than two. */
 double mtf_fit_cross(const MtfFitRows *rows);
 
+/* A run that is unlike the others: measured seconds over those that the fit to all says. */
+typedef struct {
+    char *id;
+    double share;
+} MtfFitStray;
+
+/* Runs which the fit is off by a fourth at least, and five times as far as it is of half of all; of fewer than four
+ * none. MtfFitStray, in the order of the rows; free with g_array_unref. */
+GArray *mtf_fit_strays(const MtfFitRows *rows, const MtfFit *fit);
+
 /* Scales the figures of `machine` in place. Shares stay at most 1. */
 void mtf_fit_apply(const MtfFit *fit, MtfMachine *machine);
 

@@ -83,6 +83,27 @@ static void a_fit_finds_what_made_the_runs(void **state) {
     assert_true(fit.determined[MTF_FIT_PRODUCTS]);
 }
 
+/* One of twelve runs was disturbed: it took 1.6 times as long as its machine takes. */
+static void a_run_unlike_the_others_is_named(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) library = mtf_machine_load("a100", NULL);
+    g_autofree char *text = table_of(library);
+    g_autoptr(MtfRunTable) table = NULL;
+    g_autoptr(GPtrArray) verdicts = verdicts_of(text, &table);
+    MtfFitRows rows = { .machine = library, .verdicts = verdicts };
+    MtfFit fit = mtf_fit(&rows);
+    g_autoptr(GArray) none = mtf_fit_strays(&rows, &fit);
+    assert_int_equal(none->len, 0);
+    MtfRunRow *disturbed = ((MtfVerdict *)verdicts->pdata[7])->row;
+    disturbed->measured *= 1.6;
+    fit = mtf_fit(&rows);
+    g_autoptr(GArray) strays = mtf_fit_strays(&rows, &fit);
+    assert_int_equal(strays->len, 1);
+    assert_string_equal(g_array_index(strays, MtfFitStray, 0).id, disturbed->id);
+    assert_true(g_array_index(strays, MtfFitStray, 0).share > 1.4 &&
+                g_array_index(strays, MtfFitStray, 0).share < 1.65);
+}
+
 /* Nothing leaves a node's network idle more than runs that never use it, and fused attention is not in
  * this profile: both stay, and are said to be open. */
 static void what_runs_do_not_determine_stays(void **state) {
@@ -162,6 +183,7 @@ static void sweeps_of_collectives_become_tables(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fit_finds_what_made_the_runs),
+        cmocka_unit_test(a_run_unlike_the_others_is_named),
         cmocka_unit_test(what_runs_do_not_determine_stays),
         cmocka_unit_test(a_fit_leaves_links_no_faster_than_they_are),
         cmocka_unit_test(a_row_may_be_kept_from_its_fit),
