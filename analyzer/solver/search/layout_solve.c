@@ -23,7 +23,7 @@
 #define QUOTIENT_GAP 2e-4      /* the guess is near enough to the best choice, */
 #define QUOTIENT_SHARE 0.5     /* or at this share of the wanted gap; */
 #define QUOTIENT_LOOK 30       /* and this many steps closed less of the distance than */
-#define QUOTIENT_RISE 0.05     /* this */
+#define QUOTIENT_RISE 0.005    /* this */
 #define REST_STEPS 3           /* on all layers, of what came to rest on the quotient */
 #define ALIKE_LAYERS 8         /* that repeat, from which on they are looked for alike first; */
 #define ALIKE_NODES 500        /* and nodes, below which all is solved soon anyway */
