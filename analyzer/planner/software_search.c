@@ -29,6 +29,9 @@
 #define ENOUGH_SEARCHES_SLOW 1
 #define NEARLY 0.99
 
+/* The gap of large graphs where little is left to be searched, unless one was asked for. */
+#define STAYING_GAP 0.01
+
 /* The gap of those searches, unless one was asked for: whether something fits is asked, not what is best. */
 #define LIMIT_GAP 0.05
 
@@ -122,11 +125,13 @@ static bool note_plan(Search *search, double limit, MtfVariantAnswer *found) {
 }
 
 /* Of large graphs what fits the software is searched no further than the first step may be shorter (MTF_NEAR_STEP), unless
- * a gap was asked for. */
+ * a gap was asked for; where variant and mesh stay, farther, but of those that a draft is made of. */
 static double lower_gap(const Search *search) {
-    bool asked = !isnan(search->options->gap);
-    bool large = search->best->graph->operations->len > MTF_QUICK_OPERATIONS;
-    return asked || !large ? search->options->gap : MTF_NEAR_STEP - 1;
+    guint operations = search->best->graph->operations->len;
+    if (!isnan(search->options->gap) || operations <= MTF_QUICK_OPERATIONS)
+        return search->options->gap;
+    return search->stays_near && operations <= MTF_LARGE_OPERATIONS ? STAYING_GAP
+                                                                    : MTF_NEAR_STEP - 1;
 }
 
 /* Searches where programs may take `limit`, and keeps what is the better one of those that fit. What was the best
