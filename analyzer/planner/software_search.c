@@ -29,7 +29,7 @@
 #define ENOUGH_SEARCHES_SLOW 1
 #define NEARLY 0.99
 
-/* The gap of large graphs where little is left to be searched, unless one was asked for. */
+/* The gap of the last of these searches of large graphs, where little is left to be searched, unless one was asked for. */
 #define STAYING_GAP 0.01
 
 /* The gap of those searches, unless one was asked for: whether something fits is asked, not what is best. */
@@ -77,6 +77,7 @@ typedef struct {
     double near_limit;     /* and how much; 0: it was not searched */
     MtfVariantSearchOptions narrowed; /* that variant and mesh alone; */
     bool stays_near;                  /* they were the best of all under less memory, too */
+    bool last;                        /* of MOST_SEARCHES */
     MtfFrameworkMemory least;         /* that a plan was found to need */
     bool stopped;                     /* time was up before all was looked at */
 } Search;
@@ -125,13 +126,13 @@ static bool note_plan(Search *search, double limit, MtfVariantAnswer *found) {
 }
 
 /* Of large graphs what fits the software is searched no further than the first step may be shorter (MTF_NEAR_STEP), unless
- * a gap was asked for; where variant and mesh stay, farther, but of those that a draft is made of. */
+ * a gap was asked for; where variant and mesh stay, the last farther, but of those that a draft is made of. */
 static double lower_gap(const Search *search) {
     guint operations = search->best->graph->operations->len;
     if (!isnan(search->options->gap) || operations <= MTF_QUICK_OPERATIONS)
         return search->options->gap;
-    return search->stays_near && operations <= MTF_LARGE_OPERATIONS ? STAYING_GAP
-                                                                    : MTF_NEAR_STEP - 1;
+    bool farther = search->last && search->stays_near && operations <= MTF_LARGE_OPERATIONS;
+    return farther ? STAYING_GAP : MTF_NEAR_STEP - 1;
 }
 
 /* Searches where programs may take `limit`, and keeps what is the better one of those that fit. What was the best
@@ -237,6 +238,7 @@ static bool search_lower(Search *search, GError **error) {
     if (free && limit > 0 && !mtf_search_is_over(control) && search_near(search, limit))
         return true;
     for (int n = 1; n < MOST_SEARCHES && limit > 0 && !mtf_search_is_over(control); n++) {
+        search->last = n == MOST_SEARCHES - 1;
         bool done = search_again(search, limit, &cause);
         bool near = search->room.fits.programs > 0 &&
                     search->best->answer.step_seconds <= MTF_NEAR_STEP * first;

@@ -12,10 +12,10 @@
  *
  * Where the best rule layout of a step in one piece fits, that variant alone is left: parts and repeated work
  * only cost time. Otherwise variants are ranked by what their best rule layout would cost if memory were no
- * matter (under the limit, where only rules are searched). Either of the two first may cost up to a
- * twentieth more than the next, if it needs less memory though it recomputes less: it has to be cut less. Where two alone are searched, behind a first in several
- * micro-batches comes the cheapest in fewer: where memory matters, each of them gathers weights anew. That order is a
- * heuristic; what is found for a variant is not.
+ * matter (under the limit, where only rules are searched). Either of the two first may cost up to a twentieth more
+ * than the next, if it needs less memory though it recomputes less: it has to be cut less. Where two alone are
+ * searched, behind a first in several micro-batches comes the cheapest in fewer: where memory matters, each of them
+ * gathers weights anew. That order is a heuristic; what is found for a variant is not.
  *
  * Beside the step of another kind of plan the cheapest is looked at before others of its line are priced. Where all of
  * its layouts are hopeless, so is the rest of its line, memory apart, and other lines that promise no less. */
