@@ -358,11 +358,12 @@ GArray *mtf_fit_strays(const MtfFitRows *rows, const MtfFit *fit) {
             residual_at(&problem, &g_array_index(problem.observations, Observation, i), problem.ln);
         g_array_append_val(off, residual);
     }
-    for (guint i = 0; i < off->len && off->len >= 4; i++) {
+    double least = off->len >= 4 ? fmax(STRAY_LEAST, STRAY_TIMES * middle_of(off)) : INFINITY;
+    for (guint i = 0; i < off->len; i++) {
         const Observation *o = &g_array_index(problem.observations, Observation, i);
         double residual = g_array_index(off, double, i);
         MtfFitStray stray = { .share = exp(-residual) };
-        if (fabs(residual) < fmax(STRAY_LEAST, STRAY_TIMES * middle_of(off)))
+        if (fabs(residual) < least)
             continue;
         stray.id = g_strdup(o->verdict->row->id);
         g_array_append_val(strays, stray);

@@ -33,11 +33,10 @@ typedef struct {
     const MtfGraph *graph;
     MtfLayout *layout;
     const MtfPricer *pricer;
-    int64_t nanoseconds[G_N_ELEMENTS(
-        sizes)]; /* of the schedule with each; INT64_MAX: out of question */
-    MtfProgram
-        *shortest; /* what the layout is lowered to with the first of the shortest, if it is kept */
-    int64_t bytes; /* the size that was taken last */
+    /* Of the schedule with each size; INT64_MAX: out of question. */
+    int64_t nanoseconds[G_N_ELEMENTS(sizes)];
+    MtfProgram *shortest; /* the layout's with the first of the shortest, if it is kept */
+    int64_t bytes;        /* the size that was taken last */
 } Choice;
 
 /* The first of the shortest; -1: none is left. */

@@ -42,8 +42,7 @@ typedef struct {
     GArray *parts; /* MtfStepPart, in order of the forward pass */
     int *of;       /* an operation's part */
     int *phases;   /* an operation's phase: 0 forward, 1 backward, 2 clipping and update */
-    bool *
-        keeps; /* whether an operation of a loop but keeps its iterations' results for the backward pass */
+    bool *keeps;   /* whether it but keeps a loop's iterations for the backward pass */
 } MtfStepParts;
 
 /* The facts must outlive the parts. */

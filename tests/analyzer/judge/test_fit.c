@@ -41,7 +41,9 @@ static char *table_of(const MtfMachine *machine) {
     return g_string_free(text, FALSE);
 }
 
-static GPtrArray *verdicts_of(const char *text, MtfRunTable **table) {
+/* The verdicts on the runs of such a table, which is `*table` and must outlive them. */
+static GPtrArray *verdicts_of(const MtfMachine *machine, MtfRunTable **table) {
+    g_autofree char *text = table_of(machine);
     char path[] = "/tmp/mtf_fit_XXXXXX";
     int file = mkstemp(path);
     assert_true(file >= 0);
@@ -69,9 +71,8 @@ static void a_fit_finds_what_made_the_runs(void **state) {
     MtfMachine made = *library;
     MtfFit truth = { .factor = { 0.9, 1, 1.1, 0.8, 1, 1 } };
     mtf_fit_apply(&truth, &made);
-    g_autofree char *text = table_of(&made);
     g_autoptr(MtfRunTable) table = NULL;
-    g_autoptr(GPtrArray) verdicts = verdicts_of(text, &table);
+    g_autoptr(GPtrArray) verdicts = verdicts_of(&made, &table);
     MtfFitRows rows = { .machine = library, .verdicts = verdicts };
     MtfFit fit = mtf_fit(&rows);
     assert_int_equal(fit.rows, 12);
@@ -87,9 +88,8 @@ static void a_fit_finds_what_made_the_runs(void **state) {
 static void a_run_unlike_the_others_is_named(void **state) {
     (void)state;
     g_autoptr(MtfMachine) library = mtf_machine_load("a100", NULL);
-    g_autofree char *text = table_of(library);
     g_autoptr(MtfRunTable) table = NULL;
-    g_autoptr(GPtrArray) verdicts = verdicts_of(text, &table);
+    g_autoptr(GPtrArray) verdicts = verdicts_of(library, &table);
     MtfFitRows rows = { .machine = library, .verdicts = verdicts };
     MtfFit fit = mtf_fit(&rows);
     g_autoptr(GArray) none = mtf_fit_strays(&rows, &fit);
@@ -109,9 +109,8 @@ static void a_run_unlike_the_others_is_named(void **state) {
 static void what_runs_do_not_determine_stays(void **state) {
     (void)state;
     g_autoptr(MtfMachine) library = mtf_machine_load("a100", NULL);
-    g_autofree char *text = table_of(library);
     g_autoptr(MtfRunTable) table = NULL;
-    g_autoptr(GPtrArray) verdicts = verdicts_of(text, &table);
+    g_autoptr(GPtrArray) verdicts = verdicts_of(library, &table);
     MtfFitRows rows = { .machine = library, .verdicts = verdicts };
     MtfFit fit = mtf_fit(&rows);
     assert_false(fit.determined[MTF_FIT_ATTENTION]);
@@ -126,9 +125,8 @@ static void a_fit_leaves_links_no_faster_than_they_are(void **state) {
     g_autoptr(MtfMachine) library = mtf_machine_load("a100", NULL), fitted = NULL;
     MtfMachine made = *library;
     made.network.axis[0].bandwidth *= 3;
-    g_autofree char *text = table_of(&made);
     g_autoptr(MtfRunTable) table = NULL;
-    g_autoptr(GPtrArray) verdicts = verdicts_of(text, &table);
+    g_autoptr(GPtrArray) verdicts = verdicts_of(&made, &table);
     MtfFitRows rows = { .machine = library, .verdicts = verdicts };
     MtfFit fit = mtf_fit(&rows);
     fitted = mtf_machine_load("a100", NULL);
@@ -142,9 +140,8 @@ static void a_fit_leaves_links_no_faster_than_they_are(void **state) {
 static void a_row_may_be_kept_from_its_fit(void **state) {
     (void)state;
     g_autoptr(MtfMachine) library = mtf_machine_load("a100", NULL);
-    g_autofree char *text = table_of(library);
     g_autoptr(MtfRunTable) table = NULL;
-    g_autoptr(GPtrArray) verdicts = verdicts_of(text, &table);
+    g_autoptr(GPtrArray) verdicts = verdicts_of(library, &table);
     g_autoptr(MtfFittedMachines) all = mtf_fitted_machines_new(verdicts, MTF_LEAVE_NOTHING);
     g_autoptr(MtfFittedMachines) apart = mtf_fitted_machines_new(verdicts, MTF_LEAVE_SOURCE);
     const MtfRunRow *first = ((const MtfVerdict *)verdicts->pdata[0])->row;
