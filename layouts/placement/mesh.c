@@ -130,13 +130,6 @@ int mtf_mesh_coordinate(const MtfMesh *mesh, int rank, int axis) {
     return rank % mesh->axes[axis].size;
 }
 
-int mtf_mesh_rank(const MtfMesh *mesh, const int *coordinates) {
-    int rank = 0;
-    for (int a = 0; a < mesh->n_axes; a++)
-        rank = rank * mesh->axes[a].size + coordinates[a];
-    return rank;
-}
-
 int mtf_mesh_group_position(const MtfMesh *mesh, unsigned mask, int rank) {
     int position = 0;
     for (int a = 0; a < mesh->n_axes; a++)

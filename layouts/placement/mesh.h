@@ -52,9 +52,6 @@ int mtf_mesh_axis(const MtfMesh *mesh, const char *name);
 /* The processor's coordinate on one axis. */
 int mtf_mesh_coordinate(const MtfMesh *mesh, int rank, int axis);
 
-/* The processor at `coordinates` (one per axis). */
-int mtf_mesh_rank(const MtfMesh *mesh, const int *coordinates);
-
 /* The number of processors in a group of the axes in `mask`. */
 static inline int mtf_mesh_group_size(const MtfMesh *mesh, unsigned mask) {
     int size = 1;
