@@ -109,6 +109,16 @@ static char *sentence_of(const Options *options, const Outcome *outcome) {
     return g_string_free(text, FALSE);
 }
 
+/* As --name says, else as the file is called, which standard output is not; free with g_free. */
+static char *name_of(const Options *options, const MtfMachine *from) {
+    if (options->name != NULL)
+        return g_strdup(options->name);
+    if (strcmp(options->output, "-") == 0)
+        return g_strconcat(from->name, "-fitted", NULL);
+    g_autofree char *base = g_path_get_basename(options->output);
+    return g_strndup(base, strcspn(base, "."));
+}
+
 static bool write_machine(const Options *options, const Outcome *outcome, MtfMachine *machine,
                           GError **error) {
     g_autofree char *sentence = sentence_of(options, outcome);
@@ -116,10 +126,9 @@ static bool write_machine(const Options *options, const Outcome *outcome, MtfMac
         machine->sources = cJSON_CreateObject();
     cJSON_DeleteItemFromObject(machine->sources, "fit");
     cJSON_AddStringToObject(machine->sources, "fit", sentence);
+    char *name = name_of(options, machine);
     g_free(machine->name);
-    g_autofree char *base = g_path_get_basename(options->output);
-    machine->name =
-        options->name != NULL ? g_strdup(options->name) : g_strndup(base, strcspn(base, "."));
+    machine->name = name;
     if (!isnan(outcome->fit.crossed)) {
         machine->judged.runs = outcome->fit.rows;
         machine->judged.error = outcome->fit.crossed;
@@ -247,7 +256,8 @@ int mtf_command_fit(int argc, char **argv) {
           "NAME|FILE" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &o.output, "Where the fitted machine goes",
           "MINE.json" },
-        { "name", 0, 0, G_OPTION_ARG_STRING, &o.name, "Its name (that of the file)", "NAME" },
+        { "name", 0, 0, G_OPTION_ARG_STRING, &o.name,
+          "Its name (that of the file, or MACHINE-fitted behind -o -)", "NAME" },
         { "software", 0, 0, G_OPTION_ARG_STRING, &o.software,
           "Price all runs for this profile, whatever they name", "NAME|FILE" },
         { "collective", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.collectives,
