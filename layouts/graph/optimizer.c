@@ -79,6 +79,10 @@ char *mtf_optimizer_lacks(const MtfOptimizer *optimizer) {
                                schedule);
     if (strcmp(schedule, "wsd") == 0 && !(optimizer->cooldown > 0))
         return g_strdup("schedule \"wsd\" needs \"cooldown\", the steps in which it ends");
+    if (strcmp(schedule, "wsd") == 0 && optimizer->cooldown > optimizer->total - optimizer->warmup)
+        return g_strdup_printf("schedule \"wsd\" has %g steps between \"warmup\" and \"total\", "
+                               "fewer than its \"cooldown\" of %g",
+                               optimizer->total - optimizer->warmup, optimizer->cooldown);
     if (strcmp(schedule, "step") == 0 && !(optimizer->period > 0))
         return g_strdup("schedule \"step\" needs \"period\", the steps from one drop to the next");
     return NULL;

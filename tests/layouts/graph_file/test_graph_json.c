@@ -259,6 +259,11 @@ static void an_optimizer_takes_only_its_own_numbers(void **state) {
              "'total': 9}}",
         "g.json: /optimizer: schedule \"wsd\" needs \"cooldown\", the steps in which it ends");
     assert_fails(
+        HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': 1, 'schedule': 'wsd', "
+             "'warmup': 2, 'total': 9, 'cooldown': 8}}",
+        "g.json: /optimizer: schedule \"wsd\" has 7 steps between \"warmup\" and \"total\", fewer "
+        "than its \"cooldown\" of 8");
+    assert_fails(
         HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': 1, 'schedule': 'step'}}",
         "g.json: /optimizer: schedule \"step\" needs \"period\", the steps from one drop to "
         "the next");
