@@ -44,6 +44,13 @@ const MtfModelFamily *mtf_model_family_find(const char *name, GError **error) {
             return family;
         g_ptr_array_add(names, (gpointer)family->name);
     }
+    const MtfModelFamily *owner;
+    const MtfModelPreset *preset = mtf_model_find(name, &owner);
+    if (preset != NULL) {
+        mtf_input_error(error, "\"%s\" is a preset of the family %s: give %s --preset %s", name,
+                        owner->name, owner->name, preset->name);
+        return NULL;
+    }
     g_autofree char *known = mtf_there_are(name, names);
     mtf_input_error(error, "\"%s\" is not a family of models%s", name, known);
     return NULL;

@@ -93,8 +93,8 @@ extern const MtfModelFamily mtf_model_moe_lstm;
 /* All families, NULL-terminated. */
 const MtfModelFamily *const *mtf_model_families(void);
 
-/* Fails and lists what there is. A preset name of NULL is the default; "7b" is "FAMILY-7b", and
- * dashes may be left out. */
+/* Fails and lists what there is, or, where a family is meant by the name of a preset, says whose that is. A
+ * preset name of NULL is the default; "7b" is "FAMILY-7b", and dashes may be left out. */
 const MtfModelFamily *mtf_model_family_find(const char *name, GError **error);
 const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const char *name,
                                             GError **error);

@@ -62,6 +62,7 @@ refused '"hidden" of 512' export "$work/perceptron.json" --to deepspeed
 run meshtf-plan estimate gpt-small --mesh a:3 --layout 'heads:a;d_ff:a;vocab:a' -o "$work/thirds.json"
 refused 'is no pipeline schedule (did you mean "1f1b"?); there are gpipe, 1f1b,' schedule 1f2b --stages 4 --micro-batches 8
 refused 'is not a family of models (did you mean "resnet"?); there are' model resnte
+refused '"resnet50" is a preset of the family resnet: give resnet --preset resnet-50' model resnet50
 refused '"heads" of 4 in "layer/0/wq" does not divide by 3: search again with --even' export "$work/thirds.json" --to megatron
 refused "auto, always or never" search gpt-small --devices 4 --uniform yes
 done_testing
