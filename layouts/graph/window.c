@@ -144,20 +144,28 @@ static bool check_sizes(const Check *check, const MtfWindow *window, GError **er
     return true;
 }
 
-/* A pool takes the largest or the mean of what each window meets: of padding alone there is none. */
+/* Whether window number `small` meets some of `in` elements: its first place behind the padding before does. */
+static bool meets_elements(const MtfWindow *window, int64_t small, int64_t in) {
+    int64_t begin = small * window->stride - window->before;
+    int64_t place = begin < 0 ? (window->dilation - 1 - begin) / window->dilation : 0;
+    return place < window->size && begin + place * window->dilation < in;
+}
+
+/* A pool takes the largest or the mean of what each window meets: of padding alone there is none. With
+ * dilation a window may step over a short dimension. */
 static bool check_meets_elements(const Check *check, const MtfWindow *window, GError **error) {
     int larger = mtf_window_larger(check->row, window);
-    int64_t in = size_of(check->graph, larger);
-    int64_t last = size_of(check->graph, mtf_window_smaller(check->row, window)) - 1;
-    bool before = window->before >= mtf_window_extent(check->graph, window);
-    if (!before && last * window->stride - window->before < in)
-        return true;
-    return mtf_check_fail(check, error,
-                          "the %s window over \"%s\" (%" PRId64
-                          " elements, %d before and %d after, "
-                          "windows of %" PRId64 " by a stride of %d) meets padding alone",
-                          before ? "first" : "last", name(check, larger), in, window->before,
-                          window->after, mtf_window_extent(check->graph, window), window->stride);
+    int64_t in = size_of(check->graph, larger), small = 0;
+    int64_t windows = size_of(check->graph, mtf_window_smaller(check->row, window));
+    while (small < windows && meets_elements(window, small, in))
+        small++;
+    return small == windows ||
+           mtf_check_fail(check, error,
+                          "window %" PRId64 " over \"%s\" (%" PRId64
+                          " elements, %d before and %d after, windows of %" PRId64
+                          " by a stride of %d) meets padding alone",
+                          small, name(check, larger), in, window->before, window->after,
+                          mtf_window_extent(check->graph, window), window->stride);
 }
 
 /* `shape` has `dim`, and the others lack it. */

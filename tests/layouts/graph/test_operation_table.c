@@ -318,11 +318,16 @@ static void pools_meet_an_element_in_each_window(void **state) {
     assert_gives(POOL("average_pool", "'before': 6, 'after': 7") ", 'counted': 1",
                  "f32[batch:8, vocab:16, model:6]");
     assert_refused(POOL("average_pool", "'before': 2, 'after': 11"),
-                   "(average_pool): the first window over \"length\" (4 elements, 2 before and 11 "
+                   "(average_pool): window 0 over \"length\" (4 elements, 2 before and 11 "
                    "after, windows of 2 by a stride of 1) meets padding alone");
     assert_refused(POOL("max_pool", "'before': 1, 'after': 12"),
-                   "(max_pool): the last window over \"length\" (4 elements, 1 before and 12 "
+                   "(max_pool): window 5 over \"length\" (4 elements, 1 before and 12 "
                    "after, windows of 2 by a stride of 1) meets padding alone");
+    assert_refused(
+        "'op': 'max_pool', 'inputs': ['x'], 'dims': ['batch', 'one', 'model'], 'windows': "
+        "[{'from': 'length', 'to': 'one', 'size': 2, 'dilation': 6, 'before': 1, 'after': 2}]",
+        "(max_pool): window 0 over \"length\" (4 elements, 1 before and 2 after, windows of 7 by "
+        "a stride of 1) meets padding alone");
 #undef POOL
 }
 
