@@ -2,7 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/rules/plain_rules.h"
-#include "tests/support/cases/random_graph.h"
+#include "tests/support/drawn/random_graph.h"
 
 #define SHARE 0.01
 

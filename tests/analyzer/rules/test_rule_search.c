@@ -12,7 +12,7 @@
 #include "layouts/graph_file/graph_json.h"
 #include "tests/support/cases/microbatch_training.h"
 #include "tests/support/cases/parse_graph.h"
-#include "tests/support/cases/random_graph.h"
+#include "tests/support/drawn/random_graph.h"
 #include "tests/support/draws.h"
 
 #include <string.h>

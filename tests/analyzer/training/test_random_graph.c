@@ -4,7 +4,7 @@
 #include "layouts/graph/operation_table.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/program.h"
-#include "tests/support/cases/random_graph.h"
+#include "tests/support/drawn/random_graph.h"
 
 static MtfRandomGraph options_of(guint32 seed) {
     return (MtfRandomGraph){ .seed = seed,
@@ -47,6 +47,30 @@ static void many_rows_of_the_table_are_drawn(void **state) {
     assert_true(rows >= 35);
 }
 
+/* What layers may be asked for: all rows but those that the search, generation or optimizers add. */
+static void every_row_that_users_write_is_drawn(void **state) {
+    (void)state;
+    static const int others[] = {
+        MTF_OP_EQUAL,       MTF_OP_RAISE,           MTF_OP_SIGN,
+        MTF_OP_RANGE,       MTF_OP_TO_HOST,         MTF_OP_FROM_HOST,
+        MTF_OP_SUM_EXP,     MTF_OP_RESAMPLE,        MTF_OP_ATTENTION_FURTHER,
+        MTF_OP_CAUSAL_ZERO, MTF_OP_CONV_FILTER_GRAD
+    };
+    bool drawn[MTF_OPERATIONS] = { false };
+    for (gsize i = 0; i < G_N_ELEMENTS(others); i++)
+        drawn[others[i]] = true;
+    for (guint32 seed = 0; seed < 600; seed++) {
+        MtfRandomGraph options = options_of(seed);
+        options.composites = options.more = options.layers = true;
+        g_autoptr(MtfGraph) graph = mtf_random_graph(&options);
+        for (int i = 0; i < (int)graph->operations->len; i++)
+            drawn[mtf_graph_operation(graph, i)->kind] = true;
+    }
+    for (int kind = 0; kind <= MTF_OP_SOFTMAX_CROSS_ENTROPY; kind++)
+        if (!drawn[kind])
+            fail_msg("no graph has %s", mtf_operation_row(kind)->name);
+}
+
 static void the_same_seed_gives_the_same_graph(void **state) {
     (void)state;
     MtfRandomGraph options = options_of(11);
@@ -62,6 +86,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_seed_gives_a_graph_that_can_be_lowered),
         cmocka_unit_test(many_rows_of_the_table_are_drawn),
+        cmocka_unit_test(every_row_that_users_write_is_drawn),
         cmocka_unit_test(the_same_seed_gives_the_same_graph),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include "cost/price/schedule.h"
 #include "layouts/placement/rules.h"
 #include "tests/support/cases/parse_graph.h"
-#include "tests/support/cases/random_graph.h"
+#include "tests/support/drawn/random_graph.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 
 #include "cost/price/schedule.h"
 #include "layouts/placement/rules.h"
-#include "tests/support/cases/random_graph.h"
 #include "tests/support/cases/random_layout.h"
+#include "tests/support/drawn/random_graph.h"
 
 typedef struct {
     MtfGraph *graph;

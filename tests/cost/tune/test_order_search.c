@@ -11,9 +11,9 @@
 #include "cost/tune/order_search.h"
 #include "layouts/program/program_order.h"
 #include "tests/support/cases/parse_graph.h"
-#include "tests/support/cases/random_graph.h"
 #include "tests/support/cases/random_layout.h"
 #include "tests/support/cases/random_order.h"
+#include "tests/support/drawn/random_graph.h"
 #include "tests/support/draws.h"
 
 #include <string.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define DRAWS 32
-#define PRESET_DRAWS 10
+#define PRESET_DRAWS 16
 
 /* Only float64 is compared of networks that make more of a rounding than float32 leaves room for: where
  * batch norms are of few values, tokens go to another expert, or pools and rates magnify it. A float32

@@ -45,6 +45,13 @@ int mtf_part_of_step(const MtfProgram *program, int instruction) {
     return (forward ? 0 : 1) + (before_loss ? 0 : 2) + (instruction < program->n_repeated ? 0 : 4);
 }
 
+/* Whether nothing may go from one side of a pair of neighbours to the other: parts end between them, or one is
+ * of a loop, whose instructions stay as they are. */
+static bool are_parted(const MtfProgram *program, const int *parts, int i) {
+    return parts[i] != parts[i + 1] || mtf_program_instruction(program, i)->loop > 0 ||
+           mtf_program_instruction(program, i + 1)->loop > 0;
+}
+
 int *mtf_random_order(GRand *random, const MtfProgram *program) {
     int n = mtf_program_length(program);
     int *order = g_new(int, (gsize)n + 1);
@@ -57,7 +64,7 @@ int *mtf_random_order(GRand *random, const MtfProgram *program) {
         int first = 0;
         while (done[first])
             first++;
-        for (int i = first; i < n && parts[i] == parts[first]; i++) {
+        for (int i = first; i < n && (i == first || !are_parted(program, parts, i - 1)); i++) {
             bool waits = done[i];
             for (int k = first; k < i && !waits; k++)
                 waits = !done[k] && mtf_must_follow(program, k, i);

@@ -13,7 +13,7 @@ bool mtf_must_follow(const MtfProgram *program, int early, int late);
 int mtf_part_of_step(const MtfProgram *program, int instruction);
 
 /* An order drawn instruction by instruction from those that are ready. The program is in the order
- * of its operations. Free with g_free. */
+ * of its operations, and those of loops stay in theirs. Free with g_free. */
 int *mtf_random_order(GRand *random, const MtfProgram *program);
 
 #endif

@@ -5,9 +5,9 @@
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "layouts/placement/rules.h"
-#include "tests/support/cases/random_graph.h"
 #include "tests/support/cases/random_layout.h"
 #include "tests/support/cmocka.h"
+#include "tests/support/drawn/random_graph.h"
 
 bool mtf_training_case_draw(MtfTrainingCase *c, guint32 seed, const char *mesh_text) {
     static const char *const optimizers[] = { "sgd", "adamw", "adafactor" };

@@ -1,153 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "tests/support/cases/random_graph.h"
+#include "tests/support/drawn/random_graph.h"
 
-#include "layouts/graph/operation_table.h"
+#include "tests/support/drawn/random_layers.h"
 
 #include <math.h>
 
-#define MOST_RANK 4
-
-typedef struct {
-    const MtfRandomGraph *options;
-    GRand *random;
-    MtfGraph *graph;
-    GArray *pool; /* float tensors to draw operands from (int) */
-    int names;
-} Draw;
-
-static int below(Draw *draw, int n) {
-    return g_rand_int_range(draw->random, 0, n);
-}
-
-static const MtfShape *shape_of(const Draw *draw, int tensor) {
-    return &mtf_graph_tensor(draw->graph, tensor)->shape;
-}
-
-/* A fresh name; free with g_free. */
-static char *fresh_name(Draw *draw, const char *stem) {
-    return g_strdup_printf("%s%d", stem, draw->names++);
-}
-
-static MtfShape random_shape(Draw *draw, int most_rank) {
-    MtfShape shape = { 0 };
-    int rank = below(draw, most_rank + 1);
-    for (int i = 0; i < rank; i++) {
-        int dim = below(draw, (int)draw->graph->dimensions->len);
-        if (mtf_shape_find(&shape, dim) < 0)
-            mtf_shape_append(&shape, dim);
-    }
-    return shape;
-}
-
-/* Some of the shape's dimensions, in any order. */
-static MtfShape random_subset(Draw *draw, const MtfShape *shape) {
-    MtfShape subset = { 0 };
-    for (int i = 0; i < shape->rank; i++)
-        if (below(draw, 3) > 0)
-            mtf_shape_append(&subset, shape->dims[i]);
-    for (int i = subset.rank - 1; i > 0; i--) {
-        int j = below(draw, i + 1), dim = subset.dims[i];
-        subset.dims[i] = subset.dims[j];
-        subset.dims[j] = dim;
-    }
-    return subset;
-}
-
-static MtfShape without(const MtfShape *shape, int dim) {
-    MtfShape rest = { 0 };
-    for (int i = 0; i < shape->rank; i++)
-        if (shape->dims[i] != dim)
-            mtf_shape_append(&rest, shape->dims[i]);
-    return rest;
-}
-
-static int union_rank(const Draw *draw, int n, const int *tensors) {
-    MtfShape all = { 0 };
-    for (int k = 0; k < n; k++)
-        for (int i = 0; i < shape_of(draw, tensors[k])->rank; i++) {
-            int dim = shape_of(draw, tensors[k])->dims[i];
-            if (mtf_shape_find(&all, dim) < 0)
-                mtf_shape_append(&all, dim);
-        }
-    return all.rank;
-}
-
-static int add_variable(Draw *draw, const MtfShape *shape) {
-    g_autofree char *name = fresh_name(draw, "w");
-    MtfInit init = { MTF_INIT_UNIFORM, 1 };
-    return mtf_graph_add_variable(draw->graph, name, shape, draw->options->dtype, init,
-                                  MTF_MEMORY_VARIABLE, NULL);
-}
-
-static int add_input(Draw *draw, const MtfShape *shape, bool integer) {
-    g_autofree char *name = fresh_name(draw, integer ? "ids" : "x");
-    return mtf_graph_add_input(draw->graph, name, shape, integer ? MTF_I32 : draw->options->dtype,
-                               integer ? MTF_FEED_LABELS : MTF_FEED_FEATURES, NULL);
-}
-
-static int emit(Draw *draw, MtfNewOperation operation) {
-    g_autofree char *name = fresh_name(draw, mtf_operation_row(operation.kind)->name);
-    operation.name = name;
-    if (mtf_operation_row(operation.kind)->dtype == MTF_DTYPE_GIVEN && !operation.has_dtype) {
-        operation.has_dtype = true;
-        operation.dtype = draw->options->dtype;
-    }
-    GError *error = NULL;
-    int result = mtf_graph_add_operation(draw->graph, &operation, &error);
-    if (result < 0)
-        g_error("random graph: %s", error->message);
-    return result;
-}
-
-static int emit_plain(Draw *draw, int kind, int n, const int *inputs, const MtfShape *shape) {
-    return emit(draw, (MtfNewOperation){ .kind = kind,
-                                         .n_inputs = n,
-                                         .inputs = inputs,
-                                         .shape = shape,
-                                         .attributes = MTF_NO_ATTRIBUTES });
-}
-
-static int emit_unary(Draw *draw, int kind, int x) {
-    return emit_plain(draw, kind, 1, &x, NULL);
-}
-
-static int emit_scaled(Draw *draw, int x, double factor) {
-    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
-    attributes.factor = factor;
-    return emit(draw,
-                (MtfNewOperation){
-                    .kind = MTF_OP_SCALE, .n_inputs = 1, .inputs = &x, .attributes = attributes });
-}
-
-/* An operand: mostly a result so far, the newest often, sometimes a new variable or input. */
-static int pick(Draw *draw) {
-    int choice = below(draw, 8), n = (int)draw->pool->len;
-    if (n == 0 || choice < 2) {
-        MtfShape shape = random_shape(draw, 3);
-        return n == 0 ? add_input(draw, &shape, false) : add_variable(draw, &shape);
-    }
-    int low = choice < 5 ? MAX(0, n - 3) : 0;
-    return g_array_index(draw->pool, int, g_rand_int_range(draw->random, low, n));
-}
-
-static int pick_with_dims(Draw *draw) {
-    for (int attempt = 0; attempt < 8; attempt++) {
-        int x = pick(draw);
-        if (shape_of(draw, x)->rank > 0)
-            return x;
-    }
-    MtfShape shape = { .rank = 1 };
-    return add_variable(draw, &shape);
-}
-
-static int random_dim(Draw *draw, int tensor) {
-    const MtfShape *shape = shape_of(draw, tensor);
-    return shape->dims[below(draw, shape->rank)];
-}
-
 /* What the pool may grow by. Each returns a tensor, or -1 where its operands do not suit. */
 
-static int draw_einsum(Draw *draw) {
+static int draw_einsum(MtfDraw *draw) {
     int inputs[3], n = 1 + below(draw, 3);
     MtfShape all = { 0 };
     for (int k = 0; k < n; k++) {
@@ -165,7 +25,7 @@ static int draw_einsum(Draw *draw) {
     return terms > 4 ? emit_scaled(draw, y, 1 / sqrt(terms)) : y;
 }
 
-static int draw_binary(Draw *draw) {
+static int draw_binary(MtfDraw *draw) {
     static const int kinds[] = { MTF_OP_ADD, MTF_OP_SUBTRACT, MTF_OP_MULTIPLY,
                                  MTF_OP_ADD, MTF_OP_MAXIMUM,  MTF_OP_MINIMUM };
     int kind = kinds[below(draw, draw->options->smooth ? 4 : 6)];
@@ -176,7 +36,7 @@ static int draw_binary(Draw *draw) {
     return emit_plain(draw, kind, n, inputs, NULL);
 }
 
-static int draw_unary(Draw *draw) {
+static int draw_unary(MtfDraw *draw) {
     static const int kinds[] = { MTF_OP_TANH,   MTF_OP_SIGMOID, MTF_OP_GELU, MTF_OP_SILU,
                                  MTF_OP_NEGATE, MTF_OP_SQUARE,  MTF_OP_RELU, MTF_OP_ABS };
     int kind = kinds[below(draw, draw->options->smooth ? 6 : 8)];
@@ -185,7 +45,7 @@ static int draw_unary(Draw *draw) {
 }
 
 /* Functions that want a positive argument get a sigmoid's. */
-static int draw_of_positive(Draw *draw) {
+static int draw_of_positive(MtfDraw *draw) {
     static const int kinds[] = { MTF_OP_LOG, MTF_OP_SQRT, MTF_OP_EXP };
     int positive = emit_unary(draw, MTF_OP_SIGMOID, pick(draw));
     if (below(draw, 2) == 0)
@@ -196,7 +56,7 @@ static int draw_of_positive(Draw *draw) {
                : emit_plain(draw, MTF_OP_DIVIDE, 2, inputs, NULL);
 }
 
-static int draw_reduction(Draw *draw) {
+static int draw_reduction(MtfDraw *draw) {
     static const int kinds[] = { MTF_OP_REDUCE_SUM, MTF_OP_REDUCE_MEAN, MTF_OP_REDUCE_MAX };
     int kind = kinds[below(draw, draw->options->smooth ? 2 : 3)];
     int x = pick(draw);
@@ -204,16 +64,7 @@ static int draw_reduction(Draw *draw) {
     return emit_plain(draw, kind, 1, &x, &output);
 }
 
-/* A dimension of the same size that the tensor lacks, or -1. */
-static int twin_of(const Draw *draw, int tensor, int dim) {
-    for (int d = 0; d < (int)draw->graph->dimensions->len; d++)
-        if (d != dim && mtf_graph_size(draw->graph, d) == mtf_graph_size(draw->graph, dim) &&
-            mtf_shape_find(shape_of(draw, tensor), d) < 0)
-            return d;
-    return -1;
-}
-
-static int draw_rename(Draw *draw) {
+static int draw_rename(MtfDraw *draw) {
     int x = pick_with_dims(draw);
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
     attributes.from = random_dim(draw, x);
@@ -225,7 +76,7 @@ static int draw_rename(Draw *draw) {
                     .kind = MTF_OP_RENAME, .n_inputs = 1, .inputs = &x, .attributes = attributes });
 }
 
-static int draw_move(Draw *draw) {
+static int draw_move(MtfDraw *draw) {
     int x = pick(draw);
     MtfShape shape = *shape_of(draw, x);
     switch (below(draw, 4)) {
@@ -247,7 +98,7 @@ static int draw_move(Draw *draw) {
     }
 }
 
-static int draw_dropout(Draw *draw) {
+static int draw_dropout(MtfDraw *draw) {
     int x = pick(draw);
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
     attributes.rate = 0.25;
@@ -256,7 +107,7 @@ static int draw_dropout(Draw *draw) {
                   .kind = MTF_OP_DROPOUT, .n_inputs = 1, .inputs = &x, .attributes = attributes });
 }
 
-static int draw_softmax(Draw *draw) {
+static int draw_softmax(MtfDraw *draw) {
     int x = pick_with_dims(draw);
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
     attributes.dimension = random_dim(draw, x);
@@ -272,7 +123,7 @@ static int draw_softmax(Draw *draw) {
 }
 
 /* What looks at itself under another name: a query's positions are the first of two dimensions. */
-static int draw_attention(Draw *draw) {
+static int draw_attention(MtfDraw *draw) {
     int q = pick_with_dims(draw);
     const MtfShape *shape = shape_of(draw, q);
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
@@ -301,7 +152,7 @@ static int draw_attention(Draw *draw) {
                                          .attributes = attributes });
 }
 
-static int draw_scan(Draw *draw, int v, const MtfShape *queries, MtfAttributes attributes) {
+static int draw_scan(MtfDraw *draw, int v, const MtfShape *queries, MtfAttributes attributes) {
     const MtfShape *shape = shape_of(draw, v);
     MtfShape rates = { 2, { attributes.keys, shape->dims[shape->rank - 1] } };
     int step = emit_unary(draw, MTF_OP_SOFTPLUS, v);
@@ -315,7 +166,7 @@ static int draw_scan(Draw *draw, int v, const MtfShape *queries, MtfAttributes a
 }
 
 /* Heads of any tensor, whose last dimension are values, with queries and keys of some of them. */
-static int draw_linear_attention(Draw *draw) {
+static int draw_linear_attention(MtfDraw *draw) {
     int v = pick_with_dims(draw), keys = below(draw, (int)draw->graph->dimensions->len);
     const MtfShape *shape = shape_of(draw, v);
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
@@ -344,7 +195,7 @@ static int draw_linear_attention(Draw *draw) {
                                          .attributes = attributes });
 }
 
-static int draw_layer_norm(Draw *draw) {
+static int draw_layer_norm(MtfDraw *draw) {
     int x = pick_with_dims(draw);
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
     attributes.dimension = random_dim(draw, x);
@@ -365,7 +216,7 @@ static int draw_layer_norm(Draw *draw) {
                                          .attributes = attributes });
 }
 
-static int draw_embedding(Draw *draw) {
+static int draw_embedding(MtfDraw *draw) {
     MtfShape table = random_shape(draw, 2), ids = random_shape(draw, 2), output = { 0 };
     int looked_up = below(draw, (int)draw->graph->dimensions->len);
     if (mtf_shape_find(&ids, looked_up) >= 0)
@@ -382,7 +233,7 @@ static int draw_embedding(Draw *draw) {
     return emit_plain(draw, MTF_OP_EMBEDDING, 2, inputs, &output);
 }
 
-static int draw_cross_entropy(Draw *draw) {
+static int draw_cross_entropy(MtfDraw *draw) {
     int logits = pick_with_dims(draw);
     MtfShape rest = without(shape_of(draw, logits), random_dim(draw, logits));
     int labels = add_input(draw, &rest, true);
@@ -394,14 +245,7 @@ static int draw_cross_entropy(Draw *draw) {
     return emit_plain(draw, MTF_OP_CROSS_ENTROPY, 3, (int[]){ max, sum, logit }, NULL);
 }
 
-static int emit_with(Draw *draw, int kind, int n, const int *inputs,
-                     const MtfAttributes *attributes) {
-    return emit(draw,
-                (MtfNewOperation){
-                    .kind = kind, .n_inputs = n, .inputs = inputs, .attributes = *attributes });
-}
-
-static int draw_function(Draw *draw) {
+static int draw_function(MtfDraw *draw) {
     static const int kinds[] = {
         MTF_OP_GELU_EXACT, MTF_OP_SOFTPLUS, MTF_OP_SIN,        MTF_OP_COS,
         MTF_OP_ERF,        MTF_OP_ELU,      MTF_OP_LEAKY_RELU, MTF_OP_CLIP
@@ -415,7 +259,7 @@ static int draw_function(Draw *draw) {
 }
 
 /* where(x < y, y, x z). */
-static int draw_choice(Draw *draw) {
+static int draw_choice(MtfDraw *draw) {
     int x = pick(draw), y = pick(draw), z = pick(draw);
     if (draw->options->smooth || union_rank(draw, 3, (int[]){ x, y, z }) > MOST_RANK)
         return -1;
@@ -426,7 +270,7 @@ static int draw_choice(Draw *draw) {
 }
 
 /* A formula of x, y and z; numbers beside them, and what occurs twice. */
-static int draw_expression(Draw *draw) {
+static int draw_expression(MtfDraw *draw) {
     static const char *const texts[] = { "z * tanh(0.5 * x) - tanh(0.5 * x) * sigmoid(y) ^ 2",
                                          "(x - y) / (1 + z ^ 2) + 0.5 / (2 + x ^ 2)",
                                          "exp(-x ^ 2) * erf(y) + 3 * -z / 7",
@@ -440,7 +284,7 @@ static int draw_expression(Draw *draw) {
     return emit_with(draw, MTF_OP_EXPRESSION, 3, inputs, &attributes);
 }
 
-static int draw_further_reduction(Draw *draw) {
+static int draw_further_reduction(MtfDraw *draw) {
     static const int kinds[] = { MTF_OP_LOG_SUM_EXP, MTF_OP_REDUCE_MIN, MTF_OP_REDUCE_ANY,
                                  MTF_OP_REDUCE_ALL };
     int kind = kinds[below(draw, draw->options->smooth ? 1 : 4)];
@@ -450,7 +294,7 @@ static int draw_further_reduction(Draw *draw) {
 }
 
 /* The one_hot of an argmax, so that integers are split too; of numbers that no rounding touches. */
-static int draw_best(Draw *draw) {
+static int draw_best(MtfDraw *draw) {
     MtfShape shape = random_shape(draw, 3);
     int x = shape.rank > 0 ? add_variable(draw, &shape) : pick_with_dims(draw);
     if (mtf_graph_tensor(draw->graph, x)->source == MTF_SOURCE_OPERATION)
@@ -464,7 +308,7 @@ static int draw_best(Draw *draw) {
     return emit_plain(draw, MTF_OP_ONE_HOT, 1, &best, &whole);
 }
 
-static int draw_rms_norm(Draw *draw) {
+static int draw_rms_norm(MtfDraw *draw) {
     int x = pick_with_dims(draw);
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
     attributes.dimension = random_dim(draw, x);
@@ -476,7 +320,7 @@ static int draw_rms_norm(Draw *draw) {
     return emit_with(draw, MTF_OP_RMS_NORM, 2, inputs, &attributes);
 }
 
-static int draw_rotary(Draw *draw) {
+static int draw_rotary(MtfDraw *draw) {
     int x = pick_with_dims(draw);
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
     attributes.dimension = random_dim(draw, x);
@@ -492,23 +336,7 @@ static int draw_rotary(Draw *draw) {
     return emit_with(draw, MTF_OP_ROTARY, 1, &x, &attributes);
 }
 
-/* A dimension of `size` that no tensor has yet, small enough to be drawn again; or -1. */
-static int new_dimension(Draw *draw, int64_t size) {
-    g_autofree char *name = fresh_name(draw, "n");
-    return size > 12 ? -1 : mtf_graph_add_dimension(draw->graph, name, size, NULL);
-}
-
-/* Some dimension that the tensor lacks, or -1. */
-static int other_dim(Draw *draw, int tensor) {
-    for (int attempt = 0; attempt < 8; attempt++) {
-        int dim = below(draw, (int)draw->graph->dimensions->len);
-        if (mtf_shape_find(shape_of(draw, tensor), dim) < 0)
-            return dim;
-    }
-    return -1;
-}
-
-static int draw_resample(Draw *draw) {
+static int draw_resample(MtfDraw *draw) {
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
     int x = pick_with_dims(draw);
     attributes.from = random_dim(draw, x);
@@ -524,7 +352,7 @@ static int draw_resample(Draw *draw) {
 }
 
 /* The first two dimensions merged, or the first divided. */
-static int draw_reshape(Draw *draw) {
+static int draw_reshape(MtfDraw *draw) {
     int x = pick_with_dims(draw);
     MtfShape shape = *shape_of(draw, x);
     int64_t first = mtf_graph_size(draw->graph, shape.dims[0]);
@@ -546,7 +374,7 @@ static int draw_reshape(Draw *draw) {
 }
 
 /* x behind itself and what is left of it without a dimension. */
-static int draw_concat(Draw *draw) {
+static int draw_concat(MtfDraw *draw) {
     int x = pick_with_dims(draw), dim = random_dim(draw, x);
     MtfShape shape = *shape_of(draw, x), rest = without(&shape, dim);
     int mean = emit_plain(draw, MTF_OP_REDUCE_MEAN, 1, &x, &rest);
@@ -559,7 +387,7 @@ static int draw_concat(Draw *draw) {
     return emit_plain(draw, MTF_OP_CONCAT, 2 + three, (int[]){ x, bent, mean }, &shape);
 }
 
-static int draw_turn(Draw *draw) {
+static int draw_turn(MtfDraw *draw) {
     static const int kinds[] = {
         MTF_OP_CUMULATIVE_SUM,     MTF_OP_REVERSE,        MTF_OP_ROLL,
         MTF_OP_CUMULATIVE_MAX,     MTF_OP_CUMULATIVE_MIN, MTF_OP_CUMULATIVE_LOG_SUM_EXP,
@@ -581,14 +409,14 @@ static int draw_turn(Draw *draw) {
 }
 
 /* Some number of equal parts that elements can be divided into. */
-static int some_blocks(Draw *draw, int dim) {
+static int some_blocks(MtfDraw *draw, int dim) {
     int blocks = 1 + below(draw, (int)mtf_graph_size(draw->graph, dim));
     return mtf_graph_size(draw->graph, dim) % blocks == 0 ? blocks : 1;
 }
 
 /* Of a variable, where nothing is rounded, or else the order might depend on the layout; or of its
  * whole parts, many of which are equal. */
-static int draw_top_k(Draw *draw) {
+static int draw_top_k(MtfDraw *draw) {
     MtfShape shape = { .rank = 1 };
     shape.dims[0] = below(draw, (int)draw->graph->dimensions->len);
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
@@ -612,7 +440,7 @@ static int draw_top_k(Draw *draw) {
 }
 
 /* Rows of each example's own table, and back. */
-static int draw_gather(Draw *draw) {
+static int draw_gather(MtfDraw *draw) {
     int x = pick_with_dims(draw), dim = random_dim(draw, x), more = other_dim(draw, x);
     MtfShape rest = without(shape_of(draw, x), dim), ids = random_subset(draw, &rest),
              output = rest;
@@ -627,19 +455,8 @@ static int draw_gather(Draw *draw) {
                : emit_plain(draw, MTF_OP_EMBEDDING_GRAD, 2, (int[]){ chosen, rows }, &back);
 }
 
-static int emit_typed(Draw *draw, int kind, int n, const int *inputs, const MtfShape *shape,
-                      MtfDtype dtype) {
-    return emit(draw, (MtfNewOperation){ .kind = kind,
-                                         .n_inputs = n,
-                                         .inputs = inputs,
-                                         .shape = shape,
-                                         .has_dtype = true,
-                                         .dtype = dtype,
-                                         .attributes = MTF_NO_ATTRIBUTES });
-}
-
 /* What bools come to by moves, reductions and each other. */
-static int draw_of_truths(Draw *draw, int truth, int other) {
+static int draw_of_truths(MtfDraw *draw, int truth, int other) {
     static const int kinds[] = { MTF_OP_MULTIPLY, MTF_OP_MAXIMUM, MTF_OP_EQUAL, MTF_OP_LESS,
                                  MTF_OP_WHERE };
     MtfShape fewer = random_subset(draw, shape_of(draw, truth));
@@ -666,7 +483,7 @@ static int draw_of_truths(Draw *draw, int truth, int other) {
 }
 
 /* Comparisons that choose between numbers, the bools used twice. */
-static int draw_truth(Draw *draw) {
+static int draw_truth(MtfDraw *draw) {
     int x = pick(draw), y = pick(draw), z = pick(draw);
     int all[] = { x, y, z };
     if (union_rank(draw, 3, all) > MOST_RANK)
@@ -683,7 +500,7 @@ static int draw_truth(Draw *draw) {
 }
 
 /* Whole numbers of tens of x, as int64 or int32. */
-static int draw_whole(Draw *draw) {
+static int draw_whole(MtfDraw *draw) {
     static const int kinds[] = { MTF_OP_ADD, MTF_OP_SUBTRACT, MTF_OP_MULTIPLY, MTF_OP_MAXIMUM,
                                  MTF_OP_MODULO };
     int x = pick(draw), y = pick(draw);
@@ -701,7 +518,7 @@ static int draw_whole(Draw *draw) {
     return emit_plain(draw, MTF_OP_TANH, 1, &small, NULL);
 }
 
-static int draw_noise(Draw *draw) {
+static int draw_noise(MtfDraw *draw) {
     int x = pick(draw);
     MtfShape shape = *shape_of(draw, x);
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
@@ -712,20 +529,23 @@ static int draw_noise(Draw *draw) {
     return emit_plain(draw, MTF_OP_ADD, 2, (int[]){ x, noise }, NULL);
 }
 
-static int draw_more(Draw *draw) {
-    static int (*const draws[])(Draw *) = { draw_function, draw_choice,     draw_further_reduction,
-                                            draw_best,     draw_rms_norm,   draw_rotary,
-                                            draw_resample, draw_reshape,    draw_concat,
-                                            draw_turn,     draw_top_k,      draw_gather,
-                                            draw_noise,    draw_expression, draw_truth,
-                                            draw_whole };
+static int draw_more(MtfDraw *draw) {
+    static int (*const draws[])(
+        MtfDraw *) = { draw_function, draw_choice,     draw_further_reduction,
+                       draw_best,     draw_rms_norm,   draw_rotary,
+                       draw_resample, draw_reshape,    draw_concat,
+                       draw_turn,     draw_top_k,      draw_gather,
+                       draw_noise,    draw_expression, draw_truth,
+                       draw_whole };
     return draws[below(draw, (int)G_N_ELEMENTS(draws) - (draw->options->smooth ? 2 : 0))](draw);
 }
 
-static int draw_operation(Draw *draw) {
+int mtf_draw_operation(MtfDraw *draw) {
+    if (draw->options->layers && below(draw, 2) == 0)
+        return mtf_draw_layer(draw);
     if (draw->options->more && below(draw, 2) == 0)
         return draw_more(draw);
-    static int (*const draws[])(Draw *) = {
+    static int (*const draws[])(MtfDraw *) = {
         draw_einsum,    draw_einsum,           draw_einsum,     draw_binary,    draw_binary,
         draw_unary,     draw_of_positive,      draw_reduction,  draw_rename,    draw_move,
         draw_dropout,   draw_softmax,          draw_layer_norm, draw_embedding, draw_cross_entropy,
@@ -734,7 +554,7 @@ static int draw_operation(Draw *draw) {
     return draws[below(draw, (int)G_N_ELEMENTS(draws))](draw);
 }
 
-static void add_dimensions(Draw *draw) {
+static void add_dimensions(MtfDraw *draw) {
     for (int d = 0; d < draw->options->dimensions; d++) {
         g_autofree char *name = g_strdup_printf("d%d", d);
         int64_t size = d % 3 == 2 ? mtf_graph_size(draw->graph, d - 1)
@@ -743,15 +563,23 @@ static void add_dimensions(Draw *draw) {
     }
 }
 
+/* Whether a loop's iterations alone know it. */
+static bool is_within_loop(const MtfDraw *draw, int tensor) {
+    int producer = mtf_graph_tensor(draw->graph, tensor)->producer;
+    const MtfOperation *op = producer < 0 ? NULL : mtf_graph_operation(draw->graph, producer);
+    return op != NULL && op->loop > 0 && op->kind != MTF_OP_LOOP_STACK &&
+           op->kind != MTF_OP_LOOP_NEXT;
+}
+
 /* The sum of the means of all results that nothing reads. */
-static void add_loss(Draw *draw) {
+static void add_loss(MtfDraw *draw) {
     g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(draw->graph);
     g_autoptr(GArray) means = g_array_new(FALSE, FALSE, sizeof(int));
     MtfShape scalar = { 0 };
     int n = (int)draw->graph->tensors->len;
     for (int t = 0; t < n; t++) {
         if (!mtf_dtype_is_float(mtf_graph_tensor(draw->graph, t)->dtype) ||
-            consumers->starts[t + 1] > consumers->starts[t])
+            consumers->starts[t + 1] > consumers->starts[t] || is_within_loop(draw, t))
             continue;
         int mean = emit_plain(draw, MTF_OP_REDUCE_MEAN, 1, &t, &scalar);
         g_array_append_val(means, mean);
@@ -762,16 +590,16 @@ static void add_loss(Draw *draw) {
 }
 
 MtfGraph *mtf_random_graph(const MtfRandomGraph *options) {
-    Draw draw = { .options = options,
-                  .random = g_rand_new_with_seed(options->seed),
-                  .graph = mtf_graph_new("random"),
-                  .pool = g_array_new(FALSE, FALSE, sizeof(int)) };
+    MtfDraw draw = { .options = options,
+                     .random = g_rand_new_with_seed(options->seed),
+                     .graph = mtf_graph_new("random"),
+                     .pool = g_array_new(FALSE, FALSE, sizeof(int)) };
     add_dimensions(&draw);
     MtfShape shape = random_shape(&draw, 3);
     int first = add_input(&draw, &shape, false);
     g_array_append_val(draw.pool, first);
     while ((int)draw.graph->operations->len < options->operations || draw.pool->len < 2) {
-        int result = draw_operation(&draw);
+        int result = mtf_draw_operation(&draw);
         if (result >= 0)
             g_array_append_val(draw.pool, result);
     }

@@ -15,6 +15,7 @@ typedef struct {
     MtfDtype dtype;       /* MTF_F32 or MTF_F64 */
     bool composites;      /* softmax, layer_norm and softmax_cross_entropy as users write them */
     bool more;            /* also operations that few networks have */
+    bool layers;          /* also windows, norms, attention, experts, loops and losses */
     bool smooth;          /* only differentiable functions, for finite differences */
 } MtfRandomGraph;
 

@@ -12,6 +12,7 @@ MtfLockstep *mtf_lockstep_new(const MtfProgram *program, uint64_t seed, GError *
     lockstep->n = mtf_mesh_size(&program->layout->mesh);
     lockstep->arena = mtf_arena_pack(program);
     lockstep->workers = g_new0(MtfWorker *, lockstep->n);
+    lockstep->under_way = g_new0(bool, (gsize)mtf_program_length(program) + 1);
     for (int r = 0; r < lockstep->n; r++) {
         lockstep->workers[r] = mtf_worker_new(program, lockstep->arena, r, seed, error);
         if (lockstep->workers[r] == NULL)
@@ -27,6 +28,7 @@ void mtf_lockstep_free(MtfLockstep *lockstep) {
     for (int r = 0; r < lockstep->n; r++)
         mtf_worker_free(lockstep->workers[r]);
     g_free(lockstep->workers);
+    g_free(lockstep->under_way);
     mtf_arena_free(lockstep->arena);
     g_free(lockstep);
 }
@@ -112,6 +114,7 @@ static void exchange_groups(MtfLockstep *lockstep, int index) {
 }
 
 static void end_move(MtfLockstep *lockstep, int index) {
+    lockstep->under_way[index] = false;
     if (mtf_reshard_row(lockstep->workers[0]->moves[index].kind)->collective)
         exchange_groups(lockstep, index);
     for (int r = 0; r < lockstep->n; r++)
@@ -120,7 +123,8 @@ static void end_move(MtfLockstep *lockstep, int index) {
 
 void mtf_lockstep_end_due(MtfLockstep *lockstep, int index) {
     for (int i = 0; lockstep->late && i < index; i++)
-        if (mtf_program_instruction(lockstep->workers[0]->program, i)->wait_before == index)
+        if (lockstep->under_way[i] &&
+            mtf_program_instruction(lockstep->workers[0]->program, i)->wait_before == index)
             end_move(lockstep, i);
 }
 
@@ -134,6 +138,7 @@ void mtf_lockstep_instruction(MtfLockstep *lockstep, int index, int64_t step) {
         else
             mtf_worker_run_kernel(lockstep->workers[r], index, step);
     }
+    lockstep->under_way[index] = instruction->kind == MTF_INSTRUCTION_RESHARD;
     if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
         !(lockstep->late && instruction->wait_before > 0))
         end_move(lockstep, index);

@@ -11,8 +11,9 @@ typedef struct {
     int n;
     MtfWorker **workers; /* by rank */
     MtfArena *arena;
-    MtfData *data; /* borrowed: fills micro-batches beyond the first; NULL where there are none */
-    bool late;     /* exchanges take place as late as the program allows; else at once */
+    MtfData *data;   /* borrowed: fills micro-batches beyond the first; NULL where there are none */
+    bool *under_way; /* by instruction: an exchange that has begun and is not over */
+    bool late;       /* exchanges take place as late as the program allows; else at once */
 } MtfLockstep;
 
 /* Workers for every processor of the program's mesh, with poisoning on. The program must outlive

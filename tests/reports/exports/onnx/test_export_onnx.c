@@ -9,7 +9,7 @@
 #include "reports/exports/onnx/export_onnx.h"
 #include "reports/exports/onnx/onnx_nodes.h"
 #include "tests/support/cases/parse_graph.h"
-#include "tests/support/cases/random_graph.h"
+#include "tests/support/drawn/random_graph.h"
 #include "tests/support/losses/onnx_case.h"
 #include "tests/support/reference/reference.h"
 
