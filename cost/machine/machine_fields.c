@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/machine/machine_fields.h"
 
+#include "layouts/base/nearest_name.h"
+
 #include <string.h>
 
 bool mtf_figure_above_zero(const MtfJson *object, const char *key, double *value, GError **error) {
@@ -56,9 +58,14 @@ bool mtf_figure_list(const MtfJson *list, int count, const char *expected, doubl
 
 static bool read_figure(const MtfJson *object, const MtfJson *member, MtfDtypeFigure *figure,
                         GError **error) {
+    static const char *const known[] = { "f64", "f32", "bf16", "fp16", "fp8", "int8", "fp4", NULL };
     const char *dtype = mtf_json_key(member);
-    if (strlen(dtype) >= sizeof figure->dtype)
-        return mtf_json_fail(member, error, "\"%s\" is not a dtype (f32, bf16, fp8, …)", dtype);
+    if (!g_strv_contains(known, dtype)) {
+        g_autofree char *list = g_strjoinv(", ", (char **)known);
+        g_autofree char *hint = mtf_did_you_mean(dtype, known);
+        return mtf_json_fail(member, error, "\"%s\" is no dtype%s; there are %s", dtype, hint,
+                             list);
+    }
     g_strlcpy(figure->dtype, dtype, sizeof figure->dtype);
     return mtf_figure_above_zero(object, dtype, &figure->value, error);
 }

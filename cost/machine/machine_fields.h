@@ -8,7 +8,7 @@
 
 /* {"bf16": 312e12}: one of several dtypes, which may be some that no tensor has. */
 typedef struct {
-    char dtype[8]; /* "f32", "bf16", "f64", "int8", "fp8", "fp4" */
+    char dtype[8]; /* "f64", "f32", "bf16", "fp16", "fp8", "int8" or "fp4" */
     double value;
 } MtfDtypeFigure;
 

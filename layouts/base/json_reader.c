@@ -2,6 +2,7 @@
 #include "layouts/base/json_reader.h"
 
 #include "layouts/base/error.h"
+#include "layouts/base/nearest_name.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -335,8 +336,11 @@ bool mtf_json_keys(const MtfJson *object, const char *const *allowed, GError **e
         if (g_strv_contains(allowed, member->string))
             continue;
         g_autofree char *known = g_strjoinv(", ", (char **)allowed);
-        return mtf_json_fail(object, error, "unknown key \"%s\" (known here: %s)", member->string,
-                             known);
+        const char *near = mtf_nearest_name(member->string, allowed);
+        g_autofree char *hint =
+            near != NULL ? g_strdup_printf("did you mean \"%s\"? ", near) : g_strdup("");
+        return mtf_json_fail(object, error, "unknown key \"%s\" (%sknown here: %s)", member->string,
+                             hint, known);
     }
     return true;
 }

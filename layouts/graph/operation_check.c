@@ -90,15 +90,23 @@ static bool check_memory_of_input(const Check *check, int k, GError **error) {
                 input(check, k)->name);
 }
 
+/* "it takes 1 input, not 3", "it takes at least 2 inputs, not 1". */
+static bool fail_count(const Check *check, GError **error) {
+    const MtfOperationRow *row = check->row;
+    int n = check->operation->n_inputs,
+        wanted = n < row->min_inputs ? row->min_inputs : row->max_inputs;
+    const char *bound = row->min_inputs == row->max_inputs ? ""
+                        : n < row->min_inputs              ? "at least "
+                                                           : "at most ";
+    return fail(check, error, "it takes %s%d input%s, not %d", bound, wanted,
+                wanted == 1 ? "" : "s", n);
+}
+
 static bool check_inputs(const Check *check, GError **error) {
     const MtfOperationRow *row = check->row;
     int n = check->operation->n_inputs;
     if (n < row->min_inputs || n > row->max_inputs)
-        return row->min_inputs == row->max_inputs
-                   ? fail(check, error, "it takes %d inputs, not %d", row->min_inputs, n)
-                   : fail(check, error, "it takes %s %d inputs, not %d",
-                          n < row->min_inputs ? "at least" : "at most",
-                          n < row->min_inputs ? row->min_inputs : row->max_inputs, n);
+        return fail_count(check, error);
     for (int k = 0; k < n; k++)
         if (!check_type_of_input(check, k, error) || !check_memory_of_input(check, k, error))
             return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/graph_file/graph_text.h"
 
+#include "layouts/base/nearest_name.h"
 #include "layouts/graph/loops.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/graph/optimizer.h"
@@ -147,12 +148,20 @@ static const MtfAttributeSpec *find_attribute(const MtfOperationRow *row, const 
 
 static bool fail_attribute(const MtfJson *where, const MtfOperationRow *row, const char *key,
                            GError **error) {
-    g_autoptr(GString) known = g_string_new(mtf_operation_row_chooses_dtype(row) ? "dtype" : NULL);
+    static const char *const first[] = { "name", "op", "inputs", "dims" };
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (gsize i = 0; i < G_N_ELEMENTS(first); i++)
+        g_ptr_array_add(names, (gpointer)first[i]);
+    if (mtf_operation_row_chooses_dtype(row))
+        g_ptr_array_add(names, (gpointer) "dtype");
     for (const MtfAttributeSpec *spec = row->attributes; spec->name != NULL; spec++)
-        g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", spec->name);
-    return mtf_json_fail(where, error, "%s has no attribute \"%s\"; %s%s", row->name, key,
-                         known->len > 0 ? "it has: " : "it has none beside inputs and dims",
-                         known->str);
+        g_ptr_array_add(names, (gpointer)spec->name);
+    g_ptr_array_add(names, NULL);
+    char **all = (char **)names->pdata;
+    g_autofree char *hint = mtf_did_you_mean(key, (const char *const *)all);
+    g_autofree char *own = g_strjoinv(", ", all + G_N_ELEMENTS(first));
+    return mtf_json_fail(where, error, "%s has no attribute \"%s\"%s; %s%s", row->name, key, hint,
+                         *own != '\0' ? "it has: " : "it has none beside inputs and dims", own);
 }
 
 /* Every key is one that all operations have or an attribute of the row. */

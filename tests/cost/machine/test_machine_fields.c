@@ -64,7 +64,9 @@ static void figures_of_dtypes_are_named_few_and_above_zero(void **state) {
     assert_int_equal(mtf_figures_of_dtypes(&root, "c", figures, 2, &many), 0);
     assert_says(many, "f.json: /c: 3 dtypes are not between 1 and 2");
     assert_int_equal(mtf_figures_of_dtypes(&root, "d", figures, 2, &name), 0);
-    assert_says(name, "f.json: /d/bfloat16: \"bfloat16\" is not a dtype (f32, bf16, fp8, …)");
+    assert_says(
+        name,
+        "f.json: /d/bfloat16: \"bfloat16\" is no dtype; there are f64, f32, bf16, fp16, fp8, int8, fp4");
     assert_int_equal(mtf_figures_of_dtypes(&root, "e", figures, 2, &zero), 0);
     assert_says(zero, "f.json: /e/f32: 0 is not above 0");
 }

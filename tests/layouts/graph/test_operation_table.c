@@ -123,7 +123,7 @@ static void types_follow_from_inputs_or_are_given(void **state) {
 
 static void the_number_of_inputs_is_checked(void **state) {
     (void)state;
-    assert_refused("'op': 'relu', 'inputs': ['x', 'x']", "(relu): it takes 1 inputs, not 2");
+    assert_refused("'op': 'relu', 'inputs': ['x', 'x']", "(relu): it takes 1 input, not 2");
     assert_refused("'op': 'add', 'inputs': ['x']", "(add): it takes at least 2 inputs, not 1");
     assert_refused("'op': 'layer_norm', 'inputs': ['x', 'v', 'v', 'v'], 'dimension': 'model'",
                    "(layer_norm): it takes at most 3 inputs, not 4");

@@ -133,8 +133,9 @@ static void an_unknown_operation_is_told_with_the_nearest_name(void **state) {
 
 static void an_unknown_attribute_is_told_with_those_of_the_row(void **state) {
     (void)state;
-    assert_fails(WITH("{'name': 'y', 'op': 'scale', 'inputs': ['x'], 'faktor': 2}"),
-                 "g.json: /operations/0: scale has no attribute \"faktor\"; it has: factor");
+    assert_fails(
+        WITH("{'name': 'y', 'op': 'scale', 'inputs': ['x'], 'faktor': 2}"),
+        "g.json: /operations/0: scale has no attribute \"faktor\" (did you mean \"factor\"?); it has: factor");
     assert_fails(WITH("{'name': 'y', 'op': 'relu', 'inputs': ['x'], 'dtype': 'float64'}"),
                  "g.json: /operations/0: relu has no attribute \"dtype\"; it has none beside "
                  "inputs and dims");
@@ -159,7 +160,7 @@ static void wrong_pieces_are_told_one_by_one(void **state) {
     assert_fails("[]", "g.json: /: an object is expected here");
     assert_fails(
         HEAD "'operation': []}",
-        "g.json: /: unknown key \"operation\" (known here: meshtf_graph, name, "
+        "g.json: /: unknown key \"operation\" (did you mean \"operations\"? known here: meshtf_graph, name, "
         "dimensions, inputs, variables, operations, loss, outputs, optimizer, updates, repeats, loops, config)");
     assert_fails(HEAD "'name': 'h', 'operations': []}", "g.json: /: key \"name\" is given twice");
     assert_fails(
@@ -513,7 +514,7 @@ static void an_expression_keeps_its_arguments_when_blocks_are_unrolled(void **st
         "arguments, x");
     assert_fails(
         WITH("{'name': 'z', 'op': 'expression', 'inputs': [], 'expression': '2'}"),
-        "g.json: /operations/0: operation \"z\" (expression): it takes at least 1 inputs, not "
+        "g.json: /operations/0: operation \"z\" (expression): it takes at least 1 input, not "
         "0");
 }
 

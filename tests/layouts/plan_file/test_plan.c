@@ -153,7 +153,7 @@ static void wrong_gathered_copies_are_told(void **state) {
                  "p.json: /layout/gathered_copies/z: \"z\" is not a tensor of the graph");
     assert_fails(
         "'gathered_copies': {}", "'gathered_copies': {'y': {'forwards': {}}}",
-        "p.json: /layout/gathered_copies/y: unknown key \"forwards\" (known here: forward, backward, clip, update)");
+        "p.json: /layout/gathered_copies/y: unknown key \"forwards\" (did you mean \"forward\"? known here: forward, backward, clip, update)");
     assert_fails(
         "'gathered_copies': {}",
         "'gathered_copies': {'x': {'forward': {'rows':'partial:sum','cols':'replicated'}}}",
@@ -196,10 +196,11 @@ static void wrong_fields_are_told(void **state) {
                  "p.json: /execution/microbatches: 0 is not between 1 and 1048576");
     assert_fails("'mesh': 'rows:2;cols:3'", "'mesh': 'rows:2;cols'",
                  "p.json: /mesh: mesh: \"cols\" is not of the form name:value");
-    assert_fails("'machine': {", "'machines': {",
-                 "p.json: /: unknown key \"machines\" (known here: meshtf_plan, graph, mesh, "
-                 "machine, mapping, precision, layout, execution, predicted, search, "
-                 "program_sha256, software)");
+    assert_fails(
+        "'machine': {", "'machines': {",
+        "p.json: /: unknown key \"machines\" (did you mean \"machine\"? known here: meshtf_plan, graph, mesh, "
+        "machine, mapping, precision, layout, execution, predicted, search, "
+        "program_sha256, software)");
     assert_fails(
         "'rules': null", "'rules': 'io:rows;io:cols'",
         "p.json: /layout/rules: layout: dimension \"io\" is given two mesh axes, \"rows\" and \"cols\"");
