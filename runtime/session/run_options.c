@@ -26,10 +26,11 @@ static const char summary[] =
 
 /* "5:8" are four steps, "5" is one. */
 static bool check_trace(MtfRunOptions *options, GError **error) {
+    if (options->trace == NULL)
+        return options->trace_file == NULL ||
+               mtf_input_error(error, "--trace-file goes with --trace FROM:TO, which is missing");
     if (options->trace_file == NULL)
         options->trace_file = g_strdup("trace.json");
-    if (options->trace == NULL)
-        return true;
     g_auto(GStrv) ends = g_strsplit(options->trace, ":", 2);
     const char *to = ends[0] != NULL && ends[1] != NULL ? ends[1] : ends[0];
     if (to != NULL &&
@@ -88,6 +89,11 @@ static bool check_training(const MtfRunOptions *options, GError **error) {
                                "--generate %" PRId64 " --temperature %g: tokens are counted "
                                "from 1 on and drawn at a temperature above 0",
                                options->generate, options->temperature);
+    if (options->temperature != MTF_STANDARD_TEMPERATURE && options->generate == 0 &&
+        options->serve < 0)
+        return mtf_input_error(error, "--temperature goes with --generate or --serve, which draw");
+    if (options->slots != MTF_STANDARD_SLOTS && options->serve < 0)
+        return mtf_input_error(error, "--slots are those of --serve");
     if (options->prompt != NULL && options->generate == 0)
         return mtf_input_error(error, "--prompt is gone on with by --generate N, which is missing");
     if (options->resume && options->checkpoint == NULL)
@@ -134,20 +140,25 @@ static void expand_patterns(char ***files) {
     *files = g_strv_builder_end(builder);
 }
 
-/* One number below 1 is a share, everything else are files. */
-static void default_data(MtfRunOptions *options) {
+/* What is held out: one number is a share, unless a file is called so, everything else are files. */
+static bool read_data(MtfRunOptions *options, GError **error) {
     char *end;
     expand_patterns(&options->data);
     if (options->held_out == NULL)
-        return;
-    double share = g_ascii_strtod(options->held_out[0], &end);
-    if (options->held_out[1] == NULL && end != options->held_out[0] && *end == '\0' && share >= 0 &&
-        share < 1) {
-        options->held_share = share;
-        g_clear_pointer(&options->held_out, g_strfreev);
-        return;
+        return true;
+    const char *first = options->held_out[0];
+    double share = g_ascii_strtod(first, &end);
+    bool is_number = options->held_out[1] == NULL && end != first && *end == '\0';
+    bool is_share = is_number && share >= 0 && share < 1;
+    if (is_number && !is_share && !g_file_test(first, G_FILE_TEST_EXISTS))
+        return mtf_input_error(error, "--held-out %s: a share is at least 0 and below 1", first);
+    if (!is_share) {
+        expand_patterns(&options->held_out);
+        return true;
     }
-    expand_patterns(&options->held_out);
+    options->held_share = share;
+    g_clear_pointer(&options->held_out, g_strfreev);
+    return true;
 }
 
 static const MtfRunOptions standard = { .steps = STEPS_UNSAID,
@@ -211,9 +222,8 @@ static bool read_line(MtfRunOptions *options, const GOptionEntry *entries, int a
     spell_out_port(copy);
     g_autofree char **arguments = g_memdup2(copy, sizeof *copy * ((gsize)argc + 1));
     char **rest = arguments;
-    if (!mtf_command_line_read(&argc, &rest, entries, &usage, error))
+    if (!mtf_command_line_read(&argc, &rest, entries, &usage, error) || !read_data(options, error))
         return false;
-    default_data(options);
     options->plan = g_strdup(argc > 1 ? rest[1] : NULL);
     if (options->steps == STEPS_UNSAID)
         options->steps =
