@@ -242,6 +242,11 @@ static bool check_machine(const File *file, cJSON *report, GError **error) {
     return true;
 }
 
+static bool fail_dump(GError **error) {
+    return mtf_input_error(error, "--dump-after goes with a plan on one mesh, whose program passes "
+                                  "make (of a graph under a layout: meshtf-plan estimate)");
+}
+
 static bool check_file(const File *file, cJSON *report, GError **error) {
     static const struct {
         const char *key;
@@ -254,6 +259,8 @@ static bool check_file(const File *file, cJSON *report, GError **error) {
     MtfJson version;
     if (!mtf_json_object(&file->root, error))
         return false;
+    if (file->dump_after != NULL && !mtf_json_find(&file->root, "meshtf_plan", &version))
+        return fail_dump(error);
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++)
         if (mtf_json_find(&file->root, kinds[i].key, &version))
             return kinds[i].check(file, report, error);
@@ -278,6 +285,8 @@ static bool read_and_check(File *file, cJSON *report, GError **error) {
     gsize length;
     if (path == NULL)
         return false;
+    if (file->dump_after != NULL && (mtf_onnx_is_path(path) || mtf_is_preset(path)))
+        return fail_dump(error);
     if (mtf_onnx_is_path(path))
         return check_imported(file->import, "ONNX model", report, error);
     if (mtf_is_preset(path))

@@ -25,14 +25,6 @@ typedef struct {
     MtfCollective collective;
 } Query;
 
-static bool read_size(const char *text, int64_t *size, GError **error) {
-    guint64 value;
-    if (!g_ascii_string_to_unsigned(text, 10, 1, 1 << 20, &value, NULL))
-        return mtf_input_error(error, "\"%s\" is not a size between 1 and %d", text, 1 << 20);
-    *size = (int64_t)value;
-    return true;
-}
-
 typedef struct {
     const char *name;
     double scale;
@@ -91,8 +83,11 @@ static bool read_torus(const char *text, MtfNetwork *network, GError **error) {
     double ranks = 1;
     for (guint d = 0; d < count; d++) {
         MtfNetworkAxis *axis = &network->axis[d];
-        if (!read_size(sizes[d], &axis->size, error))
-            return false;
+        guint64 size;
+        if (!g_ascii_string_to_unsigned(sizes[d], 10, 1, 1 << 20, &size, NULL))
+            return mtf_input_error(error, "--torus \"%s\" is not sizes from 1 to %d like 8x4", text,
+                                   1 << 20);
+        axis->size = (int64_t)size;
         axis->wrap = axis->size > 2;
         axis->link = (int)d;
         ranks *= (double)axis->size;
@@ -150,10 +145,17 @@ static bool read_links(const Options *options, MtfNetwork *network, GError **err
            read_seconds("overhead", options->overhead, &network->message_seconds, error);
 }
 
+/* A machine's links are its own. */
 static bool read_machine(const Options *options, MtfNetwork *network, GError **error) {
+    if (options->bandwidth != NULL || options->latency != NULL || options->overhead != NULL ||
+        options->wrap != NULL)
+        return mtf_input_error(error, "--machine has links of its own: --bandwidth, --latency, "
+                                      "--overhead and --wrap go with --torus or --switch");
+    if (options->devices < 1)
+        return mtf_input_error(error,
+                               "--devices N is missing (how many of the machine's, at least 1)");
     g_autoptr(MtfMachine) machine = mtf_machine_load(options->machine, error);
-    return machine != NULL &&
-           mtf_machine_slice(machine, options->devices > 0 ? options->devices : 1, network, error);
+    return machine != NULL && mtf_machine_slice(machine, options->devices, network, error);
 }
 
 static bool read_switch(int64_t ranks, MtfNetwork *network, GError **error) {
@@ -172,6 +174,8 @@ static bool read_network(const Options *options, MtfNetwork *network, GError **e
         return mtf_input_error(error, "exactly one of --torus, --switch and --machine is needed");
     if (options->machine != NULL)
         return read_machine(options, network, error);
+    if (options->devices != 0)
+        return mtf_input_error(error, "--devices are those of --machine");
     if (options->torus != NULL ? !read_torus(options->torus, network, error)
                                : !read_switch(options->switch_ranks, network, error))
         return false;

@@ -22,6 +22,7 @@
 #include "layouts/graph/microbatches.h"
 #include "layouts/program/passes.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -324,7 +325,7 @@ static bool write_all(const Options *options, const MtfPlan *plan, GError **erro
         return mtf_report_child(options->output, options->report, error);
     g_autofree char *copy = g_build_filename(options->report, "plan.json", NULL);
     if (g_mkdir_with_parents(options->report, 0777) != 0)
-        return mtf_failure(error, "%s: cannot be made", options->report);
+        return mtf_failure(error, "%s: cannot be made: %s", options->report, g_strerror(errno));
     return mtf_plan_save(plan, copy, error) && mtf_report_child(copy, options->report, error);
 }
 

@@ -13,6 +13,7 @@
 #include "layouts/graph/microbatches.h"
 #include "layouts/pipeline/pipeline_delay.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -580,7 +581,7 @@ static bool write_pipeline(const MtfPipelinePlan *pipeline, const MtfSearchPipel
         return mtf_report_child(o->output, o->report, error);
     g_autofree char *copy = g_build_filename(o->report, "plan.json", NULL);
     if (g_mkdir_with_parents(o->report, 0777) != 0)
-        return mtf_failure(error, "%s: cannot be made", o->report);
+        return mtf_failure(error, "%s: cannot be made: %s", o->report, g_strerror(errno));
     return mtf_pipeline_plan_save(pipeline, copy, error) &&
            mtf_report_child(copy, o->report, error);
 }

@@ -158,7 +158,9 @@ static bool read_size(const char *text, char **name, int64_t *size, GError **err
     gint64 value = equals != NULL ? g_ascii_strtoll(equals + 1, &end, 10) : 0;
     if (equals == NULL || equals == text || end == equals + 1 || *end != '\0' || errno != 0 ||
         value < 1)
-        return mtf_input_error(error, "--dim \"%s\" must be NAME=SIZE, as in batch=512", text);
+        return mtf_input_error(
+            error, "--dim \"%s\" must be NAME=SIZE with a size of at least 1, as in batch=512",
+            text);
     *name = g_strndup(text, (gsize)(equals - text));
     *size = value;
     return true;

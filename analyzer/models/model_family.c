@@ -215,7 +215,11 @@ static bool set_number(const MtfModelParameter *parameter, const char *text,
                        MtfModelSettings *settings, GError **error) {
     char *rest;
     double value = g_ascii_strtod(text, &rest);
-    if (rest == text || *rest != '\0' || !(value >= parameter->low && value < parameter->high))
+    bool good = rest != text && *rest == '\0' && value >= parameter->low && value < parameter->high;
+    if (!good && isinf(parameter->high))
+        return mtf_input_error(error, "--%s: \"%s\" is not a number of at least %g",
+                               parameter->name, text, parameter->low);
+    if (!good)
         return mtf_input_error(error, "--%s: \"%s\" is not a number of at least %g and below %g",
                                parameter->name, text, parameter->low, parameter->high);
     G_STRUCT_MEMBER(double, settings, parameter->offset) = value;
@@ -243,14 +247,24 @@ static bool set_word(const MtfModelParameter *parameter, const char *text,
         }
     }
     g_autofree char *known = g_strjoinv(", ", (char **)parameter->words);
-    return mtf_input_error(error, "--%s: \"%s\" is not one of %s", parameter->name, text, known);
+    g_autofree char *hint = mtf_did_you_mean(text, parameter->words);
+    return mtf_input_error(error, "--%s: \"%s\" is not one of %s%s", parameter->name, text, known,
+                           hint);
+}
+
+static bool fail_parameter(const MtfModelFamily *family, const MtfModelParameter *parameter,
+                           GError **error) {
+    g_autofree char *own = g_strjoinv(", --", (char **)family->parameters);
+    return mtf_input_error(error,
+                           "family %s has no parameter --%s; it has --%s and those of the "
+                           "optimizer",
+                           family->name, parameter->name, own);
 }
 
 bool mtf_model_set(const MtfModelFamily *family, const MtfModelParameter *parameter,
                    const char *text, MtfModelSettings *settings, GError **error) {
     if (!mtf_model_has_parameter(family, parameter))
-        return mtf_input_error(error, "family %s has no parameter --%s", family->name,
-                               parameter->name);
+        return fail_parameter(family, parameter, error);
     switch (parameter->type) {
     case MTF_SETTING_INTEGER:
         return set_integer(family, parameter, text, settings, error);

@@ -60,23 +60,23 @@ static bool any_mesh_has(const Search *search, const char *axis) {
     return false;
 }
 
-static bool read_wish(const Search *search, const MtfMesh *mesh, const char *text, Wish *wish,
-                      GError **error) {
+static bool read_wish(const Search *search, const MtfMesh *mesh, const char *option,
+                      const char *text, Wish *wish, GError **error) {
     g_auto(GStrv) dims = NULL;
     g_auto(GStrv) axes = NULL;
-    if (!mtf_pairs_parse(text, "--pin or --forbid", &dims, &axes, error))
+    if (!mtf_pairs_parse(text, option, &dims, &axes, error))
         return false;
     if (dims[0] == NULL || dims[1] != NULL)
-        return mtf_input_error(error, "\"%s\" must be one DIMENSION:AXIS", text);
+        return mtf_input_error(error, "%s \"%s\" must be one DIMENSION:AXIS", option, text);
     wish->dim = mtf_graph_find_dimension(search->graph, dims[0]);
     wish->axis = mtf_mesh_axis(mesh, axes[0]);
     g_autofree char *hint = mtf_graph_dimension_hint(search->graph, dims[0]);
     if (wish->dim < 0)
-        return mtf_input_error(error, "\"%s\": the graph has no dimension \"%s\"%s", text, dims[0],
-                               hint);
+        return mtf_input_error(error, "%s \"%s\": the graph has no dimension \"%s\"%s", option,
+                               text, dims[0], hint);
     if (!any_mesh_has(search, axes[0]))
-        return mtf_input_error(error, "\"%s\": no mesh that is searched has an axis \"%s\"", text,
-                               axes[0]);
+        return mtf_input_error(error, "%s \"%s\": no mesh that is searched has an axis \"%s\"",
+                               option, text, axes[0]);
     return true;
 }
 
@@ -86,7 +86,7 @@ static bool apply_pins(const Search *search, const MtfMesh *mesh, unsigned *allo
     const char *const *pins = search->options->pins;
     for (int i = 0; pins != NULL && pins[i] != NULL; i++) {
         Wish wish;
-        if (!read_wish(search, mesh, pins[i], &wish, error))
+        if (!read_wish(search, mesh, "--pin", pins[i], &wish, error))
             return false;
         if (wish.axis < 0) {
             *possible = false;
@@ -94,7 +94,7 @@ static bool apply_pins(const Search *search, const MtfMesh *mesh, unsigned *allo
         }
         allowed[wish.dim] &= 2U << wish.axis;
         if (allowed[wish.dim] == 0)
-            return mtf_input_error(error, "\"%s\" contradicts another pin of that dimension",
+            return mtf_input_error(error, "--pin \"%s\" contradicts another pin of that dimension",
                                    pins[i]);
     }
     return true;
@@ -105,13 +105,13 @@ static bool apply_forbids(const Search *search, const MtfMesh *mesh, unsigned *a
     const char *const *forbids = search->options->forbids;
     for (int i = 0; forbids != NULL && forbids[i] != NULL; i++) {
         Wish wish;
-        if (!read_wish(search, mesh, forbids[i], &wish, error))
+        if (!read_wish(search, mesh, "--forbid", forbids[i], &wish, error))
             return false;
         if (wish.axis < 0)
             continue;
         allowed[wish.dim] &= ~(2U << wish.axis);
         if (allowed[wish.dim] == 0)
-            return mtf_input_error(error, "\"%s\" forbids what is pinned", forbids[i]);
+            return mtf_input_error(error, "--forbid \"%s\" forbids what is pinned", forbids[i]);
     }
     return true;
 }

@@ -5,6 +5,7 @@
 #include "cost/collectives/measured_collective.h"
 #include "cost/collectives/nccl_collective.h"
 #include "layouts/base/error.h"
+#include "layouts/base/nearest_name.h"
 
 #include <math.h>
 #include <string.h>
@@ -249,15 +250,14 @@ static char *bare_name(const MtfNetwork *network, const char *name, MtfCollectiv
 
 static bool fail_unknown(const MtfNetwork *network, MtfCollectiveKind kind, const char *name,
                          GError **error) {
-    GString *known = g_string_new(NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
     const MtfCollectiveAlgorithm *algorithm;
     Walk walk = { 0 };
     while ((algorithm = next_algorithm(&walk, network, kind)) != NULL)
-        g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", algorithm->name);
-    mtf_input_error(error, "\"%s\" is not an algorithm for %s here (%s)", name,
-                    mtf_collective_kind_name(kind), known->str);
-    g_string_free(known, TRUE);
-    return false;
+        g_ptr_array_add(names, (gpointer)algorithm->name);
+    g_autofree char *known = mtf_there_are(name, names);
+    return mtf_input_error(error, "\"%s\" is not an algorithm for %s here%s", name,
+                           mtf_collective_kind_name(kind), known);
 }
 
 bool mtf_collective_named(const MtfNetwork *network, MtfCollective *collective, const char *name,

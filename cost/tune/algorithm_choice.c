@@ -4,6 +4,7 @@
 #include "cost/collectives/measured_collective.h"
 #include "cost/price/exchange_price.h"
 #include "layouts/base/error.h"
+#include "layouts/base/nearest_name.h"
 #include "layouts/program/algorithm_list.h"
 #include "layouts/program/collective_messages.h"
 
@@ -25,10 +26,13 @@ bool mtf_algorithm_choice_check(const char *wanted, GError **error) {
     if (wanted == NULL || strcmp(wanted, "auto") == 0 || parse_random(wanted, &seed) ||
         mtf_exchange_algorithm_find(wanted) >= 0)
         return true;
-    g_autoptr(GString) names = g_string_new("auto, random");
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    g_ptr_array_add(names, (gpointer) "auto");
+    g_ptr_array_add(names, (gpointer) "random");
     for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++)
-        g_string_append_printf(names, ", %s", mtf_exchange_algorithm_name((MtfExchangeAlgorithm)a));
-    return mtf_input_error(error, "--collectives %s: there are %s", wanted, names->str);
+        g_ptr_array_add(names, (gpointer)mtf_exchange_algorithm_name((MtfExchangeAlgorithm)a));
+    g_autofree char *known = mtf_there_are(wanted, names);
+    return mtf_input_error(error, "--collectives: no algorithm is called \"%s\"%s", wanted, known);
 }
 
 /* A measured algorithm must win by this over going directly: calls of one kind differ by as much from

@@ -64,9 +64,11 @@ static bool fail_option(const GError *cause, const GOptionEntry *entries, GError
         g_autofree char *name = g_strndup(dashes + 2, strcspn(dashes + 2, "= "));
         nearest = mtf_nearest_name(name, (const char *const *)names->pdata);
     }
+    g_auto(GStrv) around = g_strsplit(cause->message, "double value", 2); /* as C calls a number */
+    g_autofree char *sentence = g_strjoinv("number", around);
     if (nearest == NULL)
-        return mtf_input_error(error, "%s (see --help)", cause->message);
-    return mtf_input_error(error, "%s (did you mean --%s? see --help)", cause->message, nearest);
+        return mtf_input_error(error, "%s (see --help)", sentence);
+    return mtf_input_error(error, "%s (did you mean --%s? see --help)", sentence, nearest);
 }
 
 /* GLib takes "--even=no" for --even. */
@@ -106,8 +108,9 @@ bool mtf_command_line_read(int *argc, char ***argv, const GOptionEntry *entries,
         return mtf_input_error(error, "an argument is missing: the usage is %s %s", g_get_prgname(),
                                usage->arguments);
     if (given > usage->high)
-        return mtf_input_error(error, "argument \"%s\" is one too many: the usage is %s %s",
-                               (*argv)[usage->high + 1], g_get_prgname(), usage->arguments);
+        return mtf_input_error(error, "argument \"%s\" is one too many: the usage is %s%s%s",
+                               (*argv)[usage->high + 1], g_get_prgname(),
+                               *usage->arguments != '\0' ? " " : "", usage->arguments);
     return true;
 }
 

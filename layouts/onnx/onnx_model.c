@@ -3,7 +3,9 @@
 
 #include "layouts/base/error.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What reading needs to know of the file. */
 typedef struct {
@@ -402,6 +404,10 @@ MtfOnnxModel *mtf_onnx_model_parse(const char *path, const uint8_t *bytes, gsize
 MtfOnnxModel *mtf_onnx_model_load(const char *path, GError **error) {
     g_autoptr(MtfOnnxModel) model = new_model(path);
     GError *cause = NULL;
+    if (access(path, R_OK) != 0) {
+        mtf_input_error(error, "%s: cannot be opened: %s", path, g_strerror(errno));
+        return NULL;
+    }
     model->map = g_mapped_file_new(path, FALSE, &cause);
     if (model->map == NULL) {
         mtf_input_error(error, "%s cannot be read: %s", path, cause->message);

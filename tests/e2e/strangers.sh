@@ -64,5 +64,22 @@ refused 'is no pipeline schedule (did you mean "1f1b"?); there are gpipe, 1f1b,'
 refused 'is not a family of models (did you mean "resnet"?); there are' model resnte
 refused '"resnet50" is a preset of the family resnet: give resnet --preset resnet-50' model resnet50
 refused '"heads" of 4 in "layer/0/wq" does not divide by 3: search again with --even' export "$work/thirds.json" --to megatron
+printf '{"meshtf_graph": 1, "name": "g", "dimensons": {"b": 4}, "operations": []}' >"$work/keys.json"
+jq '.device.flops.bf61 = .device.flops.bf16' layouts/library/machines/a100.json >"$work/types.json"
+refused 'unknown key "dimensons" (did you mean "dimensions"? known here:' check "$work/keys.json"
+refused "there are f64, f32, bf16" check "$work/types.json"
+refused "--dump-after goes with a plan" check mlp --dump-after lower
+refused "--devices N is missing" collective allreduce --machine h100 --bytes 1MiB
+refused "--machine has links of its own" collective allreduce --machine h100 --devices 8 --bytes 1MiB --bandwidth 1e9
+refused '--torus "8x" is not sizes' collective allreduce --torus 8x --bytes 1MiB --bandwidth 1e9
+refused '"ringg" is not an algorithm for allreduce here (did you mean "ring"?)' collective allreduce --torus 8 --bytes 1MiB --bandwidth 1e9 --algorithm ringg
+refused 'no algorithm is called "ringg" (did you mean "ring"?)' search mlp --devices 4 --collectives ringg
+refused '(did you mean "cosine"?)' model mlp --schedule cosin -o "$work/g.json"
+refused '"-1" is not a number of at least 0' model mlp --rate -1 -o "$work/g.json"
+refused "it has --layers, --batch" model mlp --heads 4 -o "$work/g.json"
+refused "nosuch.onnx: cannot be opened: No such file" import nosuch.onnx -o "$work/g.json"
+refused "with a size of at least 1" search mlp --devices 4 --dim batch=0
+refused '--forbid "btch:all": the graph has no dimension' search mlp --devices 4 --forbid btch:all
+refused "Cannot parse number" search mlp --devices 4 --gap 5%
 refused "auto, always or never" search gpt-small --devices 4 --uniform yes
 done_testing

@@ -635,7 +635,10 @@ static void expect_refused(const char *family_name, const char *parameter_name, 
 
 static void wrong_values_are_errors(void **state) {
     (void)state;
-    expect_refused("mlp", "heads", "4", "family mlp has no parameter --heads");
+    expect_refused(
+        "mlp", "heads", "4",
+        "family mlp has no parameter --heads; it has --layers, --batch, --features, --hidden, "
+        "--outputs, --biases, --dropout, --activation and those of the optimizer");
     expect_refused("gpt", "heads", "four",
                    "--heads: \"four\" is not a whole number from 1 to 1000000000");
     expect_refused("gpt", "heads", "0",
