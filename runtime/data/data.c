@@ -196,17 +196,20 @@ static bool count_outputs(const MtfGraph *graph, int tensor, int64_t *outputs, G
 typedef struct {
     int64_t features, targets, labels, classes, categories; /* 0 = none */
     int64_t most;                                           /* outputs of the teacher */
+    int64_t batch;                                          /* of a step */
 } Example;
 
 /* Files have the features of all inputs; generated ones begin alike and go on to the longest input. */
 static bool describe_example(const MtfGraph *graph, bool of_files, Example *example,
                              GError **error) {
-    *example = (Example){ .most = 1 };
+    *example = (Example){ .most = 1, .batch = 1 };
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
         int64_t outputs = 1, size = mtf_data_example_size(graph, t);
         if (tensor->source != MTF_SOURCE_INPUT)
             continue;
+        if (tensor->shape.rank > 0)
+            example->batch = MAX(example->batch, mtf_graph_step_size(graph, tensor->shape.dims[0]));
         if (mtf_feed_is_features(tensor->feed))
             example->features = of_files ? example->features + size : MAX(example->features, size);
         if (!count_outputs(graph, t, &outputs, error))
@@ -241,7 +244,7 @@ static bool open_examples(MtfData *data, const MtfDataSettings *settings, GError
     if (!describe_example(data->graph, settings->files != NULL, &example, error))
         return false;
     if (settings->files == NULL) {
-        data->teacher = mtf_teacher_new(example.features, example.most, data->seed);
+        data->teacher = mtf_teacher_new(example.features, example.most, example.batch, data->seed);
         return true;
     }
     g_autoptr(GArray) inputs = feature_inputs(data->graph);

@@ -4,6 +4,7 @@
 #include "runtime/kernels/base/slice.h"
 
 #include <math.h>
+#include <string.h>
 
 /* "Steps" of held out examples that are generated: none of training comes this far. */
 #define HELD_STEPS (INT64_C(1) << 60)
@@ -16,7 +17,11 @@ typedef struct {
     int64_t classes; /* of labels and categories */
     int64_t column;  /* the first of its categories or features in a file */
     int64_t places;  /* of one example */
+    int64_t end;     /* examples of the slice end before it */
 } Filling;
+
+/* Values are made so many at a time. */
+#define VALUES 256
 
 /* Drawn from all that its table has. */
 static double drawn_category(const Filling *filling, int64_t example, int64_t place) {
@@ -47,14 +52,14 @@ static double category_at(const Filling *filling, int64_t example, int64_t place
 
 /* The example's class; or where each place has one, it is generated from the feature there: its
  * range in as many equal parts. */
-static double label_at(const Filling *filling, int64_t example, int64_t place) {
+static double label_at(const Filling *filling, int64_t place) {
     const MtfData *data = filling->data;
     if (data->examples != NULL)
         return mtf_examples_label(data->examples, place);
     if (filling->places == 1)
         return (double)mtf_teacher_label(data->teacher, filling->classes);
-    int64_t features = mtf_teacher_features(data->teacher);
-    double x = mtf_teacher_feature(data->teacher, filling->step, example, place % features);
+    int64_t features = mtf_teacher_n_features(data->teacher);
+    double x = mtf_teacher_features(data->teacher)[place % features];
     return floor((x / sqrt(3) + 1) / 2 * (double)filling->classes);
 }
 
@@ -100,17 +105,28 @@ static double value_at(const Filling *filling, int64_t example, int64_t place) {
     case MTF_FEED_NEXT_TOKENS:
         return mtf_tokens_get(data->tokens, place + 1);
     case MTF_FEED_FEATURES:
-        return data->examples != NULL
-                   ? mtf_examples_feature(data->examples, filling->column + place)
-                   : mtf_teacher_feature(data->teacher, filling->step, example, place);
+        return mtf_examples_feature(data->examples, filling->column + place);
     case MTF_FEED_TARGETS:
-        return data->examples != NULL ? mtf_examples_target(data->examples, place)
-                                      : mtf_teacher_target(data->teacher, place);
+        return mtf_examples_target(data->examples, place);
     case MTF_FEED_LABELS:
-        return label_at(filling, example, place);
+        return label_at(filling, place);
     default:
         return 1;
     }
+}
+
+/* `n` values of the example that was loaded last, from `place` on. */
+static void make_values(const Filling *filling, int64_t example, int64_t place, int64_t n,
+                        double *values) {
+    MtfFeed feed = filling->tensor->feed;
+    MtfTeacher *teacher = filling->data->teacher;
+    if (teacher != NULL && feed == MTF_FEED_FEATURES)
+        memcpy(values, mtf_teacher_features(teacher) + place, (size_t)n * sizeof *values);
+    else if (teacher != NULL && feed == MTF_FEED_TARGETS)
+        memcpy(values, mtf_teacher_targets(teacher) + place, (size_t)n * sizeof *values);
+    else
+        for (int64_t i = 0; i < n; i++)
+            values[i] = value_at(filling, example, place + i);
 }
 
 static bool load_tokens(const Filling *filling, int64_t example, GError **error) {
@@ -148,28 +164,44 @@ static bool load_example(const Filling *filling, int64_t example, GError **error
     if (filling->data->examples != NULL &&
         (mtf_feed_is_features(feed) || mtf_feed_is_taught(feed) || mtf_feed_is_category(feed)))
         return load_features(filling, example, error);
-    if (mtf_feed_is_taught(feed))
-        mtf_teacher_load(filling->data->teacher, filling->step, example);
+    if (filling->data->teacher != NULL && (mtf_feed_is_features(feed) || mtf_feed_is_taught(feed)))
+        mtf_teacher_show(filling->data->teacher, filling->step, example, filling->end - example);
     return true;
 }
 
 /* Elements from `position` on that lie side by side in the whole tensor too. `loaded` is the
- * example that value_at answers for. */
+ * example that values are made of. */
 static bool fill_run(const Filling *filling, const MtfOperand *slice, int64_t position, int64_t n,
                      int64_t *loaded, GError **error) {
     int64_t index = mtf_slice_global_index(slice, position);
     int64_t example = index / filling->places, place = index % filling->places;
-    for (int64_t i = 0; i < n; i++) {
+    double values[VALUES];
+    for (int64_t i = 0, count; i < n; i += count) {
         if (example != *loaded && !load_example(filling, example, error))
             return false;
         *loaded = example;
-        mtf_slice_set(slice, position + i, value_at(filling, example, place));
-        if (++place == filling->places) {
+        count = MIN(MIN(n - i, filling->places - place), VALUES);
+        make_values(filling, example, place, count, values);
+        mtf_slice_set_run(slice, position + i, count, values);
+        place += count;
+        if (place == filling->places) {
             place = 0;
             example++;
         }
     }
     return true;
+}
+
+/* How many elements of a slice lie side by side in the whole tensor at least: its last dimensions,
+ * from the first of which not all is in it; none turns within a run. */
+static int64_t run_length(const MtfOperand *slice) {
+    int i = slice->rank - 1;
+    int64_t run = i >= 0 ? slice->size[i] : 1;
+    for (; i > 0 && slice->begin[i] == 0 && slice->size[i] == slice->global[i] &&
+           slice->begin[i - 1] + slice->size[i - 1] <= slice->global[i - 1];
+         i--)
+        run *= slice->size[i - 1];
+    return run;
 }
 
 bool mtf_data_fill(MtfData *data, int tensor, int64_t step, const MtfOperand *slice,
@@ -178,13 +210,14 @@ bool mtf_data_fill(MtfData *data, int tensor, int64_t step, const MtfOperand *sl
                         .tensor = mtf_graph_tensor(data->graph, tensor),
                         .step =
                             step + (data->held_out && mtf_data_is_generated(data) ? HELD_STEPS : 0),
-                        .places = mtf_data_example_size(data->graph, tensor) };
+                        .places = mtf_data_example_size(data->graph, tensor),
+                        .end = slice->rank > 0 ? slice->begin[0] + slice->size[0] : 1 };
     if (mtf_feed_is_category(filling.tensor->feed) || mtf_feed_is_features(filling.tensor->feed))
         filling.column = first_column(data->graph, filling.tensor);
     if (filling.tensor->feed == MTF_FEED_LABELS || filling.tensor->feed == MTF_FEED_CATEGORIES)
         filling.classes = mtf_data_id_bound(data->graph, tensor);
     int64_t elements = mtf_slice_elements(slice);
-    int64_t run = slice->rank > 0 ? slice->size[slice->rank - 1] : 1;
+    int64_t run = run_length(slice);
     int64_t loaded = -1;
     for (int64_t i = 0; i < elements; i += run)
         if (!fill_run(&filling, slice, i, run, &loaded, error))

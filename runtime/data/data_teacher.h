@@ -15,18 +15,22 @@
 
 typedef struct MtfTeacher MtfTeacher;
 
-/* For examples of `features` features and at most `outputs` outputs. */
-MtfTeacher *mtf_teacher_new(int64_t features, int64_t outputs, uint64_t seed);
+/* For examples of `features` features and at most `outputs` outputs, of which a step has `batch`. */
+MtfTeacher *mtf_teacher_new(int64_t features, int64_t outputs, int64_t batch, uint64_t seed);
 void mtf_teacher_free(MtfTeacher *teacher);
 
-/* Feature `place` of an example of a step: uniform with mean 0 and variance 1. */
-int64_t mtf_teacher_features(const MtfTeacher *teacher);
-double mtf_teacher_feature(MtfTeacher *teacher, int64_t step, int64_t example, int64_t place);
+/* Shows the teacher `example` of a step, the first of `n` that are asked about in turn: it draws some at a time, and
+ * remembers what it makes of each until it sees that example of another step. */
+void mtf_teacher_show(MtfTeacher *teacher, int64_t step, int64_t example, int64_t n);
 
-/* Shows the teacher an example; then what it says of it: output `place`, and the place of the
- * largest of the first `outputs` outputs (the first of equals). */
-void mtf_teacher_load(MtfTeacher *teacher, int64_t step, int64_t example);
-double mtf_teacher_target(const MtfTeacher *teacher, int64_t place);
-int64_t mtf_teacher_label(const MtfTeacher *teacher, int64_t outputs);
+/* How many features an example has, and those of this one, uniform with mean 0 and variance 1: the teacher's, and
+ * good until the next example is shown. */
+int64_t mtf_teacher_n_features(const MtfTeacher *teacher);
+const double *mtf_teacher_features(MtfTeacher *teacher);
+
+/* What the teacher says of it, all outputs, as good for as long; and the place of the largest of the first `outputs`
+ * (the first of equals). */
+const double *mtf_teacher_targets(MtfTeacher *teacher);
+int64_t mtf_teacher_label(MtfTeacher *teacher, int64_t outputs);
 
 #endif

@@ -2,6 +2,7 @@
 #include "runtime/kernels/base/slice.h"
 
 #include "runtime/kernels/base/kernel_bfloat16.h"
+#include "runtime/kernels/base/kernel_math.h"
 
 #include <math.h>
 
@@ -85,4 +86,18 @@ void mtf_slice_set(const MtfOperand *slice, int64_t position, double value) {
     default:
         ((int32_t *)slice->data)[position] = to_int32(value);
     }
+}
+
+MTF_EACH_VECTOR_UNIT static void set_floats(float *to, int64_t n, const double *values) {
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (float)values[i];
+}
+
+void mtf_slice_set_run(const MtfOperand *slice, int64_t position, int64_t n, const double *values) {
+    if (slice->dtype == MTF_F32) {
+        set_floats((float *)slice->data + position, n, values);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        mtf_slice_set(slice, position + i, values[i]);
 }

@@ -19,4 +19,7 @@ int64_t mtf_slice_global_index(const MtfOperand *slice, int64_t position);
 double mtf_slice_get(const MtfOperand *slice, int64_t position);
 void mtf_slice_set(const MtfOperand *slice, int64_t position, double value);
 
+/* The same of the n elements from `position` on. */
+void mtf_slice_set_run(const MtfOperand *slice, int64_t position, int64_t n, const double *values);
+
 #endif

@@ -2,6 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/base/error.h"
+#include "layouts/graph/random.h"
 #include "runtime/data/data.h"
 #include "tests/support/cases/parse_graph.h"
 
@@ -222,6 +223,61 @@ static void generated_features_have_mean_0_and_variance_1(void **state) {
 }
 
 /* As where a network reads observations and, beside them, a number for each. */
+/* The teacher as its header writes it: weight i, j of a matrix of n columns is normal number i n + j of its
+ * stream over the root of n. */
+static double plain_target(const double *x, int output) {
+    MtfRandom in = mtf_random_stream(0x7ea0c4e5, "teacher/in", 0);
+    MtfRandom out = mtf_random_stream(0x7ea0c4e5, "teacher/out", 0);
+    double y = 0;
+    for (int h = 0; h < 8; h++) {
+        double sum = 0;
+        for (int f = 0; f < FEATURES; f++)
+            sum += mtf_random_normal(&in, h * FEATURES + f) / sqrt(FEATURES) * x[f];
+        y += mtf_random_normal(&out, output * 8 + h) / sqrt(8) * tanh(sum);
+    }
+    return y;
+}
+
+static void plain_features(uint64_t seed, int64_t step, int example, double *x) {
+    MtfRandom random = mtf_random_stream(seed, "data/features", (uint64_t)step);
+    for (int f = 0; f < FEATURES; f++)
+        x[f] = (2 * mtf_random_uniform(&random, example * FEATURES + f) - 1) * sqrt(3);
+}
+
+/* Rows and columns of an input of the network against the plain ones. */
+static void check_slice(MtfData *data, int tensor, int64_t step, MtfRange rows, MtfRange columns) {
+    const int64_t global[2] = { BATCH, tensor == 0 ? FEATURES : OUTPUTS };
+    double values[BATCH * FEATURES], x[FEATURES];
+    MtfOperand slice = slice_of(values, MTF_F64, rows, columns, global);
+    assert_true(mtf_data_fill(data, tensor, step, &slice, NULL));
+    const double *value = values;
+    for (int b = (int)rows.begin; b < rows.end; b++) {
+        plain_features(5, step, b, x);
+        for (int i = (int)columns.begin; i < columns.end; i++, value++) {
+            double expected = tensor == 0 ? x[i] : plain_target(x, i);
+            assert_true(fabs(*value - expected) <= 1e-14 * fabs(expected));
+        }
+    }
+}
+
+/* Examples are drawn some at a time: whatever was asked before, a slice is the same. */
+static void generated_slices_are_the_plain_teachers_in_any_order(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mlp_graph();
+    g_autoptr(MtfData) data = mtf_data_open(graph, NULL, 5, NULL);
+    uint32_t draw = 1;
+    for (int trial = 0; trial < 300; trial++) {
+        draw = draw * 1664525u + 1013904223u;
+        int tensor = (int)(draw >> 31), first = draw >> 28 & 3, begin = draw >> 26 & 1;
+        int more = draw >> 22 & 3, wider = draw >> 20 & 1;
+        MtfRange rows = { first, MIN(first + 1 + more, BATCH) };
+        MtfRange columns = { begin, begin + 1 + wider };
+        check_slice(data, tensor, 1 + (draw >> 18 & 1), rows, columns);
+        check_slice(data, tensor, 1 + (draw >> 18 & 1), (MtfRange){ 0, BATCH },
+                    (MtfRange){ 0, tensor == 0 ? FEATURES : OUTPUTS });
+    }
+}
+
 static void inputs_of_fewer_features_have_the_first_of_them(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = mlp_graph();
@@ -334,6 +390,7 @@ int main(void) {
         cmocka_unit_test(a_byte_beyond_the_vocabulary_is_bad_input),
         cmocka_unit_test(a_text_for_a_model_of_examples_is_bad_input),
         cmocka_unit_test(generated_features_have_mean_0_and_variance_1),
+        cmocka_unit_test(generated_slices_are_the_plain_teachers_in_any_order),
         cmocka_unit_test(inputs_of_fewer_features_have_the_first_of_them),
         cmocka_unit_test(labels_name_the_largest_target_and_every_class_occurs),
         cmocka_unit_test(labels_compared_with_a_range_have_its_classes),
