@@ -493,8 +493,21 @@ static void narrow_ids(MtfComposite *c, int *inputs) {
     }
 }
 
+/* What the graph's author calls so keeps its name; a part of a composite before it gets another. */
+static void claim_name(Expansion *e, int t) {
+    int other = mtf_graph_find_tensor(e->b.graph, mtf_graph_tensor(e->from, t)->name);
+    if (other < 0)
+        return;
+    const MtfOperation *part =
+        mtf_graph_operation(e->b.graph, mtf_graph_tensor(e->b.graph, other)->producer);
+    g_autofree char *name = g_strdup(part->name);
+    mtf_build_rename(&e->b, part->outputs[0], name);
+}
+
 static void expand_operation(Expansion *e, const MtfOperation *op) {
     g_autofree int *inputs = g_new(int, op->n_inputs + LEAST_INPUTS);
+    for (int k = 0; k < op->n_outputs; k++)
+        claim_name(e, op->outputs[k]);
     for (int k = 0; k < op->n_inputs + LEAST_INPUTS; k++)
         inputs[k] = k < op->n_inputs ? e->tensors[op->inputs[k]] : -1;
     MtfComposite c = { .b = &e->b,
@@ -529,10 +542,12 @@ static void copy_tensor(Expansion *e, int t) {
     const MtfTensor *tensor = mtf_graph_tensor(e->from, t);
     switch (tensor->source) {
     case MTF_SOURCE_INPUT:
+        claim_name(e, t);
         e->tensors[t] = mtf_graph_add_input(e->b.graph, tensor->name, &tensor->shape, tensor->dtype,
                                             tensor->feed, &e->b.error);
         return;
     case MTF_SOURCE_VARIABLE:
+        claim_name(e, t);
         e->tensors[t] = mtf_build_variable_like(&e->b, tensor);
         return;
     case MTF_SOURCE_OPERATION:

@@ -21,7 +21,7 @@
 #include "layouts/graph/graph.h"
 
 /* A new graph without composites and without einsums of more than two operands; everything else is
- * copied. Fails with a bad-input error when an intermediate's name is taken. */
+ * copied. Where an intermediate would be called as something of the graph is, it is called NAME_2. */
 MtfGraph *mtf_expand(const MtfGraph *graph, GError **error);
 
 #endif

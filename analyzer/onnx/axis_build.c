@@ -87,10 +87,8 @@ static int fresh_dimension(Build *b, int like) {
 }
 
 static int rename_one(Build *b, int tensor, int from, int to) {
-    g_autofree char *wanted =
-        g_strconcat(mtf_graph_tensor(b->to, tensor)->name, "/",
-                    to >= 0 ? mtf_graph_dimension(b->to, to)->name : "", NULL);
-    g_autofree char *name = unique_tensor_name(b->to, wanted);
+    g_autofree char *name = g_strconcat(mtf_graph_tensor(b->to, tensor)->name, "/",
+                                        to >= 0 ? mtf_graph_dimension(b->to, to)->name : "", NULL);
     b->builder.attributes.from = from;
     b->builder.attributes.to = to;
     return MTF_BUILD(&b->builder, MTF_OP_RENAME, name, NULL, tensor);
@@ -229,7 +227,7 @@ static void build_operation(Build *b, const MtfAxisOperation *operation) {
     for (guint k = 0; k < list->len; k++)
         inputs[k] = input_of(b, &g_array_index(list, MtfAxisInput, k));
     MtfShape shape = shape_of(b, &operation->shape);
-    g_autofree char *name = unique_tensor_name(b->to, operation->name);
+    g_autofree char *name = legal_name(operation->name);
     b->builder.loop = built_loop(b, loop_of(b, operation));
     b->builder.attributes = attributes_of(b, operation);
     b->builder.has_dtype = operation->has_dtype;

@@ -1,15 +1,35 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/building/builder.h"
 
-#include "layouts/base/error.h"
-
 MtfBuilder mtf_builder(MtfGraph *graph, MtfPhase phase) {
     return (MtfBuilder){ .graph = graph, .phase = phase, .attributes = MTF_NO_ATTRIBUTES };
 }
 
+/* Whether an operation cannot be called so, since its result or a further one would have another's name. */
+static bool is_taken(const MtfGraph *graph, int kind, const char *name) {
+    bool taken = mtf_graph_find_tensor(graph, name) >= 0;
+    for (int k = 1; k < MTF_MAX_OUTPUTS && mtf_operation_row(kind)->suffixes[k] != NULL && !taken;
+         k++) {
+        g_autofree char *further =
+            g_strdup_printf("%s/%s", name, mtf_operation_row(kind)->suffixes[k]);
+        taken = mtf_graph_find_tensor(graph, further) >= 0;
+    }
+    return taken;
+}
+
+char *mtf_build_free_name(const MtfGraph *graph, int kind, const char *name) {
+    char *found = g_strdup(name);
+    for (int i = 2; is_taken(graph, kind, found); i++) {
+        g_free(found);
+        found = g_strdup_printf("%s_%d", name, i);
+    }
+    return found;
+}
+
 int mtf_build(MtfBuilder *builder, int kind, const char *name, const MtfShape *shape, int n_inputs,
               const int *inputs) {
-    MtfNewOperation operation = { .name = name,
+    g_autofree char *free_name = mtf_build_free_name(builder->graph, kind, name);
+    MtfNewOperation operation = { .name = free_name,
                                   .kind = kind,
                                   .phase = builder->phase,
                                   .stage = builder->stage,
@@ -197,11 +217,10 @@ int mtf_build_variable_like(MtfBuilder *builder, const MtfTensor *variable) {
 void mtf_build_rename(MtfBuilder *builder, int tensor, const char *name) {
     if (builder->error != NULL)
         return;
-    if (mtf_graph_find_tensor(builder->graph, name) >= 0) {
-        mtf_input_error(&builder->error, "the name \"%s\" is given to two tensors", name);
-        return;
-    }
-    mtf_graph_rename(builder->graph, tensor, name);
+    int producer = mtf_graph_tensor(builder->graph, tensor)->producer;
+    int kind = mtf_graph_operation(builder->graph, producer)->kind;
+    g_autofree char *free_name = mtf_build_free_name(builder->graph, kind, name);
+    mtf_graph_rename(builder->graph, tensor, free_name);
 }
 
 bool mtf_builder_end(MtfBuilder *builder, GError **error) {

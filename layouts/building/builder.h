@@ -31,7 +31,12 @@ typedef struct {
 /* Appends operations of a phase to the graph, which must outlive it. */
 MtfBuilder mtf_builder(MtfGraph *graph, MtfPhase phase);
 
-/* Appends an operation and returns its first output. `shape` NULL: what the row infers. */
+/* `name`, or NAME_2, NAME_3, … where what an operation of this kind results in would have a name that is taken.
+ * Free with g_free. */
+char *mtf_build_free_name(const MtfGraph *graph, int kind, const char *name);
+
+/* Appends an operation and returns its first output. `shape` NULL: what the row infers. A name that is taken,
+ * by the graph's author or another formula, becomes a free one. */
 int mtf_build(MtfBuilder *builder, int kind, const char *name, const MtfShape *shape, int n_inputs,
               const int *inputs);
 
@@ -60,7 +65,7 @@ int mtf_build_variable(MtfBuilder *builder, const char *name, const MtfShape *sh
 /* A variable as another graph has it. */
 int mtf_build_variable_like(MtfBuilder *builder, const MtfTensor *variable);
 
-/* Gives the operation that makes `tensor`, its first output, another name. */
+/* Gives the operation that makes `tensor`, its first output, another name, or a free one like it. */
 void mtf_build_rename(MtfBuilder *builder, int tensor, const char *name);
 
 /* Hands the first error, if there was one, to `error`; true when there was none. */

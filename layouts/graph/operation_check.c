@@ -203,8 +203,11 @@ static bool infer_dims(const Check *check, MtfShape *shape, bool *inferred, GErr
     case MTF_DIMS_WITHOUT:
     case MTF_DIMS_WITH:
         return loop_dims(check, shape, error);
-    case MTF_DIMS_RESHAPED:
     case MTF_DIMS_SUBSET:
+        if (check->operation->attributes.dimension >= 0)
+            return loop_dims(check, shape, error);
+        break;
+    case MTF_DIMS_RESHAPED:
     case MTF_DIMS_SUPERSET:
     case MTF_DIMS_PERMUTED:
     case MTF_DIMS_NEW:
@@ -236,7 +239,8 @@ static bool infer_shape(const Check *check, MtfShape *shape, GError **error) {
         return false;
     if (given == NULL)
         return inferred || fail(check, error, "\"dims\" is missing");
-    if (inferred && check->row->dims != MTF_DIMS_UNION && !mtf_shape_equal(given, shape))
+    bool ordered = check->row->dims != MTF_DIMS_UNION && check->row->dims != MTF_DIMS_SUBSET;
+    if (inferred && ordered && !mtf_shape_equal(given, shape))
         return fail(check, error, "its dims are not those that follow from its inputs");
     *shape = *given;
     return check_given(check, given, error);

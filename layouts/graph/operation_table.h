@@ -308,9 +308,9 @@ typedef enum {
 
 /* How the first output's dimensions follow from the inputs'. */
 typedef enum {
-    MTF_DIMS_FIRST,  /* those of input 0 */
-    MTF_DIMS_UNION,  /* all of the inputs', in order of appearance; may be given in another order */
-    MTF_DIMS_SUBSET, /* given: some of the inputs' dimensions */
+    MTF_DIMS_FIRST, /* those of input 0 */
+    MTF_DIMS_UNION, /* all of the inputs', in order of appearance; may be given in another order */
+    MTF_DIMS_SUBSET, /* given: some of the inputs' dimensions; or those of input 0 without `dimension` */
     MTF_DIMS_SUPERSET, /* given: all of the inputs' dimensions and perhaps more */
     MTF_DIMS_PERMUTED, /* given: those of input 0 in another order */
     MTF_DIMS_RENAMED,  /* those of input 0 with `from` replaced by `to` */

@@ -464,7 +464,10 @@ static bool find_input(const MtfLinker *linker, const Frame *frame, int *tensor,
                        GError **error) {
     const Declaration *d = declaration_at(linker, frame->declaration);
     const char *given = d->text->inputs[frame->n];
-    const char *name = follow(linker, outer_name(linker, d->scope, given));
+    /* What a loop reads of "x" may be called so inside. */
+    bool outside = mtf_operation_row(d->text->kind)->loop == MTF_LOOP_SLICES &&
+                   strcmp(given, d->text->name) == 0;
+    const char *name = follow(linker, outside ? given : outer_name(linker, d->scope, given));
     *tensor = name == NULL ? -1 : mtf_graph_find_tensor(linker->graph, name);
     if (*tensor >= 0)
         return true;

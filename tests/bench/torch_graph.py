@@ -76,7 +76,13 @@ BINARY = {
 def unrolled(graph):
     """A graph whose `repeat` blocks are copied out and whose `loop` blocks are written flat (FORMATS.md, Loops)."""
     variables, operations, loops, known, sizes = list(graph["variables"]), [], [], {}, dict(graph["dimensions"])
-    add = lambda o, names, **more: operations.append({**o, "inputs": [names.get(i, i) for i in o.get("inputs", [])], **more})
+
+    def meant(name, names):
+        """What a name is called in the flat graph; further results are called after the first, as "chosen/index"."""
+        first, slash, rest = name.rpartition("/")
+        return names.get(name) or names.get(first, first) + slash + rest
+
+    add = lambda o, names, **more: operations.append({**o, "inputs": [meant(i, names) for i in o.get("inputs", [])], **more})
     for o in graph["operations"]:
         block = o.get("repeat") or o.get("loop")
         if block is None:

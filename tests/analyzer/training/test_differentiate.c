@@ -43,6 +43,32 @@ static void stop_gradient_stops(void **state) {
     assert_int_equal(mtf_graph_find_tensor(training, "grad/square"), -1);
 }
 
+/* y = a / r with r called "y/1", both with a gradient "back/y/1/product"; and a square called as a gradient is. */
+static void gradients_take_names_that_are_free(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "b");
+    int square = op(&b, MTF_OP_SQUARE, "grad/x", NULL, x, -1);
+    b.attributes.exponent = 1.5;
+    int raised = op(&b, MTF_OP_RAISE, "y/1", NULL, square, -1);
+    int y = op(&b, MTF_OP_DIVIDE, "y", "b", x, raised);
+    b.graph->loss = op(&b, MTF_OP_REDUCE_SUM, "loss", "", y, -1);
+    g_autoptr(MtfGraph) graph = b.graph;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, &error);
+    assert_non_null(training);
+    int written = mtf_graph_find_operation(training, "grad/x");
+    assert_int_equal(mtf_graph_operation(training, written)->kind, MTF_OP_SQUARE);
+    /* x / x^3: the gradient is -2 / x^3. */
+    g_autoptr(MtfReference) t = mtf_reference_new(training, 1);
+    mtf_reference_run(t, 0);
+    for (int i = 0; i < 3; i++) {
+        double expected = -2 / pow(fabs(mtf_reference_find(t, "x")[i]), 3);
+        assert_true(fabs(mtf_reference_find(t, "grad/x_2")[i] - expected) <=
+                    1e-12 * fabs(expected));
+    }
+}
+
 /* h = tanh(x), loss = h^2 h: both readers give h a share. The stage that sums them, of those of the three operations. */
 static int stage_of_sum(int square_stage, int loss_stage) {
     MtfBuilder b = start();
@@ -142,6 +168,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ties_share_the_gradient_of_a_maximum),
         cmocka_unit_test(stop_gradient_stops),
+        cmocka_unit_test(gradients_take_names_that_are_free),
         cmocka_unit_test(shares_of_one_stage_are_summed_there),
         cmocka_unit_test(nothing_is_computed_for_what_no_variable_leads_to),
         cmocka_unit_test(several_uses_meet_in_one_sum),

@@ -131,6 +131,19 @@ static void further_outputs_have_suffixes(void **state) {
     assert_int_equal(mtf_graph_find_operation(graph, "y/m"), -1);
 }
 
+static void
+an_element_has_the_other_dimensions_in_their_order_or_in_the_order_that_is_given(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 4, 'b': 3, 'c': 2}, 'inputs': "
+        "[{'name': 'x', 'dims': ['a', 'b', 'c'], 'feed': 'features'}], 'operations': [{'name': "
+        "'p', 'op': 'select', 'inputs': ['x'], 'dimension': 'b', 'index': 2}, {'name': 'q', "
+        "'op': 'select', 'inputs': ['x'], 'dimension': 'b', 'index': 2, 'dims': ['c', 'a']}]}");
+    MtfShape p = mtf_graph_tensor(graph, 1)->shape, q = mtf_graph_tensor(graph, 2)->shape;
+    assert_true(mtf_shape_equal(&p, &(MtfShape){ 2, { 0, 2 } }));
+    assert_true(mtf_shape_equal(&q, &(MtfShape){ 2, { 2, 0 } }));
+}
+
 /* x is read by p, by q (twice) and by r; p by r. */
 static void consumers_are_listed_once_and_in_order(void **state) {
     (void)state;
@@ -201,6 +214,8 @@ int main(void) {
         cmocka_unit_test(names_lead_to_indexes),
         cmocka_unit_test(parameters_and_bytes_are_counted),
         cmocka_unit_test(further_outputs_have_suffixes),
+        cmocka_unit_test(
+            an_element_has_the_other_dimensions_in_their_order_or_in_the_order_that_is_given),
         cmocka_unit_test(consumers_are_listed_once_and_in_order),
         cmocka_unit_test(a_copy_stands_alone),
         cmocka_unit_test(canonical_order_is_that_of_files),

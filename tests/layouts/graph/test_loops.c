@@ -44,6 +44,18 @@ static void a_loop_is_its_body_between_four_kinds_of_operations(void **state) {
     assert_int_equal(mtf_graph_tensor(graph, all)->shape.dims[0], 1); /* time first */
 }
 
+static void what_a_loop_reads_may_be_called_as_it_is_outside(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        GRAPH("'dimension':'time'," CARRY "'inputs':[{'name':'x','of':'x'}],'operations':[{'name':"
+              "'new','op':'add','inputs':['s','x']}]",
+              ""));
+    const MtfOperation *slice = mtf_graph_operation(graph, 1), *sum = mtf_graph_operation(graph, 2);
+    assert_string_equal(slice->name, "steps/x");
+    assert_int_equal(slice->inputs[0], mtf_graph_find_tensor(graph, "x"));
+    assert_int_equal(sum->inputs[1], slice->outputs[0]);
+}
+
 static void a_count_makes_a_dimension_of_the_loops_name(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = mtf_test_graph(
@@ -200,6 +212,7 @@ static void loops_that_cannot_be_are_told_in_a_sentence(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loop_is_its_body_between_four_kinds_of_operations),
+        cmocka_unit_test(what_a_loop_reads_may_be_called_as_it_is_outside),
         cmocka_unit_test(a_count_makes_a_dimension_of_the_loops_name),
         cmocka_unit_test(a_loop_is_in_one_pipeline_stage),
         cmocka_unit_test(no_stage_ends_in_a_loop_or_before_it_takes_its_state),

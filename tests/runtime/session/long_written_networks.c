@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Networks as people write them in graph.json (tests/golden/networks): 50 steps under drawn layouts of one to eight
- * processors give the losses of one, to 1e-10 in float64. An argument names the only one to try. */
+ * processors give the losses of one, to 1e-10 in float64. An argument names the only one to try, or a file, which sizes of its dimensions may follow. */
 #include "tests/support/cmocka.h"
 
 #include "tests/support/losses/layout_losses.h"
@@ -33,7 +33,9 @@ static const Network networks[] = {
 
 static void layouts_of_a_written_network_give_its_losses(void **state) {
     const Network *network = *state;
-    g_autofree char *path = g_strconcat(FOLDER, network->name, ".json", NULL);
+    g_autofree char *path = g_str_has_suffix(network->name, ".json")
+                                ? g_strdup(network->name)
+                                : g_strconcat(FOLDER, network->name, ".json", NULL);
     MtfLossModel model;
     mtf_loss_model_init(&model, path, network->sizes, MTF_F64);
     g_autoptr(GRand) random = g_rand_new_with_seed(7);
@@ -41,15 +43,21 @@ static void layouts_of_a_written_network_give_its_losses(void **state) {
     mtf_loss_model_clear(&model);
 }
 
+static void append_test(GArray *tests, const Network *network) {
+    struct CMUnitTest test = { .name = network->name,
+                               .test_func = layouts_of_a_written_network_give_its_losses,
+                               .initial_state = (void *)(guintptr)network };
+    g_array_append_val(tests, test);
+}
+
 int main(int argc, char **argv) {
     GArray *tests = g_array_new(FALSE, TRUE, sizeof(struct CMUnitTest));
-    for (gsize i = 0; i < G_N_ELEMENTS(networks); i++) {
-        struct CMUnitTest test = { .name = networks[i].name,
-                                   .test_func = layouts_of_a_written_network_give_its_losses,
-                                   .initial_state = (void *)(guintptr)&networks[i] };
+    Network file = { argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "" };
+    if (g_str_has_suffix(file.name, ".json"))
+        append_test(tests, &file);
+    for (gsize i = 0; i < G_N_ELEMENTS(networks); i++)
         if (argc < 2 || strcmp(argv[1], networks[i].name) == 0)
-            g_array_append_val(tests, test);
-    }
+            append_test(tests, &networks[i]);
     int failed = _cmocka_run_group_tests("networks", (struct CMUnitTest *)(void *)tests->data,
                                          tests->len, NULL, NULL);
     g_array_unref(tests);
