@@ -56,12 +56,9 @@ static bool check_serving(const MtfRunOptions *options, GError **error) {
                                "--serve %" PRId64 ": a port is a number from 1 to 65535, or 0 for "
                                "any that is free",
                                options->serve);
-    if (options->slots < 1 || options->slots > MAX_SLOTS)
-        return mtf_input_error(error, "--slots %" PRId64 ": 1 to %d texts go on side by side",
-                               options->slots, MAX_SLOTS);
-    if (options->serve >= 0 && options->no_cache)
-        return mtf_input_error(error, "--no-cache: --serve needs the caches");
-    return true;
+    return (options->slots >= 1 && options->slots <= MAX_SLOTS) ||
+           mtf_input_error(error, "--slots %" PRId64 ": 1 to %d texts go on side by side",
+                           options->slots, MAX_SLOTS);
 }
 
 static bool check_training(const MtfRunOptions *options, GError **error) {
@@ -84,25 +81,35 @@ static bool check_training(const MtfRunOptions *options, GError **error) {
         return mtf_input_error(
             error, "--eval-every %" PRId64 " --eval-batches %" PRId64 ": both should be at least 1",
             options->eval_every, options->eval_batches);
-    if (options->generate < 0 || !(options->temperature > 0))
-        return mtf_input_error(error,
-                               "--generate %" PRId64 " --temperature %g: tokens are counted "
-                               "from 1 on and drawn at a temperature above 0",
-                               options->generate, options->temperature);
-    if (options->temperature != MTF_STANDARD_TEMPERATURE && options->generate == 0 &&
-        options->serve < 0)
-        return mtf_input_error(error, "--temperature goes with --generate or --serve, which draw");
-    if (options->slots != MTF_STANDARD_SLOTS && options->serve < 0)
-        return mtf_input_error(error, "--slots are those of --serve");
-    if (options->prompt != NULL && options->generate == 0)
-        return mtf_input_error(error, "--prompt is gone on with by --generate N, which is missing");
-    if (options->resume && options->checkpoint == NULL)
-        return mtf_input_error(error, "--resume: say from which folder: --checkpoint DIR");
-    if (options->new_data && !options->resume)
-        return mtf_input_error(error,
-                               "--new-data goes with --resume, which goes on from a checkpoint");
-    if (options->new_head && options->init == NULL)
-        return mtf_input_error(error, "--new-head goes with --init, whose folder lacks it");
+    return (options->generate >= 0 && options->temperature > 0) ||
+           mtf_input_error(error,
+                           "--generate %" PRId64 " --temperature %g: tokens are counted "
+                           "from 1 on and drawn at a temperature above 0",
+                           options->generate, options->temperature);
+}
+
+/* Options that would have no effect without another, or beside it. */
+static bool check_company(const MtfRunOptions *o, GError **error) {
+    bool serves = o->serve >= 0, draws = o->generate > 0 || serves;
+    const struct {
+        bool alone;
+        const char *sentence;
+    } rows[] = {
+        { serves && o->no_cache, "--no-cache: --serve needs the caches" },
+        { o->slots != MTF_STANDARD_SLOTS && !serves, "--slots are those of --serve" },
+        { o->temperature != MTF_STANDARD_TEMPERATURE && !draws,
+          "--temperature goes with --generate or --serve, which draw" },
+        { o->prompt != NULL && o->generate == 0,
+          "--prompt is gone on with by --generate N, which is missing" },
+        { o->resume && o->checkpoint == NULL, "--resume: say from which folder: --checkpoint DIR" },
+        { o->new_data && !o->resume,
+          "--new-data goes with --resume, which goes on from a checkpoint" },
+        { o->new_head && o->init == NULL, "--new-head goes with --init, whose folder lacks it" },
+        { o->output != NULL, "-o is of --calibrate; what training writes, --metrics names" },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++)
+        if (rows[i].alone)
+            return mtf_input_error(error, "%s", rows[i].sentence);
     return true;
 }
 
@@ -117,11 +124,8 @@ static bool check(const MtfRunOptions *options, GError **error) {
                mtf_input_error(error, "--calibrate wants -o MACHINE and no plan");
     if (options->plan == NULL)
         return mtf_input_error(error, "a PLAN is missing; see meshtf-run --help");
-    if (options->output != NULL)
-        return mtf_input_error(error,
-                               "-o is of --calibrate; what training writes, --metrics names");
     return check_serving(options, error) && check_training(options, error) &&
-           check_traced_steps(options, error);
+           check_company(options, error) && check_traced_steps(options, error);
 }
 
 /* Replaces patterns (shards-*.bin) by the files they match, in alphabetical order. */
