@@ -126,7 +126,7 @@ static void tie_by_files(const char *file, MtfArchitecture *n) {
 static void part_experts_by_files(const char *file, MtfStack *stack) {
     bool together = stack->experts_bare || stack->experts_in_first;
     if (together && !stack->expert_bias && mtf_weights_have(file, ".experts.0.gate_proj.weight"))
-        mtf_type_experts_apart(stack);
+        mtf_stack_part_experts(stack);
 }
 
 MtfGraph *mtf_import_model(const MtfImport *import, const MtfJson *root, GPtrArray *said,

@@ -421,6 +421,14 @@ static void build_network(MtfAssembly *m) {
     mtf_assembly_lose(m, scores, token_input(m, "targets", MTF_FEED_NEXT_TOKENS));
 }
 
+void mtf_stack_part_experts(MtfStack *s) {
+    s->experts_bare = s->experts_in_first = false;
+    s->names.expert_gate_up = NULL;
+    s->names.expert_gate = "mlp.experts.{}.gate_proj";
+    s->names.expert_up = "mlp.experts.{}.up_proj";
+    s->names.expert_down = "mlp.experts.{}.down_proj";
+}
+
 MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error) {
     if (!check_network(network, error))
         return NULL;

@@ -318,4 +318,7 @@ typedef struct {
  * overflow. */
 MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error);
 
+/* Each expert's matrices become tensors of their own in files, called as files of Qwen and DeepSeek call them. */
+void mtf_stack_part_experts(MtfStack *stack);
+
 #endif

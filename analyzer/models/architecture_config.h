@@ -78,9 +78,6 @@ typedef struct {
 /* Tables of types, each of which ends with name NULL; the last is NULL. */
 extern const MtfArchitectureType *const mtf_architecture_types[];
 
-/* Each expert's matrices are tensors of their own, in Qwen's names. Defined in types/. */
-void mtf_type_experts_apart(MtfStack *stack);
-
 /* The head of classes that a decoder of any type may have, read from a text's last place; all call its matrix
  * alike. Defined in types/. */
 void mtf_decoder_head(MtfConfig *config, MtfArchitecture *network);

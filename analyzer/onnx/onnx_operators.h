@@ -79,18 +79,6 @@ bool mtf_onnx_known_input(MtfOnnxCall *call, int k, double standard, double *num
 /* An axis counted from either end, within `rank`; -1 with an error. */
 int mtf_onnx_axis(MtfOnnxCall *call, int64_t axis, int rank);
 
-/* Indices into `rows` rows; those below 0 count from the end; those of a text never are. */
-MtfOnnxValue *mtf_onnx_from_either_end(MtfOnnxTranslation *t, MtfOnnxValue *ids, int64_t rows);
-
-/* x [B, N, R], or what reshapes to these sizes, at places [B, M]: [B, M, R], or where B is 1 [M, R]. */
-MtfOnnxValue *mtf_onnx_read_rows(MtfOnnxTranslation *t, MtfOnnxValue *x, MtfOnnxValue *places,
-                                 const int64_t sizes[3], int64_t m);
-
-/* What the file holds for its one example, or alike for each of several (a class's token, say), for all examples that
- * stand beside it, where another batch is asked for; else x. */
-MtfOnnxValue *mtf_onnx_for_all_examples(MtfOnnxTranslation *t, MtfOnnxValue *x,
-                                        MtfOnnxValue *const *others, int n);
-
 /* Sets a list of axes as bits; false with an error. */
 bool mtf_onnx_axes(MtfOnnxCall *call, const int64_t *axes, int n, int rank, unsigned *mask);
 

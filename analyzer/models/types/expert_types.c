@@ -96,17 +96,8 @@ static void read_dense_layers(MtfConfig *c, MtfStack *s) {
     }
 }
 
-/* As files of Qwen and DeepSeek call them. */
-void mtf_type_experts_apart(MtfStack *s) {
-    s->experts_bare = s->experts_in_first = false;
-    s->names.expert_gate_up = NULL;
-    s->names.expert_gate = "mlp.experts.{}.gate_proj";
-    s->names.expert_up = "mlp.experts.{}.up_proj";
-    s->names.expert_down = "mlp.experts.{}.down_proj";
-}
-
 static void name_experts(MtfStack *s) {
-    mtf_type_experts_apart(s);
+    mtf_stack_part_experts(s);
     s->names.router = "mlp.gate";
 }
 

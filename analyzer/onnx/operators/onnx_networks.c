@@ -2,6 +2,7 @@
 /* Operators that are products, and those that networks have beside them. */
 #include "analyzer/onnx/onnx_operators.h"
 #include "analyzer/onnx/onnx_steps.h"
+#include "analyzer/onnx/operators/onnx_places.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Operators that read and write at places which are given as numbers. */
+#include "analyzer/onnx/operators/onnx_places.h"
+
 #include "analyzer/onnx/onnx_known.h"
 #include "analyzer/onnx/onnx_operators.h"
 #include "analyzer/onnx/onnx_steps.h"
+#include "analyzer/onnx/operators/onnx_shapes.h"
 
 #include <inttypes.h>
 #include <string.h>

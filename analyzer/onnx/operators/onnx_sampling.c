@@ -9,6 +9,7 @@
  *     cubic    floor(p) - 1 … floor(p) + 2     by Keys' polynomials with a = -3/4 */
 #include "analyzer/onnx/onnx_operators.h"
 #include "analyzer/onnx/onnx_steps.h"
+#include "analyzer/onnx/operators/onnx_places.h"
 
 #include <string.h>
 
