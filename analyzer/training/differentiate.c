@@ -257,8 +257,8 @@ void mtf_gradient_complete(Differentiation *d, int tensor) {
     d->b.stage = stage;
 }
 
-/* Lets the row's rule give the operation's inputs their shares. */
-static void apply_rule(Differentiation *d, const MtfOperation *operation, int dy) {
+/* Lets the row's rule give the operation's inputs their shares of the gradients of its first two outputs. */
+static void apply_rule(Differentiation *d, const MtfOperation *operation, const int *dy) {
     const MtfGradientRow *row = mtf_gradient_row(operation->kind);
     if (row->state != MTF_GRADIENT_RULE) {
         mtf_input_error(&d->b.error, "operation \"%s\" (%s) has no gradient", operation->name,
@@ -266,7 +266,7 @@ static void apply_rule(Differentiation *d, const MtfOperation *operation, int dy
         return;
     }
     d->b.stage = operation->stage;
-    MtfGradient gradient = { &d->b, *operation, dy, d->wanted, d };
+    MtfGradient gradient = { &d->b, *operation, dy[0], dy[1], d->wanted, d };
     MtfLayer outer = d->b.layer;
     d->b.layer = operation->layer;
     d->b.origin = MTF_ORIGIN_BACKWARD;
@@ -291,13 +291,18 @@ static void complete_variables(Differentiation *d, const MtfConsumers *consumers
     }
 }
 
-/* Completing a gradient may append operations, which moves those that are there. */
+/* Completing a gradient may append operations, which moves those that are there. Outputs behind the second are of
+ * gradients and updates. */
 void mtf_gradient_visit(Differentiation *d, int index) {
-    int y = mtf_graph_operation(d->b.graph, index)->outputs[0];
-    mtf_gradient_complete(d, y);
+    int dy[2] = { -1, -1 }, n = MIN(mtf_graph_operation(d->b.graph, index)->n_outputs, 2);
+    for (int k = 0; k < n; k++) {
+        int y = mtf_graph_operation(d->b.graph, index)->outputs[k];
+        mtf_gradient_complete(d, y);
+        dy[k] = d->gradients[y];
+    }
     const MtfOperation *operation = mtf_graph_operation(d->b.graph, index);
-    if (d->gradients[y] >= 0 && any_input_wanted(d, operation))
-        apply_rule(d, operation, d->gradients[y]);
+    if ((dy[0] >= 0 || dy[1] >= 0) && any_input_wanted(d, operation))
+        apply_rule(d, operation, dy);
 }
 
 static GArray *collect(const Differentiation *d) {

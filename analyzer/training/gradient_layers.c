@@ -67,13 +67,19 @@ static int leading_bias(MtfGradient *g, int first) {
     return leading;
 }
 
+/* What a gradient of attention is the gradient of: values, results and the gradient of those. */
+typedef struct {
+    const char *name;
+    int v, o, dy;
+    bool gives_values; /* else what it makes of v is no gradient */
+} Attended;
+
 /* One operation makes the gradients of q, k and v; that of q has the operation's own name. Inputs `first` and
  * on are added to scores; where they learn, they get their gradient from the same operation. */
-static void attention_to(MtfGradient *g, int first) {
-    const int *in = g->op.inputs, *out = g->op.outputs;
-    int inputs[8] = { in[0], in[1], in[2], out[0], out[1], g->dy }, n = 6;
+static void attention_of(MtfGradient *g, int first, const Attended *x) {
+    const int *in = g->op.inputs;
+    int inputs[8] = { in[0], in[1], x->v, x->o, g->op.outputs[1], x->dy }, n = 6;
     int leading = leading_bias(g, first);
-    g_autofree char *name = share_name(g, 0);
     if (leading >= 0)
         inputs[n++] = in[leading];
     for (int k = first; k < g->op.n_inputs; k++)
@@ -83,12 +89,46 @@ static void attention_to(MtfGradient *g, int first) {
     if (g->op.attributes.rate > 0 && g->op.attributes.stream == NULL)
         g->b->attributes.stream = g->op.name;
     int kind = leading >= 0 ? MTF_OP_ATTENTION_BIAS_GRAD : MTF_OP_ATTENTION_GRAD;
-    int dq = mtf_build(g->b, kind, name, NULL, n, inputs);
-    for (int k = 0; k < 3 && dq >= 0; k++)
+    int dq = mtf_build(g->b, kind, x->name, NULL, n, inputs);
+    for (int k = 0; k < (x->gives_values ? 3 : 2) && dq >= 0; k++)
         mtf_gradient_give(g, in[k], dq + k);
     for (int k = first; k < g->op.n_inputs && dq >= 0; k++)
         if (wants(g, k))
             give(g, k, dq + 3);
+}
+
+/* `value` everywhere, of the dimensions and type of a tensor. */
+static int filled(MtfGradient *g, const char *what, int like, double value) {
+    MtfShape shape = shape_of(g, like);
+    g->b->attributes.value = value;
+    g->b->has_dtype = true;
+    g->b->dtype = dtype_of(g, like);
+    return back(g, MTF_OP_CONSTANT, what, &shape, 0, NULL);
+}
+
+/* Of scores s with probabilities p, whose results o have the gradient do, ds = p (do v - do o), and where lse has
+ * one, p dlse on top of it. That is the first once more with values of 0, gradients of 1 and results whose sum is
+ * -dlse. */
+static void attention_logs(MtfGradient *g, int first) {
+    const int *in = g->op.inputs, *out = g->op.outputs;
+    MtfShape results = shape_of(g, out[0]);
+    double features = (double)mtf_graph_size(g->b->graph, g->op.attributes.dimension);
+    g_autofree char *name = g_strdup_printf("back/%s/logs", g->op.name);
+    int share = scaled(g, "logs/share", g->dy_further, -1 / features);
+    Attended x = { .name = name,
+                   .v = filled(g, "logs/values", in[2], 0),
+                   .o = BACK(g, MTF_OP_BROADCAST, "logs/results", &results, share),
+                   .dy = filled(g, "logs/ones", out[0], 1) };
+    attention_of(g, first, &x);
+}
+
+static void attention_to(MtfGradient *g, int first) {
+    g_autofree char *name = share_name(g, 0);
+    Attended x = { name, g->op.inputs[2], g->op.outputs[0], g->dy, true };
+    if (g->dy >= 0)
+        attention_of(g, first, &x);
+    if (g->dy_further >= 0)
+        attention_logs(g, first);
 }
 
 void mtf_gradient_attention(MtfGradient *g) {
@@ -96,15 +136,19 @@ void mtf_gradient_attention(MtfGradient *g) {
 }
 
 /* Of o and lse that it goes on from, which have the share e^(lse before - lse) of the result: do is theirs to
- * that share, and lse before grows by it times do (o before - o). */
+ * that share, and lse before grows by it times do (o before - o), and times the gradient of lse. */
 static void attention_before(MtfGradient *g) {
     const int *in = g->op.inputs, *out = g->op.outputs;
     MtfShape rest = shape_of(g, out[1]);
     int apart = BACK(g, MTF_OP_SUBTRACT, "before/apart", NULL, in[4], out[1]);
     int share = BACK(g, MTF_OP_EXP, "before/share", NULL, apart);
-    if (wants(g, 3))
+    if (wants(g, 4) && g->dy_further >= 0) {
+        int passed = BACK(g, MTF_OP_MULTIPLY, "before/passed", NULL, share, g->dy_further);
+        mtf_gradient_give(g, in[4], passed);
+    }
+    if (wants(g, 3) && g->dy >= 0)
         GIVE(g, 3, MTF_OP_MULTIPLY, g->dy, share);
-    if (!wants(g, 4))
+    if (!wants(g, 4) || g->dy < 0)
         return;
     int dot = BACK(g, MTF_OP_EINSUM, "before/dot", &rest, g->dy, out[0]);
     int growth = is_zero(g, in[3])

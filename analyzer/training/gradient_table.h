@@ -18,7 +18,8 @@
 typedef struct {
     MtfBuilder *b;
     MtfOperation op;    /* a copy of the operation, with strings and inputs of its own */
-    int dy;             /* gradient of its first output */
+    int dy;             /* gradient of its first output, or -1 */
+    int dy_further;     /* that of its second, or -1; of one of the two there is one */
     const bool *wanted; /* by tensor of the forward graph: leads to a variable */
     void *taker;        /* of mtf_gradient_give */
 } MtfGradient;

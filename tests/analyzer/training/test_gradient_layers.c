@@ -334,6 +334,37 @@ static void attention_that_goes_on(void **state) {
     }
 }
 
+/* The logarithms of attention's sums, alone, beside its results, and where attention goes on from both. */
+static void logarithms_of_attention(void **state) {
+    (void)state;
+    for (int i = 0; i < 24; i++) {
+        MtfBuilder b = start();
+        int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac"),
+            v = i < 8 ? k : variable(&b, "v", "dac"), biased = i >> 2 & 1;
+        b.attributes.query = B;
+        b.attributes.memory = D;
+        b.attributes.dimension = C;
+        b.attributes.factor = 0.7;
+        b.attributes.causal = i & 1;
+        b.attributes.softcap = i >> 1 & 1 ? 0.8 : 0;
+        b.attributes.rate = i >> 1 & 1 ? 0.3 : 0;
+        MtfAttributes attributes = b.attributes;
+        int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 3 + biased,
+                          (int[]){ q, k, v, biased ? variable(&b, "bias", "bd") : -1 });
+        int log = y + 1;
+        if (i >= 16) {
+            b.attributes = attributes;
+            y = mtf_build(
+                &b, MTF_OP_ATTENTION_FURTHER, "on", NULL, 5,
+                (int[]){ q, variable(&b, "k2", "dac"), variable(&b, "v2", "dac"), y, log });
+            log = y + 1;
+        }
+        g_autoptr(MtfGraph) graph =
+            finish(&b, i >= 8 ? op(&b, MTF_OP_MULTIPLY, "both", NULL, y, log) : log);
+        mtf_test_check_gradients(graph);
+    }
+}
+
 /* Runs last: what the tests above have differentiated. */
 static void every_rule_of_layers_has_been_checked(void **state) {
     (void)state;
@@ -365,6 +396,7 @@ int main(void) {
         cmocka_unit_test(attention_with_two_biases),
         cmocka_unit_test(biases_that_learn_and_do_not_fit_are_added_before),
         cmocka_unit_test(attention_that_goes_on),
+        cmocka_unit_test(logarithms_of_attention),
         cmocka_unit_test(every_rule_of_layers_has_been_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
