@@ -90,6 +90,8 @@ void mtf_gradient_give(MtfGradient *gradient, int tensor, int share) {
         return;
     if (share < 0 || !d->wanted[tensor] || mtf_loop_gradient_defer(d, tensor, share))
         return;
+    g_assert(mtf_shape_equal(&mtf_graph_tensor(d->b.graph, tensor)->shape,
+                             &mtf_graph_tensor(d->b.graph, share)->shape));
     if (d->shares[tensor] == NULL)
         d->shares[tensor] = g_array_new(FALSE, FALSE, sizeof(int));
     g_array_append_val(d->shares[tensor], share);

@@ -2,6 +2,7 @@
 #include "analyzer/training/loop_gradient.h"
 
 #include "analyzer/training/gradient_table.h"
+#include "layouts/building/replace_operations.h"
 #include "layouts/graph/loops.h"
 
 /* A share of a tensor that was there before the loop, made in every iteration. */
@@ -61,9 +62,6 @@ bool mtf_loop_gradient_defer(Differentiation *d, int tensor, int share) {
     MtfLoopGradients *loops = d->loops;
     if (loops == NULL || loops->loop == 0 || changes_in(d, tensor, loops->loop))
         return false;
-    const MtfOperation *op = maker_of(d, share);
-    if (part_of(op) == MTF_LOOP_STACKS)
-        return false;
     Deferred deferred = { tensor, share };
     g_array_append_val(loops->deferred, deferred);
     return true;
@@ -81,7 +79,28 @@ static int dimension_of(const Differentiation *d, int loop) {
     return mtf_graph_loop(d->b.graph, loop)->dimension;
 }
 
-/* All elements of a result of `loop`: what it was sliced from, or a stack that its iterations leave. */
+/* Whether a tensor has the dimension of a loop, whose iterations see all of it then. */
+static bool has_dimension_of(const Differentiation *d, int tensor, int loop) {
+    return mtf_shape_find(&mtf_graph_tensor(d->b.graph, tensor)->shape, dimension_of(d, loop)) >= 0;
+}
+
+/* What a loop's dimension is called in stacks of what has it already. */
+static int other_dimension(Differentiation *d, int loop) {
+    int dim = dimension_of(d, loop);
+    return mtf_dimension_below(&d->b, dim, "whole", mtf_graph_size(d->b.graph, dim));
+}
+
+static int renamed(Differentiation *d, const char *what, int tensor, int from, int to) {
+    if (tensor < 0)
+        return -1;
+    g_autofree char *name = new_name(d, what, tensor);
+    d->b.attributes.from = from;
+    d->b.attributes.to = to;
+    return MTF_BUILD(&d->b, MTF_OP_RENAME, name, NULL, tensor);
+}
+
+/* All elements of a result of `loop`: what it was sliced from, or a stack that its iterations leave, in which the
+ * loop's dimension that it had before has its other name. */
 static int stacked(Differentiation *d, int tensor, int loop) {
     MtfLoopGradients *loops = d->loops;
     int known = GPOINTER_TO_INT(g_hash_table_lookup(loops->stacks, GINT_TO_POINTER(tensor))) - 1;
@@ -95,8 +114,11 @@ static int stacked(Differentiation *d, int tensor, int loop) {
     d->b.loop = loop;
     d->b.phase = op->phase;
     d->b.stage = op->stage;
+    int element = tensor;
+    if (has_dimension_of(d, tensor, loop))
+        element = renamed(d, "whole", tensor, dimension_of(d, loop), other_dimension(d, loop));
     d->b.attributes.dimension = dimension_of(d, loop);
-    int made = MTF_BUILD(&d->b, MTF_OP_LOOP_STACK, name, NULL, tensor);
+    int made = element < 0 ? -1 : MTF_BUILD(&d->b, MTF_OP_LOOP_STACK, name, NULL, element);
     d->b.loop = of_before.loop;
     d->b.phase = of_before.phase;
     d->b.stage = of_before.stage;
@@ -117,6 +139,8 @@ static int slice_of(Differentiation *d, int tensor, int back) {
     d->b.stage = maker_of(d, tensor)->stage;
     d->b.attributes.dimension = dimension_of(d, back);
     int made = MTF_BUILD(&d->b, MTF_OP_LOOP_SLICE, name, NULL, all);
+    if (has_dimension_of(d, tensor, back))
+        made = renamed(d, "back/whole", made, other_dimension(d, back), dimension_of(d, back));
     d->b.loop = 0;
     g_hash_table_insert(loops->slices, g_steal_pointer(&key), GINT_TO_POINTER(made + 1));
     return made;
@@ -133,12 +157,20 @@ static int loop_of(const Differentiation *d, int tensor, int back) {
     return op != NULL && (op->loop == back || is_state) ? back : 0;
 }
 
-/* Whether the sum over iterations of an operation's result is the operation of stacked inputs. */
+/* Whether the sum over iterations of an operation's result is the operation of stacked inputs: where it is a product,
+ * others may be what no iteration changes; and none has the dimension of stacks before. */
 static bool adds_up(const Differentiation *d, const MtfOperation *op, int back) {
-    bool changes = false;
-    for (int k = 0; k < op->n_inputs; k++)
-        changes = changes || loop_of(d, op->inputs[k], back) > 0;
-    return changes && op->loop == back && mtf_operation_row(op->kind)->adds_up;
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    bool changes = false, all_change = true,
+         has_dimension = has_dimension_of(d, op->outputs[0], back);
+    for (int k = 0; k < op->n_inputs; k++) {
+        bool does = loop_of(d, op->inputs[k], back) > 0;
+        changes |= does;
+        all_change &= does;
+        has_dimension |= has_dimension_of(d, op->inputs[k], back);
+    }
+    return row->adds_up && op->loop == back && changes && !has_dimension &&
+           (all_change || row->linearity == MTF_LINEAR_EACH);
 }
 
 /* The operation that made `share`, of all iterations at once. */
@@ -159,18 +191,24 @@ static int made_at_once(Differentiation *d, int share, int back, const char *nam
     return mtf_build(&d->b, op.kind, name, &shape, op.n_inputs, inputs);
 }
 
+/* The sum of a stack of what a tensor before the loop was given in each iteration. */
+static int summed(Differentiation *d, const Deferred *deferred, int back, const char *name) {
+    MtfShape shape = mtf_graph_tensor(d->b.graph, deferred->tensor)->shape;
+    int stack = stacked(d, deferred->share, back), dim = dimension_of(d, back);
+    if (d->b.error != NULL || !has_dimension_of(d, deferred->tensor, back))
+        return d->b.error != NULL ? -1 : MTF_BUILD(&d->b, MTF_OP_REDUCE_SUM, name, &shape, stack);
+    int other = other_dimension(d, back);
+    shape.dims[mtf_shape_find(&shape, dim)] = other;
+    return renamed(d, "whole", MTF_BUILD(&d->b, MTF_OP_REDUCE_SUM, name, &shape, stack), other,
+                   dim);
+}
+
 static void give_deferred(Differentiation *d, const Deferred *deferred, int back) {
     MtfGradient gradient = { .taker = d };
     const MtfOperation *op = maker_of(d, deferred->share);
     g_autofree char *name = new_name(d, "back/all", deferred->share);
-    MtfShape shape = mtf_graph_tensor(d->b.graph, deferred->tensor)->shape;
-    int share;
-    if (op != NULL && adds_up(d, op, back)) {
-        share = made_at_once(d, deferred->share, back, name);
-    } else {
-        int stack = stacked(d, deferred->share, back);
-        share = d->b.error != NULL ? -1 : MTF_BUILD(&d->b, MTF_OP_REDUCE_SUM, name, &shape, stack);
-    }
+    int share = op != NULL && adds_up(d, op, back) ? made_at_once(d, deferred->share, back, name)
+                                                   : summed(d, deferred, back, name);
     d->loops->loop = 0;
     mtf_gradient_give(&gradient, deferred->tensor, share);
 }
@@ -221,6 +259,22 @@ static int sliced(Differentiation *d, int tensor, int back) {
     return MTF_BUILD(&d->b, MTF_OP_LOOP_SLICE, name, NULL, tensor);
 }
 
+/* Gives what iterations slice all that they make of its gradient, which is complete behind the loop, in the order of
+ * its own dimensions: a stack has the loop's first. */
+static void give_stacked(Differentiation *d, int tensor, int gradient, int back) {
+    MtfGradient to = { .taker = d };
+    MtfShape shape = mtf_graph_tensor(d->b.graph, tensor)->shape;
+    int share = stacked(d, gradient, back), outer = d->loops->loop;
+    d->b.loop = d->loops->loop = 0;
+    if (share >= 0 && !mtf_shape_equal(&mtf_graph_tensor(d->b.graph, share)->shape, &shape)) {
+        g_autofree char *name = new_name(d, "back/turned", share);
+        share = MTF_BUILD(&d->b, MTF_OP_TRANSPOSE, name, &shape, share);
+    }
+    mtf_gradient_give(&to, tensor, share);
+    d->b.loop = back;
+    d->loops->loop = outer;
+}
+
 /* One operation of the body, on the way back. */
 static void visit_body(Differentiation *d, int index, int back) {
     MtfGradient gradient = { .taker = d };
@@ -236,7 +290,7 @@ static void visit_body(Differentiation *d, int index, int back) {
     case MTF_LOOP_SLICES:
         mtf_gradient_complete(d, y);
         if (d->gradients[y] >= 0 && d->wanted[x])
-            mtf_gradient_give(&gradient, x, stacked(d, d->gradients[y], back));
+            give_stacked(d, x, d->gradients[y], back);
         return;
     default:
         mtf_gradient_visit(d, index);

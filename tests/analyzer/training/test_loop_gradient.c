@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#define DIMENSIONS "'dimensions':{'batch':3,'time':4,'in':2,'h':3,'before':3,'vocab':5},"
+#define DIMENSIONS "'dimensions':{'batch':3,'time':4,'in':2,'h':3,'before':3,'vocab':5,'all':8},"
 #define X "{'name':'x','dims':['batch','time','in'],'dtype':'float64','feed':'features'}"
 #define VARIABLE(name, dims) \
     "{'name':'" name "','dims':[" dims "],'dtype':'float64','init':{'normal':0.5}}"
@@ -61,6 +61,37 @@ static void a_recurrence_has_the_slopes_of_its_loss(void **state) {
 static void so_has_one_that_runs_in_reverse(void **state) {
     (void)state;
     check_gradients(RECURRENT("'reverse':true,"));
+}
+
+/* Slices along the second dimension, whose stack has it first, of what was one dimension before. */
+static void what_iterations_slice_gets_its_gradient_in_its_own_order(void **state) {
+    (void)state;
+    check_gradients(GRAPH(
+        "", VARIABLE("w", "'all'") "," VARIABLE("first", "'in'"),
+        "{'name':'wide','op':'reshape','inputs':['w'],'dims':['in','time']},"
+        "{'loop':{'name':'steps','dimension':'time','carry':[{'name':'s','init':'first','next':'new'}],"
+        "'inputs':[{'name':'now','of':'wide'}],'operations':["
+        "{'name':'sum','op':'add','inputs':['s','now']},{'name':'new','op':'tanh','inputs':['sum']}]}}" LOSS(
+            "steps/s")));
+}
+
+/* Each looks at all places, as attention does, at those of a table by ids that stay, and hands on its own. */
+static void iterations_may_see_all_of_the_dimension_that_they_go_along(void **state) {
+    (void)state;
+    check_gradients(GRAPH(
+        "{'name':'ids','dims':['time'],'dtype':'int32','feed':'tokens'}",
+        VARIABLE("w", "'in','time'") "," VARIABLE("first", "'in'") "," VARIABLE(
+            "gain", "'time'") "," VARIABLE("table", "'vocab','in'"),
+        "{'loop':{'name':'steps','dimension':'time','carry':[{'name':'s','init':'first','next':'new'}],"
+        "'inputs':[{'name':'now','of':'w'}],'outputs':[{'name':'seen','of':'now'}],'operations':["
+        "{'name':'near','op':'multiply','inputs':['table','s']},"
+        "{'name':'rows','op':'embedding','inputs':['near','ids'],'dims':['time','in']},"
+        "{'name':'scores','op':'einsum','inputs':['s','w','gain'],'dims':['time']},"
+        "{'name':'shares','op':'softmax','inputs':['scores'],'dimension':'time'},"
+        "{'name':'read','op':'einsum','inputs':['shares','w','rows'],'dims':['in']},"
+        "{'name':'sum','op':'add','inputs':['s','now','read']},"
+        "{'name':'new','op':'tanh','inputs':['sum']}]}},"
+        "{'name':'both','op':'multiply','inputs':['steps/s','steps/seen']}" LOSS("both")));
 }
 
 /* What comes back from another stage is taken apart, and states begin, in the stage of the loop. */
@@ -178,6 +209,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_recurrence_has_the_slopes_of_its_loss),
         cmocka_unit_test(so_has_one_that_runs_in_reverse),
+        cmocka_unit_test(iterations_may_see_all_of_the_dimension_that_they_go_along),
+        cmocka_unit_test(what_iterations_slice_gets_its_gradient_in_its_own_order),
         cmocka_unit_test(a_loop_goes_back_in_its_own_stage),
         cmocka_unit_test(what_is_sliced_may_have_time_anywhere),
         cmocka_unit_test(layers_of_stacked_variables_get_stacked_gradients),
