@@ -5,6 +5,7 @@
 
 #include "analyzer/training/gradient_layers.h"
 #include "analyzer/training/training_graph.h"
+#include "layouts/graph/random.h"
 #include "tests/support/reference/reference.h"
 
 #include <math.h>
@@ -36,6 +37,42 @@ static void check_variable(MtfReference *forward, const MtfReference *training, 
     }
 }
 
+/* The variable moved by `far` times random numbers between -1 and 1, of which the result is the sum of their
+ * products with the gradient. */
+static double move(MtfReference *forward, int variable_id, double far, const double *gradient) {
+    const MtfTensor *tensor = mtf_graph_tensor(forward->graph, variable_id);
+    MtfRandom random = mtf_random_stream(5, tensor->name, 0);
+    double slope = 0;
+    for (int64_t i = 0; i < mtf_graph_elements(forward->graph, &tensor->shape); i++) {
+        double direction = 2 * mtf_random_uniform(&random, i) - 1;
+        forward->values[variable_id][i] += far * direction;
+        slope += direction * gradient[i];
+    }
+    return slope;
+}
+
+/* Likewise along one direction of all elements. */
+static void check_direction(MtfReference *forward, const MtfReference *training, int variable_id,
+                            double share) {
+    const double h = 1e-5;
+    g_autofree char *name =
+        g_strdup_printf("grad/%s", mtf_graph_tensor(forward->graph, variable_id)->name);
+    int found = mtf_graph_find_tensor(training->graph, name);
+    if (found < 0)
+        return;
+    const double *loss = forward->values[forward->graph->loss];
+    move(forward, variable_id, h, training->values[found]);
+    mtf_reference_run(forward, 0);
+    double above = *loss;
+    double gradient = move(forward, variable_id, -2 * h, training->values[found]);
+    mtf_reference_run(forward, 0);
+    double slope = (above - *loss) / (2 * h);
+    move(forward, variable_id, h, training->values[found]);
+    if (!(fabs(slope - gradient) <= share * fmax(1, fabs(slope))))
+        fail_msg("%s is %.10g along a direction, finite differences say %.10g", name, gradient,
+                 slope);
+}
+
 static MtfReference *run(const MtfGraph *graph) {
     MtfReference *reference = mtf_reference_new(graph, 3);
     mtf_reference_fill_inputs(reference, 4);
@@ -51,6 +88,16 @@ void mtf_test_check_slopes(const MtfGraph *graph, const MtfGraph *training, doub
     for (int v = 0; v < (int)graph->tensors->len; v++)
         if (mtf_graph_tensor(graph, v)->source == MTF_SOURCE_VARIABLE)
             check_variable(f, t, v, share);
+}
+
+void mtf_test_check_directions(const MtfGraph *graph, const MtfGraph *training, double share) {
+    g_autoptr(MtfReference) f = run(graph);
+    g_autoptr(MtfReference) t = run(training);
+    double loss = f->values[graph->loss][0];
+    assert_true(fabs(loss - t->values[training->loss][0]) <= 1e-12 * fmax(1, fabs(loss)));
+    for (int v = 0; v < (int)graph->tensors->len; v++)
+        if (mtf_graph_tensor(graph, v)->source == MTF_SOURCE_VARIABLE)
+            check_direction(f, t, v, share);
 }
 
 void mtf_test_check_gradients(const MtfGraph *graph) {

@@ -12,6 +12,10 @@ void mtf_test_check_slopes(const MtfGraph *graph, const MtfGraph *training, doub
 /* The same of the training graph that is derived. */
 void mtf_test_check_gradients(const MtfGraph *graph);
 
+/* As mtf_test_check_slopes, of one random direction of each variable that leads to the loss: two evaluations a
+ * variable, not an element. */
+void mtf_test_check_directions(const MtfGraph *graph, const MtfGraph *training, double share);
+
 /* Whether a graph that was checked in this program had such an operation once it could be trained. */
 bool mtf_test_gradient_is_checked(int kind);
 

@@ -79,7 +79,7 @@ static int draw_rename(MtfDraw *draw) {
 static int draw_move(MtfDraw *draw) {
     int x = pick(draw);
     MtfShape shape = *shape_of(draw, x);
-    switch (below(draw, 4)) {
+    switch (below(draw, draw->options->smooth ? 3 : 4)) {
     case 0:
         for (int i = 0; i < shape.rank; i++)
             shape.dims[i] = shape_of(draw, x)->dims[shape.rank - 1 - i];

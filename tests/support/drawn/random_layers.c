@@ -68,7 +68,9 @@ static int draw_grouped_attention(MtfDraw *draw) {
                 : n == 4 && below(draw, 2) ? draw_padding(draw, &mask)
                                            : add_variable(draw, &bias);
     inputs[4] = n < 5 ? -1 : draw_padding(draw, &mask);
-    return emit_with(draw, MTF_OP_ATTENTION, n, inputs, &attributes);
+    int y = emit_with(draw, MTF_OP_ATTENTION, n, inputs, &attributes);
+    emit_unary(draw, MTF_OP_EXP, y + 1); /* 0 where all of the memory is padding */
+    return y;
 }
 
 /* x seen up to each position, as shares of it. */
@@ -337,6 +339,20 @@ static int draw_product(MtfDraw *draw) {
                                      : positive;
 }
 
+/* Labels from -1 on. */
+static int draw_ignored(MtfDraw *draw, const MtfShape *shape) {
+    MtfShape scalar = { 0 };
+    MtfAttributes one = MTF_NO_ATTRIBUTES;
+    one.value = 1;
+    int less = emit(draw, (MtfNewOperation){ .kind = MTF_OP_CONSTANT,
+                                             .shape = &scalar,
+                                             .has_dtype = true,
+                                             .dtype = MTF_I32,
+                                             .attributes = one });
+    int inputs[] = { add_input(draw, shape, true), less };
+    return emit_plain(draw, MTF_OP_SUBTRACT, 2, inputs, NULL);
+}
+
 /* Losses of labels of which some count nothing, those of the others softened, under a mask of bools. */
 static int draw_labels(MtfDraw *draw) {
     int logits = pick_with_dims(draw);
@@ -347,7 +363,7 @@ static int draw_labels(MtfDraw *draw) {
     attributes.smoothing = below(draw, 2) * 0.1;
     attributes.z_loss = below(draw, 2) * 0.01;
     attributes.ignore = below(draw, 2);
-    int labels = attributes.ignore > 0 ? draw_places(draw, &rest) : add_input(draw, &rest, true);
+    int labels = attributes.ignore > 0 ? draw_ignored(draw, &rest) : add_input(draw, &rest, true);
     int n = 2 + below(draw, 2), inputs[] = { logits, labels, -1 };
     if (n == 3) {
         int x = add_variable(draw, &rest), y = add_variable(draw, &rest);
