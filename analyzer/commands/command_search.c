@@ -275,6 +275,23 @@ static void settle_or_bound(int i, void *data) {
         mtf_plan_answer_bound_by_work(&run->found.answer, run->found.graph);
 }
 
+/* The plan is no slower than layouts made by hand, whose small exchanges are joined as its own. Of large graphs, in which
+ * little is won by that, and of layouts that a framework or the user confines, the search's stays. */
+static void keep_shortest(Run *run) {
+    MtfVariantAnswer *found = &run->found;
+    const MtfVariantSearchOptions *search = &run->search;
+    if (found->answer.incumbents == NULL || mtf_search_is_over(&run->control) ||
+        found->graph->operations->len > MTF_LARGE_OPERATIONS || search->framework != NULL ||
+        search->rules_only)
+        return;
+    MtfSettling how = { .memory_limit = run->programs_limit,
+                        .collectives = search->collectives,
+                        .bucket_bytes = found->layout->execution.bucket_bytes,
+                        .control = &run->control };
+    mtf_plan_answer_keep_shortest(&found->answer, found->graph, &how, &found->layout,
+                                  &found->program);
+}
+
 /* What a device may hold, and where the software needs more than programs of our own, what these were to take. */
 static void add_limits(cJSON *search, const Run *run) {
     int64_t limit = run->search.memory_limit;
@@ -289,6 +306,7 @@ static MtfPlan *plan_of(Run *run, GError **error) {
     mtf_in_parallel(2, settle_or_bound, run);
     if (found->answer.incumbents != NULL && mtf_search_is_over(&run->control))
         mtf_incumbents_drop_unmeasured(found->answer.incumbents);
+    keep_shortest(run);
     cJSON *search_json = mtf_plan_answer_to_json(&found->answer, limit);
     add_limits(search_json, run);
     mtf_search_add_variants(search_json, found);

@@ -143,9 +143,10 @@ static void print_fastest(const MtfSearchReport *report) {
     /* Steps that are nearly equal look equal when both are printed: their difference does not. */
     g_autofree char *cost = format_nanoseconds(report->found->answer.fastest_cost);
     g_autofree char *shorter = mtf_seconds_format(won);
-    printf("               the plan costs %s, but more of it is hidden: its step is %s (%.2g %%) "
-           "shorter\n",
-           cost, shorter, 100 * won / least);
+    printf(
+        "               the plan costs %s, but more of it is hidden or joined: its step is %s (%.2g %%) "
+        "shorter\n",
+        cost, shorter, 100 * won / least);
 }
 
 /* What is proven where axes were merged. */

@@ -5,6 +5,7 @@
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
+#include "cost/tune/bucket_choice.h"
 #include "layouts/base/json_writer.h"
 
 #include <string.h>
@@ -81,15 +82,21 @@ void mtf_incumbents_add_standards(MtfIncumbents *incumbents, MtfFreeProblem *pro
 
 /* ---- Measuring ------------------------------------------------------------------------------- */
 
-static void measure(const MtfIncumbents *incumbents, MtfIncumbent *incumbent) {
-    if (incumbent->measured)
-        return;
-    g_autoptr(MtfProgram) program = mtf_lower(incumbents->graph, incumbent->layout);
+/* `program` is what its layout is lowered to. */
+static void note_measures(const MtfIncumbents *incumbents, MtfIncumbent *incumbent,
+                          const MtfProgram *program) {
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
     g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&incumbents->pricer, program);
     incumbent->arena_bytes = arena->bytes;
     incumbent->step_seconds = (double)schedule->nanoseconds / 1e9;
     incumbent->measured = true;
+}
+
+static void measure(const MtfIncumbents *incumbents, MtfIncumbent *incumbent) {
+    if (incumbent->measured)
+        return;
+    g_autoptr(MtfProgram) program = mtf_lower(incumbents->graph, incumbent->layout);
+    note_measures(incumbents, incumbent, program);
 }
 
 static MtfIncumbent *incumbent_at(const MtfIncumbents *incumbents, guint i) {
@@ -245,6 +252,31 @@ GPtrArray *mtf_incumbents_fitting(MtfIncumbents *incumbents, int64_t memory_limi
 void mtf_incumbents_measure(MtfIncumbents *incumbents, int64_t memory_limit,
                             const MtfSearchControl *control) {
     g_ptr_array_unref(one_of_each_name(incumbents, memory_limit, false, control));
+}
+
+/* Exchanges of those that fit, joined. */
+typedef struct {
+    const MtfIncumbents *incumbents;
+    int64_t memory_limit, only;
+    GPtrArray *fitting; /* MtfIncumbent * */
+} Joining;
+
+static void join_one(int i, void *data) {
+    const Joining *joining = data;
+    const MtfIncumbents *incumbents = joining->incumbents;
+    MtfIncumbent *one = g_ptr_array_index(joining->fitting, (guint)i);
+    if (one->layout->execution.bucket_bytes > 0)
+        return;
+    g_autoptr(MtfProgram) program = mtf_lower(incumbents->graph, one->layout);
+    if (mtf_layout_choose_bucket(incumbents->graph, one->layout, &program, &incumbents->pricer,
+                                 joining->memory_limit, joining->only))
+        note_measures(incumbents, one, program);
+}
+
+void mtf_incumbents_join(MtfIncumbents *incumbents, int64_t memory_limit, int64_t only) {
+    g_autoptr(GPtrArray) fitting = mtf_incumbents_fitting(incumbents, memory_limit);
+    Joining joining = { incumbents, memory_limit, only, fitting };
+    mtf_in_parallel((int)fitting->len, join_one, &joining);
 }
 
 cJSON *mtf_incumbents_to_json(MtfIncumbents *incumbents, int64_t memory_limit) {

@@ -82,6 +82,10 @@ GPtrArray *mtf_incumbents_fitting(MtfIncumbents *incumbents, int64_t memory_limi
 void mtf_incumbents_measure(MtfIncumbents *incumbents, int64_t memory_limit,
                             const MtfSearchControl *control);
 
+/* Lets those of the former that fit exchange in joined messages, as plans do, where that shortens their steps and they
+ * fit still: what is known of their steps and arenas is of that then. Sizes of messages are `only` one, 0: any. */
+void mtf_incumbents_join(MtfIncumbents *incumbents, int64_t memory_limit, int64_t only);
+
 /* Leaves those that are measured, where there is no time to measure more. */
 void mtf_incumbents_drop_unmeasured(MtfIncumbents *incumbents);
 

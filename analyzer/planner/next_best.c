@@ -147,6 +147,58 @@ void mtf_next_best_print(const cJSON *search) {
             mtf_json_text_of(next, "decided_by"));
 }
 
+/* ---- The shortest step --------------------------------------------------------------------------- */
+
+/* Makes a layout made by hand the plan of an answer. */
+static void take_incumbent(MtfPlanAnswer *answer, const MtfIncumbent *one) {
+    mtf_layout_free(answer->fastest);
+    answer->fastest = mtf_layout_copy(one->layout);
+    answer->fastest_cost = one->cost;
+    answer->step_seconds = one->step_seconds;
+    answer->runs = false; /* it is made by hand in the first place */
+}
+
+static double seconds_of(const MtfPricer *pricer, const MtfProgram *program) {
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
+    return (double)schedule->nanoseconds / 1e9;
+}
+
+/* Of the cheapest layout, which is not the plan. */
+static double cheapest_seconds(const MtfPlanAnswer *answer, const MtfGraph *graph,
+                               const MtfSettling *how) {
+    g_autoptr(MtfLayout) layout = mtf_layout_copy(answer->free.layout);
+    g_autoptr(MtfProgram) program = mtf_layout_settle(graph, layout, &answer->pricer, how);
+    return seconds_of(&answer->pricer, program);
+}
+
+void mtf_plan_answer_keep_shortest(MtfPlanAnswer *answer, const MtfGraph *graph,
+                                   const MtfSettling *how, MtfLayout **layout,
+                                   MtfProgram **program) {
+    const MtfIncumbent *shortest = NULL;
+    double least = seconds_of(&answer->pricer, *program);
+    double lacks = lacking_bytes(answer, graph, *layout, how->memory_limit);
+    mtf_incumbents_join(answer->incumbents, how->memory_limit, how->bucket_bytes);
+    g_autoptr(GPtrArray) fitting = mtf_incumbents_fitting(answer->incumbents, how->memory_limit);
+    for (guint i = 0; i < fitting->len; i++) {
+        const MtfIncumbent *one = g_ptr_array_index(fitting, i);
+        if (one->step_seconds < least &&
+            lacking_bytes(answer, graph, one->layout, how->memory_limit) <= lacks) {
+            shortest = one;
+            least = one->step_seconds;
+        }
+    }
+    if (shortest == NULL)
+        return;
+    if (answer->free.layout != NULL)
+        answer->free.step_seconds = cheapest_seconds(answer, graph, how);
+    take_incumbent(answer, shortest);
+    g_clear_pointer(&answer->free.why, cJSON_Delete); /* of another layout */
+    mtf_layout_free(*layout);
+    mtf_program_free(*program);
+    *layout = mtf_layout_copy(shortest->layout);
+    *program = mtf_layout_settle(graph, *layout, &answer->pricer, how);
+}
+
 /* ---- What frameworks run ----------------------------------------------------------------------- */
 
 static bool is_megatron(const MtfParallelism *parallelism, int microbatches) {
@@ -225,10 +277,6 @@ bool mtf_plan_answer_keep_exportable(MtfPlanAnswer *answer, const MtfGraph *grap
         return false;
     }
     g_clear_pointer(settled, mtf_layout_free);
-    mtf_layout_free(answer->fastest);
-    answer->fastest = mtf_layout_copy(fastest->layout);
-    answer->fastest_cost = fastest->cost;
-    answer->step_seconds = fastest->step_seconds;
-    answer->runs = false; /* it is made by hand in the first place */
+    take_incumbent(answer, fastest);
     return true;
 }

@@ -25,6 +25,14 @@ const char *mtf_framework_named(const char *form);
 bool mtf_plan_answer_keep_exportable(MtfPlanAnswer *answer, const MtfGraph *graph, const char *form,
                                      int64_t memory_limit, MtfLayout **settled, GError **error);
 
+/* Makes the plan of an answer the layout made by hand of the shortest step, exchanges joined as a plan's are, where that
+ * is shorter than that of `*program`, which the answer's settled layout `*layout` is lowered to: the search goes by the
+ * price without that. It fits then, the machine's software too where the answer's does, and is settled as `how` says;
+ * the incumbents' steps are those of joined exchanges from then on. */
+void mtf_plan_answer_keep_shortest(MtfPlanAnswer *answer, const MtfGraph *graph,
+                                   const MtfSettling *how, MtfLayout **layout,
+                                   MtfProgram **program);
+
 /* That of an answer whose layout is `layout`, whatever software needs; NULL: none. */
 const MtfIncumbent *mtf_next_best_of(const MtfPlanAnswer *answer, const MtfGraph *graph,
                                      const MtfLayout *layout, int64_t memory_limit);

@@ -38,6 +38,13 @@ def union(*inputs):
     return list(dict.fromkeys(d for x in inputs for d in x.dims))
 
 
+def pythons(formula):
+    """A formula as Python has it: more parentheses around what binds more tightly (as Fortran's first compiler did), for | and & do not bind loosest."""
+    for sign, other in (("(", "((("), (")", ")))"), (",", ")),(("), ("||", "))|(("), ("&&", ")&("), ("^", "**")):
+        formula = formula.replace(sign, other)
+    return f"(({formula}))"
+
+
 def einsum(inputs, dims):
     number = {d: i for i, d in enumerate(union(*inputs))}
     pieces = itertools.chain(*((x.t, [number[d] for d in x.dims]) for x in inputs))
@@ -290,13 +297,15 @@ class Graph:
         return {"": Named(values, x.dims), "/index": Named(places, x.dims)}
 
     def op_expression(self, o, *inputs):
-        """Its formula as Python's, which has these signs but for the power's, and binds them alike."""
+        """Its formula as Python's, which binds signs alike."""
         dims = o.get("dims") or union(*inputs)
         names = {name: x.to(dims) for name, x in zip(o.get("arguments", " ".join(o["inputs"])).split(" "), inputs)}
         tensor = lambda x: torch.as_tensor(x, dtype=self.dtype)
         functions = {**UNARY, **BINARY, "max": lambda a, b: torch.maximum(tensor(a), tensor(b)), "min": lambda a, b: torch.minimum(tensor(a), tensor(b)),
                      "where": lambda a, b, c: torch.where(a != 0, tensor(b), tensor(c))}
-        return Named(eval(o["expression"].replace("^", "**"), {**functions, **names}).expand([self.size(d) for d in dims]), dims)
+        value = eval(pythons(o["expression"]), {**functions, **names})
+        value = tensor(value) if value.dtype == torch.bool else value  # a comparison's is 1 or 0
+        return Named(value.expand([self.size(d) for d in dims]), dims)
 
     # ---- shapes
 

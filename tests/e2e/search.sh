@@ -89,6 +89,17 @@ for threads in 1 5; do
     run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --threads $threads -o "$work/by$threads.json"
     claim "on $threads threads the same search writes the same free plan" cmp -s "$work/free.json" "$work/by$threads.json"
 done
+
+# PointNet on 64 A100: its many small exchanges travel joined in a plan, and so they do in the layouts that it is set beside.
+points="tests/golden/networks/pointnet.json --dim batch=64 --dim points=4096 --dim f1=64 --dim f2=128 --dim f3=1024 --dim fc=256"
+# shellcheck disable=SC2086
+run meshtf-plan search $points --machine a100 --devices 64 -o "$work/points.json"
+claim "no layout made by hand has a shorter step than the plan" \
+    test "$(jq '.predicted.step_seconds as $step | .search | .memory_limit as $limit | [.incumbents[] | select(.memory_bytes <= $limit and .step_seconds < $step)] == []' "$work/points.json")" = true
+# shellcheck disable=SC2086
+run meshtf-plan estimate $points --machine a100 --mesh data:64 --layout batch:data -o "$work/data.json"
+claim "not even where joining exchanges is what makes it short" \
+    test "$(jq -s '.[0].predicted.step_seconds <= .[1].predicted.step_seconds' "$work/points.json" "$work/data.json")" = true
 claim "the plan says why" grep -q '"next_best"' "$work/free.json"
 run meshtf-plan explain "$work/free.json" layer/0/ff_sum
 claim "a free plan is explained" says "longer  with"

@@ -200,6 +200,32 @@ static void measuring_ends_with_the_time(void **state) {
     assert_int_equal(none->len, 0);
 }
 
+/* Each that fits is lowered, packed and scheduled here as it is then; a byte less than the least leaves all as they were. */
+static void joined_exchanges_shorten_steps_of_what_fits(void **state) {
+    const MtfFreeSetup *setup = *state;
+    g_autoptr(MtfIncumbents) incumbents = standards_of(setup), apart = standards_of(setup);
+    mtf_incumbents_join(incumbents, mtf_incumbents_smallest(incumbents)->arena_bytes - 1, 0);
+    g_autoptr(GPtrArray) before = mtf_incumbents_shown(apart, INT64_MAX);
+    g_autoptr(GPtrArray) left = mtf_incumbents_shown(incumbents, INT64_MAX);
+    for (guint i = 0; i < left->len; i++) {
+        const MtfIncumbent *one = g_ptr_array_index(left, i);
+        assert_int_equal(one->layout->execution.bucket_bytes, 0);
+    }
+    mtf_incumbents_join(incumbents, INT64_MAX, 0);
+    g_autoptr(GPtrArray) after = mtf_incumbents_fitting(incumbents, INT64_MAX);
+    assert_int_equal(after->len, before->len);
+    int joined = 0;
+    for (guint i = 0; i < after->len; i++) {
+        const MtfIncumbent *one = g_ptr_array_index(after, i);
+        double alone = ((const MtfIncumbent *)g_ptr_array_index(before, i))->step_seconds;
+        MtfLayoutMeasures now = mtf_layout_measure(setup->graph, &setup->pricer, one->layout);
+        assert_int_equal(one->arena_bytes, now.arena_bytes);
+        assert_true(one->step_seconds == now.step_seconds && one->step_seconds <= alone);
+        joined += one->step_seconds < alone && one->layout->execution.bucket_bytes > 0;
+    }
+    assert_true(joined > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_measured_late_is_as_if_all_were_measured_before),
@@ -207,6 +233,7 @@ int main(void) {
         cmocka_unit_test(what_is_known_of_a_layout_is_taken_as_it_is),
         cmocka_unit_test(without_time_only_what_is_measured_is_shown),
         cmocka_unit_test(measuring_ends_with_the_time),
+        cmocka_unit_test(joined_exchanges_shorten_steps_of_what_fits),
     };
     return cmocka_run_group_tests(tests, setup_init, setup_clear);
 }

@@ -25,6 +25,7 @@ static const Network networks[] = {
     { "gla", "batch:3;length:9;vocab:128" },
     { "mamba", "batch:3;length:7;tout:7;inner:6;vocab:128" },
     { "mixer", "batch:3;tok:7;ch:10" },
+    { "pointnet", "batch:4;points:10;f3:7" },
     { "retnet", "batch:3;length:7;mem:7;vocab:128" },
     { "swin", "batch:3" },
     { "tft", "batch:3;length:5;mem:5" },
