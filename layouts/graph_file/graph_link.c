@@ -12,8 +12,9 @@
 #define MAX_CARRIED 64
 #define MAX_CYCLE_NAMES 8
 
-/* One iteration of a block. The graph itself is one, with an empty prefix. */
-typedef struct {
+/* One iteration of a block. The graph itself is one, with an empty prefix and no parent. */
+typedef struct Scope {
+    const struct Scope *parent;
     const MtfBlockText *block;
     const char *prefix;   /* "layer/7/" */
     const char **carried; /* one name a carried value, as it is outside of the iteration */
@@ -41,7 +42,7 @@ typedef struct {
 struct MtfLinker {
     MtfGraph *graph;
     GStringChunk *strings;
-    GPtrArray *scopes;    /* Scope, in order */
+    GPtrArray *scopes;    /* Scope, those of one block together */
     GArray *declarations; /* Declaration, in order */
     GHashTable *results;  /* name of an output -> declaration + 1 */
     GHashTable *aliases;  /* "layer/x" -> name */
@@ -113,7 +114,7 @@ static bool check_new(const MtfLinker *linker, const MtfJson *where, const char 
            mtf_json_fail(where, error, "the name \"%s\" is given twice", name);
 }
 
-/* Blocks do not nest: what names a layer itself stands outside of them. */
+/* Repeated blocks do not nest: what names a layer itself stands outside of them. */
 static MtfLayer layer_in(const Scope *scope, MtfLayer own) {
     return scope->layer.block > 0 ? scope->layer : own;
 }
@@ -168,8 +169,10 @@ static bool declare_operation(MtfLinker *linker, const Scope *scope, const MtfOp
     return true;
 }
 
-static Scope *add_scope(MtfLinker *linker, const MtfBlockText *block, const char *prefix) {
+static Scope *add_scope(MtfLinker *linker, const Scope *parent, const MtfBlockText *block,
+                        const char *prefix) {
     Scope *scope = g_new0(Scope, 1);
+    scope->parent = parent;
     scope->block = block;
     scope->prefix = g_string_chunk_insert(linker->strings, prefix);
     scope->carried = g_new0(const char *, block->carries->len + 1);
@@ -192,7 +195,7 @@ static GHashTable *own_names(const MtfBlockText *block) {
         g_hash_table_add(names, (char *)g_array_index(block->variables, MtfVariableText, i).name);
     for (guint i = 0; i < block->items->len; i++) {
         const MtfOperationText *item = g_array_index(block->items, MtfItemText, i).operation;
-        if (mtf_operation_row(item->kind)->loop != MTF_LOOP_HANDS_ON)
+        if (item != NULL && mtf_operation_row(item->kind)->loop != MTF_LOOP_HANDS_ON)
             g_hash_table_add(names, (char *)item->name);
     }
     return names;
@@ -213,45 +216,54 @@ static bool check_carries(const MtfBlockText *block, GError **error) {
     return true;
 }
 
-static bool check_block_name(const MtfLinker *linker, const MtfBlockText *block, GError **error) {
+/* `name` is the block's with what stands around it: "layer/7/scan". */
+static bool check_block_name(const MtfLinker *linker, const MtfBlockText *block, const char *name,
+                             GError **error) {
     if (!mtf_tensor_name_is_legal(block->name))
         return mtf_json_fail(&block->body, error,
                              "\"%s\": a name is not empty and holds no control character",
                              block->name);
-    if (mtf_graph_find_repeat(linker->graph, block->name) > 0)
-        return mtf_json_fail(&block->body, error, "two repeated blocks are called \"%s\"",
-                             block->name);
+    if (mtf_graph_find_repeat(linker->graph, name) > 0)
+        return mtf_json_fail(&block->body, error, "two repeated blocks are called \"%s\"", name);
     for (guint i = 0; i < linker->graph->loops->len; i++)
-        if (strcmp(g_array_index(linker->graph->loops, MtfLoop, i).name, block->name) == 0)
-            return mtf_json_fail(&block->body, error, "two loops are called \"%s\"", block->name);
+        if (strcmp(g_array_index(linker->graph->loops, MtfLoop, i).name, name) == 0)
+            return mtf_json_fail(&block->body, error, "two loops are called \"%s\"", name);
     return true;
 }
+
+static bool declare_block(MtfLinker *linker, const Scope *parent, const MtfBlockText *block,
+                          GError **error);
 
 static bool declare_items(MtfLinker *linker, const Scope *scope, GError **error) {
     const GArray *items = scope->block->items;
-    for (guint i = 0; i < items->len; i++)
-        if (!declare_operation(linker, scope, g_array_index(items, MtfItemText, i).operation,
-                               error))
+    for (guint i = 0; i < items->len; i++) {
+        const MtfItemText *item = &g_array_index(items, MtfItemText, i);
+        if (item->block != NULL ? !declare_block(linker, scope, item->block, error)
+                                : !declare_operation(linker, scope, item->operation, error))
             return false;
+    }
     return true;
 }
 
-static bool declare_loop(MtfLinker *linker, const MtfBlockText *block, GError **error) {
-    g_autofree char *prefix = g_strdup_printf("%s/", block->name);
-    Scope *scope = add_scope(linker, block, prefix);
-    scope->loop = mtf_graph_add_loop(linker->graph, block->name, block->dimension, block->reverse);
+static bool declare_loop(MtfLinker *linker, const Scope *parent, const MtfBlockText *block,
+                         const char *name, GError **error) {
+    g_autofree char *prefix = g_strdup_printf("%s/", name);
+    Scope *scope = add_scope(linker, parent, block, prefix);
+    scope->loop = mtf_graph_add_loop(linker->graph, name, block->dimension, block->reverse);
+    scope->layer = parent->layer;
     return declare_variables(linker, scope, error) && declare_items(linker, scope, error);
 }
 
-static bool declare_block(MtfLinker *linker, const MtfBlockText *block, GError **error) {
-    if (!check_carries(block, error) || !check_block_name(linker, block, error))
-        return false;
-    if (block->dimension >= 0)
-        return declare_loop(linker, block, error);
+static bool declare_repeat(MtfLinker *linker, const Scope *parent, const MtfBlockText *block,
+                           GError **error) {
+    guint first = linker->scopes->len;
     for (int j = 0; j < block->count; j++) {
         g_autofree char *prefix = g_strdup_printf("%s/%d/", block->name, j);
-        Scope *scope = add_scope(linker, block, prefix);
+        Scope *scope = add_scope(linker, parent, block, prefix);
         scope->layer = (MtfLayer){ (int)linker->graph->repeats->len + 1, j };
+    }
+    for (guint j = 0; j < (guint)block->count; j++) {
+        const Scope *scope = g_ptr_array_index(linker->scopes, first + j);
         if (!declare_variables(linker, scope, error) || !declare_items(linker, scope, error))
             return false;
     }
@@ -259,17 +271,18 @@ static bool declare_block(MtfLinker *linker, const MtfBlockText *block, GError *
     return true;
 }
 
-static bool declare_all(MtfLinker *linker, const MtfBlockText *text, GError **error) {
-    const Scope *scope = add_scope(linker, text, "");
-    if (!declare_variables(linker, scope, error))
+static bool declare_block(MtfLinker *linker, const Scope *parent, const MtfBlockText *block,
+                          GError **error) {
+    g_autofree char *name = g_strconcat(parent->prefix, block->name, NULL);
+    if (!check_carries(block, error) || !check_block_name(linker, block, name, error))
         return false;
-    for (guint i = 0; i < text->items->len; i++) {
-        const MtfItemText *item = &g_array_index(text->items, MtfItemText, i);
-        if (item->block != NULL ? !declare_block(linker, item->block, error)
-                                : !declare_operation(linker, scope, item->operation, error))
-            return false;
-    }
-    return true;
+    return block->dimension >= 0 ? declare_loop(linker, parent, block, name, error)
+                                 : declare_repeat(linker, parent, block, error);
+}
+
+static bool declare_all(MtfLinker *linker, const MtfBlockText *text, GError **error) {
+    const Scope *scope = add_scope(linker, NULL, text, "");
+    return declare_variables(linker, scope, error) && declare_items(linker, scope, error);
 }
 
 /* Operations with many inputs count for several, so that the limit bounds all work. */
@@ -299,17 +312,24 @@ static bool check_size(const MtfBlockText *text, GError **error) {
 
 /* ---- names ---- */
 
-/* What `name` means inside of `scope`, as a name outside of it. */
-static const char *outer_name(const MtfLinker *linker, const Scope *scope, const char *name) {
+/* What `name` means inside of `scope` itself, or NULL: it comes from outside. */
+static const char *own_name(const MtfLinker *linker, const Scope *scope, const char *name) {
     const GArray *carries = scope->block->carries;
     for (guint c = 0; c < carries->len; c++)
         if (strcmp(g_array_index(carries, MtfCarryText, c).name, name) == 0)
             return scope->carried[c];
-    if (*scope->prefix == '\0')
-        return name;
     g_autofree char *own = g_strconcat(scope->prefix, name, NULL);
-    const char *stored = stored_name(linker, own);
-    return stored != NULL ? stored : name;
+    return stored_name(linker, own);
+}
+
+/* What `name` means inside of `scope`, as a name of the whole graph. */
+static const char *outer_name(const MtfLinker *linker, const Scope *scope, const char *name) {
+    for (; scope->parent != NULL; scope = scope->parent) {
+        const char *own = own_name(linker, scope, name);
+        if (own != NULL)
+            return own;
+    }
+    return name;
 }
 
 /* Follows aliases; NULL when they lead back to themselves. */
@@ -380,7 +400,7 @@ static bool hand_on(MtfLinker *linker, Scope *const *scopes, const MtfBlockText 
     if (block->dimension >= 0)
         return carry_states(linker, scopes[0]);
     for (guint c = 0; c < block->carries->len; c++)
-        scopes[0]->carried[c] = carry_at(block, c)->init;
+        scopes[0]->carried[c] = outer_name(linker, scopes[0]->parent, carry_at(block, c)->init);
     for (int j = 1; j < block->count; j++)
         for (guint c = 0; c < block->carries->len; c++)
             scopes[j]->carried[c] = outer_name(linker, scopes[j - 1], carry_at(block, c)->next);
@@ -409,8 +429,9 @@ static bool check_carried_names(MtfLinker *linker, Scope *const *scopes, const M
                                 GError **error) {
     for (guint c = 0; c < block->carries->len; c++) {
         const MtfCarryText *carry = carry_at(block, c);
+        const char *init = outer_name(linker, scopes[0]->parent, carry->init);
         const char *next = outer_name(linker, scopes[0], carry->next);
-        if (!check_known(linker, &carry->where, "init", carry->init, error) ||
+        if (!check_known(linker, &carry->where, "init", init, error) ||
             !check_known(linker, &carry->where, "next", next, error))
             return false;
     }
@@ -425,7 +446,8 @@ static const MtfTensor *tensor_named(const MtfLinker *linker, const char *name, 
 static bool check_carried_shape(MtfLinker *linker, const Scope *first, const MtfCarryText *carry,
                                 GError **error) {
     int init_id, next_id;
-    const MtfTensor *init = tensor_named(linker, carry->init, &init_id);
+    const MtfTensor *init =
+        tensor_named(linker, outer_name(linker, first->parent, carry->init), &init_id);
     const MtfTensor *next = tensor_named(linker, outer_name(linker, first, carry->next), &next_id);
     if (mtf_shape_equal(&init->shape, &next->shape) && init->dtype == next->dtype)
         return true;
@@ -467,7 +489,8 @@ static bool find_input(const MtfLinker *linker, const Frame *frame, int *tensor,
     /* What a loop reads of "x" may be called so inside. */
     bool outside = mtf_operation_row(d->text->kind)->loop == MTF_LOOP_SLICES &&
                    strcmp(given, d->text->name) == 0;
-    const char *name = follow(linker, outside ? given : outer_name(linker, d->scope, given));
+    const Scope *scope = outside && d->scope->parent != NULL ? d->scope->parent : d->scope;
+    const char *name = follow(linker, outer_name(linker, scope, given));
     *tensor = name == NULL ? -1 : mtf_graph_find_tensor(linker->graph, name);
     if (*tensor >= 0)
         return true;

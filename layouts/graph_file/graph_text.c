@@ -632,8 +632,11 @@ static bool read_item(MtfGraph *graph, const MtfJson *where, MtfBlockText *block
     bool is_loop = mtf_json_find(where, "loop", &inner) && cJSON_IsObject(inner.node);
     bool is_while = mtf_json_find(where, "while", &inner);
     bool is_block = is_loop || is_while || mtf_json_find(where, "repeat", &inner);
-    if (is_block && block->name != NULL)
-        return mtf_json_fail(where, error, "a repeated block or loop cannot hold another one");
+    bool in_repeat = block->name != NULL && block->dimension < 0;
+    if (is_block && block->name != NULL && !(in_repeat && (is_loop || is_while)))
+        return mtf_json_fail(where, error,
+                             in_repeat ? "a repeated block holds loops, but no other repeated block"
+                                       : "a loop holds operations, but no other block");
     MtfItemText item = { .operation = is_block ? NULL : new_operation(where),
                          .block = is_block ? new_block(where) : NULL };
     g_array_append_val(block->items, item);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* A graph file half way: read and checked piece by piece, but names of tensors not yet looked up
- * and repeated blocks not yet unrolled. The file is a tree of depth two:
+ * and repeated blocks not yet unrolled. The file is a tree of depth two, or three where a repeated block
+ * holds loops:
  *
  *     the graph ── operation, operation, block ── operation, operation …
  *       └ variables                        └ variables, carried values

@@ -82,48 +82,63 @@ BINARY = {
 
 def unrolled(graph):
     """A graph whose `repeat` blocks are copied out and whose `loop` blocks are written flat (FORMATS.md, Loops)."""
-    variables, operations, loops, known, sizes = list(graph["variables"]), [], [], {}, dict(graph["dimensions"])
+    variables, operations, loops, sizes = list(graph["variables"]), [], [], dict(graph["dimensions"])
 
     def meant(name, names):
         """What a name is called in the flat graph; further results are called after the first, as "chosen/index"."""
         first, slash, rest = name.rpartition("/")
         return names.get(name) or names.get(first, first) + slash + rest
 
-    add = lambda o, names, **more: operations.append({**o, "inputs": [meant(i, names) for i in o.get("inputs", [])], **more})
-    for o in graph["operations"]:
-        block = o.get("repeat") or o.get("loop")
-        if block is None:
-            add(o, known)
-            continue
-        name, carry, body = block["name"], block["carry"], block["operations"]
-        inside = {p["name"] for p in body} | {v["name"] for v in block.get("variables", [])}
+    def add(o, names, prefix, **more):
+        operations.append({**o, "name": prefix + o["name"], "inputs": [meant(i, names) for i in o.get("inputs", [])], **more})
+
+    def begin(block, names, prefix):
+        """Declares a block's variables and returns what its names mean."""
+        body = block["operations"]
         for p in body:
-            if p["op"] == "expression":
+            if p.get("op") == "expression":
                 p.setdefault("arguments", " ".join(p["inputs"]))
-        if "repeat" in o:
-            now = {c["name"]: known.get(c["init"], c["init"]) for c in carry}
-            for i in range(block["count"]):
-                names = {**known, **now, **{n: f"{name}/{i}/{n}" for n in inside}}
-                variables += [{**v, "name": names[v["name"]]} for v in block["variables"]]
-                for p in body:
-                    add(p, names, name=names[p["name"]])
-                now = {c["name"]: names[c["next"]] for c in carry}
-            known.update({f"{name}/{c}": value for c, value in now.items()})
-            continue
-        block = {"dimension": name, **block}
+        variables.extend({**v, "name": prefix + v["name"]} for v in block.get("variables", []))
+        inside = [p["name"] for p in body if "op" in p] + [v["name"] for v in block.get("variables", [])]
+        return {**names, **{n: prefix + n for n in inside}}
+
+    def items(list_, names, prefix, **more):
+        for o in list_:
+            if "repeat" in o:
+                repeat(o["repeat"], names)
+            elif isinstance(o.get("loop"), dict):
+                loop(o["loop"], names, prefix)
+            else:
+                add(o, names, prefix, **more)
+
+    def repeat(block, known):
+        name, carry = block["name"], block["carry"]
+        now = {c["name"]: known.get(c["init"], c["init"]) for c in carry}
+        for i in range(block["count"]):
+            names = {**begin(block, known, f"{name}/{i}/"), **now}
+            items(block["operations"], names, f"{name}/{i}/")
+            now = {c["name"]: meant(c["next"], names) for c in carry}
+        known.update({f"{name}/{c}": value for c, value in now.items()})
+
+    def loop(block, outer, before):
+        block = {"dimension": block["name"], **block}
         sizes.setdefault(block["dimension"], block.get("count"))
-        loops.append({k: block[k] for k in ("name", "dimension", "reverse") if k in block})
-        names = {**known, **{n: f"{name}/{n}" for n in inside | {x["name"] for x in carry + block.get("inputs", [])}}}
+        name, carry = before + block["name"], block["carry"]
+        loops.append({**{k: block[k] for k in ("dimension", "reverse") if k in block}, "name": name})
+        prefix = name + "/"
+        names = {**begin(block, outer, prefix), **{x["name"]: prefix + x["name"] for x in carry + block.get("inputs", [])}}
         for c in carry:
-            add({"name": names[c["name"]], "op": "loop_begin", "inputs": [c["init"]]}, known)
+            add({"name": c["name"], "op": "loop_begin", "inputs": [c["init"]]}, outer, prefix)
         for x in block.get("inputs", []):
-            add({"name": names[x["name"]], "op": "loop_slice", "inputs": [x["of"]], "dimension": block["dimension"], "loop": name}, known)
-        for p in body:
-            add(p, names, name=names[p["name"]], loop=name)
+            add({"name": x["name"], "op": "loop_slice", "inputs": [x["of"]], "dimension": block["dimension"]}, outer, prefix, loop=name)
+        items(block["operations"], names, prefix, loop=name)
         for y in block.get("outputs", []):
-            add({"name": f"{name}/{y['name']}", "op": "loop_stack", "inputs": [y["of"]], "dimension": block["dimension"], "loop": name}, names)
+            add({"name": y["name"], "op": "loop_stack", "inputs": [y["of"]], "dimension": block["dimension"]}, names, prefix, loop=name)
         for c in carry:
-            add({"name": f"{name}/{c['name']}/next", "op": "loop_next", "inputs": [c["name"], c["next"]], "loop": name}, names)
+            add({"name": c["name"] + "/next", "op": "loop_next", "inputs": [c["name"], c["next"]]}, names, prefix, loop=name)
+        outer.update({f"{block['name']}/{x['name']}": prefix + x["name"] for x in carry + block.get("outputs", [])})
+
+    items(graph["operations"], {}, "")
     return {**graph, "dimensions": sizes, "variables": variables, "operations": operations, "loops": loops}
 
 

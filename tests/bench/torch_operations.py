@@ -544,6 +544,10 @@ def given(graph):
         if o.get("op") in ("random_normal", "random_uniform"):
             variables.append({"name": o["name"] + "/given", "dims": o["dims"], "init": "zeros", "frozen": True})
             o = {"name": o["name"], "op": "scale", "inputs": [o["name"] + "/given"], "factor": 1}
+        if o.get("op") == "random_uniform":
+            low, high = o.get("low", 0), o.get("high", 1)
+            variables.append({"name": o["name"] + "/given", "dims": o["dims"], "init": {"uniform": (high - low) / 2}, "frozen": True})
+            o = {"name": o["name"], "op": "expression", "inputs": [o["name"] + "/given"], "arguments": "x", "expression": f"x + {(low + high) / 2}"}
         operations.append(o)
     return {**graph, "inputs": [], "variables": graph["variables"] + variables, "operations": operations,
             "optimizer": {"kind": "momentum", "rate": RATE, "momentum": 0.9}}, ids
@@ -575,12 +579,12 @@ def begin(graph, ids):
         shape, init = [sizes[d] for d in v["dims"]], v["init"]
         if v["name"] in ids:
             array = random.integers(0, ids[v["name"]], shape)
-        elif v["name"].endswith("/given"):
-            array = random.normal(0, 1, shape)
         elif isinstance(init, dict) and "normal" in init:
             array = random.normal(0, init["normal"], shape)
         elif isinstance(init, dict) and "uniform" in init:
             array = random.uniform(-init["uniform"], init["uniform"], shape)
+        elif v["name"].endswith("/given"):
+            array = random.normal(0, 1, shape)
         elif isinstance(init, dict):
             array = numpy.full(shape, init["constant"])
         else:

@@ -107,6 +107,35 @@ static void what_was_read_is_written_and_read_again(void **state) {
     g_free(texts[1]);
 }
 
+/* Two layers, each of which adds up its input over time: the first layer's sum is what the second begins with. */
+static void a_repeated_block_holds_loops(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        "{'meshtf_graph':1,'name':'g','dimensions':{'time':4,'h':2},'inputs':[{'name':'x','dims':["
+        "'time','h'],'feed':'features'}],'variables':[{'name':'w','dims':['h'],'init':'ones'}],"
+        "'operations':[{'repeat':{'name':'layer','count':2,'carry':[{'name':'s','init':'w','next':"
+        "'scan/h'}],'operations':[{'name':'x2','op':'square','inputs':['x']},{'loop':{'name':"
+        "'scan','dimension':'time','carry':[{'name':'h','init':'s','next':'new'}],'inputs':[{"
+        "'name':'x','of':'x2'}],'variables':[{'name':'v','dims':['h'],'init':'ones'}],"
+        "'operations':[{'name':'new','op':'add','inputs':['h','x','v','s']}]}}]}},"
+        "{'name':'y','op':'negate','inputs':['layer/s']}]}");
+    int sum = mtf_graph_find_operation(graph, "layer/1/scan/new");
+    const MtfOperation *op = mtf_graph_operation(graph, sum);
+    static const char *const inputs[] = { "layer/1/scan/h/state", "layer/1/scan/x",
+                                          "layer/1/scan/v", "layer/0/scan/h" };
+    for (int k = 0; k < 4; k++)
+        assert_string_equal(mtf_graph_tensor(graph, op->inputs[k])->name, inputs[k]);
+    assert_int_equal(op->layer.block, 1);
+    assert_int_equal(op->layer.iteration, 1);
+    assert_int_equal(op->loop, 2);
+    int begin = mtf_graph_find_operation(graph, "layer/1/scan/h/state");
+    assert_int_equal(mtf_graph_operation(graph, begin)->inputs[0],
+                     mtf_graph_find_tensor(graph, "layer/0/scan/h"));
+    int last = mtf_graph_find_operation(graph, "y");
+    assert_int_equal(mtf_graph_operation(graph, last)->inputs[0],
+                     mtf_graph_find_tensor(graph, "layer/1/scan/h"));
+}
+
 /* x is halved while it is above 1: "go" says so, and what both carry stays once that is false. */
 #define WHILE(limits, go, more)                                                                   \
     "{'meshtf_graph':1,'name':'g','dimensions':{'h':2},'variables':[{'name':'x','dims':['h'],"    \
@@ -202,7 +231,7 @@ static void loops_that_cannot_be_are_told_in_a_sentence(void **state) {
                ""),
          "which is complete when its loop \"steps\" is over");
     says(GRAPH("'dimension':'time'," CARRY "'operations':[{'loop':{'name':'t'}}]", ""),
-         "cannot hold another one");
+         "a loop holds operations, but no other block");
     says(GRAPH("'dimension':'time'," CARRY
                "'operations':[{'name':'new','op':'add','inputs':['s','y']}]",
                "{'name':'y','op':'negate','inputs':['steps/s']},"),
@@ -219,6 +248,7 @@ int main(void) {
         cmocka_unit_test(what_is_carried_under_another_name_is_copied_whatever_its_type),
         cmocka_unit_test(what_was_read_is_written_and_read_again),
         cmocka_unit_test(loops_that_cannot_be_are_told_in_a_sentence),
+        cmocka_unit_test(a_repeated_block_holds_loops),
         cmocka_unit_test(a_while_block_is_a_loop_whose_values_stay_when_it_is_over),
         cmocka_unit_test(while_blocks_that_cannot_be_are_told_in_a_sentence),
     };

@@ -341,8 +341,8 @@ static void wrong_blocks_are_told(void **state) {
     assert_fails(BLOCK("2", ""),
                  "g.json: /operations/0/repeat/operations: a repeated block has operations");
     assert_fails(BLOCK("2", OUT ", {'repeat': {}}"),
-                 "g.json: /operations/0/repeat/operations/1: a repeated block or loop cannot "
-                 "hold another one");
+                 "g.json: /operations/0/repeat/operations/1: a repeated block holds loops, but no "
+                 "other repeated block");
     assert_fails(BLOCK("2", OUT ", {'name': 'h', 'op': 'relu', 'inputs': ['x']}"),
                  "g.json: /operations/0/repeat/carry/0: the name \"h\" is given twice in this "
                  "block");

@@ -23,6 +23,7 @@ static const Network networks[] = {
     { "gan", "batch:3" },
     { "gat", "nodes:9;edges:21" },
     { "gla", "batch:3;length:9;vocab:128" },
+    { "griffin", "batch:3;length:7;mem:7;d:6;heads:3;vocab:256" },
     { "mamba", "batch:3;length:7;tout:7;inner:6;vocab:128" },
     { "mixer", "batch:3;tok:7;ch:10" },
     { "pointnet", "batch:4;points:10;f3:7" },
