@@ -128,8 +128,11 @@ static bool unite(const Check *check, MtfShape *shape, GError **error) {
         const MtfShape *part = &input(check, k)->shape;
         for (int i = 0; i < part->rank; i++)
             if (mtf_shape_find(shape, part->dims[i]) < 0 && !mtf_shape_append(shape, part->dims[i]))
-                return fail(check, error, "its inputs have more than %d dimensions together",
-                            MTF_MAX_RANK);
+                return fail(check, error, "its inputs have more than %d dimensions together%s",
+                            MTF_MAX_RANK,
+                            check->row->joins
+                                ? ": name those of one size alike, or join some before others"
+                                : "");
     }
     return true;
 }

@@ -188,7 +188,8 @@ static bool count_outputs(const MtfGraph *graph, int tensor, int64_t *outputs, G
     return *outputs != INT64_MAX ||
            mtf_input_error(error,
                            "input \"%s\" is fed with labels, but no operation says how many "
-                           "classes there are",
+                           "classes there are: let one choose by it as it is (one_hot, gather, "
+                           "embedding or softmax_cross_entropy)",
                            t->name);
 }
 

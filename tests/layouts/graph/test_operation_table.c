@@ -173,6 +173,9 @@ static void dims_are_checked_against_the_inputs(void **state) {
                    "(range): a range has exactly one dimension");
     assert_refused("'op': 'add', 'inputs': ['many', 'x', 'vv']",
                    "(add): its inputs have more than 12 dimensions together");
+    assert_refused("'op': 'concat', 'inputs': ['many', 'x', 'vv'], 'dims': ['model']",
+                   "(concat): its inputs have more than 12 dimensions together: name those of one "
+                   "size alike, or join some before others");
 }
 
 static void a_rename_needs_the_one_name_and_not_the_other(void **state) {
