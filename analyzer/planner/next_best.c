@@ -23,6 +23,11 @@ static double lacking_bytes(const MtfPlanAnswer *answer, const MtfGraph *graph,
     return fmax(mtf_framework_memory(program, software).given - (double)memory_limit, 0);
 }
 
+static double seconds_of(const MtfPricer *pricer, const MtfProgram *program) {
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
+    return (double)schedule->nanoseconds / 1e9;
+}
+
 /* `runs`: only of those that the software has the memory for. */
 static const MtfIncumbent *find_next(const MtfPlanAnswer *answer, const MtfGraph *graph,
                                      const MtfLayout *layout, int64_t memory_limit, bool runs) {
@@ -131,10 +136,53 @@ cJSON *mtf_next_best(const MtfPlanAnswer *answer, const MtfProgram *program, int
     return object;
 }
 
-void mtf_next_best_print(const cJSON *search) {
-    const cJSON *next = cJSON_GetObjectItemCaseSensitive(search, "next_best");
-    if (next == NULL)
+cJSON *mtf_passed_over(const MtfPlanAnswer *answer, const MtfProgram *program,
+                       int64_t memory_limit) {
+    if (answer->incumbents == NULL || answer->pricer.machine->software == NULL)
+        return NULL;
+    cJSON *list = cJSON_CreateArray();
+    double step = seconds_of(&answer->pricer, program);
+    g_autoptr(GPtrArray) shown = mtf_incumbents_shown(answer->incumbents, memory_limit);
+    for (guint i = 0; i < shown->len; i++) {
+        const MtfIncumbent *one = g_ptr_array_index(shown, i);
+        if (one->arena_bytes > memory_limit || one->step_seconds >= step)
+            continue;
+        double lacks = lacking_bytes(answer, program->graph, one->layout, memory_limit);
+        if (lacks <= 0)
+            continue;
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "name", one->name);
+        mtf_json_add_number(object, "step_seconds", one->step_seconds);
+        mtf_json_add_number(object, "lacks_bytes", lacks);
+        cJSON_AddItemToArray(list, object);
+    }
+    if (list->child != NULL)
+        return list;
+    cJSON_Delete(list);
+    return NULL;
+}
+
+/* The fastest of them, and how many more there are. */
+static void print_passed_over(const cJSON *search) {
+    const cJSON *one, *fastest = NULL;
+    int count = 0;
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(search, "passed_over")) {
+        count++;
+        if (fastest == NULL || mtf_json_number_of(one, "step_seconds", 0) <
+                                   mtf_json_number_of(fastest, "step_seconds", 0))
+            fastest = one;
+    }
+    if (fastest == NULL)
         return;
+    g_autofree char *step = mtf_seconds_format(mtf_json_number_of(fastest, "step_seconds", 0));
+    g_autofree char *lacks = mtf_bytes_format(mtf_json_number_of(fastest, "lacks_bytes", 0));
+    g_autofree char *more =
+        count > 1 ? g_strdup_printf(" (and for %d more)", count - 1) : g_strdup("");
+    printf("passed over    %s: %s, but the software lacks %s for it%s\n",
+           mtf_json_text_of(fastest, "name"), step, lacks, more);
+}
+
+static void print_next(const cJSON *next) {
     double longer = mtf_json_number_of(next, "longer", 0);
     g_autofree char *step = mtf_seconds_format(mtf_json_number_of(next, "step_seconds", 0));
     g_autofree char *memory = mtf_bytes_format(mtf_json_number_of(next, "memory_bytes", 0));
@@ -147,6 +195,13 @@ void mtf_next_best_print(const cJSON *search) {
             mtf_json_text_of(next, "decided_by"));
 }
 
+void mtf_next_best_print(const cJSON *search) {
+    const cJSON *next = cJSON_GetObjectItemCaseSensitive(search, "next_best");
+    if (next != NULL)
+        print_next(next);
+    print_passed_over(search);
+}
+
 /* ---- The shortest step --------------------------------------------------------------------------- */
 
 /* Makes a layout made by hand the plan of an answer. */
@@ -156,11 +211,6 @@ static void take_incumbent(MtfPlanAnswer *answer, const MtfIncumbent *one) {
     answer->fastest_cost = one->cost;
     answer->step_seconds = one->step_seconds;
     answer->runs = false; /* it is made by hand in the first place */
-}
-
-static double seconds_of(const MtfPricer *pricer, const MtfProgram *program) {
-    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
-    return (double)schedule->nanoseconds / 1e9;
 }
 
 /* Of the cheapest layout, which is not the plan. */

@@ -18,6 +18,12 @@ cJSON *mtf_next_best(const MtfPlanAnswer *answer, const MtfProgram *program, int
  * to; NULL: it is none. */
 const char *mtf_framework_named(const char *form);
 
+/* The layouts made by hand and the best rules of shorter steps than the plan's, lowered to `program`, that fit, but not with what the machine's
+ * software keeps beside its programs, for the plan's `search`: [{"name", "step_seconds", "lacks_bytes"}]. The caller
+ * owns it; NULL: there are none. */
+cJSON *mtf_passed_over(const MtfPlanAnswer *answer, const MtfProgram *program,
+                       int64_t memory_limit);
+
 /* Makes the plan of an answer the fastest of the layouts made by hand that fits and that the framework of
  * that form can run, if the answer's is of another kind or the machine's software has no memory for it; of
  * those that this has none for either, the one that needs least. `*settled`, the answer's layout, is dropped
@@ -37,7 +43,7 @@ void mtf_plan_answer_keep_shortest(MtfPlanAnswer *answer, const MtfGraph *graph,
 const MtfIncumbent *mtf_next_best_of(const MtfPlanAnswer *answer, const MtfGraph *graph,
                                      const MtfLayout *layout, int64_t memory_limit);
 
-/* The "next_best" of a plan's `search`, as lines for people on standard output. */
+/* The "next_best" and the "passed_over" of a plan's `search`, as lines for people on standard output. */
 void mtf_next_best_print(const cJSON *search);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct {
     MtfPlan *plan;
     MtfDivision division; /* of the training graph */
     GError *error;        /* why there is none */
-    cJSON *next_best;
+    cJSON *next_best, *passed_over;
     int64_t bytes_as_written;  /* the arena, were instructions in the order as written */
     int64_t nanoseconds_alone; /* the step, were no exchanges joined */
     GString *unmeasured;       /* lines */
@@ -47,8 +47,10 @@ static void digest(Parts *parts) {
 
 static void find_next_best(Parts *parts) {
     const MtfPlanEnding *ending = parts->ending;
-    if (ending->answer != NULL)
-        parts->next_best = mtf_next_best(ending->answer, ending->program, ending->memory_limit);
+    if (ending->answer == NULL)
+        return;
+    parts->next_best = mtf_next_best(ending->answer, ending->program, ending->memory_limit);
+    parts->passed_over = mtf_passed_over(ending->answer, ending->program, ending->memory_limit);
 }
 
 /* ---- Notes --------------------------------------------------------------------------------------- */
@@ -169,6 +171,8 @@ MtfPlan *mtf_plan_end(const MtfPlanEnding *ending, MtfGraph *graph, MtfLayout *l
     mtf_in_parallel(G_N_ELEMENTS(makers), make_part, &parts);
     if (parts.next_best != NULL)
         cJSON_AddItemToObject(plan->search, "next_best", parts.next_best);
+    if (parts.passed_over != NULL)
+        cJSON_AddItemToObject(plan->search, "passed_over", parts.passed_over);
     if (plan->training == NULL) {
         g_propagate_error(error, parts.error);
         return NULL;

@@ -140,6 +140,15 @@ claim "and it is said what it would need" says_error 'no plan was found that meg
 run meshtf-plan model gpt --layers 2 --d-model 1024 --d-ff 4096 --heads 16 --d-kv 64 --vocab 8192 --batch 8 --length 2048 --attention blockwise -o "$work/short.json"
 run meshtf-plan search "$work/short.json" --machine a100 --devices 2 --stages 2 --software megatron-2021 --memory 1500MB
 claim "stages are cut so that the software can run them, too" says 'fits           yes'
+# Layouts made by hand that are faster, but that the software has no memory for, are named with what is lacking.
+run meshtf-plan search "$work/short.json" --machine a100 --mesh data:2 --software megatron-core --microbatches 1 --memory 900MB -o "$work/near.json"
+claim "what would be faster is said to have no room" says 'passed over    data parallelism, ZeRO-1: '
+all_named() {
+    jq -e '.predicted.step_seconds as $step | .search.memory_limit as $limit
+        | [.search.incumbents[] | select(.step_seconds < $step and .memory_bytes <= $limit) | .name]
+        == [.search.passed_over[] | select(.lacks_bytes > 0 and .step_seconds < $step) | .name]' "$work/near.json" >"$work/out"
+}
+claim "each that fits but for the software" all_named
 # No layout made by hand fits beside the best of that variant; of others, that redo more, some do.
 run meshtf-plan search "$work/short.json" --machine a100 --mesh data:2 --software megatron-2021 --memory 1100MB --exportable megatron -o "$work/by-hand.json"
 claim "plans for a framework have what its software needs, too" says 'fits           yes'
