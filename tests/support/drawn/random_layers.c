@@ -339,31 +339,33 @@ static int draw_product(MtfDraw *draw) {
                                      : positive;
 }
 
-/* Labels from -1 on. */
-static int draw_ignored(MtfDraw *draw, const MtfShape *shape) {
+/* Labels from -1 on, below `classes` - 1. */
+static int draw_ignored(MtfDraw *draw, const MtfShape *shape, int64_t classes) {
+    int share = emit_unary(draw, MTF_OP_SIGMOID, add_variable(draw, shape));
+    int number = emit_unary(draw, MTF_OP_FLOOR, emit_scaled(draw, share, (double)classes));
     MtfShape scalar = { 0 };
     MtfAttributes one = MTF_NO_ATTRIBUTES;
     one.value = 1;
-    int less = emit(draw, (MtfNewOperation){ .kind = MTF_OP_CONSTANT,
-                                             .shape = &scalar,
-                                             .has_dtype = true,
-                                             .dtype = MTF_I32,
-                                             .attributes = one });
-    int inputs[] = { add_input(draw, shape, true), less };
-    return emit_plain(draw, MTF_OP_SUBTRACT, 2, inputs, NULL);
+    int ones = emit(
+        draw, (MtfNewOperation){ .kind = MTF_OP_CONSTANT, .shape = &scalar, .attributes = one });
+    int label = emit_plain(draw, MTF_OP_SUBTRACT, 2, (int[]){ number, ones }, NULL);
+    return emit_typed(draw, MTF_OP_CAST, 1, &label, NULL, MTF_I32);
 }
 
 /* Losses of labels of which some count nothing, those of the others softened, under a mask of bools. */
 static int draw_labels(MtfDraw *draw) {
     int logits = pick_with_dims(draw);
-    MtfShape rest = without(shape_of(draw, logits), random_dim(draw, logits));
+    int classes = random_dim(draw, logits);
+    MtfShape rest = without(shape_of(draw, logits), classes);
     if (!draw->options->composites)
         return -1;
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
     attributes.smoothing = below(draw, 2) * 0.1;
     attributes.z_loss = below(draw, 2) * 0.01;
     attributes.ignore = below(draw, 2);
-    int labels = attributes.ignore > 0 ? draw_ignored(draw, &rest) : add_input(draw, &rest, true);
+    int labels = attributes.ignore > 0
+                     ? draw_ignored(draw, &rest, mtf_graph_size(draw->graph, classes))
+                     : add_input(draw, &rest, true);
     int n = 2 + below(draw, 2), inputs[] = { logits, labels, -1 };
     if (n == 3) {
         int x = add_variable(draw, &rest), y = add_variable(draw, &rest);
