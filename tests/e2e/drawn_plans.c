@@ -7,8 +7,6 @@
 #include "tests/support/cases/training_plan.h"
 #include "tests/support/drawn/random_graph.h"
 
-#include <stdlib.h>
-
 static MtfPlan *drawn_plan(guint32 seed, int ranks) {
     MtfRandomGraph options = { .seed = seed,
                                .dimensions = 4,
@@ -38,11 +36,16 @@ static MtfPlan *drawn_plan(guint32 seed, int ranks) {
     return plan;
 }
 
+static guint32 number(const char *text) {
+    return (guint32)g_ascii_strtoull(text, NULL, 10);
+}
+
 int main(int argc, char **argv) {
-    for (int seed = argc == 5 ? atoi(argv[3]) : 1; argc == 5 && seed < atoi(argv[4]); seed++) {
+    for (guint32 seed = argc == 5 ? number(argv[3]) : 0; argc == 5 && seed < number(argv[4]);
+         seed++) {
         g_autoptr(GError) error = NULL;
-        g_autoptr(MtfPlan) plan = drawn_plan((guint32)seed, atoi(argv[2]));
-        g_autofree char *path = g_strdup_printf("%s/%d.json", argv[1], seed);
+        g_autoptr(MtfPlan) plan = drawn_plan(seed, (int)number(argv[2]));
+        g_autofree char *path = g_strdup_printf("%s/%u.json", argv[1], seed);
         if (plan != NULL &&
             (!mtf_training_plan_predict(plan, &error) || !mtf_plan_save(plan, path, &error)))
             g_error("%s: %s", path, error->message);
