@@ -136,11 +136,8 @@ static const char *const activations[] = { "relu", "gelu", "silu", "sigmoid", "t
 static const char *const interactions[] = { "cat", "dot", NULL };
 static const char *const cells[] = { "lstm", "gru", NULL };
 static const char *const attentions[] = { "composite", "blockwise", NULL };
-static const char *const optimizers[] = { "sgd",  "momentum", "adam", "adamw", "adafactor",
-                                          "lion", "lamb",     "muon", "none",  NULL };
-static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt",
-                                         "cosine",   "linear",        "polynomial",
-                                         "wsd",      "step",          NULL };
+static const char *const optimizers[] = { MTF_OPTIMIZER_KINDS, "none", NULL };
+static const char *const schedules[] = { MTF_SCHEDULES, NULL };
 
 static const MtfModelParameter model_parameters[] = {
     { "layers", MTF_SETTING_INTEGER, OFFSET(layers), 0, 1e5, NULL, "Hidden layers or blocks",

@@ -6,8 +6,7 @@
 #include <string.h>
 
 const char *const *mtf_optimizer_kinds(void) {
-    static const char *const kinds[] = { "sgd",  "momentum", "adam", "adamw", "adafactor",
-                                         "lion", "lamb",     "muon", NULL };
+    static const char *const kinds[] = { MTF_OPTIMIZER_KINDS, NULL };
     return kinds;
 }
 
@@ -18,9 +17,7 @@ bool mtf_optimizer_keeps_padding(const char *kind) {
 }
 
 const char *const *mtf_schedules(void) {
-    static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt",
-                                             "cosine",   "linear",        "polynomial",
-                                             "wsd",      "step",          NULL };
+    static const char *const schedules[] = { MTF_SCHEDULES, NULL };
     return schedules;
 }
 

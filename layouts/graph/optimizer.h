@@ -7,10 +7,15 @@
 
 #include "layouts/graph/graph.h"
 
-/* "sgd", "momentum", "adam" and so on (optimizer_updates.h); NULL-terminated. */
+/* The kinds (optimizer_updates.h) and the learning-rate schedules (operation_table.h), for lists of words. */
+#define MTF_OPTIMIZER_KINDS "sgd", "momentum", "adam", "adamw", "adafactor", "lion", "lamb", "muon"
+#define MTF_SCHEDULES \
+    "constant", "linear_warmup", "inverse_sqrt", "cosine", "linear", "polynomial", "wsd", "step"
+
+/* The kinds; NULL-terminated. */
 const char *const *mtf_optimizer_kinds(void);
 
-/* "constant", "linear_warmup" and so on (operation_table.h); NULL-terminated. */
+/* The schedules; NULL-terminated. */
 const char *const *mtf_schedules(void);
 
 /* Whether zeros without a gradient stay zeros and change nothing for other elements: it updates every
