@@ -241,6 +241,14 @@ MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **err
     if (document == NULL)
         return NULL;
     MtfJson root = mtf_json_root(document);
+    MtfJson version;
+    if (!mtf_architecture_config_is(&root) && cJSON_IsObject(root.node) &&
+        !mtf_json_find(&root, "meshtf_graph", &version)) {
+        mtf_json_fail(&root, error,
+                      "neither a graph (key \"meshtf_graph\") nor a published model's "
+                      "config (key \"model_type\")");
+        return NULL;
+    }
     if (!mtf_architecture_config_is(&root))
         return check_graph_options(import, error) ? mtf_graph_from_json(&root, import->sizes, error)
                                                   : NULL;
