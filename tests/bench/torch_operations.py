@@ -541,7 +541,7 @@ def given(graph):
             ids[o["name"] + "/given"] = 2
             variables.append({"name": o["name"] + "/given", "dims": o.get("dims") or o["like"], "init": "zeros", "frozen": True})
             o = {"name": o["name"], "op": "multiply", "inputs": [o["inputs"][0], o["name"] + "/given"], "dims": o.get("dims") or o["like"]}
-        if o.get("op") in ("random_normal", "random_uniform"):
+        if o.get("op") == "random_normal":
             variables.append({"name": o["name"] + "/given", "dims": o["dims"], "init": "zeros", "frozen": True})
             o = {"name": o["name"], "op": "scale", "inputs": [o["name"] + "/given"], "factor": 1}
         if o.get("op") == "random_uniform":
