@@ -7,6 +7,7 @@
  */
 #include "analyzer/free/free_problem.h"
 #include "analyzer/training/training_graph.h"
+#include "layouts/execution/executed_graph.h"
 #include "layouts/graph/loops.h"
 #include "runtime/kernels/base/slice.h"
 #include "tests/support/cases/random_layout.h"
@@ -296,22 +297,61 @@ static void run_graph(guint32 seed, const char *mesh_text, bool layers) {
     bench_clear(&bench);
 }
 
+/* What step 1 leaves in a variable. */
+static const double *updated(const MtfReference *reference, int variable) {
+    return reference->values[next_value(reference->graph, variable)];
+}
+
+/* Whether both graphs come to the same variables, whatever their tensors' numbers. */
+static void check_same_step(const Bench *bench, const MtfGraph *training, guint32 seed) {
+    g_autoptr(MtfReference) plain = mtf_reference_new(training, seed);
+    mtf_reference_fill_inputs(plain, seed);
+    mtf_reference_run(plain, 0);
+    for (guint u = 0; u < training->updates->len; u++) {
+        int variable = g_array_index(training->updates, MtfUpdate, u).variable;
+        const MtfTensor *tensor = mtf_graph_tensor(training, variable);
+        const double *expected = updated(plain, variable);
+        const double *found =
+            updated(bench->reference, mtf_graph_find_tensor(bench->graph, tensor->name));
+        for (int64_t i = 0; i < mtf_graph_elements(training, &tensor->shape); i++)
+            if (!(fabs(found[i] - expected[i]) <= 1e-9 * fmax(1, fabs(expected[i]))))
+                fail_msg("%s: executed so, %s[%d] becomes %.17g, not %.17g", bench->what,
+                         tensor->name, (int)i, found[i], expected[i]);
+    }
+}
+
+/* The graph as an execution has it whose attention is in a ring, or in parts of its memory, as many as divide that
+ * evenly; or as it is. */
+static MtfGraph *executed(const MtfGraph *training, guint32 seed) {
+    for (int parts = 2; parts <= 5 && seed % 3 > 0; parts++) {
+        MtfDivision division = { .microbatches = 1,
+                                 .ring = seed % 3 == 1 ? parts : 0,
+                                 .key_parts = seed % 3 == 2 ? parts : 0 };
+        g_autoptr(MtfGraph) graph = mtf_graph_copy(training);
+        if (mtf_graph_execute(graph, &division, &(MtfKept){ 0 }, 1, NULL))
+            return g_steal_pointer(&graph);
+    }
+    return mtf_graph_copy(training);
+}
+
 /* A network of windows, loops, experts and whatever else under two layouts, of rules and free. */
 static void run_network(guint32 seed) {
-    g_autoptr(MtfGraph) graph = draw_training(&(MtfRandomGraph){ .seed = seed,
-                                                                 .dimensions = 4,
-                                                                 .operations = 14,
-                                                                 .largest_size = 5,
-                                                                 .dtype = MTF_F64,
-                                                                 .more = true,
-                                                                 .layers = true,
-                                                                 .composites = true });
-    if (graph == NULL)
+    g_autoptr(MtfGraph) training = draw_training(&(MtfRandomGraph){ .seed = seed,
+                                                                    .dimensions = 4,
+                                                                    .operations = 14,
+                                                                    .largest_size = 5,
+                                                                    .dtype = MTF_F64,
+                                                                    .more = true,
+                                                                    .layers = true,
+                                                                    .composites = true });
+    if (training == NULL)
         return;
+    g_autoptr(MtfGraph) graph = executed(training, seed);
     g_autoptr(GRand) random = g_rand_new_with_seed(seed);
     g_autofree char *what = g_strdup_printf("random network %u", seed);
     Bench bench;
     bench_init(&bench, graph, what, seed);
+    check_same_step(&bench, training, seed);
     bench.mesh = mtf_random_mesh(random, 1 + (int)(seed % 8));
     g_autoptr(MtfLayout) rules = mtf_random_rule_layout(random, graph, &bench.mesh);
     g_autoptr(MtfLayout) free_one = mtf_random_free_layout(random, graph, &bench.mesh);

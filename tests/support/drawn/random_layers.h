@@ -9,7 +9,7 @@
 /* Any of them. */
 int mtf_draw_layer(MtfDraw *draw);
 
-/* conv or conv_transpose over one or two dimensions of any tensor, its other dimensions in any of the
+/* conv or conv_transpose over one to three dimensions of any tensor, its other dimensions in any of the
  * roles that windows leave them; max_pool or average_pool. */
 int mtf_draw_conv(MtfDraw *draw);
 int mtf_draw_pool(MtfDraw *draw);

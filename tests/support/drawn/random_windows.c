@@ -83,10 +83,10 @@ static bool draw_window(Windowed *c, int dim) {
     return c->pools || window.kernel >= 0;
 }
 
-/* Windows over one or two of x's dimensions, of which the last may be left out. */
+/* Windows over one to three of x's dimensions. */
 static bool draw_windows(Windowed *c) {
     MtfShape shape = *shape_of(c->draw, c->x);
-    int first = below(c->draw, shape.rank), n = 1 + below(c->draw, MIN(shape.rank, 2));
+    int first = below(c->draw, shape.rank), n = 1 + below(c->draw, MIN(shape.rank, 3));
     for (int i = 0; i < n; i++)
         if (!draw_window(c, shape.dims[(first + i) % shape.rank]))
             return false;
