@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/commands/search_pipeline.h"
+#include "analyzer/commands/search/search_pipeline.h"
 
 #include "analyzer/commands/report_child.h"
 #include "analyzer/cuts/cut_planning.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/commands/search_report.h"
+#include "analyzer/commands/search/search_report.h"
 
 #include "analyzer/planner/next_best.h"
 #include "cost/machine/mapping_json.h"
