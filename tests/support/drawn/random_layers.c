@@ -73,6 +73,19 @@ static int draw_grouped_attention(MtfDraw *draw) {
     return y;
 }
 
+/* Sums up to each element in parts that may be split. */
+static int draw_sums(MtfDraw *draw) {
+    int x = pick_with_dims(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.dimension = random_dim(draw, x);
+    int64_t size = mtf_graph_size(draw->graph, attributes.dimension);
+    int blocks = 1 + below(draw, (int)size);
+    attributes.blocks = draw->options->composites && size % blocks == 0 ? blocks : 1;
+    attributes.exclusive = below(draw, 2);
+    attributes.reverse = below(draw, 2);
+    return emit_with(draw, MTF_OP_CUMULATIVE_SUM, 1, &x, &attributes);
+}
+
 /* x seen up to each position, as shares of it. */
 static int draw_masked_softmax(MtfDraw *draw) {
     int x = pick_with_dims(draw);
@@ -240,6 +253,37 @@ static int draw_places(MtfDraw *draw, const MtfShape *shape) {
                       MTF_I32);
 }
 
+/* Rotary positions with frequencies that are stretched as one of the ways has it, which begin where a number says that
+ * examples share or have of their own. */
+static int draw_positions(MtfDraw *draw) {
+    int x = pick_with_dims(draw);
+    MtfShape shape = *shape_of(draw, x), starts = { 0 };
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.dimension = random_dim(draw, x);
+    attributes.position = random_dim(draw, x);
+    int64_t size = mtf_graph_size(draw->graph, attributes.dimension);
+    if (size < 2 || attributes.position == attributes.dimension)
+        return -1;
+    int way = below(draw, 4);
+    attributes.rotated = (double)(size / 2 * 2);
+    attributes.adjacent = below(draw, 2);
+    attributes.base = 10;
+    attributes.angle = attributes.gain = attributes.stretch = 1;
+    attributes.low = 1;
+    attributes.high = 4;
+    attributes.context = way == 0 ? 0 : 8;
+    attributes.stretch = way == 1 || way == 2 ? 2 : 1;
+    attributes.ramp = way == 2;
+    attributes.growth = way == 3 ? 2 : 0;
+    for (int i = 0; i < shape.rank; i++)
+        if (shape.dims[i] != attributes.dimension && shape.dims[i] != attributes.position &&
+            below(draw, 2))
+            mtf_shape_append(&starts, shape.dims[i]);
+    bool begins = starts.rank < 2 && below(draw, 2);
+    int inputs[] = { x, begins ? draw_places(draw, &starts) : -1 };
+    return emit_with(draw, MTF_OP_ROTARY, 1 + begins, inputs, &attributes);
+}
+
 /* What is gathered by places of its own, and scattered where several meet and others are none. */
 static int draw_scatter(MtfDraw *draw) {
     int x = pick_with_dims(draw), to = other_dim(draw, x), dim = random_dim(draw, x);
@@ -381,21 +425,12 @@ static int draw_labels(MtfDraw *draw) {
 
 int mtf_draw_layer(MtfDraw *draw) {
     static int (*const draws[])(MtfDraw *) = {
-        draw_logic,
-        draw_of_positive,
-        mtf_draw_conv,
-        mtf_draw_conv,
-        mtf_draw_pool,
-        draw_norm,
-        draw_grouped_attention,
-        draw_experts,
-        draw_loop,
-        draw_scatter,
-        draw_cut,
-        draw_stack,
-        draw_product,
-        draw_labels,
-        draw_masked_softmax,
+        draw_positions,   draw_sums,           draw_logic,
+        draw_of_positive, mtf_draw_conv,       mtf_draw_conv,
+        mtf_draw_pool,    draw_norm,           draw_grouped_attention,
+        draw_experts,     draw_loop,           draw_scatter,
+        draw_cut,         draw_stack,          draw_product,
+        draw_labels,      draw_masked_softmax,
     };
     return draws[below(draw, (int)G_N_ELEMENTS(draws))](draw);
 }
