@@ -76,10 +76,11 @@ typedef struct {
     MtfVariantAnswer near; /* of the first plan's variant and mesh under less memory, or nothing; */
     double near_limit;     /* and how much; 0: it was not searched */
     MtfVariantSearchOptions narrowed; /* that variant and mesh alone; */
-    bool stays_near;                  /* they were the best of all under less memory, too */
-    bool last;                        /* of MOST_SEARCHES */
-    MtfFrameworkMemory least;         /* that a plan was found to need */
-    bool stopped;                     /* time was up before all was looked at */
+    GArray *priced;           /* what the rules of the first search's variants cost; or NULL */
+    bool stays_near;          /* they were the best of all under less memory, too */
+    bool last;                /* of MOST_SEARCHES */
+    MtfFrameworkMemory least; /* that a plan was found to need */
+    bool stopped;             /* time was up before all was looked at */
 } Search;
 
 /* What programs were found to take at least, where none fits. */
@@ -144,6 +145,7 @@ static bool search_again(Search *search, double limit, GError **error) {
     own.memory_limit = (int64_t)limit;
     own.gap = own.framework != NULL ? NO_PROOF : lower_gap(search);
     own.known = limit == search->near_limit ? &search->near : NULL;
+    own.priced = search->priced;
     if (!mtf_deep_search(&own, search->large, &found, error)) {
         mtf_variant_answer_clear(&found);
         return false;
@@ -237,6 +239,8 @@ static bool search_lower(Search *search, GError **error) {
         search->narrowed = mtf_variant_search_narrowed(search->options, search->best, mesh);
     if (free && limit > 0 && !mtf_search_is_over(control) && search_near(search, limit))
         return true;
+    if (search->best->graph->operations->len <= MTF_VERY_LARGE_OPERATIONS)
+        search->priced = mtf_step_candidates_priced(search->best->variants);
     for (int n = 1; n < MOST_SEARCHES && limit > 0 && !mtf_search_is_over(control); n++) {
         search->last = n == MOST_SEARCHES - 1;
         bool done = search_again(search, limit, &cause);
@@ -247,6 +251,7 @@ static bool search_lower(Search *search, GError **error) {
     search->stopped = limit > 0 && mtf_search_is_over(control);
     if (search->near_limit > 0)
         mtf_variant_answer_clear(&search->near);
+    g_clear_pointer(&search->priced, g_array_unref);
     if (search->room.fits.programs > 0)
         g_clear_error(&cause);
     else if (cause != NULL)

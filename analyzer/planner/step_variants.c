@@ -136,11 +136,46 @@ static GArray *compared_meshes(const MtfStepVariantsOptions *options) {
     return meshes;
 }
 
+bool mtf_step_variant_equal(const MtfStepVariant *a, const MtfStepVariant *b) {
+    return MAX(1, a->microbatches) == MAX(1, b->microbatches) && a->recompute == b->recompute &&
+           a->recomputed_layers == b->recomputed_layers && a->offload == b->offload &&
+           a->offloaded_layers == b->offloaded_layers &&
+           MAX(1, a->key_parts) == MAX(1, b->key_parts) && MAX(1, a->ring) == MAX(1, b->ring);
+}
+
+GArray *mtf_step_candidates_priced(const GArray *candidates) {
+    GArray *priced = g_array_new(FALSE, TRUE, sizeof(MtfStepCandidate));
+    for (guint i = 0; i < candidates->len; i++) {
+        MtfStepCandidate known = g_array_index(candidates, MtfStepCandidate, i);
+        known.graph = NULL;
+        known.prices = NULL;
+        known.look = NULL;
+        if (known.cost > 0)
+            g_array_append_val(priced, known);
+    }
+    return priced;
+}
+
+/* Takes what the best rules of a trial's variant cost without a limit, where another search has priced them, and packed
+ * them if that is asked for. */
+static bool take_priced(const MtfStepVariantsOptions *options, Trial *trial, bool packed) {
+    for (guint i = 0; options->priced != NULL && i < options->priced->len; i++) {
+        const MtfStepCandidate *known = &g_array_index(options->priced, MtfStepCandidate, i);
+        if (!mtf_step_variant_equal(&known->variant, &trial->candidate.variant) ||
+            (packed && known->rules_bytes == 0))
+            continue;
+        trial->candidate.cost = known->cost;
+        trial->candidate.rules_bytes = trial->arena_bytes = known->rules_bytes;
+        trial->priced = true;
+    }
+    return trial->priced;
+}
+
 /* Prices the best rules of a trial's variant under the limit, while there is time. Only where the arena matters
  * is it packed. */
 static void price_rules(const Variants *variants, Trial *trial, int64_t limit, bool packed) {
     const MtfStepVariantsOptions *options = variants->options;
-    if (trial->priced)
+    if (trial->priced || (limit == INT64_MAX && take_priced(options, trial, packed)))
         return;
     trial->arena_bytes = INT64_MAX;
     if (!packed && mtf_search_is_over(options->control))
@@ -160,6 +195,7 @@ static void price_rules(const Variants *variants, Trial *trial, int64_t limit, b
     bool done = mtf_rule_search(trial->candidate.graph, meshes, &search, &answer, &trial->error);
     trial->candidate.cost = done && answer.found ? answer.cost : 0;
     trial->arena_bytes = done && answer.found ? answer.arena_bytes : INT64_MAX;
+    trial->candidate.rules_bytes = packed && done && answer.found ? answer.arena_bytes : 0;
     mtf_rule_answer_clear(&answer);
     trial->priced = true;
 }

@@ -53,6 +53,9 @@ typedef struct {
     /* Looks at the cheapest beside another plan's step; NULL: there is none, or nothing is to be said. */
     MtfFirstLook *(*look)(const MtfStepCandidate *candidate, void *data);
     void *look_data;
+    const GArray *
+        priced; /* MtfStepCandidate: variants of this step on these meshes whose rules were priced, for
+                             another limit; or NULL */
     MtfSearchControl *control; /* or NULL */
 } MtfStepVariantsOptions;
 
@@ -63,11 +66,18 @@ struct MtfStepCandidate {
                             the host */
     int64_t cost;        /* of the best rule layout without a memory limit (with it, of rules only),
                             nanoseconds; 0: not known */
+    int64_t rules_bytes; /* of the arena of those rules, 0: it was not packed */
     double seconds;      /* that its training graph took to be made; 0: not known */
     MtfGraph *graph;     /* its training graph, for whoever wants to take it; or NULL */
     MtfRulePrices *prices; /* of that graph's rules, likewise, of those that promise most */
     MtfFirstLook *look;    /* at its meshes, or NULL */
 };
+
+/* Whether two variants of a step are the same. */
+bool mtf_step_variant_equal(const MtfStepVariant *a, const MtfStepVariant *b);
+
+/* What is known of candidates without graphs or prices, for `priced` of other searches; free with g_array_unref. */
+GArray *mtf_step_candidates_priced(const GArray *candidates);
 
 /* Nanoseconds that a candidate promises to cost beside another that was searched, or NULL: as much as its rules, less
  * what free layouts save of the other's, which cost `bound` at least (0: not known). What memory adds to the other

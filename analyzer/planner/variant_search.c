@@ -230,6 +230,7 @@ static GArray *find_variants(const MtfVariantSearchOptions *options, GError **er
                                         .few_tries = MTF_LARGE_OPERATIONS,
                                         .look = mtf_variant_look,
                                         .look_data = &looking,
+                                        .priced = options->priced,
                                         .control = &part };
     mtf_search_tell_phase(options->control, "comparing step variants");
     return mtf_step_variants(&variants, error);

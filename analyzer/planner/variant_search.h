@@ -76,6 +76,7 @@ typedef struct {
     /* What a search of one variant on one mesh has found under the same limit: that variant's answer is moved
      * from here rather than searched again. NULL: nothing is known. */
     MtfVariantAnswer *known;
+    const GArray *priced; /* as of MtfStepVariantsOptions */
 } MtfVariantSearchOptions;
 
 struct MtfVariantAnswer {

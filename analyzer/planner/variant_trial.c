@@ -294,13 +294,6 @@ static void end_lagging(Trial *trials, int own) {
             mtf_search_cancel(&trials[k].control);
 }
 
-static bool is_same(const MtfStepVariant *a, const MtfStepVariant *b) {
-    return MAX(1, a->microbatches) == MAX(1, b->microbatches) && a->recompute == b->recompute &&
-           a->recomputed_layers == b->recomputed_layers && a->offload == b->offload &&
-           a->offloaded_layers == b->offloaded_layers &&
-           MAX(1, a->key_parts) == MAX(1, b->key_parts) && MAX(1, a->ring) == MAX(1, b->ring);
-}
-
 /* Takes what is known of the trial's variant, and tells the others its step. */
 static bool take_known(Trial *trial) {
     MtfVariantAnswer *known = trial->options->known, *found = &trial->found;
@@ -308,7 +301,7 @@ static bool take_known(Trial *trial) {
         return false;
     const MtfStepCandidate *searched =
         &g_array_index(known->variants, MtfStepCandidate, known->variant);
-    if (!is_same(&searched->variant, &candidate_of(trial)->variant))
+    if (!mtf_step_variant_equal(&searched->variant, &candidate_of(trial)->variant))
         return false;
     MtfVariantAnswer own = *found;
     *found = *known;

@@ -180,6 +180,40 @@ static void what_is_not_priced_is_no_cheaper(void **state) {
     assert_true(unpriced > 0);
 }
 
+static const MtfStepCandidate *find_variant(const GArray *variants, const MtfStepVariant *variant) {
+    for (guint i = 0; i < variants->len; i++)
+        if (mtf_step_variant_equal(&candidate(variants, i)->variant, variant))
+            return candidate(variants, i);
+    return NULL;
+}
+
+/* What was noted of a variant is taken, even where it is one too much, and what was not is priced. */
+static void what_was_priced_is_not_priced_again(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(MtfGraph) plain = graph_of(setup, 1, MTF_RECOMPUTE_NONE);
+    int64_t most = mtf_memory_bound(plain, 4);
+    g_autoptr(GArray) all = forms_within(setup, most - 1);
+    g_autoptr(GArray) priced = mtf_step_candidates_priced(all);
+    g_array_remove_index(priced, 0);
+    for (guint i = 0; i < priced->len; i++)
+        g_array_index(priced, MtfStepCandidate, i).cost++;
+    MtfStepVariantsOptions options = setup->options;
+    options.memory_limit = most - 1;
+    options.priced = priced;
+    g_autoptr(GArray) again = mtf_step_variants(&options, NULL);
+    int taken = 0, found = 0;
+    for (guint i = 0; i < again->len; i++) {
+        const MtfStepCandidate *one = candidate(again, i),
+                               *known = find_variant(priced, &one->variant);
+        if (one->cost == 0)
+            continue;
+        assert_int_equal(one->cost, known != NULL ? known->cost : rule_cost(setup, &one->variant));
+        taken += known != NULL;
+        found += known == NULL;
+    }
+    assert_true(taken > 0 && found > 0);
+}
+
 /* Every micro-batch gathers weights that are in pieces, which the order by cost does not know. */
 static void behind_several_microbatches_come_fewer(void **state) {
     const Setup *setup = *state;
@@ -368,6 +402,7 @@ int main(void) {
         cmocka_unit_test(with_room_for_all_the_step_is_done_in_one_piece),
         cmocka_unit_test(forms_that_cannot_fit_are_left_out),
         cmocka_unit_test(what_is_not_priced_is_no_cheaper),
+        cmocka_unit_test(what_was_priced_is_not_priced_again),
         cmocka_unit_test(behind_several_microbatches_come_fewer),
         cmocka_unit_test(of_variants_about_as_cheap_one_that_needs_less_comes_first),
         cmocka_unit_test(a_variant_promises_what_free_layouts_save_of_another),
