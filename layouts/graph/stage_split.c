@@ -216,6 +216,28 @@ static void add_operation(Splitting *s, int stage, int operation, MtfPhase phase
     }
 }
 
+/* Whether an operation is the first of its loop. */
+static bool begins_loop(const MtfGraph *graph, int operation) {
+    int loop = mtf_graph_operation(graph, operation)->loop;
+    return loop > 0 && (operation == 0 || mtf_graph_operation(graph, operation - 1)->loop != loop);
+}
+
+/* What a stage repeats for a loop of its own is made before the loop, whose operations stand together. */
+static void repeat_before_loop(Splitting *s, int first) {
+    int loop = mtf_graph_operation(s->whole, first)->loop;
+    for (int i = first; i < (int)s->whole->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(s->whole, i);
+        if (op->loop != loop)
+            return;
+        for (int k = 0; k < op->n_inputs; k++) {
+            int producer = mtf_graph_tensor(s->whole, op->inputs[k])->producer;
+            if (is_repeated(s->whole, producer) &&
+                mtf_graph_operation(s->whole, producer)->loop != loop)
+                add_operation(s, op->stage - 1, producer, op->phase);
+        }
+    }
+}
+
 /* ---- Checks -------------------------------------------------------------------------------- */
 
 static bool check_edge(const MtfGraph *graph, const MtfOperation *from, const MtfOperation *to,
@@ -326,6 +348,8 @@ MtfStageSplit *mtf_stage_split(const MtfGraph *graph, GError **error) {
         g_ptr_array_add(split->graphs, stage_graph_new(graph));
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
+        if (begins_loop(graph, i))
+            repeat_before_loop(&s, i);
         if (op->n_inputs > 0)
             add_operation(&s, op->stage - 1, i, op->phase);
     }

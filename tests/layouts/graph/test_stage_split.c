@@ -125,6 +125,37 @@ static void a_stage_without_operations_is_refused(void **state) {
     assert_refused(text, "stage 2 of 3 has no operation");
 }
 
+/* r is read by stage 1 and, behind an operation of the loop, by the iterations of stage 2, which makes it anew. */
+#define LOOP_GRAPH                                                                                \
+    "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'n': 4, 'd': 3}, 'inputs': [{'name': 'x', "  \
+    "'dims': ['n', 'd'], 'feed': 'features'}], 'variables': [{'name': 'w', 'dims': ['d'], "       \
+    "'init': 'ones'}], 'operations': [{'name': 'r', 'op': 'range', 'inputs': [], 'dims': ['d'], " \
+    "'dtype': 'float32'}, {'name': 'v', 'op': 'multiply', 'inputs': ['x', 'w']}, "                \
+    "{'name': 'a', 'op': 'multiply', 'inputs': ['v', 'r']}, {'loop': {'name': 'q', "              \
+    "'count': 3, 'carry': [{'name': 'h', 'init': 'a', 'next': 'm'}], 'operations': [{'name': "    \
+    "'k', 'op': 'tanh', 'inputs': ['h']}, {'name': 'm', 'op': 'multiply', 'inputs': "             \
+    "['k', 'r']}]}}, {'name': 'l', 'op': 'reduce_mean', 'inputs': ['q/h'], 'dims': "              \
+    "[]}], 'loss': 'l'}"
+
+static void what_is_repeated_for_a_loop_stands_before_it(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) whole = mtf_test_graph(LOOP_GRAPH);
+    int states = mtf_graph_find_operation(whole, "q/h/state");
+    for (int i = 0; i < (int)whole->operations->len; i++)
+        mtf_graph_operation(whole, i)->stage = i < states ? 1 : 2;
+    g_autoptr(MtfStageSplit) split = mtf_stage_split(whole, NULL);
+    assert_non_null(split);
+    const MtfGraph *graph = split->graphs->pdata[1];
+    int begun = 0, before = 0;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        int loop = mtf_graph_operation(graph, i)->loop;
+        begun += loop > 0 && before == 0;
+        before = loop;
+    }
+    assert_int_equal(begun, 1);
+    assert_int_equal(tensor_of(split, 1, "r")->source, MTF_SOURCE_OPERATION);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_without_a_stage_follow_their_inputs),
@@ -132,6 +163,7 @@ int main(void) {
         cmocka_unit_test(a_variable_of_two_stages_stays_with_the_first),
         cmocka_unit_test(a_variables_cast_is_made_where_it_is_read),
         cmocka_unit_test(constants_are_repeated_where_they_are_read),
+        cmocka_unit_test(what_is_repeated_for_a_loop_stands_before_it),
         cmocka_unit_test(the_loss_is_in_its_stage_alone),
         cmocka_unit_test(a_stage_that_reads_from_a_later_one_is_refused),
         cmocka_unit_test(a_stage_without_operations_is_refused),
