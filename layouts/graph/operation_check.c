@@ -118,6 +118,11 @@ static bool check_attributes(const Check *check, GError **error) {
         const void *slot = G_STRUCT_MEMBER_P(&check->operation->attributes, (glong)spec->offset);
         if (spec->type == MTF_ATTRIBUTE_DIMENSION && spec->required && *(const int *)slot < 0)
             return fail(check, error, "attribute \"%s\" is missing", spec->name);
+        if (spec->offset == offsetof(MtfAttributes, epsilon) && *(const double *)slot < 0)
+            return fail(check, error,
+                        "\"epsilon\" is %g and must be at least 0: it keeps what is "
+                        "divided by above 0",
+                        *(const double *)slot);
     }
     return true;
 }

@@ -131,6 +131,14 @@ static void the_number_of_inputs_is_checked(void **state) {
                    "(adafactor_direction): it takes 2 or 4 inputs");
 }
 
+static void what_keeps_divisors_above_zero_is_not_negative(void **state) {
+    (void)state;
+    assert_refused(
+        "'op': 'layer_norm', 'inputs': ['x', 'v', 'v'], 'dimension': 'model', 'epsilon': -1e-5",
+        "(layer_norm): \"epsilon\" is -1e-05 and must be at least 0: it keeps what is "
+        "divided by above 0");
+}
+
 static void types_of_inputs_are_checked(void **state) {
     (void)state;
     assert_refused("'op': 'relu', 'inputs': ['ids']",
@@ -511,6 +519,7 @@ int main(void) {
         cmocka_unit_test(shapes_follow_from_inputs),
         cmocka_unit_test(types_follow_from_inputs_or_are_given),
         cmocka_unit_test(the_number_of_inputs_is_checked),
+        cmocka_unit_test(what_keeps_divisors_above_zero_is_not_negative),
         cmocka_unit_test(types_of_inputs_are_checked),
         cmocka_unit_test(dims_are_checked_against_the_inputs),
         cmocka_unit_test(a_rename_needs_the_one_name_and_not_the_other),
