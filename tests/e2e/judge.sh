@@ -219,10 +219,10 @@ printf '1048576 9.2e-05\n1073741824 0.0082\n' >"$work/sum.txt"
 printf '8192 8192 8192 0.00435\n4096 4096 4096 0.00058\n' >"$work/products.txt"
 run meshtf-plan fit --machine a100 --collective "allreduce/8=$work/sum.txt" --products "bf16=$work/products.txt" -o "$work/sweeps.json"
 claim "sweeps alone fit a machine" exits 0
-run meshtf-plan fit --machine a100 --products "bf16=$work/products.txt" -o -
-claim "on standard output it is called after the one it began with" says '"name": "a100-fitted"'
 claim "products are counted" says "products to 2 measurements within"
 claim "and collectives" says "collectives as in 2 measurements"
+run meshtf-plan fit --machine a100 --products "bf16=$work/products.txt" -o -
+claim "on standard output it is called after the one it began with" says '"name": "a100-fitted"'
 run meshtf-plan collective allreduce --machine "$work/sweeps.json" --devices 8 --bytes 1GiB
 claim "which commands take" exits 0
 
