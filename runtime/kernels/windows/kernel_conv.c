@@ -6,6 +6,7 @@
 #include "runtime/kernels/base/kernel_nest.h"
 #include "runtime/kernels/windows/conv_roles.h"
 #include "runtime/kernels/windows/product_conv.h"
+#include "runtime/kernels/windows/unrolled_conv.h"
 #include "runtime/kernels/windows/window_nest.h"
 
 #include <stdlib.h>
@@ -157,9 +158,9 @@ static void convolve_plainly(const MtfKernelCall *call) {
 
 typedef struct {
     MtfConvRoles roles;
-    void *onednn, *product; /* both NULL: by plain loops */
-    int64_t copy[SIDES];    /* where copies are, in the workspace */
-    int64_t rest;           /* and what oneDNN or products take */
+    void *onednn, *product, *unrolled; /* all NULL: by plain loops */
+    int64_t copy[SIDES];               /* where copies are, in the workspace */
+    int64_t rest;                      /* and what oneDNN or products take */
 } Prepared;
 
 static bool is_empty(const MtfKernelCall *call) {
@@ -172,6 +173,20 @@ static int64_t bytes_of(const MtfOperand *operand) {
     return mtf_operand_elements(operand) * mtf_dtype_bytes(operand->dtype);
 }
 
+static bool has_way(const Prepared *p) {
+    return p->onednn != NULL || p->product != NULL || p->unrolled != NULL;
+}
+
+static void prepare_way(Prepared *p, int64_t *bytes) {
+    if (p->roles.nothing)
+        return;
+    p->unrolled = mtf_unrolled_conv_prepare(&p->roles.convolution, bytes);
+    if (p->unrolled == NULL)
+        p->onednn = mtf_onednn_conv_prepare(&p->roles.convolution, bytes);
+    if (!has_way(p))
+        p->product = mtf_product_conv_prepare(&p->roles.convolution, bytes);
+}
+
 static void *conv_prepare(const MtfKernelCall *call, int64_t *workspace_bytes) {
     Prepared *p = g_new0(Prepared, 1);
     int64_t bytes = 0;
@@ -179,11 +194,8 @@ static void *conv_prepare(const MtfKernelCall *call, int64_t *workspace_bytes) {
     if (is_empty(call))
         return p;
     mtf_conv_roles(&p->roles, call);
-    if (!p->roles.nothing)
-        p->onednn = mtf_onednn_conv_prepare(&p->roles.convolution, &bytes);
-    if (p->onednn == NULL && !p->roles.nothing)
-        p->product = mtf_product_conv_prepare(&p->roles.convolution, &bytes);
-    if (p->onednn == NULL && p->product == NULL)
+    prepare_way(p, &bytes);
+    if (!has_way(p))
         return p;
     for (int s = 0; s < SIDES; s++) {
         p->copy[s] = *workspace_bytes;
@@ -200,6 +212,7 @@ static void conv_release(void *prepared) {
     if (p->onednn != NULL)
         mtf_onednn_conv_release(p->onednn);
     g_free(p->product);
+    g_free(p->unrolled);
     g_free(p);
 }
 
@@ -218,7 +231,9 @@ static void convolve(const MtfKernelCall *call, const Prepared *p) {
     }
     if (roles->uncovered)
         memset(operand[made].data, 0, (size_t)bytes_of(&operand[made]));
-    if (p->onednn != NULL)
+    if (p->unrolled != NULL)
+        mtf_unrolled_conv_run(p->unrolled, data, (char *)call->workspace + p->rest, call->progress);
+    else if (p->onednn != NULL)
         mtf_onednn_conv_run(p->onednn, data, (char *)call->workspace + p->rest);
     else
         mtf_product_conv_run(p->product, data, (char *)call->workspace + p->rest, call->progress);
@@ -227,7 +242,7 @@ static void convolve(const MtfKernelCall *call, const Prepared *p) {
 }
 
 static void run_prepared(const MtfKernelCall *call, const Prepared *p) {
-    if (p->onednn != NULL || p->product != NULL)
+    if (has_way(p))
         convolve(call, p);
     else
         convolve_plainly(call);

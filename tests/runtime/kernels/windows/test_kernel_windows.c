@@ -4,6 +4,7 @@
 #include "tests/support/cmocka.h"
 
 #include "runtime/kernels/base/kernel_bfloat16.h"
+#include "runtime/kernels/windows/unrolled_conv.h"
 #include "tests/support/cases/kernel_slices.h"
 #include "tests/support/reference/reference.h"
 
@@ -16,6 +17,7 @@ typedef struct {
     int kind;
     MtfAttributes attributes;
     MtfShape side[3]; /* larger, smaller, filter */
+    int examples;     /* where there are many */
 } Case;
 
 static int below(const Case *c, int n) {
@@ -55,8 +57,9 @@ static void add_window(Case *c, int w) {
     int extent = (places - 1) * window->dilation + 1;
     window->before = pools ? MIN(window->before, extent - 1) : window->before;
     window->after = pools ? MIN(window->after, extent - 1) : window->after;
-    int drawn = 1 + below(c, small ? 2 : 7),
-        large = MAX(drawn, extent - window->before - window->after);
+    int drawn = 1 + below(c, small ? 2 : 7);
+    int least = pools ? window->dilation : 1; /* of fewer a window may step over all */
+    int large = MAX(MAX(drawn, least), extent - window->before - window->after);
     int room = large + window->before + window->after - extent;
     int large_dim = add_dim(c, 'l', w, large);
     int small_dim = add_dim(c, 's', w, room / window->stride + 1);
@@ -111,6 +114,54 @@ static void make_deep_shapes(Case *c) {
     }
 }
 
+/* A window of one or two positions of the smaller side. */
+static MtfWindow short_window(const Case *c, int w, int *large, int *small) {
+    int places = 1 + below(c, 3), dilation = 1 + below(c, 2), stride = 1 + below(c, 2);
+    int before = below(c, places), after = below(c, places);
+    int extent = (places - 1) * dilation + 1, positions = 1 + below(c, 2);
+    int size = MAX(1, (positions - 1) * stride + extent - before - after);
+    positions = MAX(0, size + before + after - extent) / stride + 1;
+    after = MAX(after, extent - size - before);
+    *large = add_dim(c, 'l', w, size);
+    *small = add_dim(c, 's', w, positions);
+    bool spreads = mtf_operation_row(c->kind)->windows == MTF_WINDOWS_SPREAD;
+    return (MtfWindow){ .kernel = add_dim(c, 'k', w, places),
+                        .size = 1,
+                        .from = spreads ? *small : *large,
+                        .to = spreads ? *large : *small,
+                        .stride = stride,
+                        .dilation = dilation,
+                        .before = before,
+                        .after = after };
+}
+
+/* Rows of one or two positions with channels last, as networks have them behind their last strides; more
+ * examples than are multiplied at a time; a filter in any order in which it is a matrix. */
+static void make_short_rows(Case *c) {
+    int n = 1 + below(c, 3), order = below(c, 4), large, small;
+    c->examples = below(c, 4) == 0 ? 300 : 1 + below(c, 9);
+    int examples = add_dim(c, 'd', 0, c->examples);
+    int read = add_dim(c, 'd', 1, 1 + below(c, 9)), written = add_dim(c, 'd', 2, 1 + below(c, 9));
+    c->attributes = MTF_NO_ATTRIBUTES;
+    c->attributes.n_windows = n;
+    for (int s = 0; s < 2; s++)
+        mtf_shape_append(&c->side[s], examples);
+    for (int i = 0; i < (order == 0 ? 2 : order < 3); i++)
+        mtf_shape_append(&c->side[2], order == 2 || i == 1 ? read : written);
+    for (int w = 0; w < n; w++) {
+        c->attributes.windows[w] = short_window(c, w, &large, &small);
+        mtf_shape_append(&c->side[0], large);
+        mtf_shape_append(&c->side[1], small);
+        mtf_shape_append(&c->side[2], c->attributes.windows[w].kernel);
+    }
+    mtf_shape_append(&c->side[0], read);
+    mtf_shape_append(&c->side[1], written);
+    if (order == 1 || order == 3)
+        mtf_shape_append(&c->side[2], read);
+    if (order >= 2)
+        mtf_shape_append(&c->side[2], written);
+}
+
 typedef void (*MakeShapes)(Case *c);
 
 static int add_operand(const Case *c, const char *name, int side, MtfDtype dtype) {
@@ -154,7 +205,8 @@ static void compare(const Case *c, const MtfTensor *tensor, const double *expect
                     const double *actual) {
     double tolerance = tensor->dtype == MTF_F64 ? 1e-11 : tensor->dtype == MTF_F32 ? 1e-4 : 0;
     for (int64_t i = 0; i < mtf_graph_elements(c->graph, &tensor->shape); i++) {
-        double bound = tolerance;
+        double bound =
+            tolerance * fmax(1, c->examples / 100.0); /* sums of so many terms and more */
         if (tensor->dtype == MTF_BF16)
             bound = 1e-4 + ldexp(fabs(expected[i]), -8);
         if (expected[i] != actual[i] && !(fabs(expected[i] - actual[i]) <= bound))
@@ -208,6 +260,48 @@ static void what_is_too_much_for_one_product_is_right_in_several(void **state) {
             run_case(kind, (guint32)i, MTF_F64, make_deep_shapes);
 }
 
+static void short_rows_match_the_reference(void **state) {
+    (void)state;
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++)
+        for (int i = 0; i < 80 && mtf_operation_row(kind)->products == MTF_PRODUCTS_CONV; i++)
+            run_case(kind, (guint32)(1000 * kind + i), MTF_F32, make_short_rows);
+}
+
+/* A side with channels last: 4 examples of `row` by `row` positions; or a filter of 3 by 3. */
+static MtfConvOperand side_of(MtfDtype dtype, int64_t row, int64_t channels) {
+    return (MtfConvOperand){ .dtype = dtype,
+                             .rank = 4,
+                             .size = { 4, channels, row, row },
+                             .stride = { row * row * channels, 1, row * channels, channels } };
+}
+
+static bool is_unrolled(MtfDtype dtype, int64_t row, int64_t gap) {
+    MtfConvolution c = { .made = MTF_CONV_SMALL,
+                         .windows = 2,
+                         .stride = { 1, 1 },
+                         .dilation = { 1, 1 },
+                         .before = { 1, 1 },
+                         .after = { 1, 1 },
+                         .side = { side_of(dtype, row, 8),
+                                   side_of(dtype, row, 6),
+                                   { .dtype = dtype,
+                                     .rank = 4,
+                                     .size = { 6, 8, 3, 3 },
+                                     .stride = { 72 + gap, 9, 3, 1 } } } };
+    int64_t bytes;
+    g_autofree void *prepared = mtf_unrolled_conv_prepare(&c, &bytes);
+    return prepared != NULL;
+}
+
+static void rows_of_two_are_multiplied_at_once_where_sides_are_matrices(void **state) {
+    (void)state;
+    assert_true(is_unrolled(MTF_F32, 2, 0));
+    assert_true(is_unrolled(MTF_F32, 1, 0));
+    assert_false(is_unrolled(MTF_F32, 3, 0));
+    assert_false(is_unrolled(MTF_F64, 2, 0));
+    assert_false(is_unrolled(MTF_F32, 2, 1));
+}
+
 /* Draws where some place of the filter meets no element in any window; what stands there without care
  * is what memory held before, so other draws come between. */
 static void a_place_that_meets_padding_alone_gets_no_gradient_in_bfloat16(void **state) {
@@ -223,6 +317,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_windowed_row_matches_the_reference),
         cmocka_unit_test(what_is_too_much_for_one_product_is_right_in_several),
+        cmocka_unit_test(short_rows_match_the_reference),
+        cmocka_unit_test(rows_of_two_are_multiplied_at_once_where_sides_are_matrices),
         cmocka_unit_test(a_place_that_meets_padding_alone_gets_no_gradient_in_bfloat16),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
