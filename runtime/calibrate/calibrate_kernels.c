@@ -17,9 +17,11 @@
 /* What a step reads, other than what it has just computed, was touched within the step, or is the
  * weights, touched a pass ago: trials run in chunks that touch CHUNK_BYTES between two runs of
  * one, which a small model stays below and a large one exceeds. Chunks of small trials touch less: a step
- * goes round in an arena of some dozens of tensors of a size, as the operands of CHUNK_MOST trials are.
- * What an optimizer updates was last touched a step ago: SWEPT_BYTES of other memory are read in between. */
+ * goes round in an arena of some dozens of tensors of a size, as the operands of CHUNK_MOST trials are. Chunks
+ * of large ones touch more: CHUNK_LEAST have some fifteen tensors, of which a step has as many too; two or three trials go
+ * round in what a cache keeps for them alone. What an optimizer updates was last touched a step ago: SWEPT_BYTES of other memory are read in between. */
 #define CHUNK_BYTES (24.0 * (1 << 20))
+#define CHUNK_LEAST 6
 #define CHUNK_MOST 24
 #define SWEPT_BYTES (INT64_C(160) << 20)
 
@@ -60,16 +62,17 @@ static void set_add(Set *set, const MtfKernelBenchmark *trial, const MtfCurveNam
     set->runs[set->n++] = runs;
 }
 
-/* The end of the trials from `first` on that touch at most `bytes`, at least one and CHUNK_MOST at most. */
-static int chunk_end(const Set *set, int first, double bytes) {
+/* The end of the trials from `first` on that touch at most `bytes`, from `least` to CHUNK_MOST of them; and the rest of
+ * the set, where that is fewer than `least`. */
+static int chunk_end(const Set *set, int first, int least, double bytes) {
     int end = first;
     double sum = 0;
     for (; end < set->n && end - first < CHUNK_MOST; end++) {
         sum += mtf_kernel_benchmark_instruction(&set->trials[end])->traffic_bytes;
-        if (end > first && sum > bytes)
+        if (end >= first + least && sum > bytes)
             break;
     }
-    return end;
+    return set->n - end < least ? set->n : end;
 }
 
 /* Trials [first, end) in turn. */
@@ -95,7 +98,7 @@ static bool set_measure(Set *set, const MtfArenaMemory *swept, MtfSamples *sampl
                         GError **error) {
     bool measured = true;
     for (int first = 0, end; measured && first < set->n; first = end) {
-        end = chunk_end(set, first, CHUNK_BYTES);
+        end = chunk_end(set, first, swept != NULL ? 1 : CHUNK_LEAST, CHUNK_BYTES);
         measured = measure_chunk(set, first, end, swept, samples, error);
     }
     return measured;
@@ -103,8 +106,8 @@ static bool set_measure(Set *set, const MtfArenaMemory *swept, MtfSamples *sampl
 
 /* ---- Operations ---------------------------------------------------------------------------- */
 
-/* Of kernels' rows (kernel.h): r rows of c columns, t as many as r, o a few, q and k as r and c; a table
- * has as many rows as there are ids. In elements of four bytes; those of eight come in half as many rows.
+/* Of kernels' rows (kernel.h): r rows of c columns, t as many as r, o a few, k as c; h squares of q by k, so that a
+ * mask hides half; a table has as many rows as there are ids. In elements of four bytes; those of eight come in half as many rows.
  * Vectors of f features at p positions, c at each. Of a convolution the places of both sides, yx and ji, as
  * many as r, windows of uv, and s and d channels, half of c. */
 static const struct {
@@ -154,7 +157,8 @@ static void fill_sizes(size_t shape, MtfDtype dtype, int64_t short_row, int64_t 
     size_of['r' - 'a'] = size_of['t' - 'a'] = rows;
     size_of['c' - 'a'] = columns;
     size_of['o' - 'a'] = MIN(rows, 2);
-    size_of['q' - 'a'] = rows;
+    size_of['q' - 'a'] = MIN(rows, columns);
+    size_of['h' - 'a'] = rows / MIN(rows, columns);
     size_of['k' - 'a'] = columns;
     size_of['f' - 'a'] = FEATURES;
     size_of['p' - 'a'] = MAX(1, rows / FEATURES);

@@ -359,11 +359,11 @@ static void learning_rate_kernel(const MtfKernelCall *call) {
 
 const MtfKernelRow mtf_lookup_kernels[] = {
     MTF_TIMED_KERNEL(MTF_OP_DROPOUT, dropout_kernel, { "rc" }, NULL, MTF_FIRST_FRESH),
-    MTF_TIMED_KERNEL(MTF_OP_CAUSAL_MASK, causal_mask_kernel, { "qk" }, NULL, MTF_FIRST_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_CAUSAL_MASK, causal_mask_kernel, { "hqk" }, NULL, MTF_FIRST_FRESH),
     MTF_TIMED_KERNEL(MTF_OP_EMBEDDING, embedding_kernel, { "tc", "#r" }, "rc", MTF_NOTHING_FRESH),
     MTF_TIMED_KERNEL(MTF_OP_LABEL_LOGIT, label_logit_kernel, { "rc", "#r" }, "r",
                      MTF_NOTHING_FRESH),
-    MTF_TIMED_KERNEL(MTF_OP_CAUSAL_ZERO, causal_zero_kernel, { "qk" }, NULL, MTF_FIRST_FRESH),
+    MTF_TIMED_KERNEL(MTF_OP_CAUSAL_ZERO, causal_zero_kernel, { "hqk" }, NULL, MTF_FIRST_FRESH),
     MTF_TIMED_KERNEL(MTF_OP_EMBEDDING_GRAD, embedding_grad_kernel, { "#r", "rc" }, "tc",
                      MTF_SECOND_KEPT),
     MTF_TIMED_KERNEL(MTF_OP_CROSS_ENTROPY_GRAD, cross_entropy_grad_kernel,
