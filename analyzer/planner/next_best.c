@@ -164,16 +164,16 @@ cJSON *mtf_passed_over(const MtfPlanAnswer *answer, const MtfProgram *program,
 
 /* The fastest of them, and how many more there are. */
 static void print_passed_over(const cJSON *search) {
-    const cJSON *one, *fastest = NULL;
-    int count = 0;
-    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(search, "passed_over")) {
-        count++;
-        if (fastest == NULL || mtf_json_number_of(one, "step_seconds", 0) <
-                                   mtf_json_number_of(fastest, "step_seconds", 0))
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(search, "passed_over");
+    if (list == NULL || list->child == NULL)
+        return;
+    const cJSON *one, *fastest = list->child;
+    int count = cJSON_GetArraySize(list);
+    cJSON_ArrayForEach(one, list) {
+        if (mtf_json_number_of(one, "step_seconds", 0) <
+            mtf_json_number_of(fastest, "step_seconds", 0))
             fastest = one;
     }
-    if (fastest == NULL)
-        return;
     g_autofree char *step = mtf_seconds_format(mtf_json_number_of(fastest, "step_seconds", 0));
     g_autofree char *lacks = mtf_bytes_format(mtf_json_number_of(fastest, "lacks_bytes", 0));
     g_autofree char *more =
