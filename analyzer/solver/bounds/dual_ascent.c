@@ -19,6 +19,7 @@
 #define NOTICEABLE 1e-6
 #define CROWDED 6 /* steps in a row with new prices after which more are given at once */
 #define MAX_STRETCHES 1024
+#define ALIKE_LAYERS 8  /* in which pairs are joined alike */
 #define LEAP_STEPS 2    /* from one leap of the messages to the next, */
 #define FIRST_LEAP 1.0  /* which goes as far again as the steps since the last one; */
 #define LEAST_LEAP 0.25 /* twice as far after one that was worth it, half as far after others */
@@ -397,10 +398,24 @@ bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries, int most_
                    const MtfSearchControl *control) {
     settle(dual, cutoff);
     mtf_reduce_consistency(dual->core);
-    bool paired =
-        !dual->core->infeasible && mtf_core_pair_nodes(dual->core, most_entries, most_values) > 0;
+    bool paired = !dual->core->infeasible &&
+                  mtf_core_pair_nodes(dual->core, NULL, most_entries, most_values) > 0;
     shrink_and_restart(dual, false, control);
     return paired;
+}
+
+bool mtf_dual_pair_alike(MtfDual *dual, double most_entries, int most_values,
+                         const MtfSearchControl *control) {
+    MtfCore *core = dual->core;
+    g_autofree int *leader = mtf_layer_leaders(core, ALIKE_LAYERS);
+    mtf_dual_expand(dual);
+    if (leader == NULL)
+        return false;
+    mtf_messages_reparametrize(dual->messages, core);
+    drop_messages(dual);
+    bool paired = mtf_core_pair_nodes(core, leader, most_entries, most_values) > 0;
+    shrink_and_restart(dual, false, control);
+    return paired && !core->infeasible && mtf_dual_quotient(dual);
 }
 
 /* A dual on `core` with the same rows, prices and steps, and without messages. */

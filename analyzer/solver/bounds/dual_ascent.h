@@ -69,6 +69,12 @@ void mtf_dual_shrink(MtfDual *dual, int64_t cutoff, const MtfSearchControl *cont
 bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries, int most_values,
                    const MtfSearchControl *control);
 
+/* While folded: joins pairs that lie alike in repeated layers, at the quotient's messages, on the whole core, and goes
+ * on with a quotient of that, whose bound is better. False where nothing is to be joined, or no longer repeats: it
+ * goes on with the whole core. Nothing is pruned, so that layers stay alike. */
+bool mtf_dual_pair_alike(MtfDual *dual, double most_entries, int most_values,
+                         const MtfSearchControl *control);
+
 /* An ascent on a copy of the core, `*core`, which the caller frees after it: shrunk as if no choice
  * that costs more than `cutoff` were of use, at the same prices; NULL, without a core, where more
  * than `most_entries` of its matrices would be left. The ascent itself stays as it is. Not while

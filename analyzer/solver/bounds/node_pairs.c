@@ -10,10 +10,11 @@
 #define MOST_TRIPLES 300000 /* of values of a triangle that is looked at */
 #define LEAST_GROWTH 1e4    /* entries; that a pair takes less counts for nothing */
 
+/* An edge whose ends may be joined, or those that lie alike in repeated layers: all of them, or none. */
 typedef struct Pair {
-    int edge;
-    int values;  /* possible pairs of values */
-    double gain; /* what its triangles would raise the bound by, for what they cost */
+    int first, count; /* of them in a list */
+    int values;       /* possible pairs of values */
+    double gain;      /* what its triangles would raise the bound by, for what they cost */
     double score;
 } Pair;
 
@@ -60,13 +61,12 @@ static double entries_beside(const MtfCore *core, int node, int edge) {
     return others * core->nodes[node].values;
 }
 
-/* What all matrices grow by when the pair is joined, at most. */
-static double growth_of(const MtfCore *core, const Pair *pair) {
-    const MtfCoreEdge *edge = mtf_core_edge(core, pair->edge);
-    double of_a = entries_beside(core, edge->a, pair->edge);
-    double of_b = entries_beside(core, edge->b, pair->edge);
-    return pair->values *
-               (of_a / core->nodes[edge->a].values + of_b / core->nodes[edge->b].values) -
+/* What all matrices grow by when the edge's ends are joined, at most. */
+static double growth_of(const MtfCore *core, int index, int values) {
+    const MtfCoreEdge *edge = mtf_core_edge(core, index);
+    double of_a = entries_beside(core, edge->a, index);
+    double of_b = entries_beside(core, edge->b, index);
+    return values * (of_a / core->nodes[edge->a].values + of_b / core->nodes[edge->b].values) -
            of_a - of_b;
 }
 
@@ -135,21 +135,68 @@ static int compare_pairs(const void *left, const void *right) {
         return x->gain > y->gain ? -1 : 1;
     if (x->score != y->score)
         return x->score > y->score ? -1 : 1;
-    return x->edge - y->edge;
+    return x->first - y->first;
 }
 
-static GArray *find_pairs(const MtfCore *core, int most_values) {
-    GArray *pairs = g_array_new(FALSE, FALSE, sizeof(Pair));
-    g_autofree bool *mark = g_new0(bool, core->node_count + 1);
+/* Edges, and what those that lie alike have in common. */
+typedef struct Kind {
+    int edge;
+    int a, b; /* the leaders of its ends */
+} Kind;
+
+static int compare_kinds(const void *left, const void *right) {
+    const Kind *x = left, *y = right;
+    if (x->a != y->a)
+        return x->a - y->a;
+    return x->b != y->b ? x->b - y->b : x->edge - y->edge;
+}
+
+/* All edges, those that lie alike side by side; without leaders none do. */
+static GArray *list_edges(const MtfCore *core, const int *leader) {
+    GArray *kinds = g_array_new(FALSE, FALSE, sizeof(Kind));
     for (int e = -1; mtf_core_next_edge(core, &e);) {
         const MtfCoreEdge *edge = mtf_core_edge(core, e);
-        Pair pair = { .edge = (int)e, .values = count_possible(core, edge) };
+        Kind kind = { e, leader != NULL ? leader[edge->a] : e,
+                      leader != NULL ? leader[edge->b] : e };
+        g_array_append_val(kinds, kind);
+    }
+    if (leader != NULL && kinds->len > 0)
+        qsort(kinds->data, kinds->len, sizeof(Kind), compare_kinds);
+    return kinds;
+}
+
+static int edge_at(const GArray *kinds, int i) {
+    return g_array_index(kinds, Kind, i).edge;
+}
+
+/* How many edges from number `first` on lie alike. */
+static int count_alike(const GArray *kinds, int first) {
+    const Kind *kind = &g_array_index(kinds, Kind, first);
+    int last = first + 1;
+    while (last < (int)kinds->len && g_array_index(kinds, Kind, last).a == kind->a &&
+           g_array_index(kinds, Kind, last).b == kind->b)
+        last++;
+    return last - first;
+}
+
+/* Pairs that are part of cycles, the best first; of alike ones, for which the one in the middle stands, those with
+ * a gain. */
+static GArray *find_pairs(const MtfCore *core, const GArray *kinds, bool alike, int most_values) {
+    GArray *pairs = g_array_new(FALSE, FALSE, sizeof(Pair));
+    g_autofree bool *mark = g_new0(bool, core->node_count + 1);
+    for (int first = 0, count; first < (int)kinds->len; first += count) {
+        count = count_alike(kinds, first);
+        int index = edge_at(kinds, first + count / 2);
+        const MtfCoreEdge *edge = mtf_core_edge(core, index);
+        Pair pair = { .first = first, .count = count, .values = count_possible(core, edge) };
         int cycles = pair.values <= most_values ? count_cycles(core, edge, mark) : 0;
         if (cycles == 0)
             continue;
-        pair.gain = gain_of(core, edge, mark) / sqrt(fmax(LEAST_GROWTH, growth_of(core, &pair)));
+        pair.gain = gain_of(core, edge, mark) /
+                    sqrt(fmax(LEAST_GROWTH, growth_of(core, index, pair.values)));
         pair.score = (double)cycles / MAX(1, pair.values);
-        g_array_append_val(pairs, pair);
+        if (!alike || pair.gain > 0)
+            g_array_append_val(pairs, pair);
     }
     if (pairs->len > 0)
         qsort(pairs->data, pairs->len, sizeof(Pair), compare_pairs);
@@ -158,12 +205,12 @@ static GArray *find_pairs(const MtfCore *core, int most_values) {
 
 /* The leader's values are repeated for each that the follower may have beside them, after which
  * they determine it. */
-static void join(MtfCore *core, const Pair *pair) {
-    const MtfCoreEdge *edge = mtf_core_edge(core, pair->edge);
-    int leader = edge->a, follower = edge->b, count = 0;
+static void join(MtfCore *core, int index) {
+    const MtfCoreEdge *edge = mtf_core_edge(core, index);
+    int leader = edge->a, follower = edge->b, count = 0, values = count_possible(core, edge);
     int columns = core->nodes[follower].values;
-    g_autofree int16_t *of_leader = g_new(int16_t, pair->values);
-    g_autofree int16_t *of_follower = g_new(int16_t, pair->values);
+    g_autofree int16_t *of_leader = g_new(int16_t, values);
+    g_autofree int16_t *of_follower = g_new(int16_t, values);
     for (int p = 0; p < core->nodes[leader].values; p++)
         for (int q = 0; q < columns; q++) {
             if (edge->cost[p * columns + q] >= MTF_CORE_IMPOSSIBLE)
@@ -178,23 +225,61 @@ static void join(MtfCore *core, const Pair *pair) {
     core->certificate = certificate;
 }
 
-int mtf_core_pair_nodes(MtfCore *core, double most_entries, int most_values) {
-    g_autoptr(GArray) pairs = find_pairs(core, most_values);
+typedef struct Joining {
+    MtfCore *core;
+    const GArray *kinds;
+    bool *joined; /* nodes */
+    int most_values;
+} Joining;
+
+/* Marks an edge's ends as joined, where neither is yet. Returns what that adds; INFINITY: it is not to be. */
+static double mark(const Joining *joining, int index) {
+    const MtfCoreEdge *edge = mtf_core_edge(joining->core, index);
+    if (edge->a < 0 || joining->joined[edge->a] || joining->joined[edge->b])
+        return INFINITY;
+    int values = count_possible(joining->core, edge);
+    if (values == 0 || values > joining->most_values)
+        return INFINITY;
+    joining->joined[edge->a] = joining->joined[edge->b] = true;
+    return growth_of(joining->core, index, values);
+}
+
+/* The same of all edges of a pair, while that is at most `room`. */
+static double mark_all(const Joining *joining, const Pair *pair, double room) {
+    double growth = 0;
+    int k = 0;
+    for (; k < pair->count && growth <= room; k++) {
+        double more = mark(joining, edge_at(joining->kinds, pair->first + k));
+        growth += more;
+        if (isinf(more))
+            break;
+    }
+    if (growth <= room)
+        return growth;
+    while (--k >= 0) {
+        const MtfCoreEdge *edge =
+            mtf_core_edge(joining->core, edge_at(joining->kinds, pair->first + k));
+        joining->joined[edge->a] = joining->joined[edge->b] = false;
+    }
+    return INFINITY;
+}
+
+int mtf_core_pair_nodes(MtfCore *core, const int *leader, double most_entries, int most_values) {
+    g_autoptr(GArray) kinds = list_edges(core, leader);
+    g_autoptr(GArray) pairs = find_pairs(core, kinds, leader != NULL, most_values);
     g_autofree bool *joined = g_new0(bool, core->node_count + 1);
-    double entries = (double)mtf_core_size(core).entries;
+    Joining joining = { core, kinds, joined, most_values };
+    double room = most_entries - (double)mtf_core_size(core).entries;
     int count = 0;
     for (guint i = 0; i < pairs->len; i++) {
         const Pair *pair = &g_array_index(pairs, Pair, i);
-        const MtfCoreEdge *edge = mtf_core_edge(core, pair->edge);
-        if (edge->a < 0 || joined[edge->a] || joined[edge->b] || pair->values == 0)
+        double growth = mark_all(&joining, pair, room);
+        if (isinf(growth))
             continue;
-        double growth = growth_of(core, pair);
-        if (entries + growth > most_entries)
-            continue;
-        joined[edge->a] = joined[edge->b] = true;
-        entries += growth;
-        join(core, pair);
-        count++;
+        room -= growth;
+        for (int k = 0; k < pair->count; k++)
+            join(core, edge_at(kinds, pair->first + k));
+        count += pair->count;
     }
     mtf_shared_forget(core->shared);
     return count;

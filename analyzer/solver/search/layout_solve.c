@@ -24,6 +24,10 @@
 #define QUOTIENT_SHARE 0.5     /* or at this share of the wanted gap; */
 #define QUOTIENT_LOOK 30       /* and this many steps closed less of the distance than */
 #define QUOTIENT_RISE 0.005    /* this */
+#define PAIR_GAP 0.01          /* asked for, at most, where alike nodes are joined there, */
+#define PAIR_ENTRIES 2e7       /* of a core that has no more entries than this */
+#define PAIR_VALUES 400        /* of a pair of them, at most, */
+#define PAIR_GROWTH 4          /* and times as many entries as before */
 #define REST_STEPS 3           /* on all layers, of what came to rest on the quotient */
 #define ALIKE_LAYERS 8         /* that repeat, from which on they are looked for alike first; */
 #define ALIKE_NODES 500        /* and nodes, below which all is solved soon anyway */
@@ -57,29 +61,50 @@ static bool has_settled(const MtfSolver *solver, double last, double guess) {
                                   : guess - last < QUOTIENT_GAP * QUOTIENT_RISE * fabs(guess);
 }
 
+/* Whether messages and prices came to rest on the quotient, too far from the best choice. */
+static bool step_on_quotient(MtfSolver *solver) {
+    double last = -INFINITY;
+    for (int i = 1; i <= QUOTIENT_STEPS && !mtf_solver_is_over(solver); i++) {
+        if (mtf_dual_step(solver->dual, solver->values))
+            mtf_solver_offer_values(solver, solver->values);
+        double guess = mtf_dual_guess(solver->dual);
+        tell_guess(solver);
+        if (is_near_enough(solver, guess))
+            return false;
+        if (i % QUOTIENT_LOOK != 0)
+            continue;
+        if (has_settled(solver, last, guess))
+            return true;
+        last = guess;
+    }
+    return false;
+}
+
+/* Whether the guess is so far from the best choice that nodes are to be joined for a better one. */
+static bool should_pair_alike(const MtfSolver *solver) {
+    return mtf_solver_may_use(solver, MTF_METHOD_PAIRS) && solver->choice != NULL &&
+           !is_near_enough(solver, mtf_dual_guess(solver->dual)) && !mtf_solver_is_over(solver) &&
+           solver->options->gap <= PAIR_GAP &&
+           (double)mtf_core_size(solver->core).entries <= PAIR_ENTRIES;
+}
+
 /* Where layers repeat, messages and prices begin on a quotient of them. Whether they came to rest there, too far
  * from the best choice. */
 static bool run_on_quotient(MtfSolver *solver) {
     if (!mtf_dual_quotient(solver->dual))
         return false;
-    bool settled = false;
-    double last = -INFINITY;
-    for (int i = 1; i <= QUOTIENT_STEPS && !mtf_solver_is_over(solver); i++) {
-        if (mtf_dual_step(solver->dual, solver->values))
-            mtf_solver_offer_values(solver, solver->values);
-        tell_guess(solver);
-        if (is_near_enough(solver, mtf_dual_guess(solver->dual)))
-            break;
-        if (i % QUOTIENT_LOOK != 0)
-            continue;
-        settled = has_settled(solver, last, mtf_dual_guess(solver->dual));
-        if (settled)
-            break;
-        last = mtf_dual_guess(solver->dual);
+    bool settled = step_on_quotient(solver), folded = true;
+    if (should_pair_alike(solver)) {
+        double most = PAIR_GROWTH * (double)mtf_core_size(solver->core).entries;
+        folded = mtf_dual_pair_alike(solver->dual, most, PAIR_VALUES, &solver->control);
+        settled = folded && step_on_quotient(solver);
     }
-    if (mtf_solver_is_abandoned(solver))
+    if (mtf_solver_core_is_done(solver))
+        mtf_solver_note_end(solver, "message passing");
+    if (solver->proven || mtf_solver_is_abandoned(solver))
         return false;
-    mtf_dual_expand(solver->dual);
+    if (folded)
+        mtf_dual_expand(solver->dual);
     mtf_solver_queue_job(solver);
     return settled;
 }
@@ -151,7 +176,7 @@ static void run_rounds(MtfSolver *solver) {
     if (solver->prices != NULL)
         mtf_dual_set_prices(solver->dual, solver->prices);
     bool settled = run_on_quotient(solver);
-    if (mtf_solver_is_abandoned(solver) || (settled && prove_at_rest(solver)))
+    if (solver->proven || mtf_solver_is_abandoned(solver) || (settled && prove_at_rest(solver)))
         return;
     int64_t rounds = 0;
     do {

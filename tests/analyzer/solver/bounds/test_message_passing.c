@@ -222,7 +222,7 @@ static void messages_by_classes_are_those_of_every_value(void **state) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(9);
     for (int round = 0; round < 20; round++) {
         g_autoptr(MtfCore) core = grid_core(rand);
-        assert_true(mtf_core_pair_nodes(core, 1e6, MOST_VALUES) > SIDE);
+        assert_true(mtf_core_pair_nodes(core, NULL, 1e6, MOST_VALUES) > SIDE);
         g_autoptr(MtfMessages) messages = mtf_messages_new(core);
         g_autofree double(*to)[2][MOST_VALUES] = g_malloc0((core->edges->len + 1) * sizeof *to);
         Twin twin = { .core = core, .to = to };
@@ -253,7 +253,7 @@ static void pairs_whose_triangles_raise_the_bound_come_first(void **state) {
     add_triangle(problem, 6, false);
     g_autoptr(MtfCore) core = mtf_core_new(problem);
     double room = (double)mtf_core_size(core).entries + 8;
-    assert_int_equal(mtf_core_pair_nodes(core, room, MOST_VALUES), 1);
+    assert_int_equal(mtf_core_pair_nodes(core, NULL, room, MOST_VALUES), 1);
     int left = core->nodes[3].alive + core->nodes[4].alive + core->nodes[5].alive;
     assert_int_equal(left, 2);
     g_autoptr(MtfMessages) messages = mtf_messages_new(core);

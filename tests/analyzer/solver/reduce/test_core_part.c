@@ -92,7 +92,7 @@ static void joined_nodes_keep_the_optimum_and_lift_to_it(void **state) {
         if (core == NULL)
             continue;
         mtf_reduce_consistency(core);
-        int count = mtf_core_pair_nodes(core, 3000, 120);
+        int count = mtf_core_pair_nodes(core, NULL, 3000, 120);
         int64_t least = 0;
         assert_true(!core->infeasible && least_of_core(core, &least));
         assert_true(least == optimum);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
+#include "analyzer/solver/bounds/dual_ascent.h"
 #include "analyzer/solver/bounds/message_passing.h"
 #include "analyzer/solver/reduce/core_values.h"
 #include "analyzer/solver/reduce/layer_quotient.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/layout_solve.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A network of equal layers: each is a ring of PLACES nodes; node p of a layer is joined with node
@@ -320,6 +322,56 @@ static void the_proof_of_a_draft_is_as_if_there_had_been_none(void **state) {
     assert_true(proof->bound > 0 && proof->bound <= least_cost(&layer, 200));
 }
 
+#define GUESS_STEPS 80
+
+static double guess_of(MtfDual *dual, int *values) {
+    for (int i = 0; i < GUESS_STEPS; i++)
+        mtf_dual_step(dual, values);
+    return mtf_dual_guess(dual);
+}
+
+/* Layers with a chord that wants what the ring does not, in triangles: their pairs are joined in all layers, whose quotient has a better guess then,
+ * and what its messages prove of the whole is a bound. */
+static void alike_pairs_raise_the_bound_of_all_layers(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(10);
+    int better = 0, layers = 40;
+    for (int round = 0; round < 20; round++) {
+        Layer layer = random_layer(rand);
+        g_autoptr(MtfLayoutProblem) problem = network(&layer, layers);
+        int64_t chord[CELLS];
+        for (int i = 0; i < CELLS; i++)
+            chord[i] = i % (STRATEGIES + 1) == 0 ? 60 : g_rand_int_range(rand, 0, 30);
+        for (int first = 0; first < layers * PLACES; first += PLACES)
+            mtf_layout_problem_add_edge(problem, (MtfLayoutEdge){ first, first + 2, chord });
+        MtfSolveOptions options = { .work = 30, .gap = 0.002 };
+        g_autoptr(MtfLayoutSolution) loose = mtf_layout_solve(problem, &options, NULL, NULL);
+        MtfLayoutValue value = mtf_layout_problem_evaluate(problem, loose->choice);
+        mtf_layout_problem_set_limit(problem, (int64_t)value.peak * 9 / 10);
+        g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
+        if (solution == NULL)
+            continue;
+        g_autoptr(MtfCore) core = mtf_core_new(problem);
+        g_autofree int *values = g_new0(int, core->node_count + 1);
+        g_autoptr(MtfDual) dual = mtf_dual_new(core);
+        assert_true(mtf_dual_quotient(dual));
+        double guess = guess_of(dual, values);
+        int nodes = (int)mtf_core_size(core).nodes;
+        if (!mtf_dual_pair_alike(dual, 1e6, 20, NULL))
+            continue;
+        assert_true(mtf_core_size(core).nodes <= nodes - layers + 8);
+        double closer = guess_of(dual, values);
+        assert_true(closer >= guess - 1e-3 * fabs(guess));
+        better += closer > guess + 1e-6 * fabs(guess);
+        mtf_dual_expand(dual);
+        mtf_dual_step(dual, values);
+        int64_t proven = mtf_dual_prove(dual);
+        assert_true(proven <= solution->cost);
+        assert_true((double)proven >= guess - 0.05 * fabs(guess));
+    }
+    assert_true(better > 10);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_node_and_edge_has_one_that_stands_for_it),
@@ -332,6 +384,7 @@ int main(void) {
         cmocka_unit_test(tied_layers_cost_what_alike_layers_cost),
         cmocka_unit_test(a_draft_has_alike_layers),
         cmocka_unit_test(the_proof_of_a_draft_is_as_if_there_had_been_none),
+        cmocka_unit_test(alike_pairs_raise_the_bound_of_all_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
