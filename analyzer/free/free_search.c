@@ -190,17 +190,19 @@ static int *leaders(const Search *search) {
     return leader;
 }
 
-/* Solves the problem as it is now; `infeasibility` may be NULL. Only bounds of what the user asked for
- * are told; with memory that is left out, or under a lower limit, it is given up where its bound says that nothing
- * cheaper than the answer is to be found. Half of the processors: two variants of the step are searched at once. */
-static MtfLayoutSolution *solve(const Search *search, MtfInfeasibility *infeasibility,
-                                GError **error) {
+/* Solves the problem as it is now, beginning near a choice that takes too much memory for it, or with the best
+ * incumbent (NULL); `infeasibility` may be NULL. Only bounds of what the user asked for are told; with memory that is
+ * left out, or under a lower limit, it is given up where its bound says that nothing cheaper than the answer is to be
+ * found. Half of the processors: two variants of the step are searched at once. */
+static MtfLayoutSolution *solve(const Search *search, const int *choice,
+                                MtfInfeasibility *infeasibility, GError **error) {
     const MtfFreeSearchOptions *options = search->options;
     bool tightened = search->tightened;
     int nodes = mtf_layout_problem_node_count(search->limited);
     g_autofree int *leader = leaders(search);
-    g_autofree int *start = search->start != NULL && node_count(search) < nodes
-                                ? mtf_left_out_choice(search->left_out, search->start)
+    const int *begun = choice != NULL ? choice : search->start;
+    g_autofree int *start = begun != NULL && node_count(search) < nodes
+                                ? mtf_left_out_choice(search->left_out, begun)
                                 : NULL;
     MtfInt128 known_bound =
         search->answer->bound; /* under the user's limit, thus under a lower one */
@@ -214,13 +216,14 @@ static MtfLayoutSolution *solve(const Search *search, MtfInfeasibility *infeasib
                                       .gap = options->gap,
                                       .seed = options->seed,
                                       .threads = MAX(2, mtf_in_parallel_threads() / 2),
-                                      .start = start != NULL ? start : search->start,
+                                      .start = start != NULL ? start : begun,
                                       .known_bound =
                                           tightened && known_bound > 0 ? &known_bound : NULL,
                                       .leader = leader,
                                       .without = spared(search),
                                       .draft = options->draft,
-                                      .prices = tightened ? NULL : options->prices,
+                                      .prices =
+                                          choice != NULL ? search->answer->prices : options->prices,
                                       .no_infeasibility = infeasibility == NULL,
                                       .control = tightened ? &part : options->control };
     if (search->for_bytes) {
@@ -274,7 +277,7 @@ static void try_small_limits(Search *search, int64_t enough) {
         if (known > 0 && limit >= known)
             return;
         mtf_layout_problem_set_limit(search->limited, limit);
-        g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, NULL);
+        g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, NULL, NULL);
         if (solution != NULL)
             try_small(search, solution->choice);
     }
@@ -294,7 +297,7 @@ static void note_incumbents(Search *search) {
 static void search_smallest(Search *search) {
     MtfInfeasibility infeasibility = { 0 };
     pose(search, false, 0);
-    mtf_layout_solution_free(solve(search, &infeasibility, NULL));
+    mtf_layout_solution_free(solve(search, NULL, &infeasibility, NULL));
     if (infeasibility.possible) {
         search->answer->limit_bound = infeasibility.needed;
         name_peak(search, &infeasibility);
@@ -356,7 +359,7 @@ static bool tighten_until_it_fits(Search *search, Tightening way, const int *fir
             return true;
         pose(search, way == WEIGHED, limit);
         GError *cause = NULL;
-        g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, &cause);
+        g_autoptr(MtfLayoutSolution) solution = solve(search, choice, NULL, &cause);
         if (solution == NULL)
             return no_solution(search, cause, error);
         search->answer->tightenings++;
@@ -382,7 +385,7 @@ static bool is_far_from(const Search *search, double cost) {
 static bool solve_until_it_fits(Search *search, GError **error) {
     pose(search, false, search->options->memory_limit);
     GError *cause = NULL;
-    g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, &cause);
+    g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, NULL, &cause);
     if (solution == NULL)
         return no_solution(search, cause, error);
     search->answer->bound = (int64_t)MAX(0, solution->bound);

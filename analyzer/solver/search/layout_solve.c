@@ -330,18 +330,34 @@ static bool search_alike(MtfSolver *solver) {
     search(&alike);
     if (alike.choice != NULL && is_worth_taking(solver, alike.cost))
         mtf_solver_offer(solver, alike.choice);
-    if (alike.dual != NULL)
+    if (alike.dual != NULL) {
+        mtf_row_prices_free(solver->prices);
         solver->prices = mtf_dual_row_prices(alike.dual);
+    }
     bool found = alike.choice != NULL;
     finish(&alike);
     return found;
 }
 
+/* Where the choice to begin with takes too much memory, begins with one near it that does not. */
+static void repair_start(MtfSolver *solver) {
+    const int *start = solver->options->start;
+    if (start == NULL || solver->choice != NULL || !start_is_sound(solver, start) ||
+        !mtf_core_project(solver->core, start, solver->values))
+        return;
+    g_autoptr(MtfLocalSearch) local = mtf_local_search_new(solver->core, solver->options->seed);
+    if (mtf_local_search_improve(local, solver->values))
+        mtf_solver_offer_values(solver, solver->values);
+}
+
 static void search(MtfSolver *solver) {
     const MtfRowPrices *known = solver->options->prices;
-    bool is_alike = known == NULL && search_alike(solver);
     if (known != NULL)
         solver->prices = mtf_row_prices_copy(known);
+    repair_start(solver);
+    if (mtf_solver_is_good_enough(solver))
+        return;
+    bool is_alike = (known == NULL || solver->choice == NULL) && search_alike(solver);
     if (mtf_solver_is_good_enough(solver) || (is_alike && solver->options->draft))
         return;
     mtf_reduce_all(solver->core, &solver->control);

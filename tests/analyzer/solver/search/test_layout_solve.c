@@ -113,6 +113,36 @@ static void a_start_is_kept_when_there_is_no_time(void **state) {
     }
 }
 
+/* The cheapest choice without a limit, where that is too large, leads to one that fits, though there is no time. */
+static void a_start_that_is_too_large_is_repaired(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(14);
+    int large = 0, repaired = 0;
+    for (int round = 0; round < 2000; round++) {
+        g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
+        g_autoptr(MtfLayoutProblem) unlimited = mtf_layout_problem_copy(problem);
+        mtf_layout_problem_set_limit(unlimited, MTF_NO_LIMIT);
+        MtfInt128 least, optimum;
+        int start[MAX_NODES], choice[MAX_NODES];
+        if (!mtf_test_exhaustive_search(problem, &optimum, choice) ||
+            !mtf_test_exhaustive_search(unlimited, &least, start) || least == optimum)
+            continue;
+        large++;
+        MtfSearchControl control;
+        mtf_search_control_init(&control, 1e-9);
+        MtfSolveOptions options = { .control = &control, .start = start, .work = 1 };
+        g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
+        if (solution == NULL)
+            continue;
+        MtfLayoutValue value = mtf_layout_problem_evaluate(problem, solution->choice);
+        assert_true(mtf_layout_problem_allows(problem, &value));
+        assert_true(value.cost == solution->cost && solution->cost >= optimum);
+        repaired++;
+    }
+    assert_true(large > 30);
+    assert_true(2 * repaired > large);
+}
+
 static void more_memory_is_never_dearer(void **state) {
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(5);
@@ -307,6 +337,7 @@ int main(void) {
         cmocka_unit_test(a_bound_is_never_above_the_optimum),
         cmocka_unit_test(what_would_do_is_the_least_peak_when_nothing_fits),
         cmocka_unit_test(a_start_is_kept_when_there_is_no_time),
+        cmocka_unit_test(a_start_that_is_too_large_is_repaired),
         cmocka_unit_test(more_memory_is_never_dearer),
         cmocka_unit_test(the_next_best_strategy_has_the_price_of_forbidding_the_best),
         cmocka_unit_test(nodes_take_what_their_leaders_take),
