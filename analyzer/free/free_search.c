@@ -190,20 +190,22 @@ static int *leaders(const Search *search) {
     return leader;
 }
 
-/* Solves the problem as it is now, beginning near a choice that takes too much memory for it, or with the best
- * incumbent (NULL); `infeasibility` may be NULL. Only bounds of what the user asked for are told; with memory that is
- * left out, or under a lower limit, it is given up where its bound says that nothing cheaper than the answer is to be
- * found. Half of the processors: two variants of the step are searched at once. */
+/* Solves the problem as it is now, beginning near a choice that takes too much memory for it, or, for a draft and where
+ * it is NULL, with the best incumbent; `infeasibility` may be NULL. Only bounds of what the user asked for are told;
+ * with memory that is left out, or under a lower limit, it is given up where its bound says that nothing cheaper than
+ * the answer is to be found. Half of the processors: two variants of the step are searched at once. */
 static MtfLayoutSolution *solve(const Search *search, const int *choice,
                                 MtfInfeasibility *infeasibility, GError **error) {
     const MtfFreeSearchOptions *options = search->options;
     bool tightened = search->tightened;
     int nodes = mtf_layout_problem_node_count(search->limited);
     g_autofree int *leader = leaders(search);
-    const int *begun = choice != NULL ? choice : search->start;
+    bool near = choice != NULL && !options->draft; /* a draft's layers are alike */
+    const int *begun = near ? choice : search->start;
     g_autofree int *start = begun != NULL && node_count(search) < nodes
                                 ? mtf_left_out_choice(search->left_out, begun)
                                 : NULL;
+    const MtfRowPrices *prices = tightened ? NULL : options->prices;
     MtfInt128 known_bound =
         search->answer->bound; /* under the user's limit, thus under a lower one */
     MtfSearchControl part;
@@ -222,8 +224,7 @@ static MtfLayoutSolution *solve(const Search *search, const int *choice,
                                       .leader = leader,
                                       .without = spared(search),
                                       .draft = options->draft,
-                                      .prices =
-                                          choice != NULL ? search->answer->prices : options->prices,
+                                      .prices = near ? search->answer->prices : prices,
                                       .no_infeasibility = infeasibility == NULL,
                                       .control = tightened ? &part : options->control };
     if (search->for_bytes) {
