@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
+#include "analyzer/certificate/certificate_check.h"
 #include "analyzer/solver/bounds/dual_ascent.h"
 #include "analyzer/solver/bounds/message_passing.h"
 #include "analyzer/solver/reduce/core_values.h"
@@ -330,24 +331,31 @@ static double guess_of(MtfDual *dual, int *values) {
     return mtf_dual_guess(dual);
 }
 
-/* Layers with a chord that wants what the ring does not, in triangles: their pairs are joined in all layers, whose quotient has a better guess then,
- * and what its messages prove of the whole is a bound. */
+/* Layers with a chord that wants what the ring does not, in triangles, and nine tenths of the memory that they take. */
+static MtfLayoutProblem *network_with_chords(GRand *rand, int layers) {
+    Layer layer = random_layer(rand);
+    MtfLayoutProblem *problem = network(&layer, layers);
+    int64_t chord[CELLS];
+    for (int i = 0; i < CELLS; i++)
+        chord[i] = i % (STRATEGIES + 1) == 0 ? 60 : g_rand_int_range(rand, 0, 30);
+    for (int first = 0; first < layers * PLACES; first += PLACES)
+        mtf_layout_problem_add_edge(problem, (MtfLayoutEdge){ first, first + 2, chord });
+    MtfSolveOptions options = { .work = 30, .gap = 0.002 };
+    g_autoptr(MtfLayoutSolution) loose = mtf_layout_solve(problem, &options, NULL, NULL);
+    MtfLayoutValue value = mtf_layout_problem_evaluate(problem, loose->choice);
+    mtf_layout_problem_set_limit(problem, (int64_t)value.peak * 9 / 10);
+    return problem;
+}
+
+/* Their pairs are joined in all layers, whose quotient has a better guess then, and what its messages prove of the whole is
+ * a bound. */
 static void alike_pairs_raise_the_bound_of_all_layers(void **state) {
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(10);
     int better = 0, layers = 40;
     for (int round = 0; round < 20; round++) {
-        Layer layer = random_layer(rand);
-        g_autoptr(MtfLayoutProblem) problem = network(&layer, layers);
-        int64_t chord[CELLS];
-        for (int i = 0; i < CELLS; i++)
-            chord[i] = i % (STRATEGIES + 1) == 0 ? 60 : g_rand_int_range(rand, 0, 30);
-        for (int first = 0; first < layers * PLACES; first += PLACES)
-            mtf_layout_problem_add_edge(problem, (MtfLayoutEdge){ first, first + 2, chord });
+        g_autoptr(MtfLayoutProblem) problem = network_with_chords(rand, layers);
         MtfSolveOptions options = { .work = 30, .gap = 0.002 };
-        g_autoptr(MtfLayoutSolution) loose = mtf_layout_solve(problem, &options, NULL, NULL);
-        MtfLayoutValue value = mtf_layout_problem_evaluate(problem, loose->choice);
-        mtf_layout_problem_set_limit(problem, (int64_t)value.peak * 9 / 10);
         g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
         if (solution == NULL)
             continue;
@@ -372,6 +380,35 @@ static void alike_pairs_raise_the_bound_of_all_layers(void **state) {
     assert_true(better > 10);
 }
 
+static int count_lines(const char *text, const char *word) {
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    int count = 0;
+    for (char **line = lines; *line != NULL; line++)
+        count += g_str_has_prefix(*line, word);
+    return count;
+}
+
+/* Joined alike, before anything is pruned, they are in the certificate, which proves the bound. */
+static void alike_pairs_are_certified(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(11);
+    int joined = 0, layers = 40;
+    for (int round = 0; round < 10; round++) {
+        g_autoptr(MtfLayoutProblem) problem = network_with_chords(rand, layers);
+        g_autoptr(MtfCertificate) certificate = mtf_certificate_new();
+        MtfSolveOptions options = { .work = 2, .gap = 0.001, .certificate = certificate };
+        g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
+        if (solution == NULL)
+            continue;
+        const char *text = mtf_certificate_text(certificate);
+        MtfProven proven;
+        assert_true(mtf_certificate_check(problem, text, &proven, NULL));
+        assert_true(proven.has_bound && proven.bound == solution->bound);
+        joined += count_lines(text, "join ") >= layers - 8;
+    }
+    assert_true(joined > 5);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_node_and_edge_has_one_that_stands_for_it),
@@ -385,6 +422,7 @@ int main(void) {
         cmocka_unit_test(a_draft_has_alike_layers),
         cmocka_unit_test(the_proof_of_a_draft_is_as_if_there_had_been_none),
         cmocka_unit_test(alike_pairs_raise_the_bound_of_all_layers),
+        cmocka_unit_test(alike_pairs_are_certified),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
