@@ -80,24 +80,26 @@ static MtfReference *run(const MtfGraph *graph) {
     return reference;
 }
 
-void mtf_test_check_slopes(const MtfGraph *graph, const MtfGraph *training, double share) {
+typedef void (*CheckOne)(MtfReference *forward, const MtfReference *training, int variable,
+                         double share);
+
+static void check_each(const MtfGraph *graph, const MtfGraph *training, double share,
+                       CheckOne check) {
     g_autoptr(MtfReference) f = run(graph);
     g_autoptr(MtfReference) t = run(training);
     double loss = f->values[graph->loss][0];
     assert_true(fabs(loss - t->values[training->loss][0]) <= 1e-12 * fmax(1, fabs(loss)));
     for (int v = 0; v < (int)graph->tensors->len; v++)
         if (mtf_graph_tensor(graph, v)->source == MTF_SOURCE_VARIABLE)
-            check_variable(f, t, v, share);
+            check(f, t, v, share);
+}
+
+void mtf_test_check_slopes(const MtfGraph *graph, const MtfGraph *training, double share) {
+    check_each(graph, training, share, check_variable);
 }
 
 void mtf_test_check_directions(const MtfGraph *graph, const MtfGraph *training, double share) {
-    g_autoptr(MtfReference) f = run(graph);
-    g_autoptr(MtfReference) t = run(training);
-    double loss = f->values[graph->loss][0];
-    assert_true(fabs(loss - t->values[training->loss][0]) <= 1e-12 * fmax(1, fabs(loss)));
-    for (int v = 0; v < (int)graph->tensors->len; v++)
-        if (mtf_graph_tensor(graph, v)->source == MTF_SOURCE_VARIABLE)
-            check_direction(f, t, v, share);
+    check_each(graph, training, share, check_direction);
 }
 
 void mtf_test_check_gradients(const MtfGraph *graph) {
