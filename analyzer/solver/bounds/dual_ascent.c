@@ -19,7 +19,6 @@
 #define NOTICEABLE 1e-6
 #define CROWDED 6 /* steps in a row with new prices after which more are given at once */
 #define MAX_STRETCHES 1024
-#define ALIKE_LAYERS 8  /* in which pairs are joined alike */
 #define LEAP_STEPS 2    /* from one leap of the messages to the next, */
 #define FIRST_LEAP 1.0  /* which goes as far again as the steps since the last one; */
 #define LEAST_LEAP 0.25 /* twice as far after one that was worth it, half as far after others */
@@ -407,7 +406,7 @@ bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries, int most_
 bool mtf_dual_pair_alike(MtfDual *dual, double most_entries, int most_values,
                          const MtfSearchControl *control) {
     MtfCore *core = dual->core;
-    g_autofree int *leader = mtf_layer_leaders(core, ALIKE_LAYERS);
+    g_autofree int *leader = mtf_layer_leaders(core, MTF_ALIKE_LAYERS);
     mtf_dual_expand(dual);
     if (leader == NULL)
         return false;

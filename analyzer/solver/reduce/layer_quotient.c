@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define COLOUR_ROUNDS 3 /* how far a colour sees */
-#define MIN_COPIES 8    /* of a layer worth folding */
 #define MAX_SEEDS 24    /* guesses tried */
 #define NO_NODE (-1)
 #define NO_LAYER INT_MIN
@@ -415,7 +414,7 @@ static void search_clear(Search *search) {
 MtfLayerQuotient *mtf_layer_quotient_new(const MtfCore *core) {
     Search search;
     int reach;
-    search_init(&search, core, MIN_COPIES);
+    search_init(&search, core, MTF_ALIKE_LAYERS);
     MtfLayerQuotient *quotient = find_layers(&search, &reach) ? cut_out(&search, reach) : NULL;
     search_clear(&search);
     return quotient;

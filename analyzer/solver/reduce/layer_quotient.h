@@ -17,6 +17,9 @@
 
 #include "analyzer/solver/reduce/layout_core.h"
 
+/* Layers that repeat, from which on it pays that they are taken for alike. */
+#define MTF_ALIKE_LAYERS 8
+
 typedef struct MtfLayerQuotient {
     const MtfCore *whole;
     MtfCore *core;    /* the nodes that are left, at their own indices; its rows are the whole's */

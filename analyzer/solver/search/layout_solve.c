@@ -29,12 +29,11 @@
 #define PAIR_VALUES 400        /* of a pair of them, at most, */
 #define PAIR_GROWTH 4          /* and times as many entries as before */
 #define REST_STEPS 3           /* on all layers, of what came to rest on the quotient */
-#define ALIKE_LAYERS 8         /* that repeat, from which on they are looked for alike first; */
-#define ALIKE_NODES 500        /* and nodes, below which all is solved soon anyway */
-#define ALIKE_ROUNDS 24        /* of that search, at most, */
-#define ALIKE_SHARE 0.3        /* and share of the time; */
-#define ALIKE_GAP 0.4          /* it ends at such a share of the wanted gap, */
-#define ALIKE_LEAST 2e-4       /* but not below this */
+#define ALIKE_NODES 500  /* below which all is solved soon anyway, and not for alike layers first */
+#define ALIKE_ROUNDS 24  /* of that search, at most, */
+#define ALIKE_SHARE 0.3  /* and share of the time; */
+#define ALIKE_GAP 0.4    /* it ends at such a share of the wanted gap, */
+#define ALIKE_LEAST 2e-4 /* but not below this */
 
 static void tell_progress(const MtfSolver *solver) {
     double unit = ldexp(1, solver->core->cost_shift);
@@ -312,7 +311,7 @@ static bool search_alike(MtfSolver *solver) {
     if (!mtf_solver_may_use(solver, MTF_METHOD_ALIKE) || given->leader != NULL ||
         solver->core->node_count < ALIKE_NODES)
         return false;
-    g_autofree int *leader = mtf_layer_leaders(solver->core, ALIKE_LAYERS);
+    g_autofree int *leader = mtf_layer_leaders(solver->core, MTF_ALIKE_LAYERS);
     if (leader == NULL)
         return false;
     MtfSolveOptions options = *given;

@@ -29,17 +29,18 @@ typedef struct MtfSolveOptions {
     int threads; /* 2 and more search beside the bound; 0 or 1 takes turns. Without a limit in
                        * seconds the answer does not depend on it */
     MtfSolveMethods without; /* methods that are left out */
-    const int *start; /* a choice to begin with, or NULL; where it takes too much memory, with one
-                                near it, if there is; ignored where it is impossible */
+    /* A choice to begin with, or NULL; where it takes too much memory, with one near it, if there is; ignored
+     * where it is impossible. */
+    const int *start;
     const MtfInt128 *known_bound; /* no legal choice costs less; NULL: nothing is known */
     const int *leader; /* for each node one of as many strategies that it takes the same as, itself
                         * or one that follows no other: only such choices count, for the bound, too;
                         * NULL: all do */
     bool draft;        /* ends with the best choice in which repeated layers are alike, without
                           a bound, where there are such */
-    const MtfRowPrices
-        *prices; /* that memory begins with, as of a draft of this problem, or of one like it, whose
-                                    choice `start` is: alike layers are not searched again; or NULL */
+    /* That memory begins with, as of a draft of this problem, or of one like it, whose choice `start` is: alike
+     * layers are not searched again; or NULL. */
+    const MtfRowPrices *prices;
     bool no_infeasibility;       /* when nothing fits, say only that */
     MtfCertificate *certificate; /* an empty one, which gets what proves all that is claimed: the
                                     bound, which has no tolerance then, or what is needed where
