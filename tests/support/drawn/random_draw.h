@@ -193,6 +193,17 @@ static inline int emit_typed(MtfDraw *draw, int kind, int n, const int *inputs,
                                          .attributes = MTF_NO_ATTRIBUTES });
 }
 
+/* Dimensions of a tensor that is rotated, and frequencies as they are; false where the draw does not suit. */
+static inline bool draw_rotated(MtfDraw *draw, int tensor, MtfAttributes *attributes) {
+    attributes->dimension = random_dim(draw, tensor);
+    attributes->position = random_dim(draw, tensor);
+    int64_t size = mtf_graph_size(draw->graph, attributes->dimension);
+    attributes->rotated = (double)(size / 2 * 2);
+    attributes->base = 10;
+    attributes->angle = attributes->stretch = attributes->gain = 1;
+    return size >= 2 && attributes->position != attributes->dimension;
+}
+
 /* Adds some operation of those that the options allow. The tensor it makes, or -1 where its operands did not
  * suit. */
 int mtf_draw_operation(MtfDraw *draw);

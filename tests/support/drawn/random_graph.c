@@ -323,16 +323,9 @@ static int draw_rms_norm(MtfDraw *draw) {
 static int draw_rotary(MtfDraw *draw) {
     int x = pick_with_dims(draw);
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
-    attributes.dimension = random_dim(draw, x);
-    attributes.position = random_dim(draw, x);
-    int64_t size = mtf_graph_size(draw->graph, attributes.dimension);
-    if (size < 2 || attributes.position == attributes.dimension)
+    if (!draw_rotated(draw, x, &attributes))
         return -1;
-    attributes.rotated = (double)(size / 2 * 2);
     attributes.adjacent = below(draw, 2);
-    attributes.base = 10;
-    attributes.angle = 1;
-    attributes.stretch = attributes.gain = 1;
     return emit_with(draw, MTF_OP_ROTARY, 1, &x, &attributes);
 }
 

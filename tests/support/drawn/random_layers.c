@@ -259,16 +259,10 @@ static int draw_positions(MtfDraw *draw) {
     int x = pick_with_dims(draw);
     MtfShape shape = *shape_of(draw, x), starts = { 0 };
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
-    attributes.dimension = random_dim(draw, x);
-    attributes.position = random_dim(draw, x);
-    int64_t size = mtf_graph_size(draw->graph, attributes.dimension);
-    if (size < 2 || attributes.position == attributes.dimension)
+    if (!draw_rotated(draw, x, &attributes))
         return -1;
     int way = below(draw, 4);
-    attributes.rotated = (double)(size / 2 * 2);
     attributes.adjacent = below(draw, 2);
-    attributes.base = 10;
-    attributes.angle = attributes.gain = attributes.stretch = 1;
     attributes.low = 1;
     attributes.high = 4;
     attributes.context = way == 0 ? 0 : 8;
