@@ -120,26 +120,46 @@ static MtfRange read_of(const MtfReach *reach, int64_t i, int64_t n) {
     return !reach->exact && contains(held, reached) ? held : reached;
 }
 
-/* Where equal parts of one side face equal parts of the other, what a part reads, and what others read
- * of it, is that of its neighbour one part on, but near the ends, where windows run out: no part further
- * from them than this differs from another. A window reaches `overhang` elements beyond its part, so
- * the ends are felt over as many parts as that are, by readers, and by those whose readers feel them. What
- * turns has no ends. */
-static int64_t parts_near_ends(const MtfReach *r, int64_t n) {
-    int64_t held = r->size / n, parted = r->parted_size / n;
-    bool regular = r->size % n == 0 && r->parted_size % n == 0 &&
-                   (r->gathers ? held == r->stride * parted : held * r->stride == parted);
-    int64_t overhang = ABS(r->before) + (r->places - 1) * r->dilation;
-    if (!regular || held == 0)
-        return n;
-    if (r->turns)
-        return 0;
-    return 2 + 2 * (1 + (r->gathers ? overhang : overhang / r->stride + 1) / held);
+/* Which of n parts are looked at: those near an end, and of the others the first `period`. */
+typedef struct {
+    int64_t n, period, near;
+} Parts;
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+    while (b > 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
 }
 
-/* The next part to be looked at behind part i: of those in the middle the first stands for all. */
-static int64_t next_part(int64_t i, int64_t near, int64_t n) {
-    return i == near ? MAX(i + 1, n - near) : i + 1;
+/* Parts come again after a period, so many elements further on: of 6 elements in 4 parts after two,
+ *
+ *     [0][1 2][3][4 5]
+ *
+ * and after one where they are equal. Where as much of one side then faces as much of the other, what a part reads,
+ * and what others read of it, is that of the part a period on, but near the ends, where windows run out: no part
+ * further from them than this differs from that one. A window reaches `overhang` elements beyond its part, so
+ * the ends are felt over as many periods as that are, by readers, and by those whose readers feel them. What
+ * turns has no ends. */
+static Parts parts_of(const MtfReach *r, int64_t n) {
+    int64_t periods = common_divisor(n, common_divisor(r->size, r->parted_size));
+    int64_t held = r->size / periods, parted = r->parted_size / periods;
+    bool regular = r->gathers ? held == r->stride * parted : held * r->stride == parted;
+    int64_t overhang = ABS(r->before) + (r->places - 1) * r->dilation;
+    Parts parts = { n, n / periods, n };
+    if (regular && r->turns)
+        parts.near = 0;
+    else if (regular)
+        parts.near = parts.period *
+                     (2 + 2 * (1 + (r->gathers ? overhang : overhang / r->stride + 1) / held));
+    return parts;
+}
+
+/* The next part to be looked at behind part i. */
+static int64_t next_part(const Parts *parts, int64_t i) {
+    return i + 1 == parts->near + parts->period ? MAX(i + 1, parts->n - parts->near) : i + 1;
 }
 
 MtfRange mtf_margins_range(const MtfGraph *graph, const MtfMesh *mesh,
@@ -161,8 +181,8 @@ unsigned mtf_margins_axes(const MtfGraph *graph, const MtfMesh *mesh, const MtfS
         MtfReach reach;
         if (n == 1 || !mtf_reach_init(&reach, graph, reader, shape->dims[d]))
             continue;
-        int64_t near = parts_near_ends(&reach, n);
-        for (int64_t i = 0; i < n && !(lacking & axes); i = next_part(i, near, n))
+        Parts parts = parts_of(&reach, n);
+        for (int64_t i = 0; i < n && !(lacking & axes); i = next_part(&parts, i))
             if (!contains(held_of(&reach, i, n), read_of(&reach, i, n)))
                 lacking |= axes;
     }
@@ -197,17 +217,18 @@ static MtfRange span_of_part(const MtfReach *reach, int64_t i, int64_t n) {
     return span_of(reach, mtf_part(reach->parted_size, i, n));
 }
 
-/* The first part whose span ends behind `at`; n: none. */
+/* The first part whose span ends behind `at`; n: none. It has the first element whose window does. */
 static int64_t first_behind(const MtfReach *reach, int64_t at, int64_t n) {
-    int64_t low = 0, high = n;
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (span_of_part(reach, middle, n).end > at)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
+    int64_t last = (reach->places - 1) * reach->dilation;
+    int64_t element = reach->gathers ? ceil_divided(at + reach->before - last, reach->stride)
+                                     : at * reach->stride - reach->before;
+    double guess = (double)element / (double)reach->parted_size * (double)n;
+    int64_t first = (int64_t)CLAMP(guess, 0, (double)n);
+    while (first > 0 && span_of_part(reach, first - 1, n).end > at)
+        first--;
+    while (first < n && span_of_part(reach, first, n).end <= at)
+        first++;
+    return first;
 }
 
 /* How many times the size spans may lie from the elements that they stand for. */
@@ -224,6 +245,8 @@ static MtfRange turns_of(const MtfReach *reach, MtfRange held, int64_t n) {
 static int64_t wanted_of(const MtfReach *reach, int64_t i, int64_t n) {
     MtfRange held = held_of(reach, i, n), turns = turns_of(reach, held, n);
     int64_t wanted = 0, next = 0;
+    if (held.begin >= held.end)
+        return 0;
     for (int64_t turn = turns.begin; turn < turns.end; turn++) {
         int64_t begin = held.begin + turn * reach->size, end = held.end + turn * reach->size;
         next = MAX(next, first_behind(reach, begin, n));
@@ -261,8 +284,8 @@ static GArray *shares_of(const MtfGraph *graph, const MtfMesh *mesh, const MtfPl
         g_array_append_val(shares, ((Share){ part, part, part }));
         return shares;
     }
-    int64_t near = parts_near_ends(&reach, n);
-    for (int64_t i = 0; i < n; i = next_part(i, near, n))
+    Parts parts = parts_of(&reach, n);
+    for (int64_t i = 0; i < n; i = next_part(&parts, i))
         add_share(shares, share_of(&reach, i, n));
     return shares;
 }
