@@ -55,6 +55,10 @@ static const char *const of_pictures[] = { "layers", "batch", "image", "classes"
     ",\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"                                          \
     "\"original_max_position_embeddings\":8192}"
 
+#define SMOLLM2                                                                     \
+    ",\"vocab_size\":49152,\"max_position_embeddings\":8192,\"rms_norm_eps\":1e-5," \
+    "\"tie_word_embeddings\":true,\"rope_theta\":100000.0"
+
 static const MtfModelPreset llama_presets[] = {
     TINY_PRESET(LLAMA(64, 160, 2, 4, 2)),
     PRESET("llama-7b", "6,738,415,616 parameters", LLAMA(4096, 11008, 32, 32, 32)),
@@ -68,6 +72,8 @@ static const MtfModelPreset llama_presets[] = {
     PRESET("llama3-70b", "70,553,706,496 parameters", LLAMA(8192, 28672, 80, 64, 8) LLAMA3),
     PRESET("llama3.1-8b", "texts of 131072", LLAMA(4096, 14336, 32, 32, 8) LLAMA31(8)),
     PRESET("llama3.1-70b", "texts of 131072", LLAMA(8192, 28672, 80, 64, 8) LLAMA31(8)),
+    PRESET("llama3.3-70b", "70,553,706,496 parameters, texts of 131072",
+           LLAMA(8192, 28672, 80, 64, 8) LLAMA31(8)),
     PRESET("llama3.1-405b", "405,853,388,800 parameters",
            LLAMA(16384, 53248, 126, 128, 8) LLAMA31(8)),
     PRESET("llama3.2-1b", "1.2 billion, tied",
@@ -77,6 +83,12 @@ static const MtfModelPreset llama_presets[] = {
            LLAMA(3072, 8192, 28, 24, 8)
                LLAMA31(32) ",\"head_dim\":128,\"tie_word_embeddings\":true"),
     PRESET("tinyllama-1.1b", "1,100,048,384 parameters", LLAMA(2048, 5632, 22, 32, 4)),
+    PRESET("codellama-34b", "33,743,970,304 parameters",
+           LLAMA(8192, 22016, 48, 64, 8) ",\"max_position_embeddings\":16384,"
+                                         "\"rms_norm_eps\":1e-5,\"rope_theta\":1000000.0"),
+    PRESET("smollm2-135m", "134,515,008 parameters", LLAMA(576, 1536, 30, 9, 3) SMOLLM2),
+    PRESET("smollm2-360m", "361,821,120 parameters", LLAMA(960, 2560, 32, 15, 5) SMOLLM2),
+    PRESET("smollm2-1.7b", "1,711,376,384 parameters", LLAMA(2048, 8192, 24, 32, 32) SMOLLM2),
     END,
 };
 
@@ -112,6 +124,30 @@ static const MtfModelPreset qwen_presets[] = {
     PRESET("qwen3-235b-a22b", "235,093,634,560 parameters, 128 experts, 8 a token",
            QWEN("qwen3_moe", 4096, 12288, 94, 64, 4) ",\"moe_intermediate_size\":1536,"
                                                      "\"head_dim\":128,\"norm_topk_prob\":true"),
+    PRESET("qwen3-coder-480b-a35b", "480,154,875,392 parameters, 160 experts, 8 a token",
+           QWEN("qwen3_moe", 6144, 8192, 62, 96, 8) ",\"moe_intermediate_size\":2560,"
+                                                    "\"num_experts\":160,\"head_dim\":128,"
+                                                    "\"norm_topk_prob\":true"),
+    PRESET("qwen3-next-80b-a3b",
+           "79,674,391,296 parameters, 512 experts, 10 a token, linear attention in 3 of 4 layers",
+           "\"qwen3_next\",\"rope_theta\":10000000.0,\"intermediate_size\":5120"),
+    PRESET("qwen1.5-0.5b", "463,987,712 parameters", QWEN("qwen2", 1024, 2816, 24, 16, 16) TIED),
+    PRESET("qwen1.5-1.8b", "1,836,828,672 parameters", QWEN("qwen2", 2048, 5504, 24, 16, 16)),
+    PRESET("qwen1.5-4b", "3,950,369,280 parameters", QWEN("qwen2", 2560, 6912, 40, 20, 20)),
+    PRESET("qwen1.5-7b", "7,721,324,544 parameters", QWEN("qwen2", 4096, 11008, 32, 32, 32)),
+    PRESET("qwen1.5-14b", "14,167,290,880 parameters",
+           QWEN("qwen2", 5120, 13696, 40, 40, 40) LARGE_VOCABULARY),
+    PRESET("qwen1.5-32b", "32,512,218,112 parameters",
+           QWEN("qwen2", 5120, 27392, 64, 40, 8) LARGE_VOCABULARY),
+    PRESET("qwen1.5-72b", "72,287,920,128 parameters",
+           QWEN("qwen2", 8192, 24576, 80, 64, 64) LARGE_VOCABULARY),
+    PRESET("qwen1.5-110b", "111,209,914,368 parameters",
+           QWEN("qwen2", 8192, 49152, 80, 64, 8) LARGE_VOCABULARY),
+    PRESET("qwen2-57b-a14b", "57,408,658,944 parameters, 64 experts, 8 a token, and one of all",
+           QWEN("qwen2_moe", 3584, 18944, 28, 28, 4) ",\"moe_intermediate_size\":2560,"
+                                                     "\"shared_expert_intermediate_size\":20480,"
+                                                     "\"num_experts\":64,"
+                                                     "\"num_experts_per_tok\":8"),
     PRESET("qwen1.5-moe-a2.7b", "14,315,784,192 parameters, 60 experts, 4 a token, and one of all",
            "\"qwen2_moe\""),
     END,
@@ -160,6 +196,15 @@ static const MtfModelPreset mistral_presets[] = {
     PRESET("mistral-small-24b", "23,572,403,200 parameters",
            LLAMA_LIKE("mistral", 5120, 32768, 40, 32, 8) MISTRAL
            ",\"vocab_size\":131072,\"max_position_embeddings\":32768,\"rope_theta\":100000000.0"),
+    PRESET("ministral-8b", "8,019,808,256 parameters",
+           LLAMA_LIKE("mistral", 4096, 12288, 36, 32, 8) MISTRAL
+           ",\"vocab_size\":131072,\"max_position_embeddings\":32768,\"rope_theta\":100000000.0"),
+    PRESET("codestral-22b", "22,247,282,688 parameters, Mistral Small's of 2024, too",
+           LLAMA_LIKE("mistral", 6144, 16384, 56, 48, 8) MISTRAL
+           ",\"vocab_size\":32768,\"max_position_embeddings\":32768,\"rope_theta\":1000000.0"),
+    PRESET("mistral-large-123b", "122,610,069,504 parameters",
+           LLAMA_LIKE("mistral", 12288, 28672, 88, 96, 8) MISTRAL
+           ",\"vocab_size\":32768,\"max_position_embeddings\":131072,\"rope_theta\":1000000.0"),
     END,
 };
 
@@ -178,6 +223,8 @@ static const MtfModelPreset mixtral_presets[] = {
     END,
 };
 
+#define DEEPSEEK_LLM ",\"vocab_size\":102400,\"max_position_embeddings\":4096"
+
 static const MtfModelPreset deepseek_presets[] = {
     TINY_PRESET("\"deepseek\",\"hidden_size\":64,\"intermediate_size\":160,\"num_hidden_layers\":2,"
                 "\"num_attention_heads\":4,\"num_key_value_heads\":4,\"n_routed_experts\":4,"
@@ -192,6 +239,27 @@ static const MtfModelPreset deepseek_presets[] = {
            "671,026,404,352 parameters and 14,848 biases, 256 experts in 8 groups, 8 a token",
            "\"deepseek_v3\",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":40,\"mscale\":1.0,"
            "\"mscale_all_dim\":1.0,\"original_max_position_embeddings\":4096}"),
+    PRESET("deepseek-v2", "235,741,434,880 parameters, 160 experts in 8 groups, 6 a token",
+           "\"deepseek_v2\",\"hidden_size\":5120,\"intermediate_size\":12288,"
+           "\"num_hidden_layers\":60,\"num_attention_heads\":128,\"num_key_value_heads\":128,"
+           "\"q_lora_rank\":1536,\"n_routed_experts\":160,\"moe_intermediate_size\":1536,"
+           "\"n_group\":8,\"topk_group\":3,\"topk_method\":\"group_limited_greedy\","
+           "\"routed_scaling_factor\":16.0,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":40,"
+           "\"mscale\":0.707,\"mscale_all_dim\":0.707,"
+           "\"original_max_position_embeddings\":4096}"),
+    PRESET("deepseek-llm-7b", "6,910,365,696 parameters, without experts",
+           LLAMA(4096, 11008, 30, 32, 32) DEEPSEEK_LLM),
+    PRESET("deepseek-llm-67b", "67,425,001,472 parameters, without experts",
+           LLAMA(8192, 22016, 95, 64, 8) DEEPSEEK_LLM),
+    PRESET("kimi-k2", "1.03 trillion, 384 experts, 8 a token",
+           "\"kimi_k2\",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":32,\"mscale\":1.0,"
+           "\"mscale_all_dim\":1.0,\"original_max_position_embeddings\":4096},"
+           "\"hidden_size\":7168,\"intermediate_size\":18432,\"num_hidden_layers\":61,"
+           "\"num_attention_heads\":64,\"num_key_value_heads\":64,\"n_routed_experts\":384,"
+           "\"num_experts_per_tok\":8,\"moe_intermediate_size\":2048,\"n_shared_experts\":1,"
+           "\"first_k_dense_replace\":1,\"n_group\":1,\"topk_group\":1,"
+           "\"routed_scaling_factor\":2.827,\"vocab_size\":163840,\"rope_theta\":50000.0,"
+           "\"rms_norm_eps\":1e-5"),
     END,
 };
 
@@ -203,6 +271,7 @@ static const MtfModelPreset gpt2_presets[] = {
     PRESET("gpt2-medium", "354,823,168 parameters", GPT2(1024, 24, 16)),
     PRESET("gpt2-large", "774,030,080 parameters", GPT2(1280, 36, 20)),
     PRESET("gpt2-xl", "1,557,611,200 parameters", GPT2(1600, 48, 25)),
+    PRESET("distilgpt2", "81,912,576 parameters", GPT2(768, 6, 12)),
     END,
 };
 
@@ -210,10 +279,38 @@ static const MtfModelPreset gpt2_presets[] = {
     "\"bert\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
     ",\"num_attention_heads\":" #a
 
+#define XLM_R                                                                       \
+    ",\"vocab_size\":250002,\"max_position_embeddings\":514,\"type_vocab_size\":1," \
+    "\"layer_norm_eps\":1e-5"
+#define ALBERT(h, f, l, a)                                                                     \
+    "\"albert\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
+    ",\"num_attention_heads\":" #a
+#define ELECTRA(h, f, l, a, e)                                                                  \
+    "\"electra\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
+    ",\"num_attention_heads\":" #a ",\"embedding_size\":" #e
+#define DEBERTA3(h, f, l, a)                                                                \
+    "\"deberta-v2\",\"vocab_size\":128100,\"hidden_size\":" #h ",\"intermediate_size\":" #f \
+    ",\"num_hidden_layers\":" #l ",\"num_attention_heads\":" #a                             \
+    ",\"type_vocab_size\":0,\"position_buckets\":256,\"relative_attention\":true,"          \
+    "\"position_biased_input\":false,\"pos_att_type\":\"p2c|c2p\","                         \
+    "\"share_att_key\":true,\"norm_rel_ebd\":\"layer_norm\",\"max_relative_positions\":-1"
+
 static const MtfModelPreset bert_presets[] = {
     TINY_PRESET(BERT(64, 160, 2, 4)),
     PRESET("bert-base", "109,482,240 parameters", BERT(768, 3072, 12, 12)),
     PRESET("bert-large", "335,141,888 parameters", BERT(1024, 4096, 24, 16)),
+    PRESET("bert-base-cased", "108,310,272 parameters",
+           BERT(768, 3072, 12, 12) ",\"vocab_size\":28996"),
+    PRESET("bert-large-cased", "333,579,264 parameters",
+           BERT(1024, 4096, 24, 16) ",\"vocab_size\":28996"),
+    PRESET("bert-base-multilingual", "177,853,440 parameters",
+           BERT(768, 3072, 12, 12) ",\"vocab_size\":119547"),
+    PRESET("bert-tiny", "4,385,920 parameters, of Turc and others", BERT(128, 512, 2, 2)),
+    PRESET("bert-mini", "11,170,560 parameters, of Turc and others", BERT(256, 1024, 4, 4)),
+    PRESET("bert-small", "28,763,648 parameters, of Turc and others", BERT(512, 2048, 4, 8)),
+    PRESET("bert-medium", "41,373,184 parameters, of Turc and others", BERT(512, 2048, 8, 8)),
+    PRESET("minilm-l6", "22,713,216 parameters", BERT(384, 1536, 6, 12)),
+    PRESET("minilm-l12", "33,360,000 parameters", BERT(384, 1536, 12, 12)),
     PRESET("distilbert-base", "66,362,880 parameters", "\"distilbert\""),
     PRESET("roberta-base", "124,645,632 parameters",
            "\"roberta\",\"max_position_embeddings\":514,\"type_vocab_size\":1,"
@@ -222,6 +319,29 @@ static const MtfModelPreset bert_presets[] = {
            "\"roberta\",\"hidden_size\":1024,\"intermediate_size\":4096,\"num_hidden_layers\":24,"
            "\"num_attention_heads\":16,\"max_position_embeddings\":514,\"type_vocab_size\":1,"
            "\"layer_norm_eps\":1e-5"),
+    PRESET("xlm-roberta-base", "278,043,648 parameters", "\"xlm-roberta\"" XLM_R),
+    PRESET("xlm-roberta-large", "559,890,432 parameters",
+           "\"xlm-roberta\",\"hidden_size\":1024,\"intermediate_size\":4096,"
+           "\"num_hidden_layers\":24,\"num_attention_heads\":16" XLM_R),
+    PRESET("mpnet-base", "109,486,464 parameters",
+           "\"mpnet\",\"vocab_size\":30527,\"max_position_embeddings\":514,"
+           "\"layer_norm_eps\":1e-5"),
+    PRESET("albert-base", "11,683,584 parameters, one layer's for all", ALBERT(768, 3072, 12, 12)),
+    PRESET("albert-large", "17,683,968 parameters", ALBERT(1024, 4096, 24, 16)),
+    PRESET("albert-xlarge", "58,724,864 parameters", ALBERT(2048, 8192, 24, 16)),
+    PRESET("albert-xxlarge", "222,595,584 parameters", ALBERT(4096, 16384, 12, 64)),
+    PRESET("electra-small", "13,483,008 parameters, the discriminator's encoder",
+           ELECTRA(256, 1024, 12, 4, 128)),
+    PRESET("electra-base", "108,891,648 parameters", ELECTRA(768, 3072, 12, 12, 768)),
+    PRESET("electra-large", "334,092,288 parameters", ELECTRA(1024, 4096, 24, 16, 1024)),
+    PRESET("deberta-v3-xsmall", "70,682,112 parameters", DEBERTA3(384, 1536, 12, 6)),
+    PRESET("deberta-v3-small", "141,304,320 parameters", DEBERTA3(768, 3072, 6, 12)),
+    PRESET("deberta-v3-base", "183,831,552 parameters", DEBERTA3(768, 3072, 12, 12)),
+    PRESET("deberta-v3-large", "434,012,160 parameters", DEBERTA3(1024, 4096, 24, 16)),
+    PRESET("modernbert-base", "149,014,272 parameters", "\"modernbert\""),
+    PRESET("modernbert-large", "394,781,696 parameters",
+           "\"modernbert\",\"hidden_size\":1024,\"intermediate_size\":2624,"
+           "\"num_hidden_layers\":28,\"num_attention_heads\":16"),
     END,
 };
 
@@ -229,6 +349,8 @@ static const MtfModelPreset bert_presets[] = {
     "\"t5\",\"d_model\":" #d ",\"d_ff\":" #f ",\"d_kv\":" #kv ",\"num_layers\":" #l \
     ",\"num_heads\":" #a
 #define T5_GATED ",\"feed_forward_proj\":\"gated-gelu\",\"tie_word_embeddings\":false"
+
+#define MT5 ",\"vocab_size\":250112"
 
 static const MtfModelPreset t5_presets[] = {
     TINY_PRESET(T5(64, 160, 16, 2, 4)),
@@ -242,6 +364,16 @@ static const MtfModelPreset t5_presets[] = {
     PRESET("t5-v1_1-large", "783,150,080 parameters", T5(1024, 2816, 64, 24, 16) T5_GATED),
     PRESET("t5-v1_1-xl", "2,849,757,184 parameters", T5(2048, 5120, 64, 24, 32) T5_GATED),
     PRESET("t5-v1_1-xxl", "11,135,332,352 parameters", T5(4096, 10240, 64, 24, 64) T5_GATED),
+    PRESET("flan-t5-small", "76,961,152 parameters", T5(512, 1024, 64, 8, 6) T5_GATED),
+    PRESET("flan-t5-base", "247,577,856 parameters", T5(768, 2048, 64, 12, 12) T5_GATED),
+    PRESET("flan-t5-large", "783,150,080 parameters", T5(1024, 2816, 64, 24, 16) T5_GATED),
+    PRESET("flan-t5-xl", "2,849,757,184 parameters", T5(2048, 5120, 64, 24, 32) T5_GATED),
+    PRESET("flan-t5-xxl", "11,135,332,352 parameters", T5(4096, 10240, 64, 24, 64) T5_GATED),
+    PRESET("mt5-small", "300,176,768 parameters", T5(512, 1024, 64, 8, 6) T5_GATED MT5),
+    PRESET("mt5-base", "582,401,280 parameters", T5(768, 2048, 64, 12, 12) T5_GATED MT5),
+    PRESET("mt5-large", "1,229,581,312 parameters", T5(1024, 2816, 64, 24, 16) T5_GATED MT5),
+    PRESET("mt5-xl", "3,742,619,648 parameters", T5(2048, 5120, 64, 24, 32) T5_GATED MT5),
+    PRESET("mt5-xxl", "12,921,057,280 parameters", T5(4096, 10240, 64, 24, 64) T5_GATED MT5),
     END,
 };
 
@@ -278,11 +410,14 @@ static const MtfModelPreset vit_presets[] = {
       TINY(3e-3) },
     PRESET("vit-ti16", "5,717,416 parameters, DeiT's smallest", VIT(192, 768, 12, 3, 16)),
     PRESET("vit-s16", "22,050,664 parameters", VIT(384, 1536, 12, 6, 16)),
+    PRESET("vit-s32", "22,878,952 parameters", VIT(384, 1536, 12, 6, 32)),
     PRESET("vit-b16", "86,567,656 parameters", VIT(768, 3072, 12, 12, 16)),
     PRESET("vit-b32", "88,224,232 parameters", VIT(768, 3072, 12, 12, 32)),
     PRESET("vit-l16", "304,326,632 parameters", VIT(1024, 4096, 24, 16, 16)),
     PRESET("vit-l32", "306,535,400 parameters", VIT(1024, 4096, 24, 16, 32)),
     PRESET("vit-h14", "632,045,800 parameters", VIT(1280, 5120, 32, 16, 14)),
+    PRESET("vit-g14", "1,012,611,432 parameters, of Zhai and others", VIT(1408, 6144, 40, 16, 14)),
+    PRESET("vit-gg14", "1,844,440,680 parameters, their G", VIT(1664, 8192, 48, 16, 14)),
     END,
 };
 
@@ -301,6 +436,7 @@ static const MtfModelPreset pythia_presets[] = {
     PRESET("pythia-2.8b", "2,775,208,960 parameters", PYTHIA(2560, 10240, 32, 32, 50304)),
     PRESET("pythia-6.9b", "6,857,302,016 parameters", PYTHIA(4096, 16384, 32, 32, 50432)),
     PRESET("pythia-12b", "11,846,072,320 parameters", PYTHIA(5120, 20480, 36, 40, 50688)),
+    PRESET("gpt-neox-20b", "20,554,567,680 parameters", PYTHIA(6144, 24576, 44, 64, 50432)),
     END,
 };
 
@@ -310,6 +446,16 @@ static const MtfModelPreset phi_presets[] = {
     PRESET("phi-2", "2,779,683,840 parameters",
            LLAMA_LIKE("phi", 2560, 10240, 32, 32, 32) ",\"partial_rotary_factor\":0.4"),
     PRESET("phi-3-mini", "3,821,079,552 parameters", "\"phi3\""),
+    PRESET("phi-1", "1,418,270,720 parameters", LLAMA_LIKE("phi", 2048, 8192, 24, 32, 32)),
+    PRESET("phi-3-medium", "13,960,238,080 parameters",
+           LLAMA_LIKE("phi3", 5120, 17920, 40, 40, 10)),
+    PRESET("phi-4", "14,659,507,200 parameters",
+           LLAMA_LIKE("phi3", 5120, 17920, 40, 40, 10) ",\"vocab_size\":100352,"
+                                                       "\"max_position_embeddings\":16384,"
+                                                       "\"original_max_position_embeddings\":16384,"
+                                                       "\"rope_theta\":250000.0"),
+    PRESET("phi-3.5-moe", "41,873,153,344 parameters, 16 experts, 2 a token",
+           "\"phimoe\",\"attention_bias\":true,\"lm_head_bias\":true"),
     END,
 };
 

@@ -164,6 +164,7 @@ static const MtfModelParameter model_parameters[] = {
     SIZE("classes", classes, "Classes"),
     SIZE("width", width, "Channels of the first layers, or what each layer adds"),
     SIZE("widening", widening, "How many times as wide inner convolutions are"),
+    SIZE("groups", groups, "Groups of channels in which the 3x3 convolutions of a block work"),
     { "stem", MTF_SETTING_WORD, OFFSET(stem), 0, 0, stems,
       "How pictures begin: large windows that shrink them, or small ones that do not", false },
     { "norm-over", MTF_SETTING_WORD, OFFSET(norm_over), 0, 0, statistics,

@@ -18,10 +18,11 @@ typedef struct {
     int64_t length, d_model, d_ff, heads, d_kv, vocab; /* Transformers */
     int64_t features, hidden, outputs;                 /* mlp */
     int64_t experts, choices;
-    int64_t source_vocab;                              /* 0: one vocabulary for both texts */
-    int64_t projection;                                /* recurrent networks; 0: none */
-    int64_t image, channels, classes, width, widening; /* pictures: a side; networks of them */
-    int64_t biases, tied, packed;                      /* 0 or 1 */
+    int64_t source_vocab; /* 0: one vocabulary for both texts */
+    int64_t projection;   /* recurrent networks; 0: none */
+    int64_t image, channels, classes, width, widening,
+        groups;                   /* pictures: a side; networks of them */
+    int64_t biases, tied, packed; /* 0 or 1 */
     double dropout, smoothing;
     const char *
         stem; /* of networks of pictures: "large" windows that shrink them, or "small"; NULL: by their size */

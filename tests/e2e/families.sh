@@ -82,6 +82,9 @@ resnet 18 11689512 9600
 resnet 50 25557032 53120
 resnet 152 60192808 151424
 resnet wide-resnet-50 68883240 68224
+resnet resnext-101-64x4d 83455272 202880
+alexnet torchvision 61100840 0
+densenet 264 33337704 398528
 resnet alpa-250m 254000200 151680
 resnet alpa-2b 1964666920 424704
 vgg 16 138357544 0
@@ -128,6 +131,8 @@ done <<'END'
 1_to_8_levels,_not_9 unet --preset unet-2d --layers 9
 give_496 unet --preset unet-2d --image 500
 no_inner_convolutions resnet --preset resnet-18 --widening 2
+no_inner_convolutions resnet --preset resnet-18 --groups 2
+not_3_equal_groups resnet --preset resnet-50 --groups 3
 1_to_4_modules_of_a_kind inception3 --layers 5
 has_no_parameter_--length vit --length 20
 95_is_odd alexnet --preset bvlc --width 95

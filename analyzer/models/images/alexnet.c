@@ -6,7 +6,8 @@
  *
  * "alexnet" as PaSE and others train it, in one piece; "bvlc" as Caffe's reference model has it: the
  * second, fourth and fifth convolutions in two groups, response normalisation before the first two
- * pools. */
+ * pools; "torchvision" on pictures of 224, with the channels of "One weird trick" (Krizhevsky, 2014):
+ * 64, 192, 384, 256, 256. */
 #include "analyzer/models/images/image_layers.h"
 #include "analyzer/models/model_family.h"
 #include "layouts/base/error.h"
@@ -17,6 +18,7 @@ typedef struct {
     MtfImageNet net;
     int64_t width; /* 32: the paper's */
     bool grouped;
+    bool later; /* the channels of 2014 */
 } AlexNet;
 
 static MtfImage convolve(AlexNet *a, const char *name, MtfImage x, int64_t channels,
@@ -36,15 +38,16 @@ static MtfImage pool(AlexNet *a, const char *name, MtfImage x) {
 
 static MtfImage features(AlexNet *a, MtfImage x, const MtfModelSettings *s) {
     int64_t w = a->width;
-    bool large = !mtf_image_stem_is_small(s), g = a->grouped;
-    MtfImageWindow first = large ? mtf_image_window(11, 4, 0) : mtf_image_window(3, 1, 1);
+    bool large = !mtf_image_stem_is_small(s), g = a->grouped, later = a->later;
+    MtfImageWindow first =
+        large ? mtf_image_window(11, 4, later ? 2 : 0) : mtf_image_window(3, 1, 1);
     MtfImageWindow second = mtf_image_window(5, 1, 2), third = mtf_image_window(3, 1, 1);
-    x = convolve(a, "conv1", x, 3 * w, &first, false);
+    x = convolve(a, "conv1", x, (later ? 2 : 3) * w, &first, false);
     x = pool(a, "pool1", g ? mtf_image_response_norm(&a->net, "norm1", x) : x);
-    x = convolve(a, "conv2", x, 8 * w, &second, g);
+    x = convolve(a, "conv2", x, (later ? 6 : 8) * w, &second, g);
     x = pool(a, "pool2", g ? mtf_image_response_norm(&a->net, "norm2", x) : x);
     x = convolve(a, "conv3", x, 12 * w, &third, false);
-    x = convolve(a, "conv4", x, 12 * w, &third, g);
+    x = convolve(a, "conv4", x, (later ? 8 : 12) * w, &third, g);
     x = convolve(a, "conv5", x, 8 * w, &third, g);
     return pool(a, "pool5", x);
 }
@@ -75,23 +78,28 @@ static MtfGraph *build_grouped(const MtfModelSettings *s, GError **error) {
     return build_alexnet(&(AlexNet){ .grouped = true }, s, error);
 }
 
+static MtfGraph *build_later(const MtfModelSettings *s, GError **error) {
+    return build_alexnet(&(AlexNet){ .later = true }, s, error);
+}
+
 static const char *const parameters[] = { "batch", "image",  "channels", "classes",
                                           "width", "hidden", "stem",     NULL };
 
-#define ALEXNET(text, about, outputs, function) \
-    {                                           \
-        .name = text, .summary = about,         \
-        .settings = { .batch = 128,             \
-                      .image = 227,             \
-                      .channels = 3,            \
-                      .classes = outputs,       \
-                      .width = 32,              \
-                      .stem = "large",          \
-                      .hidden = 4096,           \
-                      .optimizer = "momentum",  \
-                      .schedule = "constant",   \
-                      .rate = 0.01 },           \
-        .build = function                       \
+#define ALEXNET(text, about, outputs, function) ALEXNET_ON(227, text, about, outputs, function)
+#define ALEXNET_ON(side, text, about, outputs, function) \
+    {                                                    \
+        .name = text, .summary = about,                  \
+        .settings = { .batch = 128,                      \
+                      .image = side,                     \
+                      .channels = 3,                     \
+                      .classes = outputs,                \
+                      .width = 32,                       \
+                      .stem = "large",                   \
+                      .hidden = 4096,                    \
+                      .optimizer = "momentum",           \
+                      .schedule = "constant",            \
+                      .rate = 0.01 },                    \
+        .build = function                                \
     }
 
 static const MtfModelPreset presets[] = {
@@ -108,6 +116,7 @@ static const MtfModelPreset presets[] = {
                     .rate = 1e-3 } },
     ALEXNET("alexnet", "without groups, 62,378,344 parameters", 1000, build),
     ALEXNET("bvlc", "with groups as in bvlc_alexnet, 60,965,224 parameters", 1000, build_grouped),
+    ALEXNET_ON(224, "torchvision", "torchvision's, 61,100,840 parameters", 1000, build_later),
     ALEXNET("pase", "PaSE's, 1024 classes", 1024, build),
     { .name = NULL },
 };

@@ -135,6 +135,7 @@ static const MtfModelPreset presets[] = {
     DENSENET("densenet-161", "28,681,000 parameters", 161, 48),
     DENSENET("densenet-169", "14,149,480 parameters", 169, 32),
     DENSENET("densenet-201", "20,013,928 parameters", 201, 32),
+    DENSENET("densenet-264", "33,337,704 parameters", 264, 32),
     { .name = NULL },
 };
 

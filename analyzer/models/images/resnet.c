@@ -7,7 +7,8 @@
  *        └─ (conv 1x1 where sizes change) ───────┘                 as wide
  *
  * "wide-…": both inner convolutions are wider (Zagoruyko and Komodakis, 2016, as torchvision builds
- * it). "alpa-…": only what the 3x3 makes is (Zheng and others, 2022, suite_wresnet.py). */
+ * it). "resnext-…": likewise, and the 3x3 works in groups (Xie and others, 2016). "alpa-…": only what
+ * the 3x3 makes is wider (Zheng and others, 2022, suite_wresnet.py). */
 #include "analyzer/models/images/image_layers.h"
 #include "analyzer/models/model_family.h"
 #include "layouts/base/error.h"
@@ -22,6 +23,7 @@ typedef struct {
     int64_t blocks[STAGES];
     bool bottleneck;
     int64_t first_width, inner_width; /* times the stage's channels */
+    int64_t groups;                   /* of the 3x3 convolutions of bottlenecks */
 } ResNet;
 
 static MtfImageConv convolution(int64_t channels, int64_t kernel, int64_t stride, bool active) {
@@ -42,6 +44,7 @@ static MtfImage long_way(ResNet *r, MtfImage x, int64_t channels, int64_t stride
     MtfImageConv first = convolution(channels * r->first_width, 1, 1, true);
     MtfImageConv second = convolution(channels * r->inner_width, 3, stride, true);
     MtfImageConv third = convolution(channels * 4, 1, 1, false);
+    second.groups = r->groups;
     third.turns = stride == 1; /* back to the names that x has */
     MtfImage y = mtf_image_conv(&r->net, "conv1", x, &first);
     y = mtf_image_conv(&r->net, "conv2", y, &second);
@@ -94,17 +97,26 @@ static bool set_depth(ResNet *r, int64_t layers, GError **error) {
                            layers);
 }
 
+static bool check_inner(const ResNet *r, const MtfModelSettings *s, GError **error) {
+    if (!r->bottleneck && (s->widening > 1 || s->groups > 1))
+        return mtf_input_error(error,
+                               "--%s: a residual network of %" PRId64
+                               " layers has no inner convolutions, only those of 50 and more have",
+                               s->widening > 1 ? "widening" : "groups", s->layers);
+    int64_t read = s->width * r->first_width, made = s->width * r->inner_width;
+    if (read % r->groups != 0 || made % r->groups != 0)
+        return mtf_input_error(error,
+                               "--groups: the first 3x3 convolution takes %" PRId64
+                               " channels to %" PRId64 ", which are not %" PRId64 " equal groups",
+                               read, made, r->groups);
+    return true;
+}
+
 static MtfGraph *build_resnet(ResNet *r, const MtfModelSettings *s, GError **error) {
     const int64_t size[] = { s->image, s->image };
-    if (!set_depth(r, s->layers, error))
+    r->groups = MAX(1, s->groups);
+    if (!set_depth(r, s->layers, error) || !check_inner(r, s, error))
         return NULL;
-    if (!r->bottleneck && s->widening > 1) {
-        mtf_input_error(error,
-                        "--widening: a residual network of %" PRId64
-                        " layers has no inner convolutions, only those of 50 and more have",
-                        s->layers);
-        return NULL;
-    }
     mtf_image_net_init(&r->net, 2, s);
     MtfImage x = stem(r, mtf_image_input(&r->net, s->channels, size), s);
     for (int i = 0; i < STAGES; i++)
@@ -123,25 +135,29 @@ static MtfGraph *build_alpa(const MtfModelSettings *s, GError **error) {
     return build_resnet(&r, s, error);
 }
 
-static const char *const parameters[] = { "layers", "batch",    "image", "channels",  "classes",
-                                          "width",  "widening", "stem",  "norm-over", NULL };
+static const char *const parameters[] = { "layers",  "batch",     "image",    "channels",
+                                          "classes", "width",     "widening", "groups",
+                                          "stem",    "norm-over", NULL };
 
 #define RESNET(text, about, depth, base, wide, function) \
-    {                                                    \
-        .name = text, .summary = about,                  \
-        .settings = { .layers = depth,                   \
-                      .batch = 256,                      \
-                      .image = 224,                      \
-                      .channels = 3,                     \
-                      .classes = 1000,                   \
-                      .width = base,                     \
-                      .stem = "large",                   \
-                      .widening = wide,                  \
-                      .optimizer = "momentum",           \
-                      .schedule = "cosine",              \
-                      .rate = 0.1,                       \
-                      .total = 450000 },                 \
-        .build = function                                \
+    IN_GROUPS(text, about, depth, base, wide, 1, function)
+#define IN_GROUPS(text, about, depth, base, wide, parts, function) \
+    {                                                              \
+        .name = text, .summary = about,                            \
+        .settings = { .layers = depth,                             \
+                      .batch = 256,                                \
+                      .image = 224,                                \
+                      .channels = 3,                               \
+                      .classes = 1000,                             \
+                      .width = base,                               \
+                      .stem = "large",                             \
+                      .widening = wide,                            \
+                      .groups = parts,                             \
+                      .optimizer = "momentum",                     \
+                      .schedule = "cosine",                        \
+                      .rate = 0.1,                                 \
+                      .total = 450000 },                           \
+        .build = function                                          \
     }
 
 static const MtfModelPreset presets[] = {
@@ -154,6 +170,7 @@ static const MtfModelPreset presets[] = {
                     .classes = 10,
                     .width = 8,
                     .widening = 1,
+                    .groups = 1,
                     .optimizer = "momentum",
                     .schedule = "linear_warmup",
                     .rate = 2e-3,
@@ -163,6 +180,10 @@ static const MtfModelPreset presets[] = {
     RESNET("resnet-50", "25,557,032 parameters", 50, 64, 1, build),
     RESNET("resnet-101", "44,549,160 parameters", 101, 64, 1, build),
     RESNET("resnet-152", "60,192,808 parameters", 152, 64, 1, build),
+    RESNET("resnet-200", "64,673,832 parameters", 200, 64, 1, build),
+    IN_GROUPS("resnext-50-32x4d", "25,028,904 parameters", 50, 64, 2, 32, build),
+    IN_GROUPS("resnext-101-32x8d", "88,791,336 parameters", 101, 64, 4, 32, build),
+    IN_GROUPS("resnext-101-64x4d", "83,455,272 parameters", 101, 64, 4, 64, build),
     RESNET("wide-resnet-50", "68,883,240 parameters", 50, 64, 2, build),
     RESNET("wide-resnet-101", "126,886,696 parameters", 101, 64, 2, build),
     RESNET("alpa-250m", "Alpa's, 254,000,200 parameters", 50, 160, 2, build_alpa),
@@ -177,7 +198,7 @@ static const MtfModelPreset presets[] = {
 
 const MtfModelFamily mtf_model_resnet = {
     .name = "resnet",
-    .summary = "residual networks, Wide-ResNet as torchvision's and as Alpa's",
+    .summary = "residual networks, ResNeXt, Wide-ResNet as torchvision's and as Alpa's",
     .parameters = parameters,
     .presets = presets,
     .build = build,

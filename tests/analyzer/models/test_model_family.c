@@ -11,6 +11,7 @@
 #include "layouts/program/passes.h"
 #include "tests/support/reference/reference.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -67,6 +68,25 @@ static void gpt_presets_have_their_parameters(void **state) {
     assert_int_equal(mtf_graph_parameters(large) / 100000000, 1746);
 }
 
+/* The number that a preset's summary tells, "6,738,415,616 parameters"; 0: none. */
+static int64_t parameters_told(const char *summary) {
+    const char *end = strstr(summary, " parameters"), *begin = end;
+    int64_t told = 0;
+    while (begin > summary && (g_ascii_isdigit(begin[-1]) || begin[-1] == ','))
+        begin--;
+    for (; begin < end; begin++)
+        told = *begin == ',' ? told : 10 * told + (*begin - '0');
+    return told;
+}
+
+static void check_parameters(const MtfModelPreset *preset, int64_t parameters) {
+    int64_t told = parameters_told(preset->summary);
+    if (told > 0 && told != parameters)
+        fail_msg("%s has %" PRId64 " parameters and tells %" PRId64, preset->name, parameters,
+                 told);
+}
+
+/* And has the parameters that its summary tells, which are those published. */
 static void every_preset_gives_a_training_graph(void **state) {
     (void)state;
     for (int i = 0; mtf_model_families()[i] != NULL; i++) {
@@ -76,6 +96,7 @@ static void every_preset_gives_a_training_graph(void **state) {
             g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
             assert_non_null(training);
             assert_int_equal(mtf_graph_parameters(training), mtf_graph_parameters(graph));
+            check_parameters(p, mtf_graph_parameters(graph) - mtf_graph_statistics(graph));
         }
     }
 }
