@@ -81,19 +81,32 @@ char *mtf_slice_color(int slice, int slices) {
     return g_strdup_printf("#%02x%02x%02x", rgb[0], rgb[1], rgb[2]);
 }
 
-void mtf_slice_symbol(GString *page, const MtfMesh *mesh, const MtfSlicePattern *pattern) {
-    Grid grid = grid_of(mesh);
-    int slices = mtf_mesh_group_size(mesh, pattern->split);
-    g_string_append_printf(page, "<symbol id=\"slices-%u-%u\" viewBox=\"0 0 %d %d\">",
-                           pattern->split, pattern->partial, 10 * grid.columns,
-                           10 * rows_of(&grid));
-    for (int rank = 0; rank < grid.cells; rank++) {
-        g_string_append_printf(page, "<rect x=\"%d\" y=\"%d\" width=\"10\" height=\"10\" fill=\"",
-                               rank % grid.columns * 10, rank / grid.columns * 10);
-        mtf_slice_fill(page, mtf_mesh_group_position(mesh, pattern->split, rank), slices);
-        g_string_append(page, "\"/>");
+/* Neighbours of a row that hold the same slice are one rectangle. */
+static void add_colours(GString *svg, const MtfMesh *mesh, unsigned split, const Grid *grid) {
+    int slices = mtf_mesh_group_size(mesh, split);
+    for (int rank = 0, end; rank < grid->cells; rank = end) {
+        int slice = mtf_mesh_group_position(mesh, split, rank);
+        g_autofree char *color = mtf_slice_color(slice, slices);
+        for (end = rank + 1; end < grid->cells && end % grid->columns != 0; end++)
+            if (mtf_mesh_group_position(mesh, split, end) != slice)
+                break;
+        g_string_append_printf(svg,
+                               "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"1\" fill=\"%s\"/>",
+                               rank % grid->columns, rank / grid->columns, end - rank, color);
     }
-    g_string_append(page, "</symbol>");
+}
+
+char *mtf_slice_thumbnail(const MtfMesh *mesh, const MtfSlicePattern *pattern) {
+    Grid grid = grid_of(mesh);
+    g_autoptr(GString) svg = g_string_new(NULL);
+    g_string_append_printf(svg,
+                           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
+                           "shape-rendering=\"crispEdges\">",
+                           grid.columns, rows_of(&grid));
+    add_colours(svg, mesh, pattern->split, &grid);
+    g_string_append(svg, "</svg>");
+    g_autofree char *text = g_uri_escape_string(svg->str, " =/:", FALSE);
+    return g_strdup_printf("url('data:image/svg+xml,%s')", text);
 }
 
 /* ---- The picture with its words ------------------------------------------------------------ */

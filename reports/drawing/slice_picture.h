@@ -25,8 +25,9 @@ MtfSlicePattern mtf_slice_pattern(const MtfMesh *mesh, const MtfPlacement *place
 /* "split over rows, replicated along cols"; free with g_free. */
 char *mtf_slice_pattern_format(const MtfMesh *mesh, const MtfSlicePattern *pattern);
 
-/* Appends an SVG symbol "slices-SPLIT-PARTIAL": colours alone, for tables. */
-void mtf_slice_symbol(GString *page, const MtfMesh *mesh, const MtfSlicePattern *pattern);
+/* The picture's colours alone as a style's "url('data:…')", for rows of tables: one image for all
+ * that show it, where elements would be copied into every row. Free with g_free. */
+char *mtf_slice_thumbnail(const MtfMesh *mesh, const MtfSlicePattern *pattern);
 
 /* Appends the picture with processor numbers and what a tensor's slices are on each of them:
  * ranges where the mesh is small, slice numbers otherwise. */

@@ -28,6 +28,7 @@ document.querySelectorAll('.picture').forEach(function(picture){
   });
 });
 function begin(picture){
+  if(picture.closest('details:not([open])')!==null){return;}
   var box=picture.parentElement.getBoundingClientRect(),first=null;
   picture.querySelectorAll('.node').forEach(function(node){
     var here=node.getBoundingClientRect();

@@ -40,27 +40,30 @@ static GArray *find_patterns(const MtfStepFacts *facts, const GPtrArray *rows) {
     return patterns;
 }
 
-static void add_symbols(GString *page, const MtfStepFacts *facts, const GArray *patterns) {
-    g_string_append(page, "<svg width=\"0\" height=\"0\" style=\"position:absolute\" "
-                          "aria-hidden=\"true\">");
-    for (guint i = 0; i < patterns->len; i++)
-        mtf_slice_symbol(page, &facts->plan->layout->mesh,
-                         &g_array_index(patterns, Pattern, i).pattern);
-    g_string_append(page, "</svg>");
+/* Begins what holds all tables: each way of lying on the mesh is one image, which rows name. */
+static void open_tables(GString *page, const MtfStepFacts *facts, const GArray *patterns) {
+    g_string_append(page, "<div style=\"");
+    for (guint i = 0; i < patterns->len; i++) {
+        const MtfSlicePattern *pattern = &g_array_index(patterns, Pattern, i).pattern;
+        g_autofree char *image = mtf_slice_thumbnail(&facts->plan->layout->mesh, pattern);
+        g_string_append_printf(page, "--slices-%u-%u:%s;", pattern->split, pattern->partial, image);
+    }
+    g_string_append(page, "\">");
 }
 
 static void add_row(GString *page, const MtfStepFacts *facts, const MtfTensorRow *row) {
     MtfSlicePattern pattern = pattern_of(facts, row);
     g_autofree char *bytes = mtf_bytes_format((double)row->bytes);
     g_autofree char *count = row->count > 1 ? g_strdup_printf(" × %d", row->count) : g_strdup("");
+    g_autofree char *words = mtf_slice_pattern_format(&facts->plan->layout->mesh, &pattern);
     mtf_markup(page,
                "<tr id=\"t%d\"><td class=\"mono\">%s%s</td><td class=\"mono\">%s</td>"
                "<td class=\"mono\">%s</td><td class=\"n\">%s</td><td>%s</td>"
-               "<td><a href=\"#where-%u-%u\" aria-label=\"slices\"><svg class=\"thumb\">"
-               "<use href=\"#slices-%u-%u\"/></svg></a></td></tr>\n",
+               "<td><a class=\"thumb\" href=\"#where-%u-%u\" aria-label=\"%s\" title=\"%s\" "
+               "style=\"background-image:var(--slices-%u-%u)\"></a></td></tr>\n",
                row->tensor, row->name, count, row->notation, row->local, bytes,
                mtf_memory_name(mtf_graph_tensor(facts->plan->graph, row->tensor)->memory),
-               pattern.split, pattern.partial, pattern.split, pattern.partial);
+               pattern.split, pattern.partial, words, words, pattern.split, pattern.partial);
 }
 
 static void add_table(GString *page, const MtfStepFacts *facts, const GPtrArray *rows, guint first,
@@ -100,11 +103,12 @@ void mtf_page_tensors(GString *page, const MtfStepFacts *facts) {
     g_autoptr(GPtrArray) rows = mtf_tensor_rows_new(facts->plan->graph, facts->plan->layout);
     g_autoptr(GArray) patterns = find_patterns(facts, rows);
     guint shown = MIN(rows->len, SHOWN_AT_ONCE);
-    add_symbols(page, facts, patterns);
     g_string_append(page, "<p>The tensors that take most come first; a * stands for the number of "
                           "a layer.</p><p><input type=\"search\" data-table=\"tensors\" "
                           "placeholder=\"filter: a name, an axis, a kind\" aria-label=\"filter "
-                          "tensors\" hidden=\"hidden\"/></p><div class=\"tensors\">");
+                          "tensors\" hidden=\"hidden\"/></p>");
+    open_tables(page, facts, patterns);
+    g_string_append(page, "<div class=\"tensors\">");
     add_table(page, facts, rows, 0, shown);
     g_string_append(page, "</div>");
     if (shown < rows->len) {
@@ -113,5 +117,6 @@ void mtf_page_tensors(GString *page, const MtfStepFacts *facts) {
         add_table(page, facts, rows, shown, rows->len);
         g_string_append(page, "</details>");
     }
+    g_string_append(page, "</div>");
     add_pictures(page, facts, patterns);
 }

@@ -201,6 +201,30 @@ static void texts_stand_out_in_both_schemes(void **state) {
     }
 }
 
+/* Of 512 processors each row of tensors shows one image of them, which all rows share, and says in words
+ * what it shows. */
+static void rows_share_the_images_of_where_tensors_lie(void **state) {
+    (void)state;
+    open_page("size5", 1280, &on_screen, NULL);
+    static const char thumbs[] = "Array.from(document.querySelectorAll('.tensors .thumb'))";
+    g_autofree char *bare =
+        g_strconcat(thumbs,
+                    ".filter(function(e){return !getComputedStyle(e).backgroundImage.startsWith("
+                    "'url(\"data:image/svg+xml,');}).length",
+                    NULL);
+    g_autofree char *mute =
+        g_strconcat(thumbs,
+                    ".filter(function(e){return !(/^(split|partial|replicated)/).test("
+                    "e.getAttribute('aria-label'));}).length",
+                    NULL);
+    g_autofree char *inside = g_strconcat(thumbs, "[0].childElementCount", NULL);
+    assert_true(number("document.querySelectorAll('.tensors .thumb').length") > 30);
+    assert_true(number(bare) == 0);
+    assert_true(number(mute) == 0);
+    assert_true(number(inside) == 0);
+    expect_no_complaints();
+}
+
 /* ---- Pages in use -------------------------------------------------------------------------- */
 
 #define DIM "document.querySelectorAll('details[open] .picture .edge.dim').length"
@@ -297,6 +321,7 @@ int main(void) {
         cmocka_unit_test(layers_read_at_the_width_of_a_screen),
         cmocka_unit_test(without_scripts_everything_is_there),
         cmocka_unit_test(texts_stand_out_in_both_schemes),
+        cmocka_unit_test(rows_share_the_images_of_where_tensors_lie),
         cmocka_unit_test(hovering_over_a_box_leaves_its_arrows_alone),
         cmocka_unit_test(filtering_leaves_the_rows_that_hold_the_word),
         cmocka_unit_test(a_layer_opens_to_a_picture_of_its_own),
