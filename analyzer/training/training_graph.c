@@ -43,7 +43,6 @@ static bool add_assignments(MtfGraph *graph, const GArray *assignments, GError *
         const MtfTensor *value = mtf_graph_tensor(graph, update.value);
         g_autofree char *name =
             g_strdup_printf("next/%s", mtf_graph_tensor(graph, update.variable)->name);
-        b.stage = value->producer < 0 ? 0 : mtf_graph_operation(graph, value->producer)->stage;
         b.attributes.factor = 1;
         int copy = mtf_dtype_is_float(value->dtype) ? MTF_OP_SCALE : MTF_OP_STOP_GRADIENT;
         update.value = MTF_BUILD(&b, copy, name, NULL, update.value);

@@ -69,11 +69,35 @@ static void complete_states(MtfGraph *graph) {
     }
 }
 
+/* Of each operation that works out what a variable becomes, that variable, else -1; free with g_free. */
+static int *find_updated(const MtfGraph *graph) {
+    int n = (int)graph->operations->len, *updated = g_new(int, n + 1);
+    for (int i = 0; i < n; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        updated[i] = op->origin == MTF_ORIGIN_UPDATE && op->of != NULL
+                         ? mtf_graph_find_tensor(graph, op->of)
+                         : -1;
+    }
+    for (guint u = 0; u < graph->updates->len; u++) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, u);
+        int producer = mtf_graph_tensor(graph, update->value)->producer;
+        if (producer >= 0 && mtf_graph_operation(graph, producer)->phase == MTF_PHASE_UPDATE &&
+            updated[producer] < 0)
+            updated[producer] = update->variable;
+    }
+    return updated;
+}
+
+/* What a variable becomes is worked out where the variable is, whatever else that asks for (of a scalar, the
+ * share of gradients that clipping leaves has as many dimensions). */
 void mtf_graph_complete_stages(MtfGraph *graph) {
     complete_states(graph);
     g_autofree int *stages = g_new0(int, graph->tensors->len + 1);
+    g_autofree int *updated = find_updated(graph);
     for (int i = 0; i < (int)graph->operations->len; i++) {
         MtfOperation *op = mtf_graph_operation(graph, i);
+        if (op->stage == 0 && updated[i] >= 0)
+            op->stage = stages[updated[i]];
         if (op->stage == 0)
             op->stage = stage_by_inputs(graph, op, stages);
         if (op->stage > 0)
@@ -263,8 +287,26 @@ static bool check_operation(const MtfGraph *graph, const MtfOperation *op, GErro
     return true;
 }
 
+/* What a variable becomes in another stage would never come to it. */
+static bool check_updates(const MtfGraph *graph, GError **error) {
+    g_autofree int *stages = mtf_graph_tensor_stages(graph);
+    for (guint i = 0; i < graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        if (stages[update->variable] != stages[update->value])
+            return mtf_input_error(
+                error,
+                "variable \"%s\" of stage %d becomes \"%s\" of stage %d: what a "
+                "variable becomes is made in its stage",
+                mtf_graph_tensor(graph, update->variable)->name, stages[update->variable],
+                mtf_graph_tensor(graph, update->value)->name, stages[update->value]);
+    }
+    return true;
+}
+
 static bool check_stages(const MtfGraph *graph, GError **error) {
     int n = mtf_graph_stages(graph);
+    if (!check_updates(graph, error))
+        return false;
     g_autofree int *count = g_new0(int, n + 1);
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);

@@ -39,14 +39,15 @@ int mtf_graph_stages(const MtfGraph *graph);
  * value; 0 where there is none. Free with g_free. */
 int *mtf_graph_tensor_stages(const MtfGraph *graph);
 
-/* Gives every operation without a stage one, in a graph where some have one: that of the first of
- * its inputs that is no scalar and has one, else the highest of its scalars', else that of its
- * first reader. */
+/* Gives every operation without a stage one, in a graph where some have one: where it works out what a
+ * variable becomes that of the variable, else that of the first of its inputs that is no scalar and has
+ * one, else the highest of its scalars', else that of its first reader. */
 void mtf_graph_complete_stages(MtfGraph *graph);
 
 /* Splits a graph in which every operation has a stage. Fails (bad input) where a stage of the
  * forward pass reads what a later one computes, or one of the backward pass what an earlier one
- * does, and where a stage has no operation that reads something. */
+ * does, where a variable becomes what another stage computes, and where a stage has no operation that reads
+ * something. */
 MtfStageSplit *mtf_stage_split(const MtfGraph *graph, GError **error);
 void mtf_stage_split_free(MtfStageSplit *split);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfStageSplit, mtf_stage_split_free)

@@ -3,6 +3,7 @@
  * tests/e2e/pipelines.sh. */
 #include "tests/support/cmocka.h"
 
+#include "analyzer/training/training_graph.h"
 #include "layouts/graph/stage_split.h"
 #include "tests/support/cases/parse_graph.h"
 
@@ -46,6 +47,40 @@ static const MtfTensor *tensor_of(const MtfStageSplit *split, int stage, const c
     const MtfGraph *graph = split->graphs->pdata[stage];
     int tensor = mtf_graph_find_tensor(graph, name);
     return tensor < 0 ? NULL : mtf_graph_tensor(graph, tensor);
+}
+
+/* k is a number, and so is the share that clipping leaves of its gradient, which the last stage knows; m takes
+ * what the last stage makes. */
+#define UPDATED_GRAPH                                                                              \
+    "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'n': 4, 'd': 3}, 'inputs': [{'name': 'x', "   \
+    "'dims': ['n', 'd'], 'feed': 'features'}], 'variables': [{'name': 'k', 'dims': [], 'init': "   \
+    "'ones'}, {'name': 'v', 'dims': ['d'], 'init': 'ones'}, {'name': 'm', 'dims': ['d'], "         \
+    "'init': 'ones', 'frozen': true}], 'operations': [{'name': 'a', 'op': 'multiply', 'inputs': "  \
+    "['x', 'k'], 'stage': 1}, {'name': 'b', 'op': 'multiply', 'inputs': ['a', 'm'], 'stage': 1}, " \
+    "{'name': 'c', 'op': 'multiply', 'inputs': ['b', 'v'], 'stage': 2}, {'name': 'e', 'op': "      \
+    "'reduce_mean', 'inputs': ['c'], 'dims': ['d'], 'stage': 2}, {'name': 'l', 'op': "             \
+    "'reduce_mean', 'inputs': ['e'], 'dims': [], 'stage': 2}], 'loss': 'l', 'updates': "           \
+    "[{'variable': 'm', 'value': 'e'}], 'optimizer': {'kind': 'sgd', 'rate': 0.1, 'clip_norm': "   \
+    "0.1}}"
+
+/* Else the next value would be another stage's, and the variable stay as it began. */
+static void variables_are_updated_in_their_stage(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) forward = mtf_test_graph(UPDATED_GRAPH);
+    g_autoptr(MtfGraph) training = mtf_training_graph(forward, NULL);
+    mtf_graph_complete_stages(training);
+    assert_int_equal(stage_of(training, "clip"), 2);
+    assert_int_equal(stage_of(training, "update/k"), 1);
+    assert_int_equal(stage_of(training, "update/v"), 2);
+    assert_int_equal(stage_of(training, "next/m"), 1);
+    g_autoptr(MtfStageSplit) split = mtf_stage_split(training, NULL);
+    assert_int_equal(((MtfGraph *)split->graphs->pdata[0])->updates->len, 2);
+    mtf_graph_operation(training, mtf_graph_find_operation(training, "update/k"))->stage = 2;
+    assert_null(mtf_stage_split(training, &error));
+    assert_string_equal(error->message,
+                        "variable \"k\" of stage 1 becomes \"update/k\" of stage 2: "
+                        "what a variable becomes is made in its stage");
 }
 
 static void what_another_stage_reads_is_transferred(void **state) {
@@ -159,6 +194,7 @@ static void what_is_repeated_for_a_loop_stands_before_it(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_without_a_stage_follow_their_inputs),
+        cmocka_unit_test(variables_are_updated_in_their_stage),
         cmocka_unit_test(what_another_stage_reads_is_transferred),
         cmocka_unit_test(a_variable_of_two_stages_stays_with_the_first),
         cmocka_unit_test(a_variables_cast_is_made_where_it_is_read),
