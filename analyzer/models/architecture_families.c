@@ -5,10 +5,13 @@
 #include "analyzer/models/model_family.h"
 
 static const char *const parameters[] = { "layers", "batch", "length", "vocab", "d-ff", NULL };
-static const char *const of_mixtral[] = { "layers", "batch",   "length",  "vocab",
-                                          "d-ff",   "experts", "choices", NULL };
+#define ROUTING "routing", "capacity-factor", "auxiliary", "z-loss", "jitter"
+static const char *const of_mixtral[] = { "layers",  "batch",   "length", "vocab", "d-ff",
+                                          "experts", "choices", ROUTING,  NULL };
+static const char *const of_deepseek[] = { "layers", "batch", "length", "vocab",
+                                           "d-ff",   ROUTING, NULL };
 static const char *const of_switch[] = { "layers", "batch",   "length", "vocab",
-                                         "d-ff",   "experts", NULL };
+                                         "d-ff",   "experts", ROUTING,  NULL };
 static const char *const of_pictures[] = { "layers", "batch", "image", "classes", "d-ff", NULL };
 
 /* AdamW with a cosine from its peak down to a tenth of it. */
@@ -536,8 +539,9 @@ FAMILY(mtf_model_mistral, "mistral", "Mistral: Llama with shared keys, at first 
        mistral_presets);
 FAMILY_WITH(mtf_model_mixtral, "mixtral", "Mixtral: Llama with experts", mixtral_presets,
             of_mixtral);
-FAMILY(mtf_model_deepseek, "deepseek",
-       "DeepSeekMoE, V2-Lite and V3: many small experts beside shared ones", deepseek_presets);
+FAMILY_WITH(mtf_model_deepseek, "deepseek",
+            "DeepSeekMoE, V2-Lite and V3: many small experts beside shared ones", deepseek_presets,
+            of_deepseek);
 FAMILY(mtf_model_gpt2, "gpt2", "GPT-2 as transformers has it, whose files --export-hf writes",
        gpt2_presets);
 FAMILY(mtf_model_bert, "bert", "BERT and RoBERTa: encoders that learn from hidden tokens",

@@ -91,7 +91,8 @@ static int scores_of(MtfAssembly *m, int experts, int x) {
         m->p->b.attributes.high = 1 + jitter;
         MtfShape shape = MTF_SHAPE(m->batch, m->length, m->d_model);
         int noise = mtf_parts_apply_shaped(m->p, MTF_OP_RANDOM_UNIFORM, "jitter", &shape);
-        x = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "jittered", NULL, x, noise);
+        int jittered = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "jittered", NULL, x, noise);
+        x = mtf_parts_apply(m->p, MTF_OP_IN_TRAIN_PHASE, "trained_by", NULL, jittered, x);
     }
     return mtf_assembly_linear(m, &router, x);
 }
@@ -129,6 +130,7 @@ static Experts route(MtfAssembly *m, int x) {
     routing.experts = s->experts;
     routing.choices = s->experts_per_token;
     routing.renormalise = s->renormalise;
+    int64_t choices = routing.choices = mtf_routing_choices(&routing);
     int64_t length = mtf_graph_size(m->p->b.graph, m->length);
     int64_t places = mtf_routing_places(&routing, length);
     Experts e = { .model = m->d_model,
@@ -137,10 +139,9 @@ static Experts route(MtfAssembly *m, int x) {
         e.model = mtf_assembly_dimension(m, "d_expert_model", s->d_expert_model);
     e.dims.tokens = m->length;
     e.dims.experts = mtf_assembly_dimension(m, "experts", s->experts);
-    e.dims.choices = mtf_assembly_dimension(m, "choices", s->experts_per_token);
-    e.dims.places = places > 0
-                        ? mtf_assembly_dimension(m, "capacity", places)
-                        : mtf_assembly_dimension(m, "expert_rows", length * s->experts_per_token);
+    e.dims.choices = mtf_assembly_dimension(m, "choices", choices);
+    e.dims.places = places > 0 ? mtf_assembly_dimension(m, "capacity", places)
+                               : mtf_assembly_dimension(m, "expert_rows", length * choices);
     add_groups(m, &routing, &e.dims);
     e.routed = mtf_route(m->p, &routing, &e.dims, scores_of(m, e.dims.experts, routed_by(m, x)));
     scale_gates(m, &e);

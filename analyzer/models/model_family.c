@@ -136,6 +136,7 @@ static const char *const activations[] = { "relu", "gelu", "silu", "sigmoid", "t
 static const char *const interactions[] = { "cat", "dot", NULL };
 static const char *const cells[] = { "lstm", "gru", NULL };
 static const char *const attentions[] = { "composite", "blockwise", NULL };
+static const char *const routings[] = { MTF_ROUTING_CONVENTIONS, NULL };
 static const char *const optimizers[] = { MTF_OPTIMIZER_KINDS, "none", NULL };
 static const char *const schedules[] = { MTF_SCHEDULES, NULL };
 
@@ -149,6 +150,17 @@ static const MtfModelParameter model_parameters[] = {
     SIZE("heads", heads, "Attention heads"),
     SIZE("experts", experts, "Experts of each layer that has some"),
     SIZE("choices", choices, "Experts that a token is sent to"),
+    { "routing", MTF_SETTING_WORD, OFFSET(routing.convention), 0, 0, routings,
+      "How tokens are sent to experts: the convention of this system (the family's)", false },
+    { "capacity-factor", MTF_SETTING_NUMBER, OFFSET(routing.capacity_factor), 0, INFINITY, NULL,
+      "Places of an expert beside its even share of the tokens (the family's; of some, all)",
+      false },
+    { "auxiliary", MTF_SETTING_NUMBER, OFFSET(routing.auxiliary), 0, INFINITY, NULL,
+      "Coefficient of the loss that balances experts (the family's)", false },
+    { "z-loss", MTF_SETTING_NUMBER, OFFSET(routing.z_loss), 0, INFINITY, NULL,
+      "Coefficient of the loss of large scores (the family's)", false },
+    { "jitter", MTF_SETTING_NUMBER, OFFSET(routing.jitter), 0, 1, NULL,
+      "Scores are of what is read times 1 - X to 1 + X, at random, in training", false },
     SIZE("d-kv", d_kv, "Width of one head"),
     SIZE("vocab", vocab, "Size of the vocabulary"),
     { "source-vocab", MTF_SETTING_INTEGER, OFFSET(source_vocab), 0, 1e9, NULL,
@@ -349,12 +361,13 @@ static char *config_with(const MtfModelPreset *preset, const MtfModelSettings *s
     return g_string_free(config, FALSE);
 }
 
-/* Sizes that no key has. Returns whether there are none. */
+/* Sizes and routing that no key has. Returns whether there are none. */
 static bool set_sizes(MtfArchitecture *a, const MtfModelSettings *s) {
     MtfStack *stacks[] = { &a->encoder, &a->decoder };
-    bool all_said = true;
+    bool all_said = s->routing.convention == NULL && s->routing.capacity_factor == 0;
     for (int i = 0; i < 2; i++) {
         bool is_there = stacks[i]->heads > 0;
+        mtf_routing_wish(&stacks[i]->routing, stacks[i]->experts_per_token, &s->routing);
         all_said = all_said && (!is_there || s->d_ff == 0 || stacks[i]->d_ff == s->d_ff);
         stacks[i]->d_ff = s->d_ff > 0 ? s->d_ff : stacks[i]->d_ff;
     }

@@ -10,6 +10,7 @@
 #ifndef MTF_MODEL_FAMILY_H
 #define MTF_MODEL_FAMILY_H
 
+#include "analyzer/models/routing.h"
 #include "layouts/graph/graph.h"
 
 /* Every setting of every family; a family uses those that its list of parameters names. */
@@ -18,6 +19,7 @@ typedef struct {
     int64_t length, d_model, d_ff, heads, d_kv, vocab; /* Transformers */
     int64_t features, hidden, outputs;                 /* mlp */
     int64_t experts, choices;
+    MtfRoutingWish routing;
     int64_t source_vocab; /* 0: one vocabulary for both texts */
     int64_t projection;   /* recurrent networks; 0: none */
     int64_t image, channels, classes, width, widening,

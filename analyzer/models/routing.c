@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/models/routing.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -31,16 +32,25 @@ static int64_t megablocks_places(double tokens, double experts, double choices, 
     return (int64_t)floor(factor * choices * tokens / experts);
 }
 
+static int64_t choosing_places(double tokens, double experts, double choices, double factor) {
+    (void)choices;
+    return (int64_t)floor(tokens * factor / experts);
+}
+
 static const MtfRoutingConvention conventions[] = {
-    { "mixtral", NULL, MTF_BALANCE_SUM, 0, 0 },
-    { "switch", switch_places, MTF_BALANCE_FIRST, 1, 0 },
-    { "gshard", gshard_places, MTF_BALANCE_FIRST, 1, 0 },
-    { "deepspeed", deepspeed_places, MTF_BALANCE_FIRST, 1, 0 },
-    { "deepspeed-topk", deepspeed_places, MTF_BALANCE_ALL, 0, 1 },
-    { "tutel", tutel_places, MTF_BALANCE_FIRST, 1, 0 },
-    { "tutel-batch", tutel_places, MTF_BALANCE_FIRST, 1, 2 },
-    { "megablocks", megablocks_places, MTF_BALANCE_ALL, 0, 0 },
-    { "megatron", megatron_places, MTF_BALANCE_ALL, 0, 1 },
+    { "mixtral", NULL, MTF_BALANCE_SUM, MTF_GATES_CHOSEN, 0, 0, false },
+    { "switch", switch_places, MTF_BALANCE_FIRST, MTF_GATES_SHARES, 1, 0, false },
+    { "gshard", gshard_places, MTF_BALANCE_FIRST, MTF_GATES_CHOSEN, 1, 0, false },
+    { "gshard-kept", gshard_places, MTF_BALANCE_FIRST, MTF_GATES_KEPT, 1, 0, false },
+    { "deepspeed", deepspeed_places, MTF_BALANCE_FIRST, MTF_GATES_KEPT, 1, 0, false },
+    { "deepspeed-topk", deepspeed_places, MTF_BALANCE_ALL, MTF_GATES_KEPT, 0, 1, false },
+    { "deepspeed-topk-position", deepspeed_places, MTF_BALANCE_ALL, MTF_GATES_KEPT, 0, 0, false },
+    { "tutel", tutel_places, MTF_BALANCE_FIRST, MTF_GATES_CHOSEN, 1, 0, false },
+    { "tutel-batch", tutel_places, MTF_BALANCE_FIRST, MTF_GATES_CHOSEN, 1, 2, false },
+    { "megablocks", megablocks_places, MTF_BALANCE_ALL, MTF_GATES_SHARES, 0, 0, false },
+    { "megatron", megatron_places, MTF_BALANCE_ALL, MTF_GATES_CHOSEN, 0, 1, false },
+    { "megatron-position", megatron_places, MTF_BALANCE_ALL, MTF_GATES_CHOSEN, 0, 0, false },
+    { "expert-choice", choosing_places, MTF_BALANCE_NONE, MTF_GATES_SHARES, 0, 1, true },
 };
 
 static const MtfRoutingConvention *convention_named(const char *name) {
@@ -48,6 +58,29 @@ static const MtfRoutingConvention *convention_named(const char *name) {
         if (name == NULL || strcmp(conventions[i].name, name) == 0)
             return &conventions[i];
     return NULL;
+}
+
+void mtf_routing_wish(MtfRouting *routing, int64_t choices, const MtfRoutingWish *wish) {
+    const MtfRoutingConvention *convention = convention_named(wish->convention);
+    if (wish->convention != NULL) {
+        routing->convention = wish->convention;
+        if (convention->chosen_by_experts || convention->places == NULL)
+            routing->capacity = 0;
+        if (convention->chosen_by_experts)
+            routing->capacity_factor = (double)choices;
+    }
+    if (wish->capacity_factor > 0) {
+        routing->capacity_factor = wish->capacity_factor;
+        routing->capacity = 0;
+    }
+    routing->auxiliary = wish->auxiliary > 0 ? wish->auxiliary : routing->auxiliary;
+    routing->z_loss = wish->z_loss > 0 ? wish->z_loss : routing->z_loss;
+    routing->jitter = wish->jitter > 0 ? wish->jitter : routing->jitter;
+}
+
+int64_t mtf_routing_choices(const MtfRouting *routing) {
+    return convention_named(routing->convention)->chosen_by_experts ? routing->experts
+                                                                    : routing->choices;
 }
 
 int64_t mtf_routing_places(const MtfRouting *routing, int64_t tokens) {
@@ -138,7 +171,8 @@ static int z_loss(const Route *r) {
 }
 
 static int add_losses(const Route *r) {
-    int a = r->routing->auxiliary > 0 ? balance(r) : -1;
+    bool balances = r->routing->auxiliary > 0 && r->convention->balance != MTF_BALANCE_NONE;
+    int a = balances ? balance(r) : -1;
     int z = r->routing->z_loss > 0 ? z_loss(r) : -1;
     return a >= 0 && z >= 0 ? mtf_parts_add(r->p, "routing_loss", a, z) : MAX(a, z);
 }
@@ -213,11 +247,34 @@ static int gates_of(const Route *r, int best) {
                                                  r->shares, r->choice);
 }
 
-static int normalise(const Route *r, int gate) {
+/* Gates, and 0 of choices that have no place. */
+static int kept_gates(const Route *r, int gate, int slot) {
+    MtfParts *p = r->p;
+    p->b.has_dtype = true;
+    p->b.dtype = MTF_F32;
+    int place = mtf_parts_apply(p, MTF_OP_CAST, "place", NULL, slot, -1);
+    int none = mtf_parts_constant(p, "no_place", 0);
+    int kept = mtf_parts_apply(p, MTF_OP_GREATER_EQUAL, "kept", NULL, place, none);
+    return mtf_parts_apply(p, MTF_OP_MULTIPLY, "kept_shares", NULL, gate, kept);
+}
+
+/* Divided by the sum of a token's; where it has no place at all, by what is not 0. */
+static int normalise(const Route *r, int gate, int slot, MtfGates gates) {
     MtfShape tokens = shape_of(r, gate);
     mtf_shape_remove(&tokens, r->dims->choices);
+    if (gates == MTF_GATES_KEPT)
+        gate = kept_gates(r, gate, slot);
     int sum = mtf_parts_apply(r->p, MTF_OP_REDUCE_SUM, "chosen_sum", &tokens, gate, -1);
+    if (gates == MTF_GATES_KEPT)
+        sum = mtf_parts_apply(r->p, MTF_OP_MAXIMUM, "chosen_sum_above", NULL, sum,
+                              mtf_parts_constant(r->p, "least_sum", FLT_EPSILON));
     return mtf_parts_apply(r->p, MTF_OP_DIVIDE, "chosen_shares", NULL, gate, sum);
+}
+
+static MtfGates gates_asked(const Route *r) {
+    if (r->routing->convention == NULL)
+        return r->routing->renormalise ? MTF_GATES_CHOSEN : MTF_GATES_SHARES;
+    return size_of(r, r->dims->choices) > 1 ? r->convention->gates : MTF_GATES_SHARES;
 }
 
 static int take_slots(const Route *r, int gate, bool has_places) {
@@ -259,8 +316,8 @@ MtfRouted mtf_route(MtfParts *parts, const MtfRouting *routing, const MtfRouting
         routed.expert =
             mtf_parts_apply(parts, MTF_OP_SLOT_IDS, "expert", &rows, r.choice, routed.slot);
     }
-    if (routing->renormalise)
-        routed.gate = normalise(&r, gate);
+    if (gates_asked(&r) != MTF_GATES_SHARES)
+        routed.gate = normalise(&r, gate, routed.slot, gates_asked(&r));
     routed.loss = add_losses(&r);
     return routed;
 }

@@ -1,37 +1,54 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Which experts a token goes to, as systems do it, each convention by its name:
  *
- *     convention      places of an expert among S tokens        balance   who is served first
- *     switch          max(min(S, int(S f / E)), 4)              first     first choices, by position
- *     gshard          int(S f / E), 4 for 0, to multiples of 4  first     first choices, by position
- *     deepspeed       max(ceil(S k f / E), 8)                   first     first choices, by position
- *     deepspeed-topk  max(ceil(S k f / E), 8)                   all       larger gates
- *     tutel           k int(f ceil(S / E))                      first     first choices, by position
- *     tutel-batch     likewise                                  first     likewise, by first gates
- *     megablocks      int(f k S / E)                            all       by position
- *     megatron        ceil(S k f / E)                           all       larger gates
- *     mixtral         as many as come                           sum       nobody waits
+ *     convention               places of an expert among S tokens        balance   gates    who is served first
+ *     switch                   max(min(S, int(S f / E)), 4)              first     shares   first choices, by position
+ *     gshard                   int(S f / E), 4 for 0, to multiples of 4  first     chosen   first choices, by position
+ *     gshard-kept              likewise                                  first     kept     first choices, by position
+ *     deepspeed                max(ceil(S k f / E), 8)                   first     kept     first choices, by position
+ *     deepspeed-topk           max(ceil(S k f / E), 8)                   all       kept     larger gates
+ *     deepspeed-topk-position  max(ceil(S k f / E), 8)                   all       kept     by position
+ *     tutel                    k int(f ceil(S / E))                      first     chosen   first choices, by position
+ *     tutel-batch              likewise                                  first     chosen   likewise, by first gates
+ *     megablocks               int(f k S / E)                            all       shares   by position
+ *     megatron                 ceil(S k f / E)                           all       chosen   larger gates
+ *     megatron-position        ceil(S k f / E)                           all       chosen   by position
+ *     mixtral                  as many as come                           sum       chosen   nobody waits
+ *     expert-choice            int(S f / E)                              none      shares   larger gates, and all choose all
  *
  * Sources: mesh_tensorflow/transformer/moe.py; lingvo core/gshard_layers.py; deepspeed/moe/sharded_moe.py;
  * tutel/impls/fast_dispatch.py; megablocks/layers/moe.py; megatron/core/transformer/moe/moe_utils.py;
- * transformers models/mixtral. A capacity factor of 0 drops nobody: rows are sorted by expert.
+ * transformers models/mixtral; Zhou and others, Mixture-of-Experts with Expert Choice Routing, 2022. A capacity
+ * factor of 0 drops nobody: rows are sorted by expert.
  *
  * With f_e the share of tokens that chose expert e and P_e its mean share of the softmax, the
  * auxiliary loss is its coefficient times E sum f_e P_e: f of first choices (first) or of all,
  * divided by k (all), group by group and then their mean; or of all, not divided, over the whole
- * batch (sum). The z loss is its coefficient times the mean of (log sum e^score)^2. */
+ * batch (sum). The z loss is its coefficient times the mean of (log sum e^score)^2.
+ *
+ * The gates of a token are the shares of what it chose, as they are, or divided by their sum: of all that it
+ * chose, or of those that have a place. One choice alone keeps its share. */
 #ifndef MTF_ROUTING_H
 #define MTF_ROUTING_H
 
 #include "analyzer/models/model_parts.h"
 
-typedef enum { MTF_BALANCE_FIRST, MTF_BALANCE_ALL, MTF_BALANCE_SUM } MtfBalance;
+#define MTF_ROUTING_CONVENTIONS                                                      \
+    "mixtral", "switch", "gshard", "gshard-kept", "deepspeed", "deepspeed-topk",     \
+        "deepspeed-topk-position", "tutel", "tutel-batch", "megablocks", "megatron", \
+        "megatron-position", "expert-choice"
+
+typedef enum { MTF_BALANCE_FIRST, MTF_BALANCE_ALL, MTF_BALANCE_SUM, MTF_BALANCE_NONE } MtfBalance;
+
+typedef enum { MTF_GATES_SHARES, MTF_GATES_CHOSEN, MTF_GATES_KEPT } MtfGates;
 
 typedef struct {
     const char *name;
     int64_t (*places)(double tokens, double experts, double choices, double factor); /* NULL: all */
     MtfBalance balance;
+    MtfGates gates;
     int queue, priority; /* of the slots row */
+    bool chosen_by_experts;
 } MtfRoutingConvention;
 
 /* How a layer routes. */
@@ -46,10 +63,23 @@ typedef struct {
     bool pairs;       /* a group is as good as its two best experts together, not as its best */
     bool biased;      /* shares are compared with a number of each expert added, but not used so */
     bool sigmoid;     /* shares are sigmoids of the scores, not their softmax */
-    bool renormalise; /* gates of a token add up to 1 */
+    bool renormalise; /* gates of a token add up to 1; a convention that is named says so itself */
     double margin;    /* of SparseMixer (routing.c); 0: shares are of all experts */
     double auxiliary, z_loss, jitter;
 } MtfRouting;
+
+/* What a user asks for; NULL or 0: as the model has it. */
+typedef struct {
+    const char *convention; /* of MTF_ROUTING_CONVENTIONS */
+    double capacity_factor, auxiliary, z_loss, jitter;
+} MtfRoutingWish;
+
+/* A model's routing of `choices` experts a token, as it is wished. A convention without a factor keeps the
+ * model's capacity; experts that choose take as many tokens as would else be sent to them. */
+void mtf_routing_wish(MtfRouting *routing, int64_t choices, const MtfRoutingWish *wish);
+
+/* Experts that a token is compared for: those that it is sent to, or all where experts choose. */
+int64_t mtf_routing_choices(const MtfRouting *routing);
 
 /* An expert's capacity for `tokens` tokens; 0: unlimited. Never more than there are
  * tokens, since a token chooses an expert once. */

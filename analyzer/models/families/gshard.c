@@ -31,23 +31,26 @@ static int64_t places(const MtfModelSettings *s) {
 }
 
 static MtfStack stack(const MtfModelSettings *s, bool decodes) {
-    return (
-        MtfStack){ .layers = s->layers / HALF_OF_LAYERS,
-                   .heads = s->heads,
-                   .kv_heads = s->heads,
-                   .d_kv = s->d_kv,
-                   .d_ff = s->d_ff,
-                   .causal = decodes,
-                   .cross = decodes,
-                   .activation = s->activation,
-                   .scale = 1 / sqrt((double)s->d_kv),
-                   .experts = s->experts,
-                   .experts_per_token = CHOICES,
-                   .d_expert = s->d_ff,
-                   .sparse_step = 2,
-                   .renormalise = true,
-                   .routing = { .convention = "gshard", .capacity = places(s), .auxiliary = 0.01 },
-                   .names = names };
+    MtfStack stack = {
+        .layers = s->layers / HALF_OF_LAYERS,
+        .heads = s->heads,
+        .kv_heads = s->heads,
+        .d_kv = s->d_kv,
+        .d_ff = s->d_ff,
+        .causal = decodes,
+        .cross = decodes,
+        .activation = s->activation,
+        .scale = 1 / sqrt((double)s->d_kv),
+        .experts = s->experts,
+        .experts_per_token = CHOICES,
+        .d_expert = s->d_ff,
+        .sparse_step = 2,
+        .renormalise = true,
+        .routing = { .convention = "gshard", .capacity = places(s), .auxiliary = 0.01 },
+        .names = names,
+    };
+    mtf_routing_wish(&stack.routing, CHOICES, &s->routing);
+    return stack;
 }
 
 static bool halves_and_chooses(const MtfModelSettings *s, GError **error) {
@@ -84,8 +87,10 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     return mtf_architecture_build(&n, error);
 }
 
-static const char *const parameters[] = { "layers", "batch", "length", "d-model", "d-ff",
-                                          "heads",  "d-kv",  "vocab",  "experts", NULL };
+static const char *const parameters[] = {
+    "layers",  "batch",   "length",          "d-model",   "d-ff",   "heads",  "d-kv", "vocab",
+    "experts", "routing", "capacity-factor", "auxiliary", "z-loss", "jitter", NULL
+};
 
 #define MOE(n_experts, n_layers, about)                                               \
     {                                                                                 \
