@@ -255,8 +255,8 @@ static const MtfStoredTensor *find_named(const MtfPublishedFolder *folder, const
 }
 
 /* What TensorFlow, from which BERT's first files were translated, called the weights of norms, and where newer
- * files have the text part of a model that reads pictures, too; NULL: nothing. Free with g_free. */
-static char *other_name(const char *name) {
+ * files have the text part of a model that reads pictures, too, behind `part`; NULL: nothing. Free with g_free. */
+static char *other_name(const char *name, const char *part) {
     static const char *const endings[][2] = { { "LayerNorm.weight", "LayerNorm.gamma" },
                                               { "LayerNorm.bias", "LayerNorm.beta" } };
     for (gsize i = 0; i < G_N_ELEMENTS(endings); i++)
@@ -264,17 +264,26 @@ static char *other_name(const char *name) {
             return g_strdup_printf("%.*s%s", (int)(strlen(name) - strlen(endings[i][0])), name,
                                    endings[i][1]);
     return g_str_has_prefix(name, "model.")
-               ? g_strconcat("model.language_model.", name + strlen("model."), NULL)
+               ? g_strconcat("model.", part, name + strlen("model."), NULL)
                : NULL;
+}
+
+/* The tensor of that name as find_named has it, or of one of its other names. */
+static const MtfStoredTensor *find_by_any_name(const MtfPublishedFolder *folder, const char *name,
+                                               MtfPublishedFile **file, bool *several) {
+    static const char *const parts[] = { "language_model.", "text_model." };
+    const MtfStoredTensor *stored = find_named(folder, name, file, several);
+    for (gsize i = 0; i < G_N_ELEMENTS(parts) && stored == NULL && !*several; i++) {
+        g_autofree char *other = other_name(name, parts[i]);
+        stored = other != NULL ? find_named(folder, other, file, several) : NULL;
+    }
+    return stored;
 }
 
 const MtfStoredTensor *mtf_published_folder_find(const MtfPublishedFolder *folder, const char *name,
                                                  MtfPublishedFile **file, GError **error) {
     bool several = false;
-    const MtfStoredTensor *stored = find_named(folder, name, file, &several);
-    g_autofree char *other = other_name(name);
-    if (stored == NULL && !several && other != NULL)
-        stored = find_named(folder, other, file, &several);
+    const MtfStoredTensor *stored = find_by_any_name(folder, name, file, &several);
     if (several)
         mtf_input_error(error, "%s has no tensor \"%s\", but several whose names end so",
                         folder->path, name);
@@ -287,9 +296,7 @@ const MtfStoredTensor *mtf_published_folder_find(const MtfPublishedFolder *folde
 bool mtf_published_folder_has(const MtfPublishedFolder *folder, const char *name) {
     MtfPublishedFile *file;
     bool several = false;
-    g_autofree char *other = other_name(name);
-    return find_named(folder, name, &file, &several) != NULL || several ||
-           (other != NULL && (find_named(folder, other, &file, &several) != NULL || several));
+    return find_by_any_name(folder, name, &file, &several) != NULL || several;
 }
 
 /* ---- Scales ---------------------------------------------------------------------------------- */

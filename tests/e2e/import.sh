@@ -58,6 +58,14 @@ count gemma2-27b 27227128320 '{"model_type":"gemma2","hidden_size":4608,"interme
 count phi4-mini 3836021760 '{"model_type":"phi3","full_attn_mod":1,"interpolate_factor":1,"lm_head_bias":false,"mlp_bias":false,
   "num_attention_heads":24,"num_key_value_heads":8,"max_position_embeddings":131072,"original_max_position_embeddings":4096,
   "partial_rotary_factor":0.75,"tie_word_embeddings":true,"vocab_size":200064,"sliding_window":262144}'
+count exaone-3.5-7.8b 7818448896 '{"model_type":"exaone","hidden_size":4096,"intermediate_size":14336,"num_layers":32,"num_attention_heads":32,
+  "num_key_value_heads":8,"vocab_size":102400,"activation_function":"silu","layer_norm_epsilon":1e-05,"embed_dropout":0.0,"attention_dropout":0.0}'
+count minicpm-2b 2724880896 '{"model_type":"minicpm","hidden_size":2304,"intermediate_size":5760,"num_hidden_layers":40,"num_attention_heads":36,
+  "vocab_size":122753,"scale_emb":12,"dim_model_base":256,"scale_depth":1.4,"rms_norm_eps":1e-05}'
+count internlm2.5-7b 7737708544 '{"model_type":"internlm2","intermediate_size":14336,"num_key_value_heads":8,"vocab_size":92544,"bias":false}'
+count llava-next-7b 7241732096 '{"model_type":"llava_next","image_grid_pinpoints":[[336,672]],"text_config":{"model_type":"mistral"},"vision_config":{"hidden_size":1024}}'
+count qwen2.5-vl-7b 7615616512 '{"model_type":"qwen2_5_vl","text_config":{"model_type":"qwen2_5_vl_text","hidden_size":3584,"intermediate_size":18944,
+  "num_hidden_layers":28,"num_attention_heads":28,"num_key_value_heads":4,"vocab_size":152064},"vision_config":{"depth":32}}'
 count smollm2-135m 134515008 '{"model_type":"llama","is_llama_config":true,"rope_interleaved":false,"hidden_size":576,
   "intermediate_size":1536,"num_attention_heads":9,"num_hidden_layers":30,"num_key_value_heads":3,"tie_word_embeddings":true,
   "vocab_size":49152,"transformers.js_config":{"kv_cache_dtype":{"fp16":"float16"}}}'

@@ -2,6 +2,8 @@
 /* Llama, and those that changed a little of it. */
 #include "analyzer/models/types/type_parts.h"
 
+#include <math.h>
+
 static void read_llama(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = {
         32000, 4096, 11008, 32, 32, 0, 0, 2048, 1e-6, 1e4, false
@@ -223,6 +225,69 @@ static void read_straight_layers(MtfConfig *c, MtfStack *s) {
     }
 }
 
+/* EXAONE 3 and 3.5: Llama in GPT-2's names. */
+static void read_exaone(MtfConfig *c, MtfArchitecture *n) {
+    MtfTypeSizes standard = { 102400, 2048, 8192, 32, 32, 0, 0, 2048, 1e-5, 1e4, false };
+    MtfStack *s = &n->decoder;
+    standard.layers = mtf_config_count(c, "num_layers", standard.layers);
+    standard.epsilon = mtf_config_number(c, "layer_norm_epsilon", standard.epsilon);
+    mtf_type_llama(c, n, &standard);
+    s->activation = mtf_config_activation(c, "activation_function", "silu");
+    s->names = (MtfStackNames){ .layer = "transformer.h.%d.",
+                                .q = "attn.attention.q_proj",
+                                .k = "attn.attention.k_proj",
+                                .v = "attn.attention.v_proj",
+                                .o = "attn.attention.out_proj",
+                                .gate = "mlp.c_fc_0",
+                                .up = "mlp.c_fc_1",
+                                .down = "mlp.c_proj",
+                                .before_attention = "ln_1",
+                                .before_ffn = "ln_2",
+                                .final_norm = "transformer.ln_f" };
+    n->embedding = "transformer.wte";
+}
+
+/* MiniCPM: factors of embeddings, of branches by the number of layers, and of logits by the width of a small model. */
+static void read_minicpm(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        32000, 4096, 11008, 32, 32, 0, 0, 2048, 1e-6, 1e4, true
+    };
+    int64_t narrow;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, &n->decoder);
+    narrow = mtf_config_size(c, "dim_model_base", 1);
+    n->embedding_scale = mtf_config_number(c, "scale_emb", 1);
+    n->branch_scale = mtf_config_number(c, "scale_depth", 1) / sqrt((double)n->decoder.layers);
+    n->logit_scale = (double)narrow / (double)n->d_model;
+    if (!(n->branch_scale > 0) || !(n->embedding_scale > 0))
+        mtf_config_fail(c, n->branch_scale > 0 ? "scale_emb" : "scale_depth",
+                        "a factor above 0 is expected");
+    mtf_type_ignore(c, (const char *const[]){ "rope_type", NULL });
+}
+
+/* InternLM 2 and 2.5: queries, keys and values of each head of keys stand together in one matrix. */
+static void read_internlm2(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        103168, 4096, 11008, 32, 32, 0, 0, 2048, 1e-6, 1e4, false
+    };
+    MtfStack *s = &n->decoder;
+    mtf_type_llama(c, n, &standard);
+    mtf_type_all_biases(s, mtf_config_flag(c, "bias", true));
+    s->ffn_bias = false;
+    s->qkv_by_head = true;
+    s->names = (MtfStackNames){ .layer = "model.layers.%d.",
+                                .qkv = "attention.wqkv",
+                                .o = "attention.wo",
+                                .gate = "feed_forward.w1",
+                                .up = "feed_forward.w3",
+                                .down = "feed_forward.w2",
+                                .before_attention = "attention_norm",
+                                .before_ffn = "ffn_norm",
+                                .final_norm = "model.norm" };
+    n->embedding = "model.tok_embeddings";
+    n->head = "output";
+}
+
 static void read_smollm3(MtfConfig *c, MtfArchitecture *n) {
     static const MtfTypeSizes standard = {
         128256, 2048, 11008, 36, 16, 4, 0, 32768, 1e-6, 2e6, true
@@ -387,7 +452,9 @@ const MtfArchitectureType mtf_llama_types[] = {
     { "qwen3", read_qwen3 },
     { "qwen3_vl_text", read_qwen3_vl },
     { "qwen2_vl", read_qwen2_vl },
+    { "qwen2_vl_text", read_qwen2_vl },
     { "qwen2_5_vl", read_qwen2_vl },
+    { "qwen2_5_vl_text", read_qwen2_vl },
     { "phi3", read_phi3 },
     { "granite", mtf_type_granite },
     { "smollm3", read_smollm3 },
@@ -399,7 +466,10 @@ const MtfArchitectureType mtf_llama_types[] = {
     { "glm4", read_glm4 },
     { "cohere", read_cohere },
     { "cohere2", read_cohere2 },
+    { "exaone", read_exaone },
     { "exaone4", read_exaone4 },
+    { "minicpm", read_minicpm },
+    { "internlm2", read_internlm2 },
     { "seed_oss", read_seed_oss },
     { "ernie4_5", read_ernie4_5 },
     { "helium", read_helium },

@@ -14,11 +14,11 @@
 
 /* Positions turn, in layers that look at all there is by another base than in those that look at what is
  * near, all but every third. */
-static void read_modernbert_attention(MtfConfig *c, MtfArchitecture *n) {
+static void read_modernbert_attention(MtfConfig *c, MtfArchitecture *n, int64_t own) {
     MtfStack *s = &n->decoder; /* which rotary positions are read for */
     double local = mtf_config_number(c, "local_rope_theta", 1e4);
     int64_t every = mtf_config_size(c, "global_attn_every_n_layers", 3);
-    s->window = mtf_config_size(c, "local_attention", 128) / 2 + 1;
+    s->window = mtf_config_size(c, "local_attention", 128) / 2 + own;
     s->window_rule = MTF_WINDOW_LISTED;
     s->window_rotary_base = local;
     mtf_config_rotary(c, n, mtf_config_number(c, "global_rope_theta", 160000));
@@ -43,9 +43,9 @@ static void expect_modernbert(MtfConfig *c) {
                            "type_vocab_size", "position_embedding_type", NULL });
 }
 
-static void read_modernbert(MtfConfig *c, MtfArchitecture *n) {
+/* Its stack, still as a decoder, whose window has `own` places beside half of what is told. */
+static void read_modernbert_stack(MtfConfig *c, MtfArchitecture *n, int64_t own) {
     MtfStack *s = &n->decoder;
-    n->kind = MTF_ARCHITECTURE_ENCODER;
     n->vocab = mtf_config_size(c, "vocab_size", 50368);
     n->d_model = mtf_config_size(c, "hidden_size", 768);
     n->epsilon = mtf_config_number(c, "norm_eps", 1e-5);
@@ -57,15 +57,20 @@ static void read_modernbert(MtfConfig *c, MtfArchitecture *n) {
     s->gated = s->first_unnormed = true;
     s->activation = mtf_config_activation(c, "hidden_activation", "gelu");
     mtf_type_divide_heads(c, n, "num_attention_heads");
-    read_modernbert_attention(c, n);
+    read_modernbert_attention(c, n, own);
     s->q_bias = s->k_bias = s->v_bias = s->o_bias = mtf_config_flag(c, "attention_bias", false);
     s->ffn_bias = mtf_config_flag(c, "mlp_bias", false);
     s->names = (MtfStackNames){ MODERNBERT_NAMES };
-    mtf_encoder_from_decoder(n);
     n->embedding = "model.embeddings.tok_embeddings";
+    n->head_layer_bare = true;
+    expect_modernbert(c);
+}
+
+static void read_modernbert(MtfConfig *c, MtfArchitecture *n) {
+    read_modernbert_stack(c, n, 1);
+    mtf_encoder_from_decoder(n);
     const char *function = mtf_config_activation(c, "classifier_activation", "gelu");
     const MtfHeadLayer layer = { "head.dense", "head.norm", function };
-    n->head_layer_bare = true;
     mtf_encoder_head(c, n,
                      (const MtfEncoderHead[]){
                          { "ForMaskedLM", layer, "decoder", MTF_TELLS_TOKENS },
@@ -78,7 +83,29 @@ static void read_modernbert(MtfConfig *c, MtfArchitecture *n) {
         n->class_place = MTF_READ_TEXT;
     if (strcmp(pooling, "mean") != 0 && strcmp(pooling, "cls") != 0)
         mtf_config_fail(c, "classifier_pooling", "cls or mean is expected");
-    expect_modernbert(c);
+}
+
+/* The decoder that was made like it (Ettin): queries, keys and values apart; it tells the next token behind a layer. */
+static void read_modernbert_decoder(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfEncoderHead classifiers[] = {
+        { "ForSequenceClassification", { 0 }, "classifier", MTF_TELLS_CLASS }, { .ending = NULL }
+    };
+    MtfStackNames *names = &n->decoder.names;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    read_modernbert_stack(c, n, 0);
+    names->qkv = NULL;
+    names->q = "attn.q_proj";
+    names->k = "attn.k_proj";
+    names->v = "attn.v_proj";
+    n->head = "decoder";
+    n->head_bias = true;
+    n->head_layer = (MtfHeadLayer){ "lm_head.dense", "lm_head.norm",
+                                    mtf_config_activation(c, "classifier_activation", "gelu") };
+    mtf_type_derived(c, "sliding_window", n->decoder.window);
+    if (mtf_encoder_find_head(c, classifiers) != NULL)
+        mtf_config_fail(c, "architectures", "only a decoder that tells tokens is supported");
+    if (!mtf_config_flag(c, "tie_word_embeddings", true))
+        mtf_config_fail(c, "tie_word_embeddings", "only true, a head tied to the embedding");
 }
 
 /* ---- Encoders that were decoders ------------------------------------------------------------- */
@@ -191,6 +218,7 @@ static void read_esm(MtfConfig *c, MtfArchitecture *n) {
 
 const MtfArchitectureType mtf_rotary_encoder_types[] = {
     { "modernbert", read_modernbert },
+    { "modernbert-decoder", read_modernbert_decoder },
     { "eurobert", read_eurobert },
     { "nomic_bert", read_nomic_bert },
     { "esm", read_esm },

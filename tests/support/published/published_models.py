@@ -542,6 +542,76 @@ def with_pictures_within(w, c, tokens):
     return compute(lambda name, *shape, **how: w(name.replace("model.", "model.language_model."), *shape, **how), c["text_config"], tokens)
 
 
+def with_texts_within(w, c, tokens):
+    """Likewise, as Idefics 3 calls it."""
+    w("model.vision_model.encoder.layers.0.self_attn.q_proj.weight", 4, 4)
+    return llama_like(lambda name, *shape, **how: w(name.replace("model.", "model.text_model."), *shape, **how), c["text_config"], tokens)
+
+
+def exaone(w, c, tokens):
+    """Llama in GPT-2's names."""
+    names = {"model.embed_tokens": "transformer.wte", "model.layers": "transformer.h", "model.norm": "transformer.ln_f", "input_layernorm": "ln_1",
+             "post_attention_layernorm": "ln_2", "self_attn.o_proj": "attn.attention.out_proj", "self_attn": "attn.attention", "mlp.gate_proj": "mlp.c_fc_0",
+             "mlp.up_proj": "mlp.c_fc_1", "mlp.down_proj": "mlp.c_proj"}
+
+    def called(name, *shape, **how):
+        for ours, theirs in names.items():
+            name = name.replace(ours, theirs)
+        return w(name, *shape, **how)
+
+    return llama_like(called, {**c, "num_hidden_layers": c["num_layers"], "rms_norm_eps": c["layer_norm_epsilon"]}, tokens)
+
+
+def minicpm(w, c, tokens):
+    """Llama with factors: of embeddings, of what a part adds, of logits."""
+    return llama_like(w, {**c, "embedding_multiplier": c["scale_emb"], "residual_multiplier": c["scale_depth"] / math.sqrt(c["num_hidden_layers"]),
+                          "logits_scaling": c["hidden_size"] / c["dim_model_base"]}, tokens)
+
+
+def internlm2(w, c, tokens):
+    """Llama in other names; rows of a head of keys' queries, then its key, then its value."""
+    h, heads, kv = c["hidden_size"], c["num_attention_heads"], c["num_key_value_heads"]
+    width, share = h // heads, heads // kv
+    names = {"embed_tokens": "tok_embeddings", "lm_head": "output", "input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm",
+             "self_attn.o_proj": "attention.wo", "mlp.gate_proj": "feed_forward.w1", "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2"}
+
+    def called(name, *shape, **how):
+        for ours, theirs in names.items():
+            name = name.replace(ours, theirs)
+        if "self_attn." not in name:
+            return w(name, *shape, **how)
+        p, which = name.split("self_attn.")
+        rest = how if which.endswith("bias") else {}
+        rows = w(p + "attention.wqkv." + which.split(".")[1], (heads + 2 * kv) * width, *shape[1:], **rest)
+        groups = rows.reshape(kv, share + 2, width, *shape[1:])
+        part = {"q": groups[:, :share], "k": groups[:, share:share + 1], "v": groups[:, share + 1:]}[which[0]]
+        return part.reshape(*shape)
+
+    return llama_like(called, {**c, "attention_bias": c["bias"]}, tokens)
+
+
+def modernbert_decoder(w, c, tokens):
+    """ModernBERT that looks back; its window is half of what is told."""
+    h, f, heads, slid = c["hidden_size"], c["intermediate_size"], c["num_attention_heads"], c["local_attention"] // 2
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), 0, c["norm_eps"])
+
+    table = w("model.embeddings.tok_embeddings.weight", c["vocab_size"], h, scale=1.0)
+    x = norm("model.embeddings.norm", table[tokens])
+    for i in range(c["num_hidden_layers"]):
+        p, slides = f"model.layers.{i}.", slides_at(c, i)
+        y = x if i == 0 else norm(p + "attn_norm", x)
+        q, k, v = (heads_of(linear(w, f"{p}attn.{part}_proj", y, h), heads) for part in "qkv")
+        turned = {**c, "rope_theta": c["local_rope_theta" if slides else "global_rope_theta"]}
+        y = attend(rotate(q, turned), rotate(k, turned), v, 1 / math.sqrt(h // heads), window=slid if slides else None)
+        x = x + linear(w, p + "attn.Wo", joined(y), h)
+        gate, up = linear(w, p + "mlp.Wi", norm(p + "mlp_norm", x), 2 * f).split(f, -1)
+        x = x + linear(w, p + "mlp.Wo", gelu(gate) * up, h)
+    x = norm("lm_head.norm", gelu(linear(w, "lm_head.dense", norm("model.final_norm", x), h)))
+    return x @ table.T + w("decoder.bias", c["vocab_size"], scale=0.3)
+
+
 def gpt_oss(w, c, tokens):
     """Attention with sinks, experts with biases, whose gates and others take turns in one tensor [experts, in, out]."""
     h, f, heads, kv, width = c["hidden_size"], c["intermediate_size"], c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
@@ -811,7 +881,7 @@ HEAD_NORMS = {"hunyuan_v1_dense": ("query_layernorm", "key_layernorm"), "hunyuan
 
 # Types that every_model_type.sh alone tries: they keep their tensors as others do.
 GENERATED_ALONE = {"xglm"} | set(TRAITS) - {"granitemoeshared", "minimax_m2", "granitemoe", "ernie4_5_moe", "persimmon", "apertus"} | {
-    "qwen2_vl", "qwen2_5_vl", "qwen3_vl_text", "qwen3_vl_moe_text", "kimi_k2", "ernie", "megatron-bert", "data2vec-text", "xlm-roberta-xl", "eurobert", "nomic_bert", "clip", "roberta-prelayernorm"}
+    "qwen2_vl", "qwen2_5_vl", "qwen3_vl_text", "qwen3_vl_moe_text", "kimi_k2", "ernie", "megatron-bert", "data2vec-text", "xlm-roberta-xl", "eurobert", "nomic_bert", "clip", "roberta-prelayernorm", "exaone", "minicpm", "internlm2", "modernbert-decoder"}
 
 
 def all_experts_in_one(w, c, p, x):
@@ -2423,6 +2493,15 @@ GEMMA4 = {**LLAMA, "num_hidden_layers": 4, "head_dim": 8, "global_head_dim": 16,
           "vocab_size_per_layer_input": 50, "hidden_size_per_layer_input": 6, "final_logit_softcapping": 3.0}
 
 MODELS = {
+    "exaone": (exaone, {**{key: LLAMA[key] for key in LLAMA if key not in ("num_hidden_layers", "rms_norm_eps", "hidden_act")}, "num_layers": 2,
+                        "layer_norm_epsilon": 1e-5, "activation_function": "silu", "rope_theta": 100.0, "rope_scaling": LLAMA31}),
+    "minicpm": (minicpm, {**LLAMA, "scale_emb": 3, "scale_depth": 1.4, "dim_model_base": 12, "tie_word_embeddings": True}),
+    "internlm2": (internlm2, {**LLAMA, "bias": False, "rope_theta": 100.0, "rope_scaling": {"type": "dynamic", "factor": 2.0}}),
+    "internlm2-biased": (internlm2, {**LLAMA, "bias": True, "num_key_value_heads": 3}),
+    "modernbert-decoder": (modernbert_decoder, {**MODERNBERT, "num_hidden_layers": 3, "sliding_window": 3, "tie_word_embeddings": True,
+                                                "layer_types": ["full_attention", "sliding_attention", "sliding_attention"]}),
+    "idefics3": (with_texts_within, {"vocab_size": 50, "vision_config": {"hidden_size": 4}, "image_token_id": 3, "text_config": {
+        **LLAMA, "model_type": "llama", "pad_token_id": 2}}),
     "mamba": (mamba, MAMBA),
     "minimax": (minimax, {**LLAMA, "num_hidden_layers": 3, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 12,
                           "layer_types": ["linear_attention", "full_attention", "linear_attention"], "block_size": 4, "rope_theta": 100.0,
@@ -2769,7 +2848,7 @@ MODELS = {
 
 def type_of(kind):
     """The model type of a variant, "t5" of "t5-new"."""
-    return kind if kind in BERT_KIN or kind in ("openai-gpt", "blenderbot-small") else "deberta-v2" if kind.startswith("deberta-v2") else kind.split("-")[0]
+    return kind if kind in BERT_KIN or kind in ("openai-gpt", "blenderbot-small", "modernbert-decoder") else "deberta-v2" if kind.startswith("deberta-v2") else kind.split("-")[0]
 
 
 def write_words(folder, vocabulary, begins, ends):
@@ -2871,7 +2950,7 @@ def read_safetensors(folder):
 
 def same(folder, written):
     """Whether what was written back is the model's, byte by byte; what reads pictures is not written."""
-    own = {name: t for name, t in read_safetensors(folder).items() if not name.startswith(("vision_tower.", "model.visual."))}
+    own = {name: t for name, t in read_safetensors(folder).items() if not name.startswith(("vision_tower.", "model.visual.", "model.vision_model."))}
     return own == read_safetensors(written)
 
 
