@@ -57,15 +57,54 @@ static void complete_by_readers(MtfGraph *graph, int *stages) {
     }
 }
 
-/* A loop's states begin in its stage. */
-static void complete_states(MtfGraph *graph) {
-    for (int i = 0; i < (int)graph->operations->len; i++) {
+/* Whether an operation is the first of its loop. */
+static bool begins_loop(const MtfGraph *graph, int operation) {
+    int loop = mtf_graph_operation(graph, operation)->loop;
+    return loop > 0 && (operation == 0 || mtf_graph_operation(graph, operation - 1)->loop != loop);
+}
+
+/* Behind the last operation of the loop that `first` begins. */
+static int end_of_loop(const MtfGraph *graph, int first) {
+    int end = first, loop = mtf_graph_operation(graph, first)->loop;
+    while (end < (int)graph->operations->len && mtf_graph_operation(graph, end)->loop == loop)
+        end++;
+    return end;
+}
+
+static bool begins_state(const MtfOperation *op) {
+    return mtf_operation_row(op->kind)->loop == MTF_LOOP_BEGINS;
+}
+
+/* The stage of what an operation of a loop reads, of a state that of what it begins with. */
+static int stage_of_read(const MtfGraph *graph, int tensor, const int *stages) {
+    int producer = mtf_graph_tensor(graph, tensor)->producer;
+    if (producer >= 0 && begins_state(mtf_graph_operation(graph, producer)))
+        return MAX(stages[tensor], stages[mtf_graph_operation(graph, producer)->inputs[0]]);
+    return stages[tensor];
+}
+
+/* A loop is of one stage: of that which one of its operations says, else of the highest of what it reads. Its
+ * states begin there. */
+static void complete_loop(MtfGraph *graph, int first, int *stages) {
+    int end = end_of_loop(graph, first), said = 0, highest = 0;
+    for (int i = first; i < end; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
-        if (mtf_operation_row(op->kind)->loop != MTF_LOOP_HANDS_ON)
-            continue;
-        int begin = mtf_graph_tensor(graph, op->inputs[0])->producer;
-        if (mtf_graph_operation(graph, begin)->stage == 0)
-            mtf_graph_operation(graph, begin)->stage = op->stage;
+        said = MAX(said, op->stage);
+        for (int k = 0; k < op->n_inputs; k++)
+            highest = MAX(highest, stage_of_read(graph, op->inputs[k], stages));
+    }
+    int stage = said > 0 ? said : highest;
+    for (int i = first; i < end; i++) {
+        MtfOperation *op = mtf_graph_operation(graph, i);
+        op->stage = op->stage > 0 ? op->stage : stage;
+        for (int k = 0; k < op->n_inputs; k++) {
+            int producer = mtf_graph_tensor(graph, op->inputs[k])->producer;
+            MtfOperation *begin = producer < 0 ? NULL : mtf_graph_operation(graph, producer);
+            if (begin == NULL || !begins_state(begin) || begin->stage > 0)
+                continue;
+            begin->stage = stage;
+            note_stage(begin, stages);
+        }
     }
 }
 
@@ -91,14 +130,15 @@ static int *find_updated(const MtfGraph *graph) {
 /* What a variable becomes is worked out where the variable is, whatever else that asks for (of a scalar, the
  * share of gradients that clipping leaves has as many dimensions). */
 void mtf_graph_complete_stages(MtfGraph *graph) {
-    complete_states(graph);
     g_autofree int *stages = g_new0(int, graph->tensors->len + 1);
     g_autofree int *updated = find_updated(graph);
     for (int i = 0; i < (int)graph->operations->len; i++) {
         MtfOperation *op = mtf_graph_operation(graph, i);
+        if (begins_loop(graph, i))
+            complete_loop(graph, i, stages);
         if (op->stage == 0 && updated[i] >= 0)
             op->stage = stages[updated[i]];
-        if (op->stage == 0)
+        if (op->stage == 0 && !begins_state(op))
             op->stage = stage_by_inputs(graph, op, stages);
         if (op->stage > 0)
             note_stage(op, stages);
@@ -238,12 +278,6 @@ static void add_operation(Splitting *s, int stage, int operation, MtfPhase phase
             mtf_graph_tensor(s->whole, op->outputs[k])->memory;
         *local_tensor(s, stage, op->outputs[k]) = first + k;
     }
-}
-
-/* Whether an operation is the first of its loop. */
-static bool begins_loop(const MtfGraph *graph, int operation) {
-    int loop = mtf_graph_operation(graph, operation)->loop;
-    return loop > 0 && (operation == 0 || mtf_graph_operation(graph, operation - 1)->loop != loop);
 }
 
 /* What a stage repeats for a loop of its own is made before the loop, whose operations stand together. */

@@ -41,7 +41,8 @@ int *mtf_graph_tensor_stages(const MtfGraph *graph);
 
 /* Gives every operation without a stage one, in a graph where some have one: where it works out what a
  * variable becomes that of the variable, else that of the first of its inputs that is no scalar and has
- * one, else the highest of its scalars', else that of its first reader. */
+ * one, else the highest of its scalars', else that of its first reader. A loop is of one stage, the highest
+ * of what it reads, or that which one of its operations says. */
 void mtf_graph_complete_stages(MtfGraph *graph);
 
 /* Splits a graph in which every operation has a stage. Fails (bad input) where a stage of the

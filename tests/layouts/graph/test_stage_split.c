@@ -191,6 +191,27 @@ static void what_is_repeated_for_a_loop_stands_before_it(void **state) {
     assert_int_equal(tensor_of(split, 1, "r")->source, MTF_SOURCE_OPERATION);
 }
 
+/* Its state begins in stage 1, what its iterations are about is stage 2's, and so is what reads it. */
+static void a_loop_is_of_the_last_stage_that_it_reads(void **state) {
+    (void)state;
+    static const char *const of_loop[] = { "q/h/state", "q/x", "q/k", "q/m", "q/h" };
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'n': 4, 't': 3}, 'inputs': [{'name': 'x', "
+        "'dims': ['n', 't'], 'feed': 'features'}], 'variables': [{'name': 'w', 'dims': ['t'], "
+        "'init': 'ones'}], 'operations': [{'name': 'a', 'op': 'multiply', 'inputs': ['x', 'w'], "
+        "'stage': 1}, {'name': 'i', 'op': 'reduce_mean', 'inputs': ['a'], 'dims': ['n'], 'stage': "
+        "1}, {'name': 'b', 'op': 'tanh', 'inputs': ['a'], 'stage': 2}, {'loop': {'name': 'q', "
+        "'dimension': 't', 'carry': [{'name': 'h', 'init': 'i', 'next': 'm'}], 'inputs': [{'name': "
+        "'x', 'of': 'b'}], 'operations': [{'name': 'k', 'op': 'add', 'inputs': ['h', 'x']}, "
+        "{'name': 'm', 'op': 'tanh', 'inputs': ['k']}]}}, {'name': 'l', 'op': 'reduce_mean', "
+        "'inputs': ['q/h'], 'dims': [], 'stage': 2}], 'loss': 'l'}");
+    mtf_graph_complete_stages(graph);
+    for (gsize i = 0; i < G_N_ELEMENTS(of_loop); i++)
+        assert_int_equal(stage_of(graph, of_loop[i]), 2);
+    g_autoptr(MtfStageSplit) split = mtf_stage_split(graph, NULL);
+    assert_non_null(split);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_without_a_stage_follow_their_inputs),
@@ -199,6 +220,7 @@ int main(void) {
         cmocka_unit_test(a_variable_of_two_stages_stays_with_the_first),
         cmocka_unit_test(a_variables_cast_is_made_where_it_is_read),
         cmocka_unit_test(constants_are_repeated_where_they_are_read),
+        cmocka_unit_test(a_loop_is_of_the_last_stage_that_it_reads),
         cmocka_unit_test(what_is_repeated_for_a_loop_stands_before_it),
         cmocka_unit_test(the_loss_is_in_its_stage_alone),
         cmocka_unit_test(a_stage_that_reads_from_a_later_one_is_refused),
